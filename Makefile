@@ -1,0 +1,147 @@
+# Plain verbs. Each works from a clean clone with python3.11 or newer, venv, gcc and make; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+PY := $(VENV)/bin/python
+MARKS ?= not crash and not fuzz and not slow
+PYTEST ?= $(PY) -m pytest
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+DEBUG_TREE := build/debug-tree
+ASAN_TREE := build/asan-tree
+CONF ?= conf/standalone.conf
+
+CYCLES ?= 200
+export BOOKIE_CRASH_CYCLES ?= $(CYCLES)
+export BOOKIE_FUZZ_SECONDS ?= 60
+# The room of planned disk faults is built too; an installed package does without it.
+export BOOKIE_FAULTS := 1
+
+.PHONY: help build run stop test test-debug asan test-asan lint format interop crash fuzz bench java clean
+
+help:                 ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+# --- build ------------------------------------------------------------------------------------------------------------
+# The first python3 on PATH that is new enough. Every stamp holds what it stands for, so that a second call is free.
+FIND_PYTHON = for p in "$${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do \
+	[ -n "$$p" ] && "$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; exit 0; }; \
+	done; echo "no python3.11 or newer with venv on PATH: apt-get install python3 python3-venv python3-dev" >&2; exit 1
+
+ROOMS := $(wildcard bookie/_fast/*.pyx bookie/_fast/*.pxd bookie/_fast/csrc/*) $(shell find proto -name '*.proto' 2>/dev/null)
+DEPS := $(VENV)/.deps
+BUILT := $(VENV)/.built
+
+REQUIREMENTS = import tomllib; t = tomllib.load(open("pyproject.toml", "rb")); p = t["project"]; \
+	e = p["optional-dependencies"]; \
+	print(*t["build-system"]["requires"], *p["dependencies"], *e["test"], *e["perf"], *e["lint"], sep="\n")
+
+$(DEPS): pyproject.toml
+	@[ -x $(PY) ] || { python=$$($(FIND_PYTHON)); echo "creating $(VENV) with $$python"; "$$python" -m venv $(VENV); }
+	@echo "installing what pyproject.toml asks for into $(VENV)"
+	@$(PY) -m pip install --quiet --upgrade pip
+	@$(PY) -c '$(REQUIREMENTS)' > $(VENV)/requirements.txt
+	@$(PY) -m pip install --quiet -r $(VENV)/requirements.txt
+	@touch $@
+
+# The rooms are compiled in place; the editable install then only adds metadata and commands.
+$(BUILT): $(DEPS) setup.py build_proto.py $(ROOMS)
+	@echo "compiling the rooms"
+	@$(PY) setup.py --quiet build_ext --inplace
+	@BOOKIE_ROOMS_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+build: $(BUILT)       ## the virtual environment and the compiled rooms
+
+# --- run --------------------------------------------------------------------------------------------------------------
+ALIVE = [ -f run/bookie.pid ] && kill -0 "$$(cat run/bookie.pid)" 2>/dev/null
+
+run: build            ## start a bookie on conf/standalone.conf, write and read back a million entries, leave it running
+	@mkdir -p run
+	@if $(ALIVE); then echo "a bookie runs already, pid $$(cat run/bookie.pid)"; else \
+		rm -f run/ready; mkfifo run/ready; \
+		setsid $(VENV)/bin/bookie-server --conf $(CONF) --ready-fd 3 </dev/null >run/bookie.log 2>&1 3>run/ready & \
+		echo $$! >run/bookie.pid; \
+		read -r ready <run/ready && echo "the bookie serves at $$ready" \
+			|| { echo "the bookie did not start:" >&2; tail -n 20 run/bookie.log >&2; rm -f run/bookie.pid; exit 1; }; fi
+	@$(PY) -m bookie.client.demo || { echo "the end of run/bookie.log:" >&2; tail -n 20 run/bookie.log >&2; exit 1; }
+	@echo; echo "The bookie is still running (pid $$(cat run/bookie.pid), port 3181, log run/bookie.log). Next:"
+	@echo "  make stop                       end it; the data stays under run/"
+	@echo "  make run                        once more, on the same data"
+	@echo "  less docs/operations.md         configuration, and how to connect Java and Pulsar"
+
+stop:                 ## end the bookie that make run left behind
+	@if ! $(ALIVE); then echo "no bookie runs"; rm -f run/bookie.pid; exit 0; fi; \
+		pid=$$(cat run/bookie.pid); kill "$$pid"; \
+		for i in $$(seq 300); do kill -0 "$$pid" 2>/dev/null || { rm -f run/bookie.pid; echo "stopped"; exit 0; }; sleep 0.1; done; \
+		echo "pid $$pid did not end within 30 s; see run/bookie.log" >&2; exit 1
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+test: build           ## all tests but the long ones; interop tests skip where Java cannot be had
+	@$(MAKE) --no-print-directory java || echo "no Java: the interop tests will say so and skip"
+	$(PYTEST) -m "$(MARKS)" $(PYTEST_ARGS)
+
+# A tree of its own for each flavour, so that they never mix; mtimes are kept, so that only what changed is compiled.
+define copy_tree
+	@mkdir -p $(1)
+	find $(1) -type f ! -name '*.so' ! -path '*/build/*' -delete
+	tar -c --exclude='*.so' --exclude=__pycache__ bookie tests conf docs setup.py build_proto.py pyproject.toml README.md LICENSE \
+		$$(ls -d admin perf proto 2>/dev/null) | tar -x -C $(1)
+endef
+
+test-debug: $(DEPS)   ## the same tests on a build with bounds checks and asserts
+	$(call copy_tree,$(DEBUG_TREE))
+	cd $(DEBUG_TREE) && BOOKIE_DEBUG=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace
+	cd $(DEBUG_TREE) && PYTHONPATH=$(abspath $(DEBUG_TREE)) $(abspath $(PY)) -m pytest --ignore tests/test_tidy.py \
+		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
+
+# Python itself is not built with the checks, so their library has to be there before it.
+LIBASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
+ASAN_ENV = env LD_PRELOAD="$(LIBASAN)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	PYTHONMALLOC=malloc PYTHONPATH=$(abspath $(ASAN_TREE))
+
+asan: $(DEPS)         ## a build that checks every memory access of the rooms
+	@case "$(LIBASAN)" in */*\ */*) ;; *) echo "gcc has no libasan and libubsan: apt-get install libgcc-12-dev" >&2; exit 1 ;; esac
+	$(call copy_tree,$(ASAN_TREE))
+	cd $(ASAN_TREE) && BOOKIE_SANITIZE=address,undefined $(abspath $(PY)) setup.py --quiet build_ext --inplace
+
+test-asan: asan       ## the tests of the rooms, and hostile clients, on that build
+	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest tests/fast tests/hostile tests/storage \
+		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
+
+lint: build           ## style, types, layers and house rules
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	PATH=$(abspath $(VENV))/bin:$$PATH cython-lint bookie
+	PYTHONPATH=. $(VENV)/bin/lint-imports --no-cache
+	$(PYTEST) -q tests/test_tidy.py
+
+format: $(DEPS)       ## let ruff lay out the Python files
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+interop: build java   ## our parts against real Apache BookKeeper and ZooKeeper
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -m "interop and not crash" $(PYTEST_ARGS)
+
+crash: build          ## kill -9 under load, CYCLES times (200)
+	$(PYTEST) -m crash $(PYTEST_ARGS)
+
+fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, two files of them at a time
+	@[ -f $(VENV)/.fuzz ] || { $(PY) -m pip install --quiet 'atheris>=3.0' && touch $(VENV)/.fuzz; }
+	cd $(ASAN_TREE) && printf '%s\n' tests/fuzz/test_*.py | \
+		xargs -P 2 -n 1 $(ASAN_ENV) $(abspath $(PY)) -m pytest -q -m fuzz $(PYTEST_ARGS)
+
+bench: build          ## micro benchmarks of the compiled rooms; perf/README.md tells of the load generator and the peers
+	$(PYTEST) -p benchmark perf/micro $(BENCH_ARGS)
+
+java: $(DEPS)         ## what the interop tests need: Java 17 or later and the jars of Apache BookKeeper
+	@$(PY) -m tests.interop.get_java
+
+clean:                ## remove everything that was built or fetched; run/ and its data stay
+	rm -rf build $(VENV) .java .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf *.egg-info bookie/pb/*_pb2* admin/pb/*_pb2*
+	find bookie admin perf tests \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,73 @@
+"""Build table of the compiled rooms; everything static lives in pyproject.toml."""
+
+import os
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # an isolated build does not start with this directory on the path
+import build_proto  # noqa: E402
+
+DEBUG = os.environ.get("BOOKIE_DEBUG") == "1"
+SANITIZE = os.environ.get("BOOKIE_SANITIZE", "")  # checks of the compiler: "address,undefined", or "thread"
+FAULTS = DEBUG or os.environ.get("BOOKIE_FAULTS") == "1"  # also build the rooms that only tests use
+JOBS = os.cpu_count() or 1
+
+C_SOURCES = {
+    "bookie._fast.crc": ["bookie/_fast/csrc/crc32c.c"],
+    "bookie._fast.digest": ["bookie/_fast/csrc/sha1.c"],
+}
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": DEBUG,
+    "legacy_implicit_noexcept": False,
+}
+COMPILE = ["-O1", "-g", "-DBOOKIE_DEBUG=1"] if DEBUG else ["-O3", "-g1"]
+CHECKS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+if SANITIZE:
+    COMPILE = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize=alignment", *CHECKS]
+QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"]  # generated code does all three
+
+
+def extensions() -> list[Extension]:
+    rooms = []
+    for source in sorted((HERE / "bookie/_fast").glob("*.pyx")):
+        if source.stem.startswith("_") and not FAULTS:
+            continue
+        name = f"bookie._fast.{source.stem}"
+        files = [f"bookie/_fast/{source.name}", *C_SOURCES.get(name, [])]
+        rooms.append(
+            Extension(
+                name,
+                files,
+                include_dirs=["bookie/_fast"],
+                define_macros=[("_GNU_SOURCE", "1"), *([("BOOKIE_FAULTS", "1")] if FAULTS else [])],
+                extra_compile_args=[*COMPILE, *QUIET, "-fno-strict-aliasing"],
+                extra_link_args=CHECKS,
+                libraries=["pthread"],
+            )
+        )
+    return rooms
+
+
+def compiled_rooms() -> list[Extension]:
+    if os.environ.get("BOOKIE_ROOMS_BUILT") == "1":  # `make` compiled them in place; only metadata is wanted
+        return []
+    return cythonize(
+        extensions(),
+        compiler_directives=DIRECTIVES,
+        nthreads=JOBS,
+        quiet=True,
+        build_dir="build/cython-debug" if DEBUG else "build/cython",
+    )
+
+
+build_proto.generate()
+setup(ext_modules=compiled_rooms(), options={"build_ext": {"parallel": JOBS}})
