@@ -1,0 +1,55 @@
+"""Compiled ground floor: bytes, files, caches and sockets on plain C memory, without the GIL.
+
+Rooms, lowest first. A room may cimport only rooms above it in this list; tests/test_tidy.py reads it.
+
+  ground
+    build                   the flavour: release or debug
+    planted                 bugs that tests switch on: nothing in a release (BOOKIE_FAULTS=1)
+    scheduling              short slices for data threads
+    types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
+    epoll                   epoll(7) as the loops use it
+    waker                   one wake-up for many completions
+    fatal                   the latch that stops every acknowledgement after the first failed write
+    crc                     CRC32C and CRC32
+    file                    FileOps, the seam through which every byte reaches a disk
+    _faulty                 FileOps that fail, tear and stall on a plan: built for tests only (BOOKIE_FAULTS=1)
+  formats
+    digest                  the client's digest of an entry
+    record                  walking runs of `u32 length | entry`
+    wire_v2                 V2 request and response layouts
+    client_wire             the client's side of them: batches of requests, answers cut into rows
+    add_window              the unacknowledged end of a stream of adds
+  files
+    window                  a sliding window over a file, for scans
+    log_scan                the entry log format, and its scan
+    log_reader              reads at known places of entry logs
+    ledger_bytes            bytes per ledger of the log being written
+    entry_log               append, rotate and sync entry logs
+    run_codec               packed runs and ledger records
+    lmdb_c                  LMDB's C functions
+    run_table               the table of runs that never overlap
+    location_index          where each run of entries lies
+    index_view              the index as Python sees it
+    journal_reader          verified scan of journal files
+    journal_state           what a journal is made of
+    journal_files           the files of a journal: prepared, zeroed, rolled, reused
+    journal                 group commit
+  memory
+    runs                    pages of records and the per-ledger directory of runs
+    ledger_table            every ledger's key, fence and LAC
+    write_cache             runs waiting for the disk
+    read_cache              runs read from it
+    stores                  what the data path knows of all ledger directories
+    storage                 one ledger directory: caches, index and entry log together
+    checkpoint              swap, append, sync, index, mark
+    replay                  a journal file back into the stores
+  service
+    loads                   single flight of disk reads
+    read_path               assembling answers; the read pool's faulting-in of cold runs
+    direct                  the stores without a socket, for tests and tools
+    connection              a connection's output and held input
+    loop_state              what an I/O loop owns
+    dispatch                the switch on operation
+    membership              accepting, handing over, arming and closing connections
+    io_loop                 wait, read, cut frames, dispatch, acknowledge, write
+"""

@@ -1,0 +1,23 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class AddWindow:
+    ledger: int
+    base: int
+    end: int
+    capacity: int
+    error_code: int
+    error_entry: int
+    def __init__(self, ledger: int, first: int, capacity: int) -> None: ...
+    @property
+    def room(self) -> int: ...
+    @property
+    def confirmed(self) -> int: ...
+    @property
+    def latency_counts(self) -> NDArray[np.int64]: ...
+    def sent(self, count: int) -> None: ...
+    def acknowledge(self, rows: NDArray[Any], count: int) -> int: ...
+
+def percentile_ns(counts: NDArray[np.int64], fraction: float) -> int: ...

@@ -1,0 +1,536 @@
+"""From write cache to entry log and index, and only then the mark."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.string cimport memset
+from posix.fcntl cimport O_CREAT, O_TRUNC, O_WRONLY
+
+from bookie._fast.cursor cimport load_u32, store_i64, store_u64
+from bookie._fast.entry_log cimport elog_append, elog_rotate, elog_sync
+from bookie._fast.fatal cimport fatal_is_set, fatal_set
+from bookie._fast.file cimport iovec, sync_dir, write_full
+from bookie._fast.journal_files cimport journal_mark, journal_trim
+from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty
+from bookie._fast.location_index cimport (
+    RUN_SLOTS_MAX,
+    IndexRun,
+    LedgerRecord,
+    index_abort,
+    index_begin,
+    index_commit,
+    index_put_ledger,
+    index_put_run,
+)
+from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
+from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
+from bookie._fast.storage cimport StoresRoom, stores_request_flush, stores_unpin
+from bookie._fast.stores cimport SHARDS, Shard, shard_of
+from bookie._fast.sync cimport (
+    bk_add,
+    bk_exchange,
+    bk_load,
+    bk_store,
+    cond_wait_until,
+    now_ns,
+    pthread_cond_broadcast,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
+from bookie._fast.waker cimport waker_wake
+from bookie._fast.write_cache cimport half_reset
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+
+cdef extern from "<stdlib.h>" nogil:
+    void abort() noexcept
+
+cdef enum:
+    PARTS_MOST = 512
+    APPEND_BYTES_MOST = 8 << 20
+    GAP_MOST = 8             # a hole of more ids than this starts a new stored run
+    MARK_BYTES = 16
+
+cdef struct Indexing:
+    # The stored run being built from what was appended.
+    Store* store
+    IndexRun run
+    uint64_t end             # offset behind the run's last record
+    uint32_t lengths[RUN_SLOTS_MAX]
+
+cdef struct Flushing:
+    LedgerRuns** ledgers     # of the half, ascending by id
+    uint32_t count
+    Ledger** put             # whose records are in the open transaction
+    uint32_t put_count
+    uint32_t put_room
+
+cdef int64_t step_to_stop = 0
+
+
+cdef inline void step(int64_t reached) noexcept nogil:
+    """Where crash tests end the process; one compare otherwise."""
+    if step_to_stop == reached:
+        abort()
+
+
+cdef int by_ledger(const void* a, const void* b) noexcept nogil:
+    cdef int64_t left = (<LedgerRuns**> a)[0].ledger
+    cdef int64_t right = (<LedgerRuns**> b)[0].ledger
+    return -1 if left < right else (1 if left > right else 0)
+
+
+cdef void swap(Store* store) noexcept nogil:
+    """The empty half takes the adds. Adds read `active` under their shard's lock: passing every lock is the barrier."""
+    cdef uint32_t i
+    bk_store(&store.spare_clean, 0)
+    bk_store(&store.active, store.active ^ 1)
+    for i in range(SHARDS):
+        pthread_mutex_lock(&store.shards[i].lock)
+        pthread_mutex_unlock(&store.shards[i].lock)
+
+
+cdef Status collect(Store* store, int64_t half, Flushing* flushing) noexcept nogil:
+    """List the half's ledgers in order. Nobody changes the half any more."""
+    cdef uint32_t i, b
+    cdef uint32_t ledgers = 0
+    cdef RunMap* map
+    cdef LedgerRuns* at
+    for i in range(SHARDS):
+        ledgers += store.shards[i].halves[half].count
+    flushing.ledgers = <LedgerRuns**> malloc((ledgers + 1) * sizeof(LedgerRuns*))
+    if flushing.ledgers == NULL:
+        return NO_MEMORY
+    for i in range(SHARDS):
+        map = &store.shards[i].halves[half]
+        for b in range(map.size):
+            at = map.buckets[b]
+            while at != NULL:
+                if at.count:
+                    flushing.ledgers[flushing.count] = at
+                    flushing.count += 1
+                at = at.next
+    qsort(flushing.ledgers, flushing.count, sizeof(LedgerRuns*), by_ledger)
+    return OK
+
+
+cdef bint any_dirty(Store* store) noexcept nogil:
+    cdef uint32_t i
+    cdef bint dirty = False
+    for i in range(SHARDS):
+        pthread_mutex_lock(&store.shards[i].lock)
+        dirty = dirty or store.shards[i].ledgers.dirty != NULL
+        pthread_mutex_unlock(&store.shards[i].lock)
+    return dirty
+
+
+cdef Status index_flush_run(Indexing* indexing) noexcept nogil:
+    cdef Status status = OK
+    if indexing.run.count:
+        indexing.run.lengths = indexing.lengths
+        status = index_put_run(indexing.store.index, &indexing.run)
+        indexing.run.count = 0
+    return status
+
+
+cdef Status index_record(Indexing* indexing, int64_t ledger, int64_t entry, uint32_t length, uint32_t log_id,
+                         uint64_t offset) noexcept nogil:
+    """One appended record joins the open run, or starts the next."""
+    cdef IndexRun* run = &indexing.run
+    cdef int64_t slot = entry - run.first
+    cdef Status status
+    if (run.count == 0 or run.ledger != ledger or run.log_id != log_id or indexing.end != offset
+            or slot >= RUN_SLOTS_MAX or slot > <int64_t> run.count + GAP_MOST):
+        status = index_flush_run(indexing)
+        if status != OK:
+            return status
+        run.ledger = ledger
+        run.first = entry
+        run.log_id = log_id
+        run.offset = offset
+        slot = 0
+    while <int64_t> run.count < slot:
+        indexing.lengths[run.count] = 0
+        run.count += 1
+    indexing.lengths[slot] = length
+    run.count = <uint32_t> slot + 1
+    indexing.end = offset + LENGTH_PREFIX + length
+    return OK
+
+
+cdef Status index_view(Indexing* indexing, const Run* run, uint32_t log_id, uint64_t offset) noexcept nogil:
+    """The records of one run, appended at `offset`."""
+    cdef uint32_t slot, at, length
+    cdef uint32_t start = page_offset(run.page, run.lo)
+    cdef int64_t entry = run.first
+    cdef bint dense = run.last - run.first == <int64_t> run.n - 1
+    cdef uint8_t* record
+    cdef Status status
+    for slot in range(run.lo, run.lo + run.n):
+        at = page_offset(run.page, slot)
+        record = run.page.data + at
+        length = load_u32(record)
+        if not dense:
+            entry = <int64_t> entry_of(record)
+        status = index_record(indexing, run.page.ledger, entry, length, log_id, offset + at - start)
+        if status != OK:
+            return status
+        entry += 1
+    return OK
+
+
+cdef inline uint64_t entry_of(const uint8_t* record) noexcept nogil:
+    return (<uint64_t> load_u32(record + LENGTH_PREFIX + 8) << 32) | load_u32(record + LENGTH_PREFIX + 12)
+
+
+cdef Status append_ledger(Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
+    """Append a ledger's runs in large gathers, then note where each record went."""
+    cdef iovec parts[PARTS_MOST]
+    cdef uint32_t first = 0
+    cdef uint32_t i, begin, end, log_id
+    cdef uint64_t size, offset
+    cdef Run* run
+    cdef Status status
+    while first < ledger.count:
+        size = 0
+        i = first
+        while i < ledger.count and i - first < PARTS_MOST and (size == 0 or size < APPEND_BYTES_MOST):
+            run = &ledger.runs[i]
+            begin = page_offset(run.page, run.lo)
+            end = page_offset(run.page, run.lo + run.n)
+            parts[i - first].iov_base = run.page.data + begin
+            parts[i - first].iov_len = end - begin
+            size += end - begin
+            i += 1
+        status = elog_append(store.log, ledger.ledger, parts, <int> (i - first), size, &log_id, &offset)
+        if status != OK:
+            return status
+        while first < i:
+            run = &ledger.runs[first]
+            status = index_view(indexing, run, log_id, offset)
+            if status != OK:
+                return status
+            offset += page_offset(run.page, run.lo + run.n) - page_offset(run.page, run.lo)
+            first += 1
+        store.stats.flushed_bytes += size
+    return OK
+
+
+cdef bint note_put(Flushing* flushing, Ledger* ledger) noexcept nogil:
+    cdef uint32_t room
+    cdef Ledger** grown
+    if flushing.put_count == flushing.put_room:
+        room = flushing.put_room * 2 if flushing.put_room else 64
+        grown = <Ledger**> realloc(flushing.put, room * sizeof(Ledger*))
+        if grown == NULL:
+            return False
+        flushing.put = grown
+        flushing.put_room = room
+    flushing.put[flushing.put_count] = ledger
+    flushing.put_count += 1
+    return True
+
+
+cdef Status put_dirty(Store* store, Flushing* flushing) noexcept nogil:
+    """Changed ledgers go into the same transaction as the locations: their records are never trimmed without them."""
+    cdef uint32_t i
+    cdef Shard* shard
+    cdef Ledger* ledger
+    cdef LedgerRecord record
+    cdef Status status = OK
+    for i in range(SHARDS):
+        shard = &store.shards[i]
+        pthread_mutex_lock(&shard.lock)
+        while shard.ledgers.dirty != NULL and status == OK:
+            ledger = shard.ledgers.dirty
+            record.ledger = ledger.id
+            record.fenced = ledger.fenced
+            record.limbo = ledger.limbo
+            record.key = ledger.key
+            record.key_size = ledger.key_size
+            record.lac = ledger.explicit_lac
+            record.lac_size = ledger.explicit_lac_size
+            status = index_put_ledger(store.index, &record)
+            if status == OK and not note_put(flushing, ledger):
+                status = NO_MEMORY
+            if status == OK:
+                ledger.dirty = False
+                shard.ledgers.dirty = ledger.next_dirty
+        pthread_mutex_unlock(&shard.lock)
+    return status
+
+
+cdef void dirty_again(Store* store, Flushing* flushing) noexcept nogil:
+    """The transaction came to nothing: what it held has to go into the next one."""
+    cdef uint32_t i
+    cdef Shard* shard
+    for i in range(flushing.put_count):
+        shard = shard_of(store, flushing.put[i].id)
+        pthread_mutex_lock(&shard.lock)
+        ledger_mark_dirty(&shard.ledgers, flushing.put[i])
+        pthread_mutex_unlock(&shard.lock)
+
+
+cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nogil:
+    """Cached reads of ledgers whose older entries were written again may be stale now."""
+    cdef uint32_t i
+    cdef Shard* shard
+    cdef LedgerRuns* cached
+    for i in range(flushing.count):
+        if not flushing.ledgers[i].overrides:
+            continue
+        bk_add(&store.overrides, 1)
+        shard = shard_of(store, flushing.ledgers[i].ledger)
+        pthread_mutex_lock(&shard.lock)
+        cached = map_find(&shard.cached, flushing.ledgers[i].ledger)
+        if cached != NULL:
+            map_remove(&shard.cached, flushing.ledgers[i].ledger)
+        pthread_mutex_unlock(&shard.lock)
+
+
+cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
+    """The flushed half becomes the spare one as soon as nobody references it."""
+    cdef uint32_t i
+    cdef int n
+    for i in range(SHARDS):
+        pthread_mutex_lock(&store.shards[i].lock)
+        map_clear(&store.shards[i].halves[half])
+        pthread_mutex_unlock(&store.shards[i].lock)
+    stores_unpin(stores, &store.halves[half].region, -1)
+    half_reset(&store.halves[half])
+    bk_store(&store.spare_clean, 1)
+    for n in range(stores.loop_count):
+        waker_wake(stores.loops[n])
+
+
+cdef Status write_out(Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
+    """Append, sync the log, commit the index: the three steps that must follow each other."""
+    cdef uint32_t i
+    cdef Status status = index_begin(store.index)
+    if status != OK:
+        return status
+    for i in range(flushing.count):
+        status = append_ledger(store, flushing.ledgers[i], indexing)
+        if status != OK:
+            break
+    if status == OK:
+        status = index_flush_run(indexing)
+    if status == OK:
+        step(STEP_APPENDED)
+        status = elog_sync(store.log)
+    if status == OK:
+        step(STEP_LOG_SYNCED)
+        status = put_dirty(store, flushing)
+    if status != OK:
+        index_abort(store.index)
+        return status
+    return index_commit(store.index)
+
+
+cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogil:
+    """Bring an inactive half to disk and index; on failure it stays as it is, to be tried again."""
+    cdef int64_t started = now_ns()
+    cdef Flushing flushing
+    cdef Indexing* indexing = <Indexing*> malloc(sizeof(Indexing))
+    cdef Status status = NO_MEMORY
+    if indexing == NULL:
+        return NO_MEMORY
+    memset(&flushing, 0, sizeof(Flushing))
+    indexing.store = store
+    indexing.run.count = 0
+    status = collect(store, half, &flushing)
+    if status == OK:
+        status = write_out(store, &flushing, indexing)
+    if status == OK:
+        step(STEP_INDEX_COMMITTED)
+        forget_overridden(store, &flushing)
+        store.stats.flushed_entries += store.halves[half].entries
+        clear(stores, store, half)
+        step(STEP_CLEARED)
+        store.stats.flushes += 1
+        store.stats.flush_ns += now_ns() - started
+    else:
+        dirty_again(store, &flushing)
+        if status == NO_SPACE:
+            elog_rotate(store.log)       # this log is given up; the next try starts another
+    free(flushing.put)
+    free(flushing.ledgers)
+    free(indexing)
+    return status
+
+
+cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
+    cdef Status status
+    cdef int64_t half
+    if not bk_load(&store.spare_clean):
+        # an earlier flush failed for want of space: what it left goes first
+        status = flush_half(stores, store, bk_load(&store.active) ^ 1)
+        if status != OK:
+            return status
+    half = bk_load(&store.active)
+    if bk_load(&store.halves[half].entries) == 0 and not any_dirty(store):
+        return OK
+    swap(store)
+    step(STEP_SWAPPED)
+    return flush_half(stores, store, half)
+
+
+cdef int write_mark(Stores* stores, const char* path, const char* temporary, const char* directory, int64_t file_id,
+                    uint64_t offset) noexcept nogil:
+    """Temporary, sync, rename, directory sync: a mark is either the old one or the new one."""
+    cdef uint8_t mark[MARK_BYTES]
+    cdef int fd = stores.ops.open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o644)
+    cdef int rc
+    if fd < 0:
+        return fd
+    store_i64(mark, file_id)
+    store_u64(mark + 8, offset)
+    rc = write_full(stores.ops, fd, mark, MARK_BYTES, 0)
+    if rc == 0:
+        rc = stores.ops.fdatasync(fd)
+    stores.ops.close(fd)
+    if rc == 0:
+        rc = stores.ops.rename(temporary, path)
+    if rc == 0:
+        rc = sync_dir(stores.ops, directory)
+    return rc
+
+
+cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
+    cdef int64_t ids[64]
+    cdef uint64_t offsets[64]
+    cdef uint32_t i
+    cdef Status status
+    for i in range(stores.journal_count):
+        journal_mark(stores.journals[i], &ids[i], &offsets[i])
+    if bk_planted(PLANT_MARK_EARLY):
+        write_marks(stores, ids, offsets)
+    step(STEP_MARKED)
+    for i in range(stores.count):
+        status = store_flush(stores, stores.stores[i])
+        if status != OK:
+            return status
+    status = write_marks(stores, ids, offsets)
+    if status != OK:
+        return status
+    step(STEP_MARK_WRITTEN)
+    for i in range(stores.journal_count):
+        journal_trim(stores.journals[i], ids[i])
+    step(STEP_TRIMMED)
+    return OK
+
+
+cdef Status write_marks(Stores* stores, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
+    """Each journal's mark into every ledger directory, named as upstream names it."""
+    cdef char path[4096]
+    cdef char temporary[4096]
+    cdef uint32_t i, j
+    cdef int rc
+    for i in range(stores.count):
+        for j in range(stores.journal_count):
+            if stores.journal_count == 1:
+                snprintf(path, sizeof(path), "%s/lastMark", stores.stores[i].directory)
+            else:
+                snprintf(path, sizeof(path), "%s/lastMark.%u", stores.stores[i].directory, j)
+            snprintf(temporary, sizeof(temporary), "%s.tmp", path)
+            rc = write_mark(stores, path, temporary, stores.stores[i].directory, ids[j], offsets[j])
+            if rc != 0:
+                return NO_SPACE if rc == -28 or rc == -122 else IO_ERROR
+    return OK
+
+
+cdef Status run_once(Stores* stores) noexcept nogil:
+    """One checkpoint; a full disk makes the bookie read-only and is tried again, any other failure is the end."""
+    cdef Status status = stores_checkpoint(stores)
+    if status == OK:
+        if bk_exchange(&stores.disk_full, 0):
+            bk_store(&stores.read_only, bk_load(&stores.forced_read_only))
+        return OK
+    if status == NO_SPACE:
+        bk_store(&stores.disk_full, 1)
+        bk_store(&stores.read_only, 1)
+        return status
+    fatal_set("checkpoint: writing the entry log, the index or the mark failed", 0)
+    return status
+
+
+cdef class CheckpointRoom:
+    """The flush thread: a checkpoint every interval, and whenever one is asked for."""
+
+    def __init__(self, StoresRoom stores, *, interval_ms: int):
+        self.stores_room = stores
+        self.stores = stores.stores
+        self.interval_ns = interval_ms * 1000000
+
+    def run(self) -> None:
+        """Body of the flush thread, until `stop` or a fatal failure."""
+        cdef Stores* stores = self.stores
+        cdef int64_t asked, deadline
+        with nogil:
+            while not fatal_is_set():
+                deadline = now_ns() + self.interval_ns
+                pthread_mutex_lock(&stores.flush_lock)
+                while stores.flush_requests == stores.flush_served and not stores.stopping:
+                    if cond_wait_until(&stores.flush_wanted, &stores.flush_lock, deadline):
+                        break
+                asked = stores.flush_requests
+                pthread_mutex_unlock(&stores.flush_lock)
+                if stores.stopping:
+                    break
+                run_once(stores)
+                pthread_mutex_lock(&stores.flush_lock)
+                stores.flush_served = asked
+                pthread_cond_broadcast(&stores.flush_done)
+                pthread_mutex_unlock(&stores.flush_lock)
+
+    def checkpoint(self) -> bool:
+        """Ask the running flush thread for a checkpoint that covers everything until now, and wait for it."""
+        cdef Stores* stores = self.stores
+        cdef int64_t mine
+        with nogil:
+            stores_request_flush(stores)
+            pthread_mutex_lock(&stores.flush_lock)
+            mine = stores.flush_requests
+            while stores.flush_served < mine and not stores.stopping and not fatal_is_set():
+                cond_wait_until(&stores.flush_done, &stores.flush_lock, now_ns() + 100000000)
+            pthread_mutex_unlock(&stores.flush_lock)
+        return not fatal_is_set() and not bk_load(&stores.disk_full)
+
+    def flush_stores(self) -> None:
+        """Flush what replay brought back; no mark moves, as there is no new journal yet. OSError on failure."""
+        cdef Status status = OK
+        cdef uint32_t i
+        with nogil:
+            for i in range(self.stores.count):
+                if status == OK:
+                    status = store_flush(self.stores, self.stores.stores[i])
+        self._raise(status)
+
+    def flush_alone(self) -> None:
+        """Checkpoint in the calling thread: during recovery and after the flush thread ended. OSError on failure."""
+        cdef Status status
+        with nogil:
+            status = run_once(self.stores)
+        self._raise(status)
+
+    cdef _raise(self, Status status):
+        if status == NO_SPACE:
+            raise OSError(28, "no space left for the checkpoint: free some on the ledger directories")
+        if status != OK:
+            raise OSError(5, f"the checkpoint failed (status {<int> status}): entry log, index or mark was not written")
+
+    def stop(self) -> None:
+        cdef Stores* stores = self.stores
+        with nogil:
+            pthread_mutex_lock(&stores.flush_lock)
+            stores.stopping = True
+            pthread_cond_broadcast(&stores.flush_wanted)
+            pthread_cond_broadcast(&stores.flush_done)
+            pthread_mutex_unlock(&stores.flush_lock)
+
+
+def crash_after_step(number: int) -> None:
+    """End the process by a signal right after this step of the next checkpoint; for crash tests."""
+    global step_to_stop
+    step_to_stop = number

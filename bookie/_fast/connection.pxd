@@ -1,0 +1,77 @@
+"""Connections and their output. Everything here belongs to one I/O loop and is touched by its thread only.
+
+Output is a list of items in order: bytes copied into the connection's own buffer, or slices of pinned cache memory. A
+slice stays referenced only while its region is not wanted back; then `conn_settle` copies what is left.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from bookie._fast.runs cimport Region
+from bookie._fast.types cimport Status
+
+cdef struct OutItem:
+    const uint8_t* base      # NULL: copied, at `at` of the connection's buffer
+    uint64_t at
+    uint64_t size
+    Region* region
+
+cdef struct NetLimits:
+    # constant after start, shared by all loops; the counters are atomic
+    uint32_t frame_bytes_max
+    uint64_t batch_bytes_max
+    uint64_t output_high     # bytes per connection: stop reading its requests
+    uint64_t output_low      # read on
+    int64_t output_bytes_max  # copied output of all connections
+    int64_t input_bytes_max  # incomplete frames of all connections
+    int64_t connections_max
+    int64_t fd_reserve       # descriptors that connections must leave to files
+    int64_t pending_adds_max  # per loop
+    int64_t throttle_ns
+    int64_t spin_ns
+    bint nodelay
+    bint keepalive
+    int64_t output_bytes
+    int64_t input_bytes
+    int64_t connections
+
+cdef struct Conn:
+    int fd                   # -1 once closed
+    void* loop
+    NetLimits* limits
+    int64_t refs             # answers still to come, and 1 while open
+    Conn* prev
+    Conn* next
+    # input that no complete frame could be made of, or that waits for room
+    uint8_t* held
+    uint64_t held_size
+    uint64_t held_room
+    int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
+    bint choked              # its output is above the high mark
+    uint32_t armed           # epoll events asked for
+    # output
+    uint8_t* out
+    uint64_t out_used
+    uint64_t out_room
+    OutItem* items
+    uint32_t head
+    uint32_t count
+    uint32_t items_room
+    uint64_t pending         # bytes not yet given to the kernel
+    uint32_t slices          # items that reference cache memory
+    bint dirty
+    Conn* next_dirty
+
+cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil
+# Let go of all input, output and pins, when the socket is closed: answers may still come for a while.
+cdef void conn_drop(Conn* conn) noexcept nogil
+cdef void conn_free(Conn* conn) noexcept nogil
+# Room for `size` bytes at the end of the output, to be filled at once; NULL: over the budget, close the connection.
+cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil
+# Append a slice; takes over one pin of `region`. False: no memory (the pin stays the caller's).
+cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
+# Give the kernel what it takes. OK, PENDING when it is full, CLOSED.
+cdef Status conn_flush(Conn* conn) noexcept nogil
+# Copy every referenced slice that is still unsent, and drop what was sent. False: over the budget, close it.
+cdef bint conn_settle(Conn* conn) noexcept nogil
+# Keep `size` bytes of input for later. False: over the budget.
+cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil
+cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil

@@ -1,0 +1,259 @@
+"""Output and held input of a connection."""
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+from bookie._fast.file cimport iovec
+from bookie._fast.read_path cimport region_unpin
+from bookie._fast.sync cimport bk_add
+from bookie._fast.types cimport CLOSED, OK, PENDING
+
+cdef extern from "<sys/socket.h>" nogil:
+    struct msghdr:
+        iovec* msg_iov
+        size_t msg_iovlen
+    ssize_t sendmsg(int, const msghdr*, int) noexcept
+    int MSG_NOSIGNAL
+    int MSG_DONTWAIT
+
+cdef extern from "<string.h>" nogil:
+    void* memset(void*, int, size_t) noexcept
+
+cdef enum:
+    IOV_MOST = 256
+    OUT_FIRST = 4096
+    OUT_LITTLE = 1 << 16
+    OUT_KEEP = 1 << 18           # an empty output buffer up to this size is kept
+    ITEMS_FIRST = 16
+
+
+cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil:
+    cdef Conn* conn = <Conn*> calloc(1, sizeof(Conn))
+    if conn == NULL:
+        return NULL
+    conn.fd = fd
+    conn.loop = loop
+    conn.limits = limits
+    conn.refs = 1
+    return conn
+
+
+cdef void drop_output(Conn* conn) noexcept nogil:
+    cdef uint32_t i
+    for i in range(conn.head, conn.count):
+        if conn.items[i].base != NULL:
+            region_unpin(conn.items[i].region)
+    conn.head = conn.count = conn.slices = 0
+    conn.pending = conn.out_used = 0
+
+
+cdef void set_out_room(Conn* conn, uint64_t room) noexcept nogil:
+    bk_add(&conn.limits.output_bytes, <int64_t> room - <int64_t> conn.out_room)
+    conn.out_room = room
+
+
+cdef void conn_drop(Conn* conn) noexcept nogil:
+    drop_output(conn)
+    set_out_room(conn, 0)
+    bk_add(&conn.limits.input_bytes, -<int64_t> conn.held_room)
+    free(conn.out)
+    free(conn.items)
+    free(conn.held)
+    conn.out = NULL
+    conn.items = NULL
+    conn.held = NULL
+    conn.items_room = 0
+    conn.held_room = conn.held_size = 0
+
+
+cdef void conn_free(Conn* conn) noexcept nogil:
+    conn_drop(conn)
+    free(conn)
+
+
+cdef OutItem* new_item(Conn* conn) noexcept nogil:
+    cdef uint32_t room
+    cdef OutItem* grown
+    if conn.count == conn.items_room:
+        if conn.head > conn.count // 2:
+            memmove(conn.items, conn.items + conn.head, (conn.count - conn.head) * sizeof(OutItem))
+            conn.count -= conn.head
+            conn.head = 0
+        else:
+            room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
+            grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
+            if grown == NULL:
+                return NULL
+            conn.items = grown
+            conn.items_room = room
+    conn.count += 1
+    return &conn.items[conn.count - 1]
+
+
+cdef bint affordable(const Conn* conn, uint64_t room) noexcept nogil:
+    """Whether the output may hold `room` bytes. The budget's last quarter is for those who hold little."""
+    cdef int64_t most = conn.limits.output_bytes_max
+    if room > OUT_LITTLE:
+        most -= most // 4
+    return conn.limits.output_bytes + <int64_t> room - <int64_t> conn.out_room <= most
+
+
+cdef bint grow_out(Conn* conn, uint64_t size) noexcept nogil:
+    cdef uint64_t room = conn.out_room * 2 if conn.out_room else OUT_FIRST
+    cdef uint8_t* grown
+    while room < conn.out_used + size:
+        room *= 2
+    if not affordable(conn, room):
+        return False
+    grown = <uint8_t*> realloc(conn.out, room)
+    if grown == NULL:
+        return False
+    conn.out = grown
+    set_out_room(conn, room)
+    return True
+
+
+cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
+    cdef OutItem* item
+    if conn.out_used + size > conn.out_room and not grow_out(conn, size):
+        return NULL
+    item = &conn.items[conn.count - 1] if conn.count > conn.head else NULL
+    if item == NULL or item.base != NULL or item.at + item.size != conn.out_used:
+        item = new_item(conn)
+        if item == NULL:
+            return NULL
+        item.base = NULL
+        item.at = conn.out_used
+        item.size = 0
+        item.region = NULL
+    item.size += size
+    conn.out_used += size
+    conn.pending += size
+    return conn.out + conn.out_used - size
+
+
+cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil:
+    cdef OutItem* item = new_item(conn)
+    if item == NULL:
+        return False
+    item.base = base
+    item.at = 0
+    item.size = size
+    item.region = region
+    conn.pending += size
+    conn.slices += 1
+    return True
+
+
+cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
+    """Take `n` bytes off the front of the output."""
+    cdef OutItem* item
+    conn.pending -= n
+    while n > 0:
+        item = &conn.items[conn.head]
+        if n < item.size:
+            if item.base != NULL:
+                item.base += n
+            else:
+                item.at += n
+            item.size -= n
+            return
+        n -= item.size
+        if item.base != NULL:
+            region_unpin(item.region)
+            conn.slices -= 1
+        conn.head += 1
+    if conn.head == conn.count:
+        conn.head = conn.count = 0
+        conn.out_used = 0
+        if conn.out_room > OUT_KEEP:
+            free(conn.out)
+            conn.out = NULL
+            set_out_room(conn, 0)
+
+
+cdef Status conn_flush(Conn* conn) noexcept nogil:
+    cdef iovec parts[IOV_MOST]
+    cdef msghdr message
+    cdef uint32_t i, n
+    cdef uint64_t asked
+    cdef ssize_t written
+    memset(&message, 0, sizeof(message))
+    message.msg_iov = parts
+    while conn.pending:
+        n = 0
+        asked = 0
+        for i in range(conn.head, conn.count):
+            if n == IOV_MOST:
+                break
+            parts[n].iov_base = <void*> (conn.items[i].base if conn.items[i].base != NULL
+                                         else conn.out + conn.items[i].at)
+            parts[n].iov_len = conn.items[i].size
+            asked += conn.items[i].size
+            n += 1
+        message.msg_iovlen = n
+        written = sendmsg(conn.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)
+        if written < 0:
+            if errno == EINTR:
+                continue
+            return PENDING if errno == EAGAIN else CLOSED
+        sent(conn, written)
+        if <uint64_t> written < asked:
+            return PENDING
+    return OK
+
+
+cdef bint conn_settle(Conn* conn) noexcept nogil:
+    cdef uint64_t at = 0
+    cdef uint64_t pending = conn.pending
+    cdef uint32_t i
+    cdef OutItem* item
+    cdef uint8_t* fresh
+    if pending == 0:
+        return True
+    if not affordable(conn, pending):
+        return False
+    fresh = <uint8_t*> malloc(pending)
+    if fresh == NULL:
+        return False
+    for i in range(conn.head, conn.count):
+        item = &conn.items[i]
+        memcpy(fresh + at, item.base if item.base != NULL else conn.out + item.at, item.size)
+        at += item.size
+    drop_output(conn)
+    free(conn.out)
+    conn.out = fresh
+    set_out_room(conn, pending)
+    return conn_reserve(conn, pending) != NULL
+
+
+cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:
+    cdef uint8_t* grown
+    if room <= conn.held_room:
+        return True
+    if conn.limits.input_bytes + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
+        return False
+    grown = <uint8_t*> realloc(conn.held, room)
+    if grown == NULL:
+        return False
+    bk_add(&conn.limits.input_bytes, <int64_t> (room - conn.held_room))
+    conn.held = grown
+    conn.held_room = room
+    return True
+
+
+cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
+    if size == 0:
+        conn.held_size = 0
+        if conn.held != NULL:
+            free(conn.held)
+            bk_add(&conn.limits.input_bytes, -<int64_t> conn.held_room)
+            conn.held = NULL
+            conn.held_room = 0
+        return True
+    if not conn_hold_room(conn, size):
+        return False
+    memmove(conn.held, data, size)
+    conn.held_size = size
+    return True

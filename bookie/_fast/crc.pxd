@@ -1,0 +1,5 @@
+"""CRC32C (Castagnoli) and CRC32 (IEEE), incremental: pass the previous value, start with 0. Any thread."""
+from libc.stdint cimport uint32_t
+
+cdef uint32_t crc32c(uint32_t crc, const void* data, size_t size) noexcept nogil
+cdef uint32_t crc32(uint32_t crc, const void* data, size_t size) noexcept nogil

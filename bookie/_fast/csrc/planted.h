@@ -1,0 +1,29 @@
+/* Bugs that tests plant, to prove that they would be found: a bit each in the variable BOOKIE_PLANTED.
+
+   Only a build with BOOKIE_FAULTS=1 knows them; any other compiles `bk_planted` to 0. Read once, when the room is
+   loaded. */
+#ifndef BOOKIE_PLANTED_H
+#define BOOKIE_PLANTED_H
+enum {
+    PLANT_SKIP_SYNC = 1,       /* every second journal group is acknowledged without a sync */
+    PLANT_ACK_EARLY = 2,       /* a group is acknowledged before it is written */
+    PLANT_MARK_EARLY = 4,      /* the mark moves before the entry log and the index have what lies below it */
+    PLANT_FENCE_IN_MEMORY = 8, /* a fence is answered without a record */
+    PLANT_NO_ENTRY_ON_EIO = 16, /* a failed read of the disk is answered as if there were no such entry */
+    PLANT_ANY_KEY = 32,        /* the master key is not compared */
+    PLANT_GROUP_UNCHECKED = 64, /* replay believes every group that looks like one */
+    PLANT_ACK_AFTER_FAILURE = 128 /* a failed write or sync of the journal is ignored */
+};
+#ifdef BOOKIE_FAULTS
+#include <stdlib.h>
+static long bk_planted_bits;
+__attribute__((constructor)) static void bk_plant(void)
+{
+    const char *bits = getenv("BOOKIE_PLANTED");
+    bk_planted_bits = bits ? atol(bits) : 0;
+}
+#define bk_planted(bug) __builtin_expect((bk_planted_bits & (bug)) != 0, 0)
+#else
+#define bk_planted(bug) 0
+#endif
+#endif

@@ -1,0 +1,24 @@
+"""The stores and a journal without a socket: what an I/O loop would ask of them, asked from Python.
+
+For tests and tools that work on a bookie's directories. One Python thread at a time an object; the rooms beneath take
+care of themselves. What `read` answers stays pinned until it is released.
+"""
+from bookie._fast.journal cimport JournalRoom
+from bookie._fast.read_path cimport Answer, Inbox, ReadPool
+from bookie._fast.stores cimport Stores
+from bookie._fast.waker cimport Waker
+
+cdef class JournalWriter:
+    cdef JournalRoom room
+    cdef Waker waker         # woken once a published group
+
+cdef class Held:
+    cdef Answer answer
+
+cdef class Direct:
+    cdef object stores_room
+    cdef object pool_room
+    cdef Stores* stores
+    cdef ReadPool* pool      # NULL: what is not in memory stays unread
+    cdef Inbox inbox
+    cdef Waker waker

@@ -1,0 +1,14 @@
+"""THE switch on operation: version, read-only, key, fence; then the right room. Runs on the connection's I/O loop."""
+from libc.stdint cimport uint8_t, uint32_t
+
+from bookie._fast.connection cimport Conn
+from bookie._fast.loop_state cimport Ack, IoLoop
+from bookie._fast.read_path cimport Answer, PoolJob
+from bookie._fast.types cimport Status
+
+# Serve one frame body. OK: consumed. FULL: not consumed, try again when there is room. CLOSED: close the connection.
+cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size) noexcept nogil
+# The group of this acknowledgement is on disk. CLOSED: close the connection.
+cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil
+# The read pool is done with this job. CLOSED: close the connection.
+cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil

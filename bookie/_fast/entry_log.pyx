@@ -1,0 +1,463 @@
+"""The entry log writer: records, ledgers map, header, `lastId` (docs/formats/entry-log.md). One thread."""
+import os
+
+from libc.errno cimport EDQUOT, EEXIST, EINTR, ENOSPC, ENOSYS, EOPNOTSUPP, errno
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset, strlen
+from posix.fcntl cimport O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
+from posix.types cimport off_t
+
+from bookie._fast.cursor cimport store_i64, store_u32, store_u64
+from bookie._fast.file cimport FileOps, Files, iovec, set_direct, sync_dir, write_full
+from bookie._fast.ledger_bytes cimport (
+    LedgerBytes,
+    LedgerMap,
+    ledger_map_add,
+    ledger_map_clear,
+    ledger_map_free,
+    ledger_map_reserve,
+    ledger_map_sorted,
+)
+from bookie._fast.log_scan cimport (
+    LOG_BYTES_MAX,
+    LOG_HEADER_BYTES,
+    LOG_ID_MAX,
+    LOG_MAGIC,
+    LOG_MAP_ENTRY,
+    LOG_SPECIAL_LEDGER,
+    LOG_VERSION,
+    log_check,
+)
+from bookie._fast.types cimport LENGTH_PREFIX, Status
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+    int FALLOC_FL_KEEP_SIZE
+
+cdef extern from "<unistd.h>" nogil:
+    int ftruncate(int fd, off_t size) noexcept
+
+cdef extern from "<stdlib.h>" nogil:
+    int posix_memalign(void** out, size_t alignment, size_t size) noexcept
+
+cdef enum:
+    PATH_BYTES = 4096
+    NAME_BYTES = 32              # room for "/ffffffff.log", "/lastId.tmp"
+    BUFFER_BYTES = 0x200000      # 2 MiB a write
+    BLOCK_BYTES = 4096           # direct writes are whole blocks of this
+    RESERVE_BYTES = 0x4000000    # 64 MiB: disk blocks are asked for in steps of this
+    MAP_OFFSET_AT = 8            # i64 map offset, i32 ledger count: the 12 bytes written when a log is closed
+    MAP_RECORD_FIXED = 24        # length word, -1, -2, count
+    MAP_LEDGER_BYTES = 16
+    RUN_BYTES_MAX = LOG_BYTES_MAX - LOG_HEADER_BYTES - MAP_RECORD_FIXED - MAP_LEDGER_BYTES
+
+
+cdef struct EntryLogWriter:
+    FileOps* ops
+    char* directory
+    uint32_t next_id
+    uint32_t log_id              # of `fd`
+    int fd                       # -1 between logs
+    uint64_t size_limit
+    uint64_t position            # where the next record goes
+    uint64_t synced              # everything below is on disk
+    uint8_t* buffer              # BUFFER_BYTES, aligned: records not written yet, from `written` on
+    uint64_t written             # a multiple of BLOCK_BYTES; the file has everything below
+    uint64_t reserved            # disk blocks are reserved below; UINT64_MAX where the file system cannot
+    Status failed
+    LedgerMap ledgers
+
+
+cdef EntryLogWriter* elog_writer(FileOps* ops, const char* directory, uint32_t next_id,
+                                 uint64_t size_limit) noexcept nogil:
+    cdef EntryLogWriter* writer
+    cdef size_t size = strlen(directory) + 1
+    if size > PATH_BYTES - NAME_BYTES:
+        return NULL
+    writer = <EntryLogWriter*> calloc(1, sizeof(EntryLogWriter))
+    if writer == NULL:
+        return NULL
+    writer.directory = <char*> malloc(size)
+    if writer.directory == NULL or posix_memalign(<void**> &writer.buffer, BLOCK_BYTES, BUFFER_BYTES) != 0:
+        free(writer.directory)
+        free(writer)
+        return NULL
+    memcpy(writer.directory, directory, size)
+    writer.ops = ops
+    writer.next_id = next_id
+    writer.fd = -1
+    writer.size_limit = size_limit
+    writer.failed = Status.OK
+    return writer
+
+
+cdef void elog_writer_free(EntryLogWriter* writer) noexcept nogil:
+    if writer == NULL:
+        return
+    close_log(writer)
+    ledger_map_free(&writer.ledgers)
+    free(writer.buffer)
+    free(writer.directory)
+    free(writer)
+
+
+cdef Status fail(EntryLogWriter* writer, int rc) noexcept nogil:
+    writer.failed = Status.NO_SPACE if rc == -ENOSPC or rc == -EDQUOT else Status.IO_ERROR
+    return writer.failed
+
+
+cdef void path_of(EntryLogWriter* writer, char* path) noexcept nogil:
+    snprintf(path, PATH_BYTES, "%s/%x.log", writer.directory, writer.log_id)
+
+
+cdef int cut(EntryLogWriter* writer) noexcept nogil:
+    """End the file where the sync ended; blocks reserved behind go back to the disk."""
+    while ftruncate(writer.fd, writer.synced) < 0:
+        if errno != EINTR:
+            return -errno
+    return 0
+
+
+cdef void close_log(EntryLogWriter* writer) noexcept nogil:
+    """Close without a map. What was not synced was not committed: it goes, and the file too when that was all."""
+    cdef char path[PATH_BYTES]
+    if writer.fd >= 0:
+        if writer.synced == 0:
+            path_of(writer, path)
+            writer.ops.unlink(path)
+        else:
+            cut(writer)
+        writer.ops.close(writer.fd)
+    writer.fd = -1
+    ledger_map_clear(&writer.ledgers)
+
+
+cdef int create_log(EntryLogWriter* writer, char* path) noexcept nogil:
+    """Create the next free id; its name in `path`. The descriptor, or -errno."""
+    cdef int fd = -EEXIST
+    cdef uint32_t id = writer.next_id
+    while fd == -EEXIST or fd == -EINTR:
+        if fd == -EEXIST:
+            writer.log_id = id if id <= LOG_ID_MAX else 0
+            id = writer.log_id + 1
+        path_of(writer, path)
+        fd = writer.ops.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    if fd >= 0:
+        # where the file system lets us: half the processor time, and the page cache is left to reads
+        set_direct(fd, True)
+        writer.next_id = id if id <= LOG_ID_MAX else 0
+    return fd
+
+
+cdef int write_last_id(EntryLogWriter* writer) noexcept nogil:
+    """Replace `lastId`, then sync the directory: the new log's name and this file become durable together."""
+    cdef char temporary[PATH_BYTES]
+    cdef char path[PATH_BYTES]
+    cdef char text[NAME_BYTES]
+    cdef int size = snprintf(text, sizeof(text), "%x\n", writer.log_id)
+    cdef int fd, rc
+    snprintf(temporary, PATH_BYTES, "%s/lastId.tmp", writer.directory)
+    snprintf(path, PATH_BYTES, "%s/lastId", writer.directory)
+    fd = writer.ops.open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    if fd < 0:
+        return fd
+    rc = write_full(writer.ops, fd, text, size, 0)
+    if rc == 0:
+        rc = writer.ops.fdatasync(fd)
+    writer.ops.close(fd)
+    if rc == 0:
+        rc = writer.ops.rename(temporary, path)
+    if rc == 0:
+        rc = sync_dir(writer.ops, writer.directory)
+    return rc
+
+
+cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
+    cdef char path[PATH_BYTES]
+    cdef int fd = create_log(writer, path)
+    cdef int rc
+    if fd < 0:
+        return fail(writer, fd)
+    memset(writer.buffer, 0, BLOCK_BYTES)
+    store_u32(writer.buffer, LOG_MAGIC)
+    store_u32(writer.buffer + 4, LOG_VERSION)
+    rc = write_full(writer.ops, fd, writer.buffer, BLOCK_BYTES, 0)
+    if rc == 0:
+        rc = write_last_id(writer)
+    if rc < 0:
+        writer.ops.close(fd)
+        writer.ops.unlink(path)
+        return fail(writer, rc)
+    writer.fd = fd
+    writer.position = LOG_HEADER_BYTES
+    writer.synced = 0
+    writer.written = 0
+    writer.reserved = LOG_HEADER_BYTES
+    return Status.OK
+
+
+cdef int reserve_blocks(EntryLogWriter* writer, uint64_t end) noexcept nogil:
+    """Disk blocks up to `end` and some more; the file's size stays. A nearly full disk gives what is needed."""
+    cdef uint64_t goal
+    cdef int rc
+    end = (end + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES     # the last block is written whole
+    if end <= writer.reserved:
+        return 0
+    goal = writer.reserved + RESERVE_BYTES
+    if goal > writer.size_limit:
+        goal = writer.size_limit
+    if goal < end:
+        goal = end
+    while True:
+        rc = writer.ops.fallocate(writer.fd, FALLOC_FL_KEEP_SIZE, writer.reserved, goal - writer.reserved)
+        if rc == -EINTR:
+            continue
+        if (rc == -ENOSPC or rc == -EDQUOT) and goal > end:
+            goal = end
+            continue
+        break
+    if rc == -EOPNOTSUPP or rc == -ENOSYS:
+        writer.reserved = UINT64_MAX
+        return 0
+    if rc == 0:
+        writer.reserved = goal
+    return rc
+
+
+cdef int write_buffer(EntryLogWriter* writer, bint tail) noexcept nogil:
+    """Write the buffer's whole blocks; with `tail` also the last, filled up with zeros and kept to go on in."""
+    cdef uint64_t held = writer.position - writer.written
+    cdef uint64_t whole = held - held % BLOCK_BYTES
+    cdef uint64_t size = whole
+    cdef int rc
+    if tail and held > whole:
+        memset(writer.buffer + held, 0, whole + BLOCK_BYTES - held)
+        size += BLOCK_BYTES
+    if size == 0:
+        return 0
+    rc = write_full(writer.ops, writer.fd, writer.buffer, size, writer.written)
+    if rc < 0:
+        return rc
+    if whole:
+        memcpy(writer.buffer, writer.buffer + whole, held - whole)
+        writer.written += whole
+    return 0
+
+
+cdef int write_bytes(EntryLogWriter* writer, const uint8_t* data, uint64_t size) noexcept nogil:
+    """Gather the bytes in the buffer; a full buffer is one write."""
+    cdef uint64_t held, part
+    cdef int rc
+    while size > 0:
+        held = writer.position - writer.written
+        part = BUFFER_BYTES - held
+        if part > size:
+            part = size
+        memcpy(writer.buffer + held, data, part)
+        writer.position += part
+        data += part
+        size -= part
+        if held + part == BUFFER_BYTES:
+            rc = write_buffer(writer, False)
+            if rc < 0:
+                return rc
+    return 0
+
+
+cdef int write_parts(EntryLogWriter* writer, const iovec* parts, int count) noexcept nogil:
+    cdef int rc = 0
+    cdef int i
+    for i in range(count):
+        rc = write_bytes(writer, <const uint8_t*> parts[i].iov_base, parts[i].iov_len)
+        if rc < 0:
+            break
+    return rc
+
+
+cdef bint parts_hold(const iovec* parts, int count, uint64_t size) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        if parts[i].iov_len > size:
+            return False
+        size -= parts[i].iov_len
+    return size == 0
+
+
+cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, int count, uint64_t size,
+                        uint32_t* log_id, uint64_t* offset) noexcept nogil:
+    cdef Status status
+    cdef uint64_t start
+    cdef int rc
+    if writer.failed != Status.OK:
+        return writer.failed
+    if size == 0 or size > RUN_BYTES_MAX or not parts_hold(parts, count, size):
+        return Status.BAD_REQUEST
+    if writer.fd >= 0 and writer.position > LOG_HEADER_BYTES and writer.position + size > writer.size_limit:
+        status = elog_rotate(writer)
+        if status != Status.OK:
+            return status
+    status = ledger_map_reserve(&writer.ledgers)
+    if status == Status.OK and writer.fd < 0:
+        status = start_log(writer)
+    if status != Status.OK:
+        return status
+    start = writer.position
+    rc = reserve_blocks(writer, start + size)
+    if rc == 0:
+        rc = write_parts(writer, parts, count)
+    if rc < 0:
+        return fail(writer, rc)
+    log_id[0] = writer.log_id
+    offset[0] = start
+    ledger_map_add(&writer.ledgers, ledger, size)
+    return Status.OK
+
+
+cdef int sync_buffer(EntryLogWriter* writer) noexcept nogil:
+    cdef int rc = write_buffer(writer, True)
+    if rc == 0:
+        rc = writer.ops.fdatasync(writer.fd)
+    if rc == 0:
+        writer.synced = writer.position
+    return rc
+
+
+cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
+    cdef int rc
+    if writer.failed != Status.OK:
+        return writer.failed
+    if writer.fd < 0 or writer.synced == writer.position:
+        return Status.OK
+    rc = sync_buffer(writer)
+    return Status.OK if rc == 0 else fail(writer, rc)
+
+
+cdef int write_map(EntryLogWriter* writer) noexcept nogil:
+    """The ledgers map behind the last record, MAP_LEDGERS_MAX ledgers a record."""
+    cdef LedgerBytes* ledgers = ledger_map_sorted(&writer.ledgers)
+    cdef uint8_t out[MAP_RECORD_FIXED]
+    cdef size_t count = writer.ledgers.count
+    cdef size_t i, n
+    cdef int rc = 0
+    for i in range(count):
+        if i % MAP_LEDGERS_MAX == 0:
+            n = count - i if count - i < MAP_LEDGERS_MAX else MAP_LEDGERS_MAX
+            store_u32(out, <uint32_t> (MAP_RECORD_FIXED - LENGTH_PREFIX + MAP_LEDGER_BYTES * n))
+            store_i64(out + 4, LOG_SPECIAL_LEDGER)
+            store_i64(out + 12, LOG_MAP_ENTRY)
+            store_u32(out + 20, <uint32_t> n)
+            rc = write_bytes(writer, out, MAP_RECORD_FIXED)
+        if rc == 0:
+            store_i64(out, ledgers[i].ledger)
+            store_u64(out + 8, ledgers[i].bytes)
+            rc = write_bytes(writer, out, MAP_LEDGER_BYTES)
+        if rc < 0:
+            break
+    return rc
+
+
+cdef int write_closing(EntryLogWriter* writer, uint64_t map_offset) noexcept nogil:
+    """The header's map offset and count, through a descriptor of its own: 12 bytes are no block."""
+    cdef char path[PATH_BYTES]
+    cdef uint8_t closing[12]
+    cdef int fd, rc
+    path_of(writer, path)
+    fd = writer.ops.open(path, O_WRONLY | O_CLOEXEC, 0)
+    if fd < 0:
+        return fd
+    store_u64(closing, map_offset)
+    store_u32(closing + 8, <uint32_t> writer.ledgers.count)
+    rc = write_full(writer.ops, fd, closing, sizeof(closing), MAP_OFFSET_AT)
+    if rc == 0:
+        rc = writer.ops.fdatasync(fd)
+    writer.ops.close(fd)
+    return rc
+
+
+cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
+    cdef uint64_t map_offset
+    cdef int rc
+    if writer.failed == Status.NO_SPACE:
+        close_log(writer)
+        writer.failed = Status.OK
+        return Status.OK
+    if writer.failed != Status.OK or writer.fd < 0:
+        return writer.failed
+    map_offset = writer.position
+    rc = write_map(writer)
+    if rc == 0:
+        rc = sync_buffer(writer)      # the header must never name a map that is not there
+    if rc == 0:
+        rc = cut(writer)
+    if rc == 0:
+        rc = write_closing(writer, map_offset)
+    if rc < 0:
+        return fail(writer, rc)
+    close_log(writer)
+    return Status.OK
+
+
+cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil:
+    return writer.log_id if writer.fd >= 0 else writer.next_id
+
+
+cdef class EntryLog:
+    """The writer for tools and tests; the storage engine calls the functions above. One thread at a time."""
+    cdef EntryLogWriter* writer
+    cdef Files files
+    cdef object directory
+
+    def __cinit__(self, directory, uint32_t next_id=0, uint64_t size_limit=1 << 30, Files files=None):
+        self.directory = directory
+        self.files = files if files is not None else Files()
+        self.writer = elog_writer(self.files.ops, os.fsencode(directory), next_id, size_limit)
+        if self.writer == NULL:
+            raise MemoryError(f"{directory}: no memory for an entry log writer, or the path is too long")
+
+    def __dealloc__(self):
+        elog_writer_free(self.writer)
+
+    @property
+    def current_id(self):
+        return elog_current_id(self.writer)
+
+    def append(self, int64_t ledger, list entries):
+        """Append entries (bytes) of one ledger as one run; (log id, offset of the first length word)."""
+        cdef int count = 2 * len(entries)
+        cdef iovec* parts = <iovec*> malloc((count + 1) * sizeof(iovec))
+        cdef uint8_t* prefixes = <uint8_t*> malloc(4 * len(entries) + 1)
+        cdef uint32_t log_id = 0
+        cdef uint64_t offset = 0
+        cdef uint64_t size = 0
+        cdef Status status = Status.NO_MEMORY
+        cdef int i
+        try:
+            for i in range(0 if parts == NULL or prefixes == NULL else len(entries)):
+                store_u32(prefixes + 4 * i, len(entries[i]))
+                parts[2 * i].iov_base = prefixes + 4 * i
+                parts[2 * i].iov_len = LENGTH_PREFIX
+                parts[2 * i + 1].iov_base = <char*> entries[i]
+                parts[2 * i + 1].iov_len = len(entries[i])
+                size += LENGTH_PREFIX + <uint64_t> len(entries[i])
+            if parts != NULL and prefixes != NULL:
+                with nogil:
+                    status = elog_append(self.writer, ledger, parts, count, size, &log_id, &offset)
+        finally:
+            free(parts)
+            free(prefixes)
+        log_check(status, self.directory)
+        return log_id, offset
+
+    def sync(self):
+        cdef Status status
+        with nogil:
+            status = elog_sync(self.writer)
+        log_check(status, self.directory)
+
+    def rotate(self):
+        cdef Status status
+        with nogil:
+            status = elog_rotate(self.writer)
+        log_check(status, self.directory)

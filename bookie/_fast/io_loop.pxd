@@ -1,0 +1,12 @@
+"""An I/O loop: epoll over the connections it owns (state: `loop_state`). One thread runs one loop."""
+from bookie._fast.connection cimport NetLimits
+from bookie._fast.loop_state cimport IoLoop
+
+cdef class IoLoopRoom:
+    cdef IoLoop loop
+    cdef object stores_room
+    cdef object pool_room
+    cdef NetLimitsRoom limits_room
+
+cdef class NetLimitsRoom:
+    cdef NetLimits limits

@@ -1,0 +1,517 @@
+"""The loop: wait, read, cut frames, dispatch; then acknowledge what was synced, write, and tell the journals."""
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from bookie._fast.connection cimport (
+    Conn,
+    conn_flush,
+    conn_hold,
+    conn_hold_room,
+    conn_settle,
+)
+from bookie._fast.cursor cimport load_i32
+from bookie._fast.dispatch cimport dispatch, dispatch_ack, dispatch_read
+from bookie._fast.epoll cimport (
+    EPOLL_CLOEXEC,
+    EPOLL_CTL_ADD,
+    EPOLLERR,
+    EPOLLHUP,
+    EPOLLIN,
+    epoll_create1,
+    epoll_ctl,
+    epoll_event,
+    epoll_wait,
+)
+from bookie._fast.fatal cimport fatal_is_set
+from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
+from bookie._fast.journal_state cimport Journal
+from bookie._fast.loop_state cimport INPUT_BYTES, Ack
+from bookie._fast.membership cimport accept_some, arm, close_conn, mark_dirty, release, take_handed
+from bookie._fast.read_path cimport Inbox, PoolJob, ReadPoolRoom, answer_release
+from bookie._fast.storage cimport StoresRoom, stores_request_flush
+from bookie._fast.stores cimport LOOPS_MOST
+from bookie._fast.sync cimport (
+    bk_load,
+    bk_store,
+    now_ns,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport CLOSED, FULL, Status
+from bookie._fast.waker cimport waker_clear, waker_init, waker_wake
+from bookie._fast.wire_v2 cimport FRAME_PREFIX
+
+cdef extern from "<sys/socket.h>" nogil:
+    ssize_t recv(int, void*, size_t, int) noexcept
+    int MSG_DONTWAIT
+
+cdef extern from "<unistd.h>" nogil:
+    int c_close "close"(int) noexcept
+
+cdef extern from "<fcntl.h>" nogil:
+    int c_open "open"(const char*, int) noexcept
+    int O_RDONLY
+    int O_CLOEXEC
+
+cdef enum:
+    EVENTS = 256
+    TICK_MS = 10                 # while adds wait for room
+    INLINE_SYNC_NS = 400000      # a journal slower than this is never synced on a loop
+
+
+cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Too much output waits: try to send it at once, and stop serving this connection if that does not help."""
+    if conn.pending <= conn.limits.output_high:
+        return False
+    if conn_flush(conn) == CLOSED:
+        close_conn(loop, conn)
+        return True
+    conn.choked = conn.pending > conn.limits.output_low
+    return conn.choked
+
+
+cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
+    """Cut and dispatch complete frames; how many bytes were used up. The connection may be closed afterwards."""
+    cdef uint64_t at = 0
+    cdef int64_t length
+    cdef Status status
+    while size - at >= FRAME_PREFIX:
+        length = load_i32(data + at)
+        if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
+            loop.stats.broken_frames += 1
+            close_conn(loop, conn)
+            return size
+        if <uint64_t> length > size - at - FRAME_PREFIX:
+            break
+        status = dispatch(loop, conn, data + at + FRAME_PREFIX, <uint32_t> length)
+        if status == FULL:
+            break
+        if conn.stalled_until:
+            conn.stalled_until = 0
+            loop.stalled -= 1
+        if status == CLOSED:
+            loop.stats.broken_frames += 1
+            close_conn(loop, conn)
+            return size
+        at += FRAME_PREFIX + <uint64_t> length
+        if choke(loop, conn) or conn.fd < 0:
+            break
+    return at
+
+
+cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
+    if conn.fd >= 0 and not conn_hold(conn, data, size):
+        loop.stats.closed_by_limit += 1
+        close_conn(loop, conn)
+
+
+cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Go on with input that waited for room or for the peer to read."""
+    cdef uint64_t used
+    if conn.held_size == 0:
+        return
+    used = serve_frames(loop, conn, conn.held, conn.held_size)
+    if conn.fd >= 0:
+        keep_rest(loop, conn, conn.held + used, conn.held_size - used)
+
+
+cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
+    """A frame above the loop's buffer grows in the connection's own, as its bytes arrive. False: no such frame."""
+    cdef uint64_t total, room
+    cdef ssize_t n
+    if conn.held_size < FRAME_PREFIX:
+        return False
+    total = <uint64_t> load_i32(conn.held) + FRAME_PREFIX
+    if total <= INPUT_BYTES or conn.held_size >= total:
+        return False
+    room = conn.held_size * 2 if conn.held_size * 2 < total else total
+    if room < INPUT_BYTES:
+        room = INPUT_BYTES
+    if conn.held_size == conn.held_room and not conn_hold_room(conn, room):
+        loop.stats.closed_by_limit += 1
+        close_conn(loop, conn)
+        return True
+    room = conn.held_room if conn.held_room < total else total
+    n = recv(conn.fd, conn.held + conn.held_size, room - conn.held_size, MSG_DONTWAIT)
+    if n <= 0:
+        if n == 0 or (errno != EAGAIN and errno != EINTR):
+            close_conn(loop, conn)
+        return True
+    loop.stats.bytes_in += n
+    conn.held_size += n
+    if conn.held_size == total:
+        serve_held(loop, conn)
+    return True
+
+
+cdef void receive(IoLoop* loop, Conn* conn) noexcept nogil:
+    cdef uint64_t have, used
+    cdef ssize_t n
+    if receive_long(loop, conn):
+        return
+    have = conn.held_size
+    if have:
+        memcpy(loop.input, conn.held, have)
+    n = recv(conn.fd, loop.input + have, INPUT_BYTES * 2 - have, MSG_DONTWAIT)
+    if n <= 0:
+        if n == 0 or (errno != EAGAIN and errno != EINTR):
+            close_conn(loop, conn)
+        return
+    loop.stats.bytes_in += n
+    have += n
+    used = serve_frames(loop, conn, loop.input, have)
+    if conn.fd >= 0:
+        keep_rest(loop, conn, loop.input + used, have - used)
+
+
+cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
+    """An awaited answer was written to the connection's output, or could not be."""
+    if conn.fd >= 0:
+        if status == CLOSED:
+            loop.stats.closed_by_limit += 1
+            close_conn(loop, conn)
+        else:
+            mark_dirty(loop, conn)
+    release(conn)
+
+
+cdef void serve_acks(IoLoop* loop) noexcept nogil:
+    cdef uint32_t i
+    cdef int64_t synced
+    cdef Ack* ack
+    cdef bint waiting = False
+    if not loop.waker.waiting:
+        return
+    for i in range(loop.stores.journal_count):
+        if loop.acks[i].head == loop.acks[i].tail:
+            continue
+        synced = bk_load(&loop.stores.journals[i].synced_group)
+        while loop.acks[i].head != loop.acks[i].tail:
+            ack = &loop.acks[i].ring[loop.acks[i].head & (loop.acks[i].room - 1)]
+            if ack.group > synced:
+                waiting = True
+                break
+            loop.acks[i].head += 1
+            answered(loop, ack.conn, dispatch_ack(loop, ack))
+    if not waiting:
+        bk_store(&loop.waker.waiting, 0)
+
+
+cdef void serve_inbox(IoLoop* loop) noexcept nogil:
+    cdef PoolJob* job
+    cdef PoolJob* following
+    if loop.inbox.jobs == NULL:
+        return
+    pthread_mutex_lock(&loop.inbox.lock)
+    job = loop.inbox.jobs
+    loop.inbox.jobs = NULL
+    pthread_mutex_unlock(&loop.inbox.lock)
+    while job != NULL:
+        following = job.next
+        answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
+        free(job)
+        job = following
+
+
+cdef void settle_all(IoLoop* loop) noexcept nogil:
+    """Some region is wanted back: keep no references into cache memory."""
+    cdef int64_t wanted = bk_load(&loop.stores.unpin_wanted)
+    cdef Conn* conn = loop.conns
+    cdef Conn* following
+    if wanted == loop.unpin_seen:
+        return
+    loop.unpin_seen = wanted
+    while conn != NULL:
+        following = conn.next
+        if conn.slices and not conn_settle(conn):
+            loop.stats.closed_by_limit += 1
+            close_conn(loop, conn)
+        conn = following
+
+
+cdef void retry_stalled(IoLoop* loop) noexcept nogil:
+    cdef Conn* conn = loop.conns
+    cdef Conn* following
+    if loop.stalled == 0:
+        return
+    while conn != NULL:
+        following = conn.next
+        if conn.stalled_until and not conn.choked:
+            conn.refs += 1       # serving may close it
+            serve_held(loop, conn)
+            if conn.fd >= 0:
+                mark_dirty(loop, conn)
+            release(conn)
+        conn = following
+
+
+cdef void flush_dirty(IoLoop* loop) noexcept nogil:
+    """One write per connection for everything that was answered in this round."""
+    cdef Conn* conn = loop.dirty
+    cdef Conn* following
+    cdef Status status
+    cdef uint64_t before
+    loop.dirty = NULL
+    while conn != NULL:
+        following = conn.next_dirty
+        conn.dirty = False
+        if conn.fd < 0:
+            release(conn)
+            conn = following
+            continue
+        before = conn.pending
+        status = conn_flush(conn)
+        loop.stats.bytes_out += before - conn.pending
+        conn.refs += 1           # serving may close it
+        if status == CLOSED:
+            close_conn(loop, conn)
+        elif conn.choked and conn.pending <= conn.limits.output_low:
+            conn.choked = False
+            serve_held(loop, conn)
+            if conn.fd >= 0 and conn.pending:
+                mark_dirty(loop, conn)
+        if conn.fd >= 0:
+            arm(loop, conn)
+        release(conn)
+        conn = following
+
+
+cdef void tell_journals(IoLoop* loop) noexcept nogil:
+    """Groups were appended to: let the journal thread write them, or do it here when this one add is all there is."""
+    cdef uint32_t i
+    cdef Journal* journal
+    for i in range(loop.stores.journal_count):
+        if loop.appended[i] == 0:
+            continue
+        journal = loop.stores.journals[i]
+        if (loop.appended[i] == 1 and journal.flush_when_empty and journal_idle(journal)
+                and journal.stats.sync_ns < INLINE_SYNC_NS * journal.stats.groups):
+            loop.stats.inline_commits += 1
+            journal_commit(journal, &loop.waker)
+        else:
+            journal_kick(journal)
+        loop.appended[i] = 0
+
+
+cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
+    """A half is as full as it should get and the other one is free: time to swap."""
+    cdef uint32_t i
+    cdef int64_t active
+    for i in range(loop.stores.count):
+        active = bk_load(&loop.stores.stores[i].active)
+        if (bk_load(&loop.stores.stores[i].halves[active].used) >= loop.stores.flush_bytes
+                and bk_load(&loop.stores.stores[i].spare_clean)):
+            stores_request_flush(loop.stores)
+            return
+
+
+cdef int wait_events(IoLoop* loop, epoll_event* events) noexcept nogil:
+    """Spin a bounded while if configured, then sleep until something happens."""
+    cdef int timeout = -1
+    cdef int n
+    cdef int64_t until
+    if loop.stalled:
+        timeout = TICK_MS
+    if loop.dirty != NULL:
+        timeout = 0
+    if loop.limits.spin_ns and timeout:
+        until = now_ns() + loop.limits.spin_ns
+        while now_ns() < until:
+            n = epoll_wait(loop.epoll, events, EVENTS, 0)
+            if n:
+                return n
+    return epoll_wait(loop.epoll, events, EVENTS, timeout)
+
+
+cdef void serve_events(IoLoop* loop, epoll_event* events, int count) noexcept nogil:
+    cdef int i
+    cdef Conn* conn
+    for i in range(count):
+        if events[i].data.ptr == &loop.waker:
+            waker_clear(&loop.waker)
+        elif events[i].data.ptr == loop:
+            if bk_load(&loop.stopping) == 0:
+                accept_some(loop)
+        else:
+            conn = <Conn*> events[i].data.ptr
+            if conn.fd < 0:
+                continue
+            conn.refs += 1       # the events of this round may close it
+            if events[i].events & EPOLLIN:
+                receive(loop, conn)
+            elif events[i].events & (EPOLLERR | EPOLLHUP):
+                close_conn(loop, conn)
+            if conn.fd >= 0:
+                mark_dirty(loop, conn)
+            release(conn)
+
+
+cdef bint drained(IoLoop* loop) noexcept nogil:
+    """Nothing is owed to any peer."""
+    cdef Conn* conn = loop.conns
+    while conn != NULL:
+        if conn.pending or conn.refs > 1:
+            return False
+        conn = conn.next
+    return True
+
+
+cdef void close_inbox(Inbox* inbox) noexcept nogil:
+    """Keep no pins: a checkpoint waits for them, and there is one more to come."""
+    cdef PoolJob* job
+    pthread_mutex_lock(&inbox.lock)
+    inbox.closed = True
+    job = inbox.jobs
+    while job != NULL:
+        answer_release(&job.answer)
+        job = job.next
+    pthread_mutex_unlock(&inbox.lock)
+
+
+cdef void run(IoLoop* loop) noexcept nogil:
+    cdef epoll_event events[EVENTS]
+    cdef int n
+    while not fatal_is_set():
+        n = wait_events(loop, events)
+        serve_events(loop, events, n)
+        take_handed(loop)
+        serve_inbox(loop)
+        retry_stalled(loop)
+        tell_journals(loop)
+        serve_acks(loop)
+        flush_dirty(loop)
+        settle_all(loop)
+        ask_for_flush(loop)
+        if bk_load(&loop.stopping) and (bk_load(&loop.stopping) > 1 or drained(loop)):
+            break
+    while loop.conns != NULL:
+        close_conn(loop, loop.conns)
+    close_inbox(&loop.inbox)
+
+
+cdef class NetLimitsRoom:
+    """Limits and shared counters of all I/O loops."""
+
+    def __init__(self, *, frame_bytes_max: int, batch_bytes_max: int, output_high: int, output_low: int,
+                 output_bytes_max: int, input_bytes_max: int, connections_max: int, fd_reserve: int,
+                 throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool):
+        self.limits.frame_bytes_max = frame_bytes_max
+        self.limits.batch_bytes_max = batch_bytes_max
+        self.limits.output_high = output_high
+        self.limits.output_low = output_low
+        self.limits.output_bytes_max = output_bytes_max
+        self.limits.input_bytes_max = input_bytes_max
+        self.limits.connections_max = connections_max
+        self.limits.fd_reserve = fd_reserve
+        self.limits.throttle_ns = throttle_ms * 1000000
+        self.limits.spin_ns = spin_us * 1000
+        self.limits.nodelay = nodelay
+        self.limits.keepalive = keepalive
+
+    def stats(self) -> dict[str, int]:
+        return {
+            "connections": bk_load(&self.limits.connections),
+            "output_buffer_bytes": bk_load(&self.limits.output_bytes),
+            "input_buffer_bytes": bk_load(&self.limits.input_bytes),
+        }
+
+
+cdef class IoLoopRoom:
+    """One I/O loop; `run` is the body of its thread. The first one of a group accepts for all (`listen`)."""
+
+    def __cinit__(self):
+        memset(&self.loop, 0, sizeof(IoLoop))
+        self.loop.epoll = -1
+        self.loop.listener = -1
+        self.loop.spare_fd = -1
+
+    def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits):
+        cdef IoLoop* loop = &self.loop
+        cdef epoll_event event
+        self.stores_room = stores
+        self.pool_room = pool
+        self.limits_room = limits
+        loop.stores = stores.stores
+        loop.pool = &pool.pool
+        loop.limits = &limits.limits
+        loop.epoll = epoll_create1(EPOLL_CLOEXEC)
+        loop.input = <uint8_t*> malloc(INPUT_BYTES * 2)
+        if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker):
+            raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
+        if loop.stores.loop_count == LOOPS_MOST:
+            raise ValueError(f"more than {LOOPS_MOST} I/O loops")
+        pthread_mutex_init(&loop.handed_lock, NULL)
+        pthread_mutex_init(&loop.inbox.lock, NULL)
+        loop.inbox.waker = &loop.waker
+        event.events = EPOLLIN
+        event.data.ptr = &loop.waker
+        epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.waker.fd, &event)
+        loop.stores.loops[loop.stores.loop_count] = &loop.waker
+        loop.stores.loop_count += 1
+        for i in range(loop.stores.journal_count):
+            loop.stores.journals[i].wakers[loop.stores.journals[i].waker_count] = &loop.waker
+            loop.stores.journals[i].waker_count += 1
+
+    def listen(self, listener_fd: int, list peers) -> None:
+        """Accept from `listener_fd` (non-blocking, listening) and share the connections out among `peers`."""
+        cdef epoll_event event
+        self.loop.listener = listener_fd
+        self.loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
+        for peer in peers:
+            self.loop.peers[self.loop.peer_count] = &(<IoLoopRoom> peer).loop
+            self.loop.peer_count += 1
+        event.events = EPOLLIN
+        event.data.ptr = &self.loop
+        if epoll_ctl(self.loop.epoll, EPOLL_CTL_ADD, listener_fd, &event) != 0:
+            raise OSError(errno, "cannot poll the listening socket")
+
+    def run(self) -> None:
+        """Serve until stopped or a fatal failure."""
+        with nogil:
+            run(&self.loop)
+
+    def stop(self, now: bool) -> None:
+        """Finish what was begun, then end; `now`: end at once. Any thread."""
+        bk_store(&self.loop.stopping, 2 if now else 1)
+        waker_wake(&self.loop.waker)
+
+    def stats(self) -> dict[str, object]:
+        stats = dict(self.loop.stats)
+        stats["errors"] = list(self.loop.stats.errors)
+        return stats
+
+    def close(self) -> None:
+        """Free everything; the thread has ended and the read pool is stopped."""
+        cdef PoolJob* job = self.loop.inbox.jobs
+        cdef PoolJob* following
+        cdef Conn* conn
+        cdef Ack* ack
+        while job != NULL:
+            following = job.next
+            answer_release(&job.answer)
+            release(<Conn*> job.request.owner)
+            free(job)
+            job = following
+        self.loop.inbox.jobs = NULL
+        while self.loop.dirty != NULL:
+            conn = self.loop.dirty
+            self.loop.dirty = conn.next_dirty
+            release(conn)
+        for fd in (self.loop.epoll, self.loop.waker.fd, self.loop.spare_fd):
+            if fd >= 0:
+                c_close(fd)
+        self.loop.epoll = self.loop.waker.fd = self.loop.spare_fd = -1
+        for i in range(self.loop.stores.journal_count):
+            while self.loop.acks[i].head != self.loop.acks[i].tail:
+                ack = &self.loop.acks[i].ring[self.loop.acks[i].head & (self.loop.acks[i].room - 1)]
+                self.loop.acks[i].head += 1
+                free(ack.read)
+                release(ack.conn)
+            self.loop.acks[i].head = self.loop.acks[i].tail = 0
+            free(self.loop.acks[i].ring)
+            self.loop.acks[i].ring = NULL
+        free(self.loop.input)
+        self.loop.input = NULL

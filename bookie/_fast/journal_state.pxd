@@ -1,0 +1,81 @@
+"""What a journal is made of: two groups, the file they go to, the one that follows, and what was published.
+
+State only, owned by the JournalRoom of `journal`; each part says which lock guards it.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from bookie._fast.file cimport FileOps
+from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
+from bookie._fast.waker cimport Waker
+
+cdef enum:
+    WAKERS_MOST = 64
+    FILES_MOST = 4096
+    DIRECT_BLOCK = 4096
+    ZERO_CHUNK = 1 << 20
+
+cdef struct Group:
+    uint8_t* base                # DIRECT_BLOCK aligned
+    uint64_t used
+    int64_t entries
+    int64_t writers              # atomic; appenders still copying
+
+cdef struct JournalStats:
+    int64_t groups
+    int64_t entries
+    int64_t bytes
+    int64_t sync_ns
+    int64_t flush_empty          # groups closed because the queue was empty, the wait was over, the group was full
+    int64_t flush_wait
+    int64_t flush_bytes
+
+cdef struct Journal:
+    FileOps* ops
+    char directory[3072]
+    # settings, constant
+    uint64_t group_capacity
+    uint64_t alignment
+    uint64_t file_bytes_max
+    uint64_t prealloc_bytes
+    int64_t group_wait_ns
+    uint64_t group_bytes
+    int64_t group_entries
+    bint flush_when_empty
+    bint sync_data
+    bint direct
+    bint reuse
+    int backups_max
+    # guarded by `lock`
+    pthread_mutex_t lock
+    pthread_cond_t filled        # the journal thread waits here
+    Group groups[2]
+    int active
+    int64_t open_group           # number of the group being filled, from 1
+    int64_t oldest_ns
+    pthread_cond_t sync_wanted   # the syncing thread of an unsynced journal waits here
+    bint stopping
+    # guarded by `commit_lock`
+    pthread_mutex_t commit_lock
+    int fd
+    bint recycled                # stale bytes may follow what we write
+    uint64_t position
+    # published
+    int64_t synced_group         # atomic
+    int64_t full                 # atomic; a group waits for room on the disk: take no more adds
+    pthread_mutex_t mark_lock    # guards the mark and the list of files
+    int64_t file_id
+    uint64_t mark_offset
+    int64_t files[FILES_MOST]    # ids on disk, ascending, the current one last
+    int file_count
+    int64_t spares[8]            # ids of retired files kept for reuse
+    int spare_count
+    # preparation of the next file and of zeros ahead; guarded by `prepare_lock`
+    pthread_mutex_t prepare_lock
+    pthread_cond_t prepare_wanted
+    int64_t zeroed_to            # atomic; of the current file
+    int next_fd
+    bint next_recycled
+    int64_t next_zeroed
+    Waker* wakers[WAKERS_MOST]
+    int waker_count
+    JournalStats stats

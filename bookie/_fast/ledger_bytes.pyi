@@ -1,0 +1,3 @@
+from collections.abc import Iterable
+
+def tally(appends: Iterable[tuple[int, int]]) -> list[tuple[int, int]]: ...

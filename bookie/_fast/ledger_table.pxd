@@ -1,0 +1,39 @@
+"""What the bookie knows of each ledger besides its entries: key, fence, limbo, LAC. Guarded by the ledger's shard."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from bookie._fast.types cimport Status
+
+cdef struct Ledger:
+    int64_t id
+    uint8_t* key             # owned
+    uint32_t key_size
+    uint8_t* explicit_lac    # owned; the client's packet, or NULL
+    uint32_t explicit_lac_size
+    bint fenced
+    bint limbo
+    bint key_logged          # the journal of this process holds the key record
+    bint dirty               # differs from the ledgers index
+    bint last_known          # `last` covers the index too, not only this process's adds
+    int64_t last             # highest entry id seen; -1 none
+    int64_t lac              # highest LAC seen; -1 none
+    int64_t fence_group      # journal group of the fence record; 0: not pending in this process
+    Ledger* next
+    Ledger* next_dirty
+
+cdef struct LedgerMap:
+    Ledger** buckets
+    uint32_t size
+    uint32_t count
+    Ledger* dirty            # list through next_dirty
+
+cdef bint ledgers_init(LedgerMap* map) noexcept nogil
+cdef void ledgers_free(LedgerMap* map) noexcept nogil
+cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil
+# Add an unknown ledger with this key; NULL without memory.
+cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t key_size) noexcept nogil
+# OK or UNAUTHORIZED. A stored key that is empty or all zeros is replaced once; an all-zero key is accepted (upstream).
+cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
+cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
+cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) noexcept nogil
+cdef void ledger_mark_dirty(LedgerMap* map, Ledger* ledger) noexcept nogil
+cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil

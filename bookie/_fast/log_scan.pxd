@@ -1,0 +1,39 @@
+"""The entry log format, and its scan (docs/formats/entry-log.md). Any thread; nothing is cached."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from bookie._fast.file cimport FileOps
+from bookie._fast.types cimport Status
+
+cdef enum:
+    LOG_MAGIC = 0x424B4C4F               # BKLO
+    LOG_VERSION = 1
+    LOG_HEADER_BYTES = 1024
+    LOG_RECORD_BYTES_MAX = 0x4000000     # 64 MiB; a longer length word is damage, never an allocation
+    LOG_BYTES_MAX = 0x7FFFFFFF           # no file may grow beyond, whatever the limit of its writer says
+    LOG_ID_MAX = 0x7FFFFFFF
+    LOG_SPECIAL_LEDGER = -1              # in place of a ledger id: the record is no entry
+    LOG_MAP_ENTRY = -2                   # in place of the entry id: it is a part of the ledgers map
+
+cdef struct LogRecord:
+    int64_t ledger
+    int64_t entry
+    uint64_t offset              # of the length word
+    uint32_t length              # entry bytes
+    const uint8_t* data          # the entry; valid during the callback only
+
+cdef struct LogScan:
+    uint64_t end                 # where the scan stopped
+    uint64_t records
+    uint64_t bytes               # of entries with their prefixes
+    bint torn                    # stopped inside a record, or at bytes that are no record
+
+ctypedef Status (*log_record_fn)(void* context, const LogRecord* record) noexcept nogil
+
+# Every record from `start` (0 = after the header), default and direct-I/O layouts, special records skipped. OK with
+# `result` filled, IO_ERROR, CORRUPT (no entry log, or a newer one), NO_MEMORY, or what `each` answered (`end` = the
+# record refused).
+cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
+                      LogScan* result) noexcept nogil
+
+# The door from a status of the entry log rooms to an exception that names `path`.
+cdef object log_check(Status status, path)

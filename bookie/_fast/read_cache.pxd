@@ -1,0 +1,40 @@
+"""The read cache: a ring of equal segments on numpy memory, and in it the pages that readahead brought.
+
+The pages of a segment vanish together when the ring comes round to it. The index of a page (a Run in its ledger's
+RunMap) is guarded by the ledger's shard; the ring's own position by its lock. Filled by the read pool, read by I/O
+loops and read pool.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from bookie._fast.runs cimport Page, Region
+from bookie._fast.sync cimport pthread_mutex_t
+from bookie._fast.types cimport Status
+
+cdef struct Segment:
+    Region region
+    uint64_t used
+    Page* pages              # list through Page.next, newest first
+
+ctypedef void (*drop_page_fn)(void* context, Page* page) noexcept nogil
+ctypedef bint (*unpin_fn)(void* context, Region* region) noexcept nogil
+
+cdef struct ReadRing:
+    pthread_mutex_t lock     # guards current, every `used` and `pages`
+    Segment* segments
+    uint32_t count
+    uint32_t current
+    uint64_t segment_bytes
+    drop_page_fn drop        # clears page.live and takes it out of its ledger's runs, under its shard
+    unpin_fn unpin           # asks everybody to let go of a region; False when it could not be had in time
+    void* context
+    int64_t evicted          # segments emptied
+
+cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, unpin_fn unpin,
+                    void* context) noexcept nogil
+cdef void ring_set_segment(ReadRing* ring, uint32_t at, uint8_t* base) noexcept nogil
+cdef void ring_free(ReadRing* ring) noexcept nogil
+# A page with `capacity` bytes for records and slots. Its region is pinned once for the caller.
+# NULL when it fits no segment, or when the next segment stays pinned by others (only waits if `may_wait`).
+cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may_wait) noexcept nogil
+# Give back what the newest page of a segment did not need (its slots move up).
+cdef void ring_trim(ReadRing* ring, Page* page, uint32_t capacity) noexcept nogil

@@ -1,0 +1,106 @@
+"""The ring of the read cache: segments are used up in turn and emptied whole."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memmove
+
+from bookie._fast.runs cimport Page
+from bookie._fast.sync cimport (
+    bk_add,
+    bk_load,
+    pthread_mutex_destroy,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+
+cdef enum:
+    ALIGN = 64
+
+
+cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, unpin_fn unpin,
+                    void* context) noexcept nogil:
+    ring.segments = <Segment*> calloc(count, sizeof(Segment))
+    ring.count = count
+    ring.current = 0
+    ring.segment_bytes = segment_bytes
+    ring.drop = drop
+    ring.unpin = unpin
+    ring.context = context
+    ring.evicted = 0
+    pthread_mutex_init(&ring.lock, NULL)
+    return ring.segments != NULL
+
+
+cdef void ring_set_segment(ReadRing* ring, uint32_t at, uint8_t* base) noexcept nogil:
+    ring.segments[at].region.base = base
+    ring.segments[at].region.size = ring.segment_bytes
+
+
+cdef void ring_free(ReadRing* ring) noexcept nogil:
+    if ring.segments != NULL:
+        pthread_mutex_destroy(&ring.lock)
+        free(ring.segments)
+        ring.segments = NULL
+
+
+cdef bint empty_segment(ReadRing* ring, Segment* segment, bint may_wait) noexcept nogil:
+    """Take the segment's pages out of sight, then wait until nobody points into it."""
+    cdef Page* page
+    while segment.pages != NULL:
+        page = segment.pages
+        segment.pages = page.next
+        ring.drop(ring.context, page)
+    if bk_load(&segment.region.pins) != 0 and not (may_wait and ring.unpin(ring.context, &segment.region)):
+        return False
+    if segment.used:
+        bk_add(&ring.evicted, 1)
+    segment.used = 0
+    return True
+
+
+cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may_wait) noexcept nogil:
+    cdef uint64_t head = (sizeof(Page) + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
+    cdef uint64_t size = head + ((capacity + ALIGN - 1) & ~<uint64_t> (ALIGN - 1))
+    cdef Segment* segment
+    cdef Page* page
+    cdef uint32_t following
+    if size > ring.segment_bytes:
+        return NULL
+    pthread_mutex_lock(&ring.lock)
+    segment = &ring.segments[ring.current]
+    if size > ring.segment_bytes - segment.used:
+        following = (ring.current + 1) % ring.count
+        segment = &ring.segments[following]
+        if not empty_segment(ring, segment, may_wait):
+            pthread_mutex_unlock(&ring.lock)
+            return NULL
+        ring.current = following
+    page = <Page*> (segment.region.base + segment.used)
+    segment.used += size
+    page.region = &segment.region
+    page.data = <uint8_t*> page + head
+    page.capacity = <uint32_t> (size - head)
+    page.used = 0
+    page.slots = 0
+    page.ledger = ledger
+    page.live = True
+    page.next = segment.pages
+    segment.pages = page
+    bk_add(&segment.region.pins, 1)
+    pthread_mutex_unlock(&ring.lock)
+    return page
+
+
+cdef void ring_trim(ReadRing* ring, Page* page, uint32_t capacity) noexcept nogil:
+    cdef Segment* segment
+    cdef uint8_t* end = page.data + page.capacity
+    capacity = (capacity + ALIGN - 1) & ~<uint32_t> (ALIGN - 1)
+    if capacity >= page.capacity:
+        return
+    pthread_mutex_lock(&ring.lock)
+    segment = &ring.segments[ring.current]
+    if segment.pages == page and segment.region.base + segment.used == end:
+        memmove(page.data + capacity - 4 * <size_t> page.slots, end - 4 * <size_t> page.slots, 4 * <size_t> page.slots)
+        page.capacity = capacity
+        segment.used -= end - (page.data + capacity)
+    pthread_mutex_unlock(&ring.lock)

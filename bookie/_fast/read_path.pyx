@@ -1,0 +1,511 @@
+"""Reads: from the write cache, from the read cache, or faulted in from the entry log by the read pool."""
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from bookie._fast.cursor cimport load_i64, load_u32
+from bookie._fast.entry_log cimport elog_read
+from bookie._fast.ledger_table cimport Ledger, ledger_find
+from bookie._fast.loads cimport load_begin, load_end, loads_init
+from bookie._fast.location_index cimport (
+    IndexHit,
+    IndexReader,
+    index_last,
+    index_lookup,
+    index_reader,
+    index_reader_free,
+)
+from bookie._fast.planted cimport PLANT_NO_ENTRY_ON_EIO, bk_planted
+from bookie._fast.read_cache cimport ring_page, ring_trim
+from bookie._fast.runs cimport (
+    Found,
+    LedgerRuns,
+    Page,
+    Region,
+    Run,
+    map_find,
+    map_get,
+    page_add_slot,
+    page_offset,
+    run_take,
+    runs_find,
+    runs_insert,
+)
+from bookie._fast.storage cimport StoresRoom
+from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
+from bookie._fast.sync cimport (
+    bk_add,
+    bk_add_relaxed,
+    bk_load,
+    cond_init,
+    pthread_cond_broadcast,
+    pthread_cond_signal,
+    pthread_cond_wait,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport (
+    END,
+    ENTRY_HEADER_MIN,
+    ENTRY_ID_LAST,
+    IO_ERROR,
+    LENGTH_PREFIX,
+    NO_ENTRY,
+    NO_LEDGER,
+    NO_MEMORY,
+    OK,
+    PENDING,
+    TOO_MANY_REQUESTS,
+    UNKNOWN_STATE,
+)
+from bookie._fast.waker cimport waker_wake
+
+cdef enum:
+    LAYERS = 3
+    PRIVATE = 0              # the size of a region that frees itself
+    RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
+
+
+cdef void region_unpin(Region* region) noexcept nogil:
+    """Let go of a region; the last one to do so frees a private one."""
+    if bk_add(&region.pins, -1) == 0 and region.size == PRIVATE:
+        free(region)
+
+
+cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
+    """A page outside the ring, for what the ring cannot take now; its region is pinned once and frees itself."""
+    cdef uint64_t head = (sizeof(Region) + sizeof(Page) + 63) & ~<uint64_t> 63
+    cdef Region* region = <Region*> malloc(head + capacity)
+    cdef Page* page = <Page*> (region + 1)
+    if region == NULL:
+        return NULL
+    region.pins = 1
+    region.base = <uint8_t*> region
+    region.size = PRIVATE
+    page.region = region
+    page.data = <uint8_t*> region + head
+    page.capacity = capacity & ~<uint32_t> 3
+    page.used = 0
+    page.slots = 0
+    page.ledger = ledger
+    page.next = NULL
+    page.live = False
+    return page
+
+
+cdef void answer_release(Answer* answer) noexcept nogil:
+    cdef uint32_t i
+    for i in range(answer.slices):
+        region_unpin(answer.regions[i])
+    answer.slices = 0
+
+
+cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogil:
+    answer.status = OK
+    answer.next = request.entry
+    answer.count = 0
+    answer.bytes = 0
+    answer.slices = 0
+
+
+cdef inline bint complete(const ReadRequest* request, const Answer* answer) noexcept nogil:
+    if answer.count >= request.count or answer.slices == SLICES_MOST:
+        return True
+    return answer.count > 0 and answer.bytes + RECORD_LEAST > request.bytes
+
+
+cdef uint32_t take(const ReadRequest* request, Answer* answer, const Run* run, uint32_t slot,
+                   int64_t upper) noexcept nogil:
+    """Reference what fits of a run that holds `answer.next` at `slot`; how many entries."""
+    cdef uint64_t left = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
+    cdef uint32_t n = run_take(run, slot, answer.next, upper, request.count - answer.count, left, answer.count == 0)
+    cdef uint32_t start, end
+    if n == 0:
+        return 0
+    start = page_offset(run.page, slot)
+    end = page_offset(run.page, slot + n)
+    bk_add(&run.page.region.pins, 1)
+    answer.parts[answer.slices].base = run.page.data + start
+    answer.parts[answer.slices].size = end - start
+    answer.regions[answer.slices] = run.page.region
+    answer.slices += 1
+    answer.bytes += end - start
+    answer.count += n
+    answer.next += n
+    return n
+
+
+cdef Status resolve_last(Ledger* ledger, Answer* answer) noexcept nogil:
+    """Turn `last entry` into an id: PENDING when only the index knows."""
+    if not ledger.last_known:
+        return PENDING
+    if ledger.last < 0:
+        return NO_ENTRY
+    answer.next = ledger.last
+    return OK
+
+
+cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer* answer) noexcept nogil:
+    cdef Store* store = store_of(stores, request.ledger)
+    cdef Shard* shard = shard_of(store, request.ledger)
+    cdef LedgerRuns* layers[LAYERS]
+    cdef Ledger* ledger
+    cdef Found found
+    cdef int64_t upper
+    cdef int64_t half
+    cdef uint32_t i, taken
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, request.ledger)
+    if ledger == NULL:
+        answer.status = NO_LEDGER
+    elif answer.next == ENTRY_ID_LAST:
+        answer.status = UNKNOWN_STATE if ledger.limbo else resolve_last(ledger, answer)
+    if answer.status == OK:
+        half = bk_load(&store.active)
+        layers[0] = map_find(&shard.halves[half], request.ledger)
+        layers[1] = map_find(&shard.halves[half ^ 1], request.ledger)
+        layers[2] = map_find(&shard.cached, request.ledger)
+        while answer.status == OK and not complete(request, answer):
+            # the newest layer that holds the entry wins, up to where a newer layer has something to say
+            upper = INT64_MAX
+            for i in range(LAYERS):
+                runs_find(layers[i], answer.next, &found)
+                if found.run != NULL:
+                    break
+                if found.next_first < upper:
+                    upper = found.next_first
+            if found.run == NULL:
+                if ledger.last_known and answer.next > ledger.last and not ledger.limbo:
+                    answer.status = NO_ENTRY
+                else:
+                    answer.status = PENDING
+                break
+            taken = take(request, answer, found.run, found.slot, upper)
+            if i < 2:
+                bk_add_relaxed(&store.stats.write_cache_hits, taken)
+            else:
+                bk_add_relaxed(&store.stats.read_cache_hits, taken)
+            if taken == 0:
+                break
+    pthread_mutex_unlock(&shard.lock)
+    if answer.status == NO_ENTRY and answer.count:
+        answer.status = OK
+
+
+cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noexcept nogil:
+    """Note each record that was read at the page's front; False when the first is not the one that the index tells.
+
+    A record's length is vouched for by the index (the first), or by what follows it: so the last one before bytes that
+    are no record is left out.
+    """
+    cdef uint64_t at = 0
+    cdef uint64_t before = 0
+    cdef int64_t previous = hit.entry - 1
+    cdef uint32_t length
+    cdef int64_t found
+    last[0] = previous
+    page.used = <uint32_t> size          # slots must not reach into what is still to be walked
+    while size - at >= RECORD_LEAST:
+        length = load_u32(page.data + at)
+        if length < ENTRY_HEADER_MIN or length > size - at - LENGTH_PREFIX:
+            break
+        found = load_i64(page.data + at + LENGTH_PREFIX + 8)
+        if load_i64(page.data + at + LENGTH_PREFIX) != page.ledger or found <= last[0]:
+            break
+        if at == 0 and (found != hit.entry or length != hit.length):
+            break
+        if not page_add_slot(page, <uint32_t> at):
+            break
+        before = at
+        previous = last[0]
+        last[0] = found
+        at += LENGTH_PREFIX + length
+    if at != size and page.slots > 1:
+        page.slots -= 1
+        at = before
+        last[0] = previous
+    page.used = <uint32_t> at
+    return page.slots != 0
+
+
+cdef void extend(IndexReader* reader, int64_t ledger, IndexHit* hit, uint64_t bytes, uint32_t entries) noexcept nogil:
+    """Readahead over the next stored runs while they lie right behind: limited by bytes, count, end of the chain."""
+    cdef IndexHit following
+    while hit.span_bytes < bytes and hit.span_last - hit.entry + 1 < entries:
+        if index_lookup(reader, ledger, hit.span_last + 1, &following) != OK:
+            break
+        if following.log_id != hit.log_id or following.offset != hit.offset + hit.span_bytes:
+            break
+        hit.span_bytes += following.span_bytes
+        hit.span_last = following.span_last
+
+
+cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nogil:
+    """Room for `span` bytes of records and a slot for each that they can be."""
+    cdef uint64_t slots = span // RECORD_LEAST + 1
+    if <uint64_t> (hit.span_last - hit.entry + 1) < slots:
+        slots = <uint64_t> (hit.span_last - hit.entry + 1)
+    return <uint32_t> ((span + 3) // 4 * 4 + 4 * slots)
+
+
+cdef Status fault_in(Stores* stores, IndexReader* reader, const ReadRequest* request, Answer* answer) noexcept nogil:
+    """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none."""
+    cdef Store* store = store_of(stores, request.ledger)
+    cdef Shard* shard = shard_of(store, request.ledger)
+    cdef int64_t epoch = bk_load(&store.overrides)
+    cdef IndexHit hit
+    cdef uint64_t wanted, span
+    cdef uint32_t entries
+    cdef Page* page
+    cdef Run run
+    cdef Status status = index_lookup(reader, request.ledger, answer.next, &hit)
+    if status != OK:
+        return status
+    wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
+    if wanted < stores.readahead_bytes:
+        wanted = stores.readahead_bytes
+    entries = request.count - answer.count
+    if entries < stores.readahead_entries:
+        entries = stores.readahead_entries
+    extend(reader, request.ledger, &hit, wanted, entries)
+    span = hit.span_bytes
+    if span > wanted:
+        span = wanted
+    if span > store.ring.segment_bytes // 2:
+        span = store.ring.segment_bytes // 2
+    if span < <uint64_t> hit.length + LENGTH_PREFIX:
+        span = <uint64_t> hit.length + LENGTH_PREFIX
+    page = ring_page(&store.ring, request.ledger, page_bytes(&hit, span), answer.slices == 0)
+    if page == NULL:
+        page = private_page(request.ledger, page_bytes(&hit, span))
+    if page == NULL:
+        return NO_MEMORY
+    status = load(store, page, &hit, span, &run)
+    if status == OK:
+        status = publish(store, shard, request, answer, &run, epoch)
+    region_unpin(page.region)
+    return status
+
+
+cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, Run* run) noexcept nogil:
+    """Read the span into the page and cut it into records."""
+    cdef size_t got
+    cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, span, &got, span)
+    bk_add_relaxed(&store.stats.disk_reads, 1)
+    if status != OK:
+        return NO_ENTRY if bk_planted(PLANT_NO_ENTRY_ON_EIO) else IO_ERROR
+    bk_add_relaxed(&store.stats.disk_read_bytes, <int64_t> got)
+    if not cut(page, hit, got, &run.last):
+        bk_add_relaxed(&store.stats.corrupt_records, 1)
+        return IO_ERROR
+    if page.live:
+        ring_trim(&store.ring, page, page.used + 4 * page.slots)
+    bk_add_relaxed(&store.stats.readahead_entries, page.slots - 1)
+    run.first = hit.entry
+    run.page = page
+    run.lo = 0
+    run.n = page.slots
+    return OK
+
+
+cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
+    """The first id from `entry` on that the write cache holds: newer there than on disk. INT64_MAX: none."""
+    cdef int64_t upper = INT64_MAX
+    cdef Found found
+    cdef int i
+    for i in range(2):
+        runs_find(map_find(&shard.halves[i], ledger), entry, &found)
+        if found.run != NULL:
+            return entry
+        if found.next_first < upper:
+            upper = found.next_first
+    return upper
+
+
+cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answer* answer, const Run* run,
+                    int64_t epoch) noexcept nogil:
+    """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
+    """
+    cdef LedgerRuns* runs
+    cdef int64_t upper
+    cdef Status status = OK
+    pthread_mutex_lock(&shard.lock)
+    if bk_load(&store.overrides) == epoch:
+        runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
+        if runs != NULL:
+            runs_insert(runs, run)
+        upper = first_unflushed(shard, request.ledger, answer.next)
+        if upper > answer.next and take(request, answer, run, 0, upper) == 0:
+            status = END
+    pthread_mutex_unlock(&shard.lock)
+    return status
+
+
+cdef Status learn_last(Stores* stores, IndexReader* reader, int64_t ledger_id) noexcept nogil:
+    """Ask the index for the ledger's last entry, once per process."""
+    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Ledger* ledger
+    cdef int64_t last = -1
+    cdef Status status = index_last(reader, ledger_id, &last)
+    if status != OK and status != NO_ENTRY:
+        return IO_ERROR
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    if ledger != NULL:
+        if status == OK and last > ledger.last:
+            ledger.last = last
+        ledger.last_known = True
+    pthread_mutex_unlock(&shard.lock)
+    return OK
+
+
+cdef bint in_limbo(Stores* stores, int64_t ledger_id) noexcept nogil:
+    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Ledger* ledger
+    cdef bint limbo
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    limbo = ledger != NULL and ledger.limbo
+    pthread_mutex_unlock(&shard.lock)
+    return limbo
+
+
+cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, const ReadRequest* request,
+                           Answer* answer) noexcept nogil:
+    """Memory first, then the disk, until the request is satisfied. Pool threads only."""
+    cdef Stores* stores = pool.stores
+    cdef Status status = OK
+    cdef int64_t at
+    answer_begin(answer, request)
+    while True:
+        answer_from_memory(stores, request, answer)
+        if answer.status != PENDING:
+            return
+        if answer.next == ENTRY_ID_LAST:
+            status = learn_last(stores, reader, request.ledger)
+        else:
+            at = answer.next
+            if not load_begin(&pool.loads, request.ledger, at, at + stores.readahead_entries):
+                answer.status = OK       # another thread has just read it
+                continue
+            status = fault_in(stores, reader, request, answer)
+            load_end(&pool.loads, request.ledger, at)
+        if status != OK and status != END:
+            break
+        answer.status = OK
+        if status == END or complete(request, answer) or (answer.count and answer.bytes >= request.bytes):
+            return
+    if answer.count:
+        answer.status = OK
+        if status != NO_ENTRY:
+            bk_add_relaxed(&store_of(stores, request.ledger).stats.short_batches, 1)
+    elif status == NO_ENTRY and in_limbo(stores, request.ledger):
+        answer.status = UNKNOWN_STATE
+    else:
+        answer.status = status
+
+
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
+    cdef PoolJob* job
+    cdef Status status = OK
+    if pool.queued >= pool.queued_max:
+        return TOO_MANY_REQUESTS
+    job = <PoolJob*> malloc(sizeof(PoolJob))
+    if job == NULL:
+        return TOO_MANY_REQUESTS
+    job.request = request[0]
+    job.inbox = inbox
+    job.next = NULL
+    pthread_mutex_lock(&pool.lock)
+    if pool.stopping:
+        status = TOO_MANY_REQUESTS
+    else:
+        if pool.tail == NULL:
+            pool.head = job
+        else:
+            pool.tail.next = job
+        pool.tail = job
+        pool.queued += 1
+        pthread_cond_signal(&pool.filled)
+    pthread_mutex_unlock(&pool.lock)
+    if status != OK:
+        free(job)
+    return status
+
+
+cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
+    """Wait for work; NULL when the pool stops and the queue is empty."""
+    cdef PoolJob* job
+    pthread_mutex_lock(&pool.lock)
+    while pool.head == NULL and not pool.stopping:
+        pthread_cond_wait(&pool.filled, &pool.lock)
+    job = pool.head
+    if job != NULL:
+        pool.head = job.next
+        if pool.head == NULL:
+            pool.tail = NULL
+        pool.queued -= 1
+    pthread_mutex_unlock(&pool.lock)
+    return job
+
+
+cdef void deliver(PoolJob* job) noexcept nogil:
+    cdef Inbox* inbox = job.inbox
+    pthread_mutex_lock(&inbox.lock)
+    if inbox.closed:
+        answer_release(&job.answer)
+    job.next = inbox.jobs
+    inbox.jobs = job
+    pthread_mutex_unlock(&inbox.lock)
+    waker_wake(inbox.waker)
+
+
+cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
+    cdef PoolJob* job = next_job(pool)
+    cdef Stores* stores = pool.stores
+    while job != NULL:
+        answer_from_disk(pool, readers[<uint64_t> job.request.ledger % stores.count], &job.request, &job.answer)
+        bk_add_relaxed(&pool.served, 1)
+        deliver(job)
+        job = next_job(pool)
+
+
+cdef class ReadPoolRoom:
+    """The read pool's queue; `run` is the body of each of its threads."""
+
+    def __cinit__(self):
+        pthread_mutex_init(&self.pool.lock, NULL)
+        cond_init(&self.pool.filled)
+        loads_init(&self.pool.loads)
+
+    def __init__(self, StoresRoom stores, *, queue_max: int):
+        self.stores_room = stores
+        self.pool.stores = stores.stores
+        self.pool.queued_max = queue_max
+
+    def run(self) -> None:
+        """Serve reads until `stop`; each thread has index readers of its own."""
+        cdef IndexReader* readers[64]
+        cdef uint32_t count = self.pool.stores.count
+        cdef uint32_t i
+        with nogil:
+            for i in range(count):
+                readers[i] = index_reader(self.pool.stores.stores[i].index)
+        for i in range(count):
+            if readers[i] == NULL:
+                raise OSError("too many readers of the location index")
+        with nogil:
+            pool_run(&self.pool, readers)
+            for i in range(count):
+                index_reader_free(readers[i])
+
+    def stop(self) -> None:
+        """Serve what is queued, then end the threads."""
+        with nogil:
+            pthread_mutex_lock(&self.pool.lock)
+            self.pool.stopping = True
+            pthread_cond_broadcast(&self.pool.filled)
+            pthread_mutex_unlock(&self.pool.lock)
+
+    def stats(self) -> dict[str, int]:
+        return {"read_pool_queued": self.pool.queued, "read_pool_served": bk_load(&self.pool.served)}

@@ -1,0 +1,36 @@
+"""One ledger directory as a store, and all of a bookie's stores: adds, fences and explicit LACs.
+
+What they own stands in `stores`. Adds and the like come from I/O loops; the rooms are made and closed by Python.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from bookie._fast.runs cimport Region
+from bookie._fast.stores cimport Store, Stores
+from bookie._fast.types cimport Status
+
+# Add one entry: key, fence, cache, journal. OK with the journal group that makes it durable (0: nothing to wait for);
+# FULL: try again after the loops are woken. `recovery` passes fence and limbo.
+cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
+                       const uint8_t* data, uint32_t size, bint recovery, int64_t* group) noexcept nogil
+# Fence: OK with the group to wait for (0: long durable). Creates an unknown ledger, fenced, with this key.
+cdef Status stores_fence(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
+                         int64_t* group) noexcept nogil
+# Store an explicit LAC packet (`ledger, lac, digest`).
+cdef Status stores_write_lac(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
+                             const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil
+# Ask the flush thread to work; any thread.
+cdef void stores_request_flush(Stores* stores) noexcept nogil
+# Wake all loops and wait until the region has no pins; False after `timeout_ns`.
+cdef bint stores_unpin(Stores* stores, Region* region, int64_t timeout_ns) noexcept nogil
+
+cdef class StoreRoom:
+    cdef Store* store
+    cdef object files
+    cdef list segments
+    cdef readonly str directory
+    cdef bytes encoded_directory
+
+cdef class StoresRoom:
+    cdef Stores* stores
+    cdef list rooms
+    cdef list journals

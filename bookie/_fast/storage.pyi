@@ -1,0 +1,38 @@
+from bookie._fast.file import Files
+from bookie._fast.journal import JournalRoom
+
+class StoreRoom:
+    directory: str
+    def __init__(
+        self,
+        directory: str,
+        index_directory: str,
+        files: Files,
+        *,
+        write_cache_bytes: int,
+        read_cache_bytes: int,
+        read_segment_bytes: int,
+        index_map_bytes: int,
+        next_log_id: int,
+        log_bytes_max: int,
+        open_logs_max: int,
+    ) -> None: ...
+    def load_ledgers(self) -> int: ...
+    def ledger_count(self) -> int: ...
+    def stats(self) -> dict[str, int]: ...
+    def close(self) -> None: ...
+
+class StoresRoom:
+    def __init__(
+        self,
+        rooms: list[StoreRoom],
+        journals: list[JournalRoom],
+        files: Files,
+        *,
+        write_data: bool,
+        readahead_bytes: int,
+        readahead_entries: int,
+        flush_bytes: int,
+    ) -> None: ...
+    def disk_full(self) -> bool: ...
+    def set_read_only(self, read_only: bool, high_priority_ok: bool = ...) -> None: ...

@@ -1,0 +1,412 @@
+"""Adds, fences and LACs on the stores of a bookie: everything that changes a ledger passes here, under its shard's
+lock.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+import numpy
+
+from bookie._fast.cursor cimport load_i64
+from bookie._fast.entry_log cimport elog_readers, elog_readers_free, elog_writer, elog_writer_free
+from bookie._fast.file cimport Files
+from bookie._fast.journal cimport JournalRoom, journal_append, journal_append_meta, journal_has_room
+from bookie._fast.journal_reader cimport META_FENCE, META_KEY, META_LAC
+from bookie._fast.ledger_table cimport (
+    Ledger,
+    ledger_add,
+    ledger_check_key,
+    ledger_find,
+    ledger_mark_dirty,
+    ledger_set_lac,
+    ledgers_free,
+    ledgers_init,
+)
+from bookie._fast.location_index cimport (
+    IndexReader,
+    LedgerRecord,
+    index_close,
+    index_each_ledger,
+    index_open,
+    index_reader,
+    index_reader_free,
+)
+from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
+from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
+from bookie._fast.runs cimport LedgerRuns, Page, map_find, map_free, map_init, map_remove, runs_drop_page
+from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, journal_of, shard_of, store_of
+from bookie._fast.sync cimport (
+    bk_add,
+    bk_add_relaxed,
+    bk_load,
+    cond_init,
+    now_ns,
+    pthread_cond_signal,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport (
+    BAD_REQUEST,
+    ENTRY_LAC_MIN,
+    FENCED,
+    FULL,
+    NO_MEMORY,
+    OK,
+    UNAUTHORIZED,
+)
+from bookie._fast.waker cimport waker_wake
+from bookie._fast.write_cache cimport half_free, half_init, half_put
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield() noexcept
+
+cdef enum:
+    UNPIN_WAIT_NS = 20000000
+
+
+cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil:
+    """The key record goes before the ledger's first record in this process's journal."""
+    if ledger.key_logged:
+        return OK
+    if journal_append_meta(journal_of(stores, ledger.id), ledger.id, META_KEY, ledger.key, ledger.key_size) == 0:
+        return FULL
+    ledger.key_logged = True
+    ledger_mark_dirty(&shard.ledgers, ledger)
+    return OK
+
+
+cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_t key_size,
+                           Ledger** ledger) noexcept nogil:
+    """The ledger with this key; an unknown one is created (upstream: the first key is the key)."""
+    ledger[0] = ledger_find(&shard.ledgers, id)
+    if ledger[0] != NULL:
+        return ledger_check_key(&shard.ledgers, ledger[0], key, key_size)
+    ledger[0] = ledger_add(&shard.ledgers, id, key, key_size)
+    if ledger[0] == NULL:
+        return NO_MEMORY
+    ledger[0].last_known = True
+    return OK
+
+
+cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, int64_t entry, const uint8_t* key,
+                       uint32_t key_size, const uint8_t* data, uint32_t size, bint recovery,
+                       int64_t* group) noexcept nogil:
+    cdef Ledger* ledger
+    cdef int64_t half, lac
+    cdef bint is_tail
+    cdef Status status = find_or_create(shard, id, key, key_size, &ledger)
+    if status != OK:
+        return status
+    if not recovery:
+        if ledger.fenced:
+            return FENCED
+        if ledger.limbo:
+            return UNAUTHORIZED
+    status = log_key(stores, shard, ledger)
+    if status != OK:
+        return status
+    if stores.write_data and not journal_has_room(journal_of(stores, id), size):
+        return FULL
+    # Storage first, journal second: a checkpoint must never trim a record that the storage does not hold.
+    half = bk_load(&store.active)
+    is_tail = entry > ledger.last and ledger.last_known
+    status = half_put(&store.halves[half], &shard.halves[half], id, entry, data, size, is_tail)
+    if status != OK:
+        return status
+    if entry > ledger.last:
+        ledger.last = entry
+    if size >= ENTRY_LAC_MIN:
+        lac = load_i64(data + 16)
+        if lac > ledger.lac:
+            ledger.lac = lac
+    group[0] = 0
+    if stores.write_data:
+        group[0] = journal_append(journal_of(stores, id), data, size)
+        if group[0] == 0:
+            return FULL      # the cached copy is harmless: the retry overwrites it
+    return OK
+
+
+cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
+                       const uint8_t* data, uint32_t size, bint recovery, int64_t* group) noexcept nogil:
+    cdef Store* store = store_of(stores, ledger)
+    cdef Shard* shard = shard_of(store, ledger)
+    cdef Status status
+    if ledger < 0 or entry < 0:
+        return BAD_REQUEST
+    pthread_mutex_lock(&shard.lock)
+    status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, recovery, group)
+    pthread_mutex_unlock(&shard.lock)
+    if status == OK:
+        bk_add_relaxed(&store.stats.adds, 1)
+        bk_add_relaxed(&store.stats.add_bytes, size)
+    return status
+
+
+cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
+                         int64_t* group) noexcept nogil:
+    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Ledger* ledger
+    cdef Status status
+    if ledger_id < 0:
+        return BAD_REQUEST
+    pthread_mutex_lock(&shard.lock)
+    status = find_or_create(shard, ledger_id, key, key_size, &ledger)
+    if bk_planted(PLANT_FENCE_IN_MEMORY) and status == OK:
+        ledger.fenced = True
+        group[0] = 0
+    elif status == OK and not (ledger.fenced and ledger.key_logged):
+        # also a fence again: its key may be the first one that is not empty
+        status = log_key(stores, shard, ledger)
+        if status == OK:
+            group[0] = journal_append_meta(journal_of(stores, ledger_id), ledger_id, META_FENCE, NULL, 0)
+            if group[0] == 0:
+                status = FULL
+            else:
+                ledger.fenced = True
+                ledger.fence_group = group[0]
+                ledger_mark_dirty(&shard.ledgers, ledger)
+    elif status == OK:
+        group[0] = ledger.fence_group
+    pthread_mutex_unlock(&shard.lock)
+    return status
+
+
+cdef int64_t explicit_lac(const Ledger* ledger) noexcept nogil:
+    """What the stored packet says; it never goes back."""
+    return load_i64(ledger.explicit_lac + 8) if ledger.explicit_lac != NULL else -1
+
+
+cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
+                             const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil:
+    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Ledger* ledger
+    cdef Status status
+    cdef int64_t lac
+    if ledger_id < 0 or size < 16 or load_i64(packet) != ledger_id:
+        return BAD_REQUEST
+    lac = load_i64(packet + 8)
+    pthread_mutex_lock(&shard.lock)
+    status = find_or_create(shard, ledger_id, key, key_size, &ledger)
+    if status == OK:
+        status = log_key(stores, shard, ledger)
+    if status == OK and lac >= explicit_lac(ledger) and not ledger_set_lac(ledger, packet, size):
+        status = NO_MEMORY
+    if status == OK:
+        ledger_mark_dirty(&shard.ledgers, ledger)
+        if lac > ledger.lac:
+            ledger.lac = lac
+        group[0] = journal_append_meta(journal_of(stores, ledger_id), ledger_id, META_LAC, packet, size)
+        if group[0] == 0:
+            status = FULL
+    pthread_mutex_unlock(&shard.lock)
+    return status
+
+
+cdef void stores_request_flush(Stores* stores) noexcept nogil:
+    pthread_mutex_lock(&stores.flush_lock)
+    stores.flush_requests += 1
+    pthread_cond_signal(&stores.flush_wanted)
+    pthread_mutex_unlock(&stores.flush_lock)
+
+
+cdef bint stores_unpin(Stores* stores, Region* region, int64_t timeout_ns) noexcept nogil:
+    cdef int64_t deadline = now_ns() + timeout_ns
+    cdef int i
+    if bk_load(&region.pins) == 0:
+        return True
+    bk_add(&stores.unpin_wanted, 1)
+    for i in range(stores.loop_count):
+        waker_wake(stores.loops[i])
+    while bk_load(&region.pins) != 0:
+        if timeout_ns >= 0 and now_ns() > deadline:
+            return False
+        sched_yield()
+    return True
+
+
+cdef bint ring_unpin(void* context, Region* region) noexcept nogil:
+    return stores_unpin(<Stores*> context, region, UNPIN_WAIT_NS)
+
+
+cdef void ring_drop(void* context, Page* page) noexcept nogil:
+    """Called with the ring's lock; nobody takes that while holding a shard."""
+    cdef Shard* shard = shard_of(store_of(<Stores*> context, page.ledger), page.ledger)
+    cdef LedgerRuns* runs
+    pthread_mutex_lock(&shard.lock)
+    page.live = False
+    runs = map_find(&shard.cached, page.ledger)
+    if runs != NULL:
+        runs_drop_page(runs, page)
+        if runs.count == 0:
+            map_remove(&shard.cached, page.ledger)
+    pthread_mutex_unlock(&shard.lock)
+
+
+cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogil:
+    cdef Store* store = <Store*> context
+    cdef Shard* shard = shard_of(store, record.ledger)
+    cdef Ledger* ledger = ledger_add(&shard.ledgers, record.ledger, record.key, record.key_size)
+    if ledger == NULL:
+        return NO_MEMORY
+    ledger.fenced = record.fenced
+    ledger.limbo = record.limbo
+    if record.lac_size:
+        if not ledger_set_lac(ledger, record.lac, record.lac_size):
+            return NO_MEMORY
+        if record.lac_size >= 16:
+            ledger.lac = load_i64(record.lac + 8)
+    return OK
+
+
+cdef class StoreRoom:
+    """One ledger directory, opened: caches, index, entry logs. The ring's memory is numpy's."""
+
+    def __cinit__(self):
+        self.store = <Store*> calloc(1, sizeof(Store))
+        if self.store == NULL:
+            raise MemoryError
+        for i in range(SHARDS):
+            pthread_mutex_init(&self.store.shards[i].lock, NULL)
+            if not (ledgers_init(&self.store.shards[i].ledgers) and map_init(&self.store.shards[i].halves[0])
+                    and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
+                raise MemoryError
+        self.store.spare_clean = 1
+
+    def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
+                 read_cache_bytes: int, read_segment_bytes: int, index_map_bytes: int, next_log_id: int,
+                 log_bytes_max: int, open_logs_max: int):
+        cdef Store* store = self.store
+        cdef int error = 0
+        cdef uint8_t[::1] view
+        cdef uint64_t map_bytes = index_map_bytes
+        cdef const char* path
+        self.directory = directory
+        self.files = files
+        for i in range(2):
+            if not half_init(&store.halves[i], write_cache_bytes // 2):
+                raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")
+        segment = min(read_segment_bytes, read_cache_bytes // 2)
+        count = max(2, read_cache_bytes // segment)
+        if not ring_init(&store.ring, count, segment, ring_drop, ring_unpin, NULL):
+            raise MemoryError
+        self.segments = []
+        for i in range(count):
+            memory = numpy.empty(segment + 64, dtype=numpy.uint8)
+            view = memory
+            self.segments.append(memory)
+            ring_set_segment(&store.ring, i, <uint8_t*> ((<uint64_t> &view[0] + 63) & ~<uint64_t> 63))
+        encoded = index_directory.encode()
+        path = encoded
+        with nogil:
+            store.index = index_open(path, map_bytes, &error)
+        if store.index == NULL:
+            raise OSError(error, "cannot open the location index", index_directory)
+        self.encoded_directory = directory.encode()
+        store.directory = self.encoded_directory
+        store.log = elog_writer(files.ops, store.directory, next_log_id, log_bytes_max)
+        store.logs = elog_readers(files.ops, store.directory, open_logs_max)
+        if store.log == NULL or store.logs == NULL:
+            raise MemoryError
+
+    def load_ledgers(self) -> int:
+        """Read the ledgers index into the shards; how many there are. OSError when the index cannot be read."""
+        cdef Store* store = self.store
+        cdef IndexReader* reader
+        cdef Status status
+        with nogil:
+            reader = index_reader(store.index)
+            if reader != NULL:
+                status = index_each_ledger(reader, load_ledger, store)
+                index_reader_free(reader)
+            else:
+                status = NO_MEMORY
+        if status != OK:
+            raise OSError(5, "cannot read the ledgers index", self.directory)
+        return self.ledger_count()
+
+    def ledger_count(self) -> int:
+        return sum(self.store.shards[i].ledgers.count for i in range(SHARDS))
+
+    def stats(self) -> dict[str, int]:
+        cdef Store* store = self.store
+        return {
+            **<dict> store.stats,
+            "ledgers": self.ledger_count(),
+            "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
+            "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
+            "read_cache_bytes": sum(store.ring.segments[i].used for i in range(store.ring.count)),
+            "read_cache_evicted_segments": bk_load(&store.ring.evicted),
+        }
+
+    def close(self) -> None:
+        """Close files and index; the threads that used them have ended."""
+        cdef Store* store = self.store
+        if store.log != NULL:
+            elog_writer_free(store.log)
+            store.log = NULL
+        if store.logs != NULL:
+            elog_readers_free(store.logs)
+            store.logs = NULL
+        if store.index != NULL:
+            index_close(store.index)
+            store.index = NULL
+
+    def __dealloc__(self):
+        if self.store == NULL:
+            return
+        self.close()
+        for i in range(SHARDS):
+            ledgers_free(&self.store.shards[i].ledgers)
+            map_free(&self.store.shards[i].halves[0])
+            map_free(&self.store.shards[i].halves[1])
+            map_free(&self.store.shards[i].cached)
+        half_free(&self.store.halves[0])
+        half_free(&self.store.halves[1])
+        ring_free(&self.store.ring)
+        free(self.store)
+
+
+cdef class StoresRoom:
+    """All stores and journals of a bookie, as the data path sees them."""
+
+    def __cinit__(self):
+        self.stores = <Stores*> calloc(1, sizeof(Stores))
+        if self.stores == NULL:
+            raise MemoryError
+        pthread_mutex_init(&self.stores.flush_lock, NULL)
+        cond_init(&self.stores.flush_wanted)
+        cond_init(&self.stores.flush_done)
+
+    def __init__(self, list rooms, list journals, Files files, *, write_data: bool, readahead_bytes: int,
+                 readahead_entries: int, flush_bytes: int):
+        if not 0 < len(rooms) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
+            raise ValueError(f"1 to {STORES_MOST} ledger and journal directories, not {len(rooms)} and {len(journals)}")
+        self.rooms = rooms
+        self.journals = journals
+        self.stores.count = len(rooms)
+        self.stores.journal_count = len(journals)
+        self.stores.ops = files.ops
+        self.stores.write_data = write_data
+        self.stores.readahead_bytes = readahead_bytes
+        self.stores.readahead_entries = readahead_entries
+        self.stores.flush_bytes = flush_bytes
+        for i, room in enumerate(rooms):
+            self.stores.stores[i] = (<StoreRoom> room).store
+            self.stores.stores[i].ring.context = self.stores
+        for i, journal in enumerate(journals):
+            self.stores.journals[i] = (<JournalRoom> journal).journal
+
+    def disk_full(self) -> bool:
+        """Whether the last checkpoint or a journal group found no space; adds are refused until it is had."""
+        return bk_load(&self.stores.disk_full) != 0 or any(
+            bk_load(&self.stores.journals[i].full) for i in range(self.stores.journal_count)
+        )
+
+    def set_read_only(self, read_only: bool, high_priority_ok: bool = True) -> None:
+        self.stores.high_priority_ok = high_priority_ok
+        self.stores.forced_read_only = read_only
+        self.stores.read_only = read_only or self.stores.disk_full
+
+    def __dealloc__(self):
+        free(self.stores)

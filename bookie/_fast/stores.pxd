@@ -1,0 +1,96 @@
+"""What the data path knows of a bookie's directories: shards, stores and all of them together. State only.
+
+Owned by the rooms of `storage`; each field says who guards it. A shard's lock guards the ledgers that hash to it, their
+runs in both halves and in the read ring, and so orders adds and fences of a ledger. Held for a memcpy at most; never
+while waiting for a disk.
+"""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from bookie._fast.entry_log cimport EntryLogReaders, EntryLogWriter
+from bookie._fast.file cimport FileOps
+from bookie._fast.journal_state cimport Journal
+from bookie._fast.ledger_table cimport LedgerMap
+from bookie._fast.location_index cimport LocationIndex
+from bookie._fast.read_cache cimport ReadRing
+from bookie._fast.runs cimport RunMap
+from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
+from bookie._fast.waker cimport Waker
+from bookie._fast.write_cache cimport Half
+
+cdef enum:
+    SHARDS = 64
+    STORES_MOST = 64
+    LOOPS_MOST = 64
+
+cdef struct Shard:
+    pthread_mutex_t lock
+    LedgerMap ledgers
+    RunMap halves[2]
+    RunMap cached
+
+cdef struct StoreStats:
+    # counted with relaxed atomics
+    int64_t adds
+    int64_t add_bytes
+    int64_t write_cache_hits
+    int64_t read_cache_hits
+    int64_t read_cache_misses
+    int64_t disk_reads
+    int64_t disk_read_bytes
+    int64_t readahead_entries
+    int64_t corrupt_records
+    int64_t short_batches        # a later entry failed, the prefix was answered
+    int64_t flushes
+    int64_t flushed_entries
+    int64_t flushed_bytes
+    int64_t flush_ns
+
+cdef struct Store:
+    Shard shards[SHARDS]
+    Half halves[2]
+    int64_t active               # atomic; the half that takes adds
+    int64_t overrides            # atomic; bumped when cached reads of an overwritten entry may be stale
+    int64_t spare_clean          # atomic; 1: the inactive half is empty and may be swapped in
+    ReadRing ring
+    LocationIndex* index
+    EntryLogWriter* log
+    EntryLogReaders* logs
+    const char* directory        # `current`; owned by the StoreRoom
+    StoreStats stats
+
+cdef struct Stores:
+    # All ledger directories and journals of the bookie; ledger L belongs to store L mod count, journal L mod journals.
+    Store* stores[STORES_MOST]
+    uint32_t count
+    Journal* journals[STORES_MOST]
+    uint32_t journal_count
+    FileOps* ops
+    bint write_data              # False: entries are not journaled
+    int64_t read_only            # atomic
+    int64_t forced_read_only     # atomic; by the operator, or by the disk monitor
+    int64_t disk_full            # atomic; the last checkpoint found no space
+    int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
+    uint64_t readahead_bytes
+    uint32_t readahead_entries
+    int64_t flush_bytes          # of a half in use: time to swap
+    # the flush thread waits here
+    pthread_mutex_t flush_lock
+    pthread_cond_t flush_wanted
+    pthread_cond_t flush_done
+    int64_t flush_requests       # bumped to ask for a checkpoint of everything
+    int64_t flush_served
+    bint stopping
+    # I/O loops, told when a half was freed or when pinned regions are wanted back
+    Waker* loops[LOOPS_MOST]
+    int loop_count
+    int64_t unpin_wanted         # atomic; bumped: every loop copies what it still references
+
+cdef inline Store* store_of(Stores* stores, int64_t ledger) noexcept nogil:
+    return stores.stores[<uint64_t> ledger % stores.count]
+
+cdef inline Journal* journal_of(Stores* stores, int64_t ledger) noexcept nogil:
+    return stores.journals[<uint64_t> ledger % stores.journal_count]
+
+cdef inline Shard* shard_of(Store* store, int64_t ledger) noexcept nogil:
+    cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
+    return &store.shards[h >> 58]

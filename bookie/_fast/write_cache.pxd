@@ -1,0 +1,28 @@
+"""The write cache: two halves, one taking adds while the other is flushed. An add costs one memcpy.
+
+Each ledger writes into pages of its own that grow from 4 KiB to 1 MiB, so that entries of a ledger stay contiguous.
+Puts are guarded by the ledger's shard; the half's memory is handed out by an atomic counter.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from bookie._fast.runs cimport Region, RunMap
+from bookie._fast.types cimport Status
+
+cdef struct Half:
+    Region region
+    int64_t used             # atomic; bytes handed out to pages
+    int64_t entries          # atomic
+    int64_t bytes            # atomic; of records
+
+cdef bint half_init(Half* half, uint64_t size) noexcept nogil
+cdef void half_free(Half* half) noexcept nogil
+# Forget everything; the caller has seen region.pins at 0 and cleared the run maps.
+cdef void half_reset(Half* half) noexcept nogil
+# OK, FULL, NO_MEMORY, or TOO_MANY_REQUESTS when a ledger's entries arrive too scattered to keep (a flush helps).
+# `is_tail`: the entry is above all that the ledger holds.
+cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, const uint8_t* data, uint32_t size,
+                     bint is_tail) noexcept nogil
+
+cdef class WriteHalf:
+    cdef Half half
+    cdef RunMap map
