@@ -1,0 +1,136 @@
+"""A stream of adds to one ledger on one channel: any number of entries, a bounded number of them unanswered.
+
+One thread writes a stream (`append`, `finish`); the channel's receiving thread takes in the answers. Payload memory is
+read during `append` only.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast.add_window import AddWindow, percentile_ns
+from bookie._fast.client_wire import AddFramer
+from bookie.client.digest import Digest
+from bookie.errors import IncorrectParameter, RequestTimeout, WriteError, error_from_v2
+
+if TYPE_CHECKING:
+    from bookie.client.channel import Channel
+
+CHUNK_BYTES = 1 << 20
+"""Payload bytes that go to the socket in one piece."""
+
+
+class AddStream:
+    """Made by `Channel.add_stream`. `lac` and `length` describe the ledger in front of `first`.
+
+    Each entry carries as LAC the last id that this bookie has confirmed without a gap: right for a ledger written to
+    one bookie; writers with a quorum pass what their quorum confirmed to `append`.
+    """
+
+    def __init__(self, channel: "Channel", window: AddWindow, framer: AddFramer, *, lac: int, length: int) -> None:
+        self._channel = channel
+        self._window = window
+        self._framer = framer
+        self._first = window.base
+        self._lac = lac
+        self.length = length
+
+    @property
+    def confirmed(self) -> int:
+        """Every entry of the stream below this id is stored."""
+        return self._window.confirmed
+
+    @property
+    def sent(self) -> int:
+        """One past the last id that was sent."""
+        return self._window.end
+
+    def latency_ms(self, fraction: float) -> float:
+        """The time from sending to acknowledgement that `fraction` of the entries stayed below, within 3 %."""
+        return percentile_ns(self._window.latency_counts, fraction) / 1e6
+
+    def append(self, payloads: Buffer, offsets: NDArray[np.int64], *, lac: int | None = None) -> int:
+        """Send entry k with payload payloads[offsets[k]:offsets[k + 1]] for each k; return the next entry id.
+
+        Waits while the window is full, not for the answers. Raises what the bookie answered to an earlier entry.
+        """
+        count = len(offsets) - 1
+        start = 0
+        while start < count:
+            room = self._wait_for_room(count - start)
+            by_bytes = int(np.searchsorted(offsets, offsets[start] + CHUNK_BYTES, side="right")) - 1
+            stop = min(start + room, max(by_bytes, start + 1))
+            self._send(payloads, offsets[start : stop + 1], self._confirmed_lac() if lac is None else lac)
+            start = stop
+        return self._window.end
+
+    def finish(self) -> Self:
+        """Wait until every entry sent is acknowledged. Raises what the bookie answered to one that was refused."""
+        self._wait(lambda: self._window.base == self._window.end, f"{self._window.end - self._window.base} answers")
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self._channel.drop_stream(self._window)
+
+    def _confirmed_lac(self) -> int:
+        return self._window.confirmed - 1 if self._window.confirmed > self._first else self._lac
+
+    def _wait_for_room(self, wanted: int) -> int:
+        # Waking up for single places would send single frames: a quarter of the window makes worthwhile chunks.
+        least = min(wanted, max(1, self._window.capacity // 4))
+        self._wait(lambda: self._window.room >= least, "room in the window")
+        return self._window.room
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        changed = self._channel.changed
+        with changed:
+            base = self._window.base
+            deadline = time.monotonic() + self._channel.timeout_s
+            while True:
+                self._raise_refusal()
+                self._channel.raise_if_broken()
+                if ready():
+                    return
+                if self._window.base != base:
+                    base, deadline = self._window.base, time.monotonic() + self._channel.timeout_s
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise RequestTimeout(f"{self._name(base)}: waited {self._channel.timeout_s} s for {what}")
+                changed.wait(left)
+
+    def _raise_refusal(self) -> None:
+        if self._window.error_entry < 0:
+            return
+        error = error_from_v2(self._window.error_code, WriteError) or WriteError
+        raise error(
+            f"{self._name(self._window.error_entry)}: refused with code {self._window.error_code}: {error.__doc__}"
+        )
+
+    def _name(self, entry: int) -> str:
+        return f"{self._channel.address}: add of ledger {self._window.ledger}, entry {entry}"
+
+    def _send(self, payloads: Buffer, offsets: NDArray[np.int64], lac: int) -> None:
+        try:
+            frames = self._framer.build(self._window.end, lac, self.length, payloads, offsets)
+        except ValueError as error:
+            raise IncorrectParameter(f"{self._name(self._window.end)} and on: {error}") from error
+        with self._channel.changed:
+            self._window.sent(len(offsets) - 1)
+        self.length += int(offsets[-1] - offsets[0])
+        self._channel.send(frames.data)
+
+
+def framer(digest: Digest, ledger: int, frame_bytes_max: int, flags: int) -> AddFramer:
+    """The frame builder of a ledger's writer."""
+    return AddFramer(digest.digester, digest.master_key, ledger, frame_bytes_max, flags=flags)

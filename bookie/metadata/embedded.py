@@ -1,0 +1,315 @@
+"""The embedded store: versioned keys in LMDB, owned by one process, which may serve them to others.
+
+Keys that stay are in LMDB, one synced commit a change. Keys under a session live in memory only: when the owning
+process ends every session ends with it, and nothing stale is left on disk. The first commit that fails for another
+reason than a full disk is fatal: LMDB would go on, but what it then says about the disk cannot be trusted.
+
+Any thread may call. One lock orders all changes; reads take it only for keys under sessions. The sweeper thread ends
+sessions that were not kept alive. Watchers are called behind the lock's back, on the thread that made the change.
+
+A record is `i64 version | i64 created, ms | value`, big-endian. `\\0format` holds the version of all this.
+"""
+
+import fcntl
+import os
+import secrets
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import lmdb
+
+from bookie._fast import fatal
+from bookie.errors import IncorrectParameter, MetadataStoreError, StartRefused
+from bookie.metadata.key_values import (
+    KEY_BYTES_MAX,
+    NO_SESSION,
+    VALUE_BYTES_MAX,
+    Item,
+    KeyAbsent,
+    KeyExists,
+    SessionExpired,
+    StoreFull,
+    VersionConflict,
+    Watchers,
+)
+
+MAP_BYTES = 16 << 30
+READERS_MAX = 256
+DISK_FREE_MIN = 1 << 20
+"""A commit that fails with less room than this failed for want of room."""
+FORMAT_KEY = b"\0format"
+FORMAT = b"1"
+BEHIND_OUR_OWN = b"\1"  # keys of users have no zero byte
+RECORD = struct.Struct(">qq")
+SWEEP_S = 0.1
+
+
+@dataclass(slots=True)
+class _Session:
+    ttl_s: float | None  # None: as long as this process
+    deadline: float
+
+
+class EmbeddedStore:
+    """A directory with the store in it. `clock` is monotonic seconds, `map_bytes` address space, not disk."""
+
+    def __init__(
+        self, directory: str | Path, *, map_bytes: int = MAP_BYTES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._directory = Path(directory)
+        self._map_bytes = map_bytes
+        self._clock = clock
+        self._env: lmdb.Environment | None = None
+        self._owner_file: int | None = None
+        self._own_session = NO_SESSION
+        self._stopping = threading.Event()
+        self._sweeper = threading.Thread(target=self._sweep, name="metadata-sweep", daemon=True)
+        self._watchers = Watchers()
+        self._lock = threading.Lock()
+        # Guarded by _lock:
+        self._mortal: dict[str, Item] = {}
+        self._sessions: dict[int, _Session] = {}
+        self._broken = False
+
+    def start(self) -> None:
+        """Open, or create, the directory. Raises StartRefused if another process owns it or it is not ours to read."""
+        if self._env is not None:
+            return
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._own_directory()
+            self._env = lmdb.open(str(self._directory), map_size=self._map_bytes, max_readers=READERS_MAX)
+            self._check_format()
+            _sync_directory(self._directory)
+        except (OSError, lmdb.Error) as error:
+            self._close()
+            raise StartRefused(f"metadata store {self._directory} cannot be opened: {error}") from error
+        except StartRefused:
+            self._close()
+            raise
+        self._own_session = self.open_session(None)
+        self._sweeper.start()
+
+    def stop(self) -> None:
+        """End all sessions and close the files; idempotent."""
+        self._stopping.set()
+        if self._sweeper.is_alive():
+            self._sweeper.join()
+        for session in list(self._sessions):
+            self.close_session(session)
+        self._close()
+
+    # Keys
+
+    def get(self, key: str) -> Item | None:
+        with self._lock:
+            item = self._mortal.get(key)
+        return item or self._get_stored(key)
+
+    def put(self, key: str, value: bytes, expected: int | None, session: int = NO_SESSION) -> Item:
+        _check_sizes(key, value)
+        with self._lock:
+            if session != NO_SESSION:
+                self._require_session(session)
+            found = self._mortal.get(key) or self._get_stored(key)
+            _check_expected(key, found, expected)
+            if found is None:
+                item = Item(value, 0, time.time_ns() // 1_000_000, session)
+            else:
+                item = Item(value, found.version + 1, found.created_ms, found.session)
+            if item.session == NO_SESSION:
+                self._commit(key, item)
+            else:
+                self._mortal[key] = item
+        self._watchers.tell([key])
+        return item
+
+    def delete(self, key: str, expected: int | None = None) -> None:
+        with self._lock:
+            found = self._mortal.get(key) or self._get_stored(key)
+            if found is None:
+                raise KeyAbsent(f"key {key!r} does not exist")
+            if expected is not None:
+                _check_expected(key, found, expected)
+            if self._mortal.pop(key, None) is None:
+                self._commit(key, None)
+        self._watchers.tell([key])
+
+    def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        with self._lock:
+            mortal = [key for key in self._mortal if key.startswith(prefix) and key > after]
+        start = prefix.encode()
+        found: list[str] = []
+        with self._environment().begin() as txn, txn.cursor() as cursor:
+            more = cursor.set_range(max(start, after.encode() + b"\0" if after else BEHIND_OUR_OWN))
+            while more and cursor.key().startswith(start) and len(found) < limit:
+                found.append(cursor.key().decode())
+                more = cursor.next()
+        return sorted([*found, *mortal], key=str.encode)[:limit]
+
+    def increment(self, key: str) -> int:
+        with self._lock:
+            found = self._get_stored(key)
+            value = int(found.value) if found else 0
+            version = found.version + 1 if found else 0
+            self._commit(key, Item(b"%d" % (value + 1), version, time.time_ns() // 1_000_000))
+        self._watchers.tell([key])
+        return value
+
+    # Changes
+
+    def watch(self, touched: Callable[[str], None]) -> Callable[[], None]:
+        return self._watchers.add(touched)
+
+    # Sessions
+
+    def session(self) -> int:
+        return self._own_session
+
+    def on_session_loss(self, listener: Callable[[], None]) -> None:
+        """Nothing to do: this process's own session ends with the process."""
+
+    def open_session(self, ttl_ms: int | None) -> int:
+        """A session that ends unless kept alive every `ttl_ms`; None: it lives as long as this process."""
+        ttl_s = None if ttl_ms is None else ttl_ms / 1000
+        with self._lock:
+            number = secrets.randbelow((1 << 63) - 1) + 1
+            self._sessions[number] = _Session(ttl_s, self._clock() + (ttl_s or 0.0))
+        return number
+
+    def keep_alive(self, session: int) -> None:
+        """Raises SessionExpired."""
+        with self._lock:
+            found = self._require_session(session)
+            found.deadline = self._clock() + (found.ttl_s or 0.0)
+
+    def close_session(self, session: int) -> None:
+        """End a session and drop its keys; no error if it ended already."""
+        with self._lock:
+            self._sessions.pop(session, None)
+            keys = [key for key, item in self._mortal.items() if item.session == session]
+            for key in keys:
+                del self._mortal[key]
+        self._watchers.tell(keys)
+
+    def expire_sessions(self) -> None:
+        """End the sessions whose time is over. The sweeper calls it."""
+        now = self._clock()
+        with self._lock:
+            over = [
+                number
+                for number, session in self._sessions.items()
+                if session.ttl_s is not None and session.deadline <= now
+            ]
+        for number in over:
+            self.close_session(number)
+
+    def _sweep(self) -> None:
+        while not self._stopping.wait(SWEEP_S):
+            self.expire_sessions()
+
+    def _require_session(self, number: int) -> _Session:
+        found = self._sessions.get(number)
+        if found is None or (found.ttl_s is not None and found.deadline <= self._clock()):
+            raise SessionExpired(f"session {number:#x} with the metadata store has expired")
+        return found
+
+    # LMDB
+
+    def _environment(self) -> lmdb.Environment:
+        if self._env is None:
+            raise MetadataStoreError(f"metadata store {self._directory} is not open")
+        return self._env
+
+    def _get_stored(self, key: str) -> Item | None:
+        with self._environment().begin() as txn:
+            record = txn.get(key.encode())
+        if record is None:
+            return None
+        version, created_ms = RECORD.unpack_from(record)
+        return Item(record[RECORD.size :], version, created_ms)
+
+    def _commit(self, key: str, item: Item | None) -> None:
+        """Store or delete, synced. Called under the lock."""
+        if self._broken:
+            raise MetadataStoreError(f"metadata store {self._directory} failed before: restart the process")
+        try:
+            with self._environment().begin(write=True) as txn:
+                if item is None:
+                    txn.delete(key.encode())
+                else:
+                    txn.put(key.encode(), RECORD.pack(item.version, item.created_ms) + item.value)
+        except lmdb.Error as error:
+            if isinstance(error, lmdb.MapFullError) or self._disk_is_full():  # nothing of the change was kept
+                raise StoreFull(f"metadata store {self._directory} has no room ({error}): free some disk") from error
+            self._broken = True
+            fatal.trip(f"commit to metadata store {self._directory}: {error}")
+            raise MetadataStoreError(f"metadata store {self._directory} failed: {error}") from error
+
+    def _disk_is_full(self) -> bool:
+        """LMDB says EIO when a full disk takes only a part of a write, so the disk itself is asked."""
+        disk = os.statvfs(self._directory)
+        return disk.f_bavail * disk.f_frsize < DISK_FREE_MIN
+
+    def _check_format(self) -> None:
+        with self._environment().begin(write=True) as txn:
+            found = txn.get(FORMAT_KEY)
+            if found is None and txn.stat()["entries"] == 0:
+                txn.put(FORMAT_KEY, FORMAT)
+            elif found != FORMAT:
+                raise StartRefused(
+                    f"{self._directory} is not a metadata store of format {FORMAT.decode()} (found {found!r}): "
+                    "name another directory in metadataServiceUri, or upgrade"
+                )
+
+    def _own_directory(self) -> None:
+        path = self._directory / "owner.lock"
+        self._owner_file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._owner_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.pread(self._owner_file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            raise StartRefused(
+                f"metadata store {self._directory} belongs to the running process {owner}: "
+                "reach it by grpc://host:adminPort"
+            ) from error
+        os.ftruncate(self._owner_file, 0)
+        os.pwrite(self._owner_file, b"%d\n" % os.getpid(), 0)
+
+    def _close(self) -> None:
+        if self._env is not None:
+            self._env.close()
+            self._env = None
+        if self._owner_file is not None:
+            os.close(self._owner_file)
+            self._owner_file = None
+
+
+def _check_expected(key: str, found: Item | None, expected: int | None) -> None:
+    if expected is None:
+        if found is not None:
+            raise KeyExists(f"key {key!r} exists")
+    elif found is None:
+        raise KeyAbsent(f"key {key!r} does not exist")
+    elif found.version != expected:
+        raise VersionConflict(f"key {key!r} is at version {found.version}, not {expected}")
+
+
+def _check_sizes(key: str, value: bytes) -> None:
+    if not 0 < len(key.encode()) <= KEY_BYTES_MAX or "\0" in key:
+        raise IncorrectParameter(f"key {key[:64]!r} must have 1 to {KEY_BYTES_MAX} bytes and no zero byte")
+    if len(value) > VALUE_BYTES_MAX:
+        raise IncorrectParameter(f"value of {key!r} has {len(value)} bytes, at most {VALUE_BYTES_MAX} are kept")
+
+
+def _sync_directory(path: Path) -> None:
+    for directory in (path, path.parent):
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

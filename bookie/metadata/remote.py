@@ -1,0 +1,210 @@
+"""The embedded store of another process, reached over gRPC (`grpc://host:port`): the same keys, sessions and changes.
+
+Two daemon threads: one keeps the session alive and opens another when it was lost, one follows the stream of changes.
+Calls run on the caller's thread and are repeated, after a lost answer, until the session timeout.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError
+from bookie.metadata.key_values import (
+    NO_SESSION,
+    VALUE_BYTES_MAX,
+    Item,
+    KeyAbsent,
+    KeyExists,
+    SessionExpired,
+    StoreFull,
+    VersionConflict,
+    Watchers,
+)
+from bookie.pb import metadata_service_pb2 as pb
+from bookie.pb.metadata_service_pb2_grpc import MetadataStoreStub
+
+RETRY_S = 0.1
+KEEP_ALIVES_PER_TTL = 4
+REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
+    grpc.StatusCode.NOT_FOUND: KeyAbsent,
+    grpc.StatusCode.ALREADY_EXISTS: KeyExists,
+    grpc.StatusCode.ABORTED: VersionConflict,
+    grpc.StatusCode.FAILED_PRECONDITION: SessionExpired,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: StoreFull,
+    grpc.StatusCode.INVALID_ARGUMENT: IncorrectParameter,
+}
+LOST_ANSWER = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
+CHANNEL_OPTIONS = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.max_receive_message_length", 2 * VALUE_BYTES_MAX),
+]
+log = logging.getLogger(__name__)
+
+
+class RemoteStore:
+    """The way to the store at `target` (host:port)."""
+
+    def __init__(self, target: str, *, session_timeout_s: float) -> None:
+        self._target = target
+        self._timeout_s = session_timeout_s
+        self._channel: Any = None
+        self._stub: Any = None
+        self._session = NO_SESSION
+        self._stopping = threading.Event()
+        self._loss_listeners: list[Callable[[], None]] = []
+        self._watchers = Watchers()
+        self._lock = threading.Lock()
+        # Guarded by _lock:
+        self._stream: Any = None
+        self._threads = (
+            threading.Thread(target=self._keep_alive, name="metadata-session", daemon=True),
+            threading.Thread(target=self._follow, name="metadata-changes", daemon=True),
+        )
+
+    def start(self) -> None:
+        """Raises MetadataStoreError if the store does not answer within the session timeout."""
+        if self._channel is not None:
+            return
+        self._channel = grpc.insecure_channel(self._target, options=CHANNEL_OPTIONS)
+        self._stub = MetadataStoreStub(self._channel)  # type: ignore[no-untyped-call]  # generated
+        try:
+            self._session = self._open_session()
+        except MetadataStoreError:
+            self._channel.close()
+            raise
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Close the session, which drops our keys at once, and the connection; idempotent."""
+        with self._lock:
+            if self._stopping.is_set() or self._channel is None:
+                return
+            self._stopping.set()
+            stream = self._stream
+        if stream is not None:
+            stream.cancel()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        try:
+            self._stub.CloseSession(pb.CloseSessionRequest(session=self._session), timeout=1.0)
+        except grpc.RpcError as error:  # it will expire by itself
+            log.info("session left to expire target=%s error=%s", self._target, error)
+        self._channel.close()
+
+    # Keys
+
+    def get(self, key: str) -> Item | None:
+        try:
+            found = self._call(self._stub.Get, pb.GetRequest(key=key))
+        except KeyAbsent:
+            return None
+        return Item(found.value, found.version, found.created_ms, found.session)
+
+    def put(self, key: str, value: bytes, expected: int | None, session: int = NO_SESSION) -> Item:
+        request = pb.PutRequest(key=key, value=value, expected=expected, session=session)
+
+        def settle(refusal: BookKeeperError) -> Item:
+            found = self.get(key)
+            version = 0 if expected is None else expected + 1
+            if found is None or (found.value, found.version, found.session) != (value, version, session):
+                raise refusal
+            return found
+
+        reply = self._call(self._stub.Put, request, settle)
+        return reply if isinstance(reply, Item) else Item(value, reply.version, reply.created_ms, session)
+
+    def delete(self, key: str, expected: int | None = None) -> None:
+        def settle(refusal: BookKeeperError) -> None:
+            if not isinstance(refusal, KeyAbsent):
+                raise refusal
+
+        self._call(self._stub.Delete, pb.DeleteRequest(key=key, expected=expected), settle)
+
+    def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        return list(self._call(self._stub.List, pb.ListRequest(prefix=prefix, after=after, limit=limit)).keys)
+
+    def increment(self, key: str) -> int:
+        return int(self._call(self._stub.Increment, pb.IncrementRequest(key=key)).value)
+
+    # Changes and sessions
+
+    def watch(self, touched: Callable[[str], None]) -> Callable[[], None]:
+        return self._watchers.add(touched)
+
+    def session(self) -> int:
+        return self._session
+
+    def on_session_loss(self, listener: Callable[[], None]) -> None:
+        self._loss_listeners.append(listener)
+
+    def _call(self, method: Any, request: object, settle: Callable[[BookKeeperError], object] | None = None) -> Any:
+        """One call, again after a lost answer; `settle` judges a refusal that may be about our own lost success."""
+        deadline = time.monotonic() + self._timeout_s
+        answer_lost = False
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or self._stopping.is_set():
+                raise MetadataStoreError(
+                    f"metadata store {self._target} did not answer within {self._timeout_s:g} s: "
+                    "check metadataServiceUri and that the process with the store runs"
+                )
+            try:
+                return method(request, timeout=left)
+            except grpc.RpcError as error:
+                if error.code() in LOST_ANSWER:
+                    answer_lost = True
+                    self._stopping.wait(min(RETRY_S, left))
+                    continue
+                kind = REFUSALS.get(error.code(), MetadataStoreError)
+                refusal = kind(f"metadata store {self._target}: {error.details()}")
+                if answer_lost and settle is not None:
+                    return settle(refusal)
+                raise refusal from error
+
+    def _open_session(self) -> int:
+        request = pb.OpenSessionRequest(ttl_ms=int(self._timeout_s * 1000))
+        return int(self._call(self._stub.OpenSession, request).session)
+
+    def _keep_alive(self) -> None:
+        while not self._stopping.wait(self._timeout_s / KEEP_ALIVES_PER_TTL):
+            try:
+                self._call(self._stub.KeepAlive, pb.KeepAliveRequest(session=self._session))
+            except SessionExpired:
+                self._renew_session()
+            except BookKeeperError as error:
+                log.warning("session not kept alive target=%s error=%s", self._target, error)
+
+    def _renew_session(self) -> None:
+        try:
+            self._session = self._open_session()
+        except BookKeeperError as error:  # the old session is still unknown: the next keep-alive comes back here
+            log.warning("no new session target=%s error=%s", self._target, error)
+            return
+        log.warning("session expired, a new one is open target=%s", self._target)
+        for listener in self._loss_listeners:
+            listener()
+
+    def _follow(self) -> None:
+        while (stream := self._open_stream()) is not None:
+            try:
+                for change in stream:
+                    self._watchers.tell([change.key])
+            except grpc.RpcError as error:
+                if not self._stopping.wait(RETRY_S):
+                    log.info("change stream ended target=%s error=%s", self._target, error)
+
+    def _open_stream(self) -> Any:
+        """None once stopping: a stream that `stop` does not see is never opened."""
+        with self._lock:
+            if not self._stopping.is_set():
+                self._stream = self._stub.Watch(pb.WatchRequest(), wait_for_ready=True)
+                return self._stream
+        return None

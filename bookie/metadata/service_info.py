@@ -1,0 +1,72 @@
+"""What a bookie publishes under its registration: endpoints and properties (protobuf). Pure values; any thread."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.message import DecodeError
+
+from bookie.errors import MetadataSerializationError
+from bookie.pb.data_formats_pb2 import BookieServiceInfoFormat
+
+BOOKIE_PROTOCOL = "bookie-rpc"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One port that a bookie serves."""
+
+    id: str
+    host: str
+    port: int
+    protocol: str
+    auth: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BookieServiceInfo:
+    """All that is published about one bookie."""
+
+    endpoints: tuple[Endpoint, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def client_endpoint(self) -> Endpoint | None:
+        """Where clients connect to; None if nothing is said about it."""
+        return next((end for end in self.endpoints if end.protocol == BOOKIE_PROTOCOL), None)
+
+    def to_bytes(self) -> bytes:
+        message = BookieServiceInfoFormat()
+        for end in self.endpoints:
+            message.endpoints.add(
+                id=end.id, port=end.port, host=end.host, protocol=end.protocol, auth=end.auth, extensions=end.extensions
+            )
+        message.properties.update(self.properties)
+        return message.SerializeToString(deterministic=True)
+
+
+def bookie_endpoint(host: str, port: int, *, tls: bool = False) -> Endpoint:
+    """The client port as Java bookies publish it."""
+    return Endpoint("bookie", host, port, BOOKIE_PROTOCOL, extensions=("tls",) if tls else ())
+
+
+def http_endpoint(host: str, port: int) -> Endpoint:
+    """The admin HTTP port as Java bookies publish it."""
+    return Endpoint("httpserver", host, port, "http")
+
+
+def parse_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
+    """Empty data is a legacy bookie: host and port come from its id. Raises MetadataSerializationError."""
+    if not data:
+        host, _, port = bookie_id.rpartition(":")
+        if not host or not port.isdigit():
+            raise MetadataSerializationError(f"bookie {bookie_id} publishes no endpoint and its id is not host:port")
+        return BookieServiceInfo((bookie_endpoint(host, int(port)),))
+    try:
+        message = BookieServiceInfoFormat.FromString(data)
+    except DecodeError as error:
+        raise MetadataSerializationError(f"service info of bookie {bookie_id} cannot be read: {error}") from error
+    endpoints = tuple(
+        Endpoint(end.id, end.host, end.port, end.protocol, tuple(end.auth), tuple(end.extensions))
+        for end in message.endpoints
+    )
+    return BookieServiceInfo(endpoints, dict(message.properties))

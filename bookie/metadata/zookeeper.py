@@ -1,0 +1,120 @@
+"""The driver for ZooKeeper: Apache BookKeeper's own tree, so that Java clients and bookies share the cluster.
+
+Everything stands below the ledgers root of the URI, by full paths. Threads: kazoo's two, and the watch thread.
+"""
+
+import uuid
+
+from kazoo.exceptions import NodeExistsError
+
+from bookie.errors import ClusterNotInitialized, ConfigurationError, IllegalOperation, MetadataStoreError
+from bookie.metadata.layout import Layout, layout_of_kind, parse_layout
+from bookie.metadata.uri import MetadataUri
+from bookie.metadata.watching import Watcher
+from bookie.metadata.zookeeper_bookies import ZooKeeperBookies, ZooKeeperCookies, ZooKeeperRegistrations
+from bookie.metadata.zookeeper_ledgers import ZooKeeperLedgers
+from bookie.metadata.zookeeper_session import ZooKeeperSession
+
+
+class ZooKeeperCluster:
+    """Root, INSTANCEID and LAYOUT."""
+
+    def __init__(self, session: ZooKeeperSession, where: MetadataUri) -> None:
+        self._session = session
+        self._root = where.path
+        self._kind = where.layout
+        self._wanted = layout_of_kind(where.layout)
+        self._found: Layout | None = None
+
+    def initialize(self) -> str:
+        instance_id = str(uuid.uuid4())
+
+        def create_all(zk: object) -> object:
+            batch = zk.transaction()  # type: ignore[attr-defined]  # kazoo ships no types
+            for path in (self._root, f"{self._root}/available", f"{self._root}/available/readonly"):
+                batch.create(path)
+            batch.create(f"{self._root}/INSTANCEID", instance_id.encode())
+            return batch.commit_async()
+
+        refusals = [answer for answer in self._session.run(create_all) if isinstance(answer, Exception)]
+        if any(isinstance(answer, NodeExistsError) for answer in refusals):
+            if not self._is_ours(instance_id):
+                raise IllegalOperation(f"{self._root} exists on ZooKeeper {self._session.hosts}: it holds a cluster")
+        elif refusals:
+            parent = self._root.rpartition("/")[0] or "/"
+            raise MetadataStoreError(f"{self._root} could not be created: create {parent} first ({refusals[0]!r})")
+        self.layout()
+        return instance_id
+
+    def is_initialized(self) -> bool:
+        return self._session.run(lambda zk: zk.exists_async(self._root)) is not None
+
+    def instance_id(self) -> str | None:
+        self._require_root()
+        data = self._session.read(f"{self._root}/INSTANCEID")
+        return None if data is None else data.decode()
+
+    def layout(self) -> Layout:
+        """The cluster's layout, stored first if there is none. ConfigurationError if the URI asks for another."""
+        if self._found is None:
+            self._found = self._read_or_store_layout()
+        return self._found
+
+    def _read_or_store_layout(self) -> Layout:
+        path = f"{self._root}/LAYOUT"
+        data = self._session.read(path)
+        if data is None:
+            self._require_root()
+            data = self._wanted.to_bytes()
+            try:
+                self._session.run(lambda zk: zk.create_async(path, data))
+            except NodeExistsError:  # another process was first, or our own lost answer
+                return self._read_or_store_layout()
+        found = parse_layout(data)
+        if self._kind is not None and found.kind != self._wanted.kind:
+            raise ConfigurationError(
+                f"metadataServiceUri asks for layout {self._wanted.kind}, but {path} says {found.kind}: "
+                f"write zk+{found.kind}://"
+            )
+        return found
+
+    def _is_ours(self, instance_id: str) -> bool:
+        """Whether the cluster that is in our way was made by an attempt of ours whose answer was lost."""
+        return self._session.read(f"{self._root}/INSTANCEID") == instance_id.encode()
+
+    def _require_root(self) -> None:
+        if not self.is_initialized():
+            raise ClusterNotInitialized(
+                f"ZooKeeper {self._session.hosts} has no {self._root}: create the cluster first "
+                "(bookie-server --init-cluster), or correct the path of metadataServiceUri"
+            )
+
+
+class ZooKeeperDriver:
+    """All parts of a `MetadataDriver`, over one session."""
+
+    def __init__(self, where: MetadataUri, *, session_timeout_s: float, secure: bool) -> None:
+        self._session = ZooKeeperSession(where.hosts, timeout_s=session_timeout_s, secure=secure)
+        self._watcher = Watcher("zookeeper-watch")
+        self.cluster = ZooKeeperCluster(self._session, where)
+        self.registrations = ZooKeeperRegistrations(self._session, where.path)
+        self.bookies = ZooKeeperBookies(self._session, self._watcher, where.path)
+        self.cookies = ZooKeeperCookies(self._session, where.path)
+        self.ledgers = ZooKeeperLedgers(self._session, self._watcher, where.path, self.cluster.layout)
+        self._started = False
+
+    def start(self) -> None:
+        """Raises MetadataStoreError, ConfigurationError; a cluster that is not initialized is no error yet."""
+        if self._started:
+            return
+        self._session.on_connect(lambda: self._watcher.wake_topic(""))
+        self._session.start()
+        self._watcher.start()
+        self._started = True
+        if self.cluster.is_initialized():
+            self.cluster.layout()
+
+    def stop(self) -> None:
+        self._session.refuse()
+        self._watcher.stop()
+        self._session.stop()

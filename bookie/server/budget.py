@@ -1,0 +1,67 @@
+"""The sum of everything that may grow, compared at start with what the machine and the control group allow.
+
+Main thread, at start; reads /proc and /sys. Index maps are address space and file pages, not memory that we hold, so
+they are not counted.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from bookie.errors import StartRefused
+from bookie.server.settings import NetworkSettings
+from bookie.storage.settings import MIB
+
+__all__ = ["allowed_bytes", "check", "parts"]
+
+UNLIMITED = 1 << 60
+
+
+def parts(storage: Mapping[str, int], network: NetworkSettings) -> dict[str, int]:
+    """Every budget by name, in bytes; `storage` are those of the ledger storage."""
+    return {**storage, "network_input": network.input_bytes_max, "network_output": network.output_bytes_max}
+
+
+def check(budgets: Mapping[str, int], limit: int) -> int:
+    """The sum of `budgets`. Raises StartRefused when it exceeds `limit`; both in bytes."""
+    total = sum(budgets.values())
+    if total > limit:
+        listed = ", ".join(f"{name} {size // MIB}" for name, size in budgets.items())
+        raise StartRefused(
+            f"memory budgets add up to {total // MIB} MiB ({listed}) but {limit // MIB} MiB are allowed;"
+            " lower the caches or the network budgets, or raise memoryLimitMb"
+        )
+    return total
+
+
+def allowed_bytes(root: Path = Path("/")) -> int:
+    """Physical memory, or the tightest limit of the control groups above this process. `root` is for tests."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([physical, *_cgroup_limits(root)])
+
+
+def _cgroup_limits(root: Path) -> Iterator[int]:
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            yield from _limits_up(root / "sys/fs/cgroup", group, "memory.max")
+        elif "memory" in controllers.split(","):
+            yield from _limits_up(root / "sys/fs/cgroup/memory", group, "memory.limit_in_bytes")
+
+
+def _limits_up(mount: Path, group: str, name: str) -> Iterator[int]:
+    """The limits of `group` and all groups above it; inside a container only the mount's own may be visible."""
+    leaf = mount / group.strip("/")
+    for directory in (leaf, *leaf.parents):
+        if not directory.is_relative_to(mount):
+            return
+        try:
+            text = (directory / name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit() and int(text) < UNLIMITED:
+            yield int(text)

@@ -1,0 +1,250 @@
+"""One loader: a properties file and `BK_key` environment variables become frozen settings, or one clear error.
+
+Runs once, in the main thread, before anything else; reads the file and nothing more. What deserves a word but not a
+refusal (unknown keys, keys without a meaning here) is returned as notices, for the log is configured by the outcome.
+"""
+
+import difflib
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.errors import StartRefused
+from bookie.metadata.identity import IdentitySettings, is_loopback
+from bookie.metadata.uri import uri_from_zookeeper_keys
+from bookie.server.errors import ConfigError
+from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.keys import KEYS, Key, Value
+from bookie.server.properties import PropertiesError, interpolate, parse
+from bookie.server.settings import (
+    DiskSettings,
+    MetadataSettings,
+    NetworkSettings,
+    ServerSettings,
+    Settings,
+    cores,
+)
+from bookie.storage.settings import MIB, JournalSettings, StorageSettings
+
+__all__ = ["load", "Loaded", "Notice"]
+
+ENVIRONMENT_PREFIX = "BK_"
+PARTS = {
+    "identity": IdentitySettings,
+    "metadata": MetadataSettings,
+    "network": NetworkSettings,
+    "storage": StorageSettings,
+    "journal": JournalSettings,
+    "disks": DiskSettings,
+    "server": ServerSettings,
+}
+CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to log once logging runs: a level of the logging module and a text."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings, what to say about them, and every key that was set (name -> text, for the log)."""
+
+    settings: Settings
+    notices: tuple[Notice, ...]
+    given: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as somebody wrote it, and where."""
+
+    text: str
+    origin: str
+
+
+def load(path: Path | None, environment: Mapping[str, str]) -> Loaded:
+    """Read `path` (None: environment only), apply the environment, check everything. Raises StartRefused."""
+    notices: list[Notice] = []
+    given = _from_file(path, environment, notices) if path else {}
+    given |= _from_environment(environment)
+    known: dict[str, Given] = {}
+    for name, value in given.items():
+        if name in KEYS:
+            known[name] = value
+        elif name in CURRENT_NAME:
+            known.setdefault(CURRENT_NAME[name], given.get(CURRENT_NAME[name], value))
+        else:
+            _judge_foreign(name, value, notices)
+    values = {name: _parse(key, known.get(name)) for name, key in KEYS.items()}
+    settings = _settings(values, known)
+    if settings.server.admin_port >= 0 and not is_loopback(settings.server.admin_host):
+        text = f"adminHost={settings.server.admin_host}: whoever reaches that port may do everything"
+        notices.append(Notice(logging.WARNING, text))
+    return Loaded(settings, tuple(notices), {name: value.text for name, value in known.items()})
+
+
+def _from_file(path: Path, environment: Mapping[str, str], notices: list[Notice]) -> dict[str, Given]:
+    try:
+        properties = parse(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise StartRefused(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    except PropertiesError as error:
+        raise StartRefused(f"{path}, {error}; write a backslash twice to mean one") from None
+    except OSError as error:
+        raise StartRefused(f"{path}: cannot be read ({error.strerror}); name a readable file with --conf") from None
+    given: dict[str, Given] = {}
+    for item in properties:
+        origin = f"{path.name}, line {item.line}"
+        if item.key in given:
+            notices.append(Notice(logging.WARNING, f"{item.key} is set again in {origin}; the last one counts"))
+        try:
+            text = interpolate(item.value, environment)
+        except PropertiesError as error:
+            raise ConfigError(item.key, item.value, str(error), "set it, or write the value itself", origin) from None
+        given[item.key] = Given(text.strip(), origin)
+    return given
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
+    prefix = ENVIRONMENT_PREFIX
+    return {
+        name.removeprefix(prefix): Given(text.strip(), f"environment variable {name}")
+        for name, text in environment.items()
+        if name.startswith(prefix) and name != prefix
+    }
+
+
+def _judge_foreign(name: str, value: Given, notices: list[Notice]) -> None:
+    """A key that fills no setting: refuse it where ignoring it would mislead, else say what becomes of it."""
+    if name in REFUSED:
+        allowed, reason = REFUSED[name]
+        if value.text.lower() != allowed:
+            raise ConfigError(name, value.text, reason, _remedy(allowed), value.origin)
+    elif name in LATER:
+        notices.append(Notice(logging.WARNING, f"{name} ({value.origin}) has no effect: {LATER[name]}"))
+    elif name in IGNORED:
+        notices.append(Notice(logging.DEBUG, f"{name} ({value.origin}) has no meaning here and is ignored"))
+    else:
+        nearest = difflib.get_close_matches(name, [*KEYS, *CURRENT_NAME], n=1, cutoff=0.0)
+        text = f"unknown key {name} ({value.origin}) is ignored; the nearest known one is {nearest[0]}"
+        notices.append(Notice(logging.WARNING, text))
+
+
+def _remedy(allowed: str) -> str:
+    return f"set it to {allowed} or remove it" if allowed else "remove it"
+
+
+def _parse(key: Key, given: Given | None) -> Value:
+    text = given.text if given else key.default
+    try:
+        return key.parse(text)
+    except ValueError as error:
+        reason, remedy = error.args
+        raise ConfigError(key.name, text, reason, remedy, given.origin if given else "not set") from None
+
+
+def _settings(values: Mapping[str, Value], given: Mapping[str, Given]) -> Settings:
+    fields: dict[str, dict[str, Value]] = {part: {} for part in PARTS}
+    for key in KEYS.values():
+        for place in key.field.split():
+            part, _, field = place.partition(".")
+            fields[part][field] = values[key.name]
+    _derive(fields, values)
+    settings = Settings(**{part: kind(**fields[part]) for part, kind in PARTS.items()})
+    _check(settings, given)
+    return settings
+
+
+def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) -> None:
+    """Fields that depend on other fields or on the machine."""
+    if not fields["metadata"]["service_uri"]:
+        fields["metadata"]["service_uri"] = _legacy_uri(values)
+    if not fields["network"]["io_threads"]:
+        fields["network"]["io_threads"] = cores()
+    if not fields["disks"]["usage_low"]:
+        fields["disks"]["usage_low"] = fields["disks"]["usage_max"]
+    storage, journal = fields["storage"], fields["journal"]
+    if not storage["index_directories"]:
+        storage["index_directories"] = storage["ledger_directories"]
+    if storage["readahead_bytes"] == -1:
+        storage["readahead_bytes"] = int(storage["read_cache_bytes"]) // 2  # type: ignore[arg-type]
+    if values["journalMaxMemorySizeMb"]:
+        journals = len(journal["directories"])  # type: ignore[arg-type]
+        journal["buffer_bytes"] = int(values["journalMaxMemorySizeMb"]) // max(journals, 1)  # type: ignore[arg-type]
+
+
+def _legacy_uri(values: Mapping[str, Value]) -> str:
+    servers = str(values["zkServers"])
+    if not servers:
+        raise ConfigError(
+            "metadataServiceUri", "", "it must be set",
+            "set it to zk+hierarchical://host:2181/ledgers, or to lmdb:///directory for a bookie without ZooKeeper",
+            "not set",
+        )  # fmt: skip
+    return uri_from_zookeeper_keys(servers, str(values["zkLedgersRootPath"]), str(values["ledgerManagerType"]))
+
+
+def _check(settings: Settings, given: Mapping[str, Given]) -> None:
+    """What one key alone cannot tell."""
+    for key, reason, remedy in _contradictions(settings):
+        value = given.get(key, Given(KEYS[key].default, "default"))
+        raise ConfigError(key, value.text, reason, remedy, value.origin)
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """(key, reason, remedy) of settings that do not fit together."""
+    network, journal, disks = settings.network, settings.journal, settings.disks
+    if network.port == 0 and not (settings.server.allow_ephemeral_ports and settings.identity.bookie_id):
+        yield (
+            "bookiePort",
+            "a port chosen by the system cannot be part of a lasting identity",
+            "set a port, or allowEphemeralPorts=true together with bookieId",
+        )
+    yield from _directory_contradictions(settings)
+    for lower, upper, fits in (
+        ("serverWriteBufferLowWaterMark", "serverWriteBufferHighWaterMark",
+         network.output_low_bytes < network.output_high_bytes),
+        ("diskUsageLwmThreshold", "diskUsageThreshold", disks.usage_low <= disks.usage_max),
+        ("diskUsageWarnThreshold", "diskUsageThreshold", disks.usage_warn <= disks.usage_max),
+        ("journalPreAllocSizeMB", "journalMaxSizeMB", journal.prealloc_bytes <= journal.file_bytes_max),
+        ("maxBatchReadSize", "nettyMaxFrameSizeBytes", network.batch_bytes_max <= network.frame_bytes_max),
+    ):  # fmt: skip
+        if not fits:
+            yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
+    yield from _buffer_contradictions(settings)
+
+
+def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    storage = settings.storage
+    for key, directories in (
+        ("journalDirectories", settings.journal.directories),
+        ("ledgerDirectories", storage.ledger_directories),
+        ("indexDirectories", storage.index_directories),
+    ):
+        if len(set(directories)) != len(directories):
+            yield key, "a directory stands there twice", "name each directory once"
+    indexes, ledgers = len(storage.index_directories), len(storage.ledger_directories)
+    if indexes != ledgers:
+        yield (
+            "indexDirectories",
+            f"there are {indexes} of them but {ledgers} ledgerDirectories",
+            "name as many, in the same order",
+        )
+
+
+def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Halves of buffers are swapped, and each must hold a frame."""
+    two_frames = 2 * settings.network.frame_bytes_max
+    journals, ledgers = len(settings.journal.directories), len(settings.storage.ledger_directories)
+    for key, each, count, what in (
+        ("journalMaxMemorySizeMb", settings.journal.buffer_bytes, journals, "journal"),
+        ("dbStorage_writeCacheMaxSizeMb", settings.storage.write_cache_bytes // ledgers, ledgers, "ledger directory"),
+    ):
+        if each < two_frames:
+            least = -(-two_frames * count // MIB)
+            yield key, f"each {what} gets {each} bytes but two frames need {two_frames}", f"raise it to {least} or more"

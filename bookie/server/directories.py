@@ -1,0 +1,122 @@
+"""The bookie's directories as a whole: made, checked, locked against a second process, and marked while in use.
+
+Main thread, at start and stop. The lock is a `flock` on the directory itself, so that taking it changes nothing on
+disk and the death of the process ends it.
+"""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from bookie.errors import StartRefused
+
+__all__ = ["Directories", "DirtyMarker"]
+
+
+class Directories:
+    """Locks on all directories of one bookie. `acquire` may create directories, `abandon` takes that back."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = tuple(dict.fromkeys(paths))
+        self._created: list[Path] = []
+        self._locks: dict[tuple[int, int], int] = {}
+
+    def acquire(self) -> None:
+        """Make what is missing and lock all. Raises StartRefused, after undoing what was done."""
+        try:
+            for path in self._paths:
+                self._make(path)
+                self._lock(path)
+        except StartRefused:
+            self.abandon()
+            raise
+
+    def empty_if_made(self, path: Path) -> None:
+        """Remove the files of a directory that `acquire` made, unless `keep` was called since."""
+        if path in self._created:
+            for file in path.iterdir():
+                file.unlink()
+
+    def abandon(self) -> None:
+        """Unlock, and remove the directories that `acquire` made, as far as they are still empty. Idempotent."""
+        for path in reversed(self._created):
+            try:
+                path.rmdir()
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+        self._created.clear()
+        while self._locks:
+            os.close(self._locks.popitem()[1])
+
+    def keep(self) -> None:
+        """What was made is in use now: `abandon` only unlocks."""
+        self._created.clear()
+
+    def _make(self, path: Path) -> None:
+        missing = [step for step in (path, *path.parents) if not step.exists()]
+        for step in reversed(missing):
+            try:
+                step.mkdir()
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise _refused(path, "cannot be created", error) from None
+            self._created.append(step)
+            _sync(step.parent)
+
+    def _lock(self, path: Path) -> None:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refused(path, "cannot be opened as a directory", error) from None
+        status = os.fstat(fd)
+        if (status.st_dev, status.st_ino) in self._locks:  # one directory, several roles
+            os.close(fd)
+            return
+        self._locks[status.st_dev, status.st_ino] = fd
+        if not os.access(path, os.W_OK | os.X_OK) or os.fstatvfs(fd).f_flag & os.ST_RDONLY:
+            raise StartRefused(f"{path}: not writable; correct owner, mode or mount of the directory")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StartRefused(f"{path}: another bookie process uses this directory; stop it, or use another") from None
+
+
+class DirtyMarker:
+    """The empty file `current/DIRTY` in each ledger directory: there while a bookie runs, and after a crash."""
+
+    def __init__(self, ledger_directories: Iterable[Path]) -> None:
+        self._files = tuple(path / "current" / "DIRTY" for path in ledger_directories)
+
+    def is_set(self) -> bool:
+        """Whether the last run did not end as asked, in any directory."""
+        return any(file.exists() for file in self._files)
+
+    def files(self) -> str:
+        """The markers by path, for messages."""
+        return ", ".join(map(str, self._files))
+
+    def set(self) -> None:
+        for file in self._files:
+            file.touch()
+            _sync(file.parent)
+
+    def clear(self) -> None:
+        for file in self._files:
+            file.unlink(missing_ok=True)
+            _sync(file.parent)
+
+
+def _refused(path: Path, what: str, error: OSError) -> StartRefused:
+    return StartRefused(f"{path}: {what} ({error.strerror}); correct the path or the permissions above it")
+
+
+def _sync(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,289 @@
+"""Every key of the configuration file: type, default, range, unit, meaning, and the settings field it fills.
+
+Pure data and the parsing of one value. Names are Apache BookKeeper's where the meaning is the same; where our default
+is another, `differs` says what theirs is and why. `config` walks this table, `reference` prints it.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.storage.settings import MIB
+
+__all__ = ["Group", "GROUPS", "Key", "KEYS", "Value"]
+
+GIB = 1 << 30
+WHOLE = re.compile(r"-?[0-9]{1,18}")
+DECIMAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+Value = bool | int | float | str | tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. `default` is spelt as in a file; an empty default means unset, `required` that there is none."""
+
+    name: str
+    field: str
+    """`part.field` of Settings; several joined by a blank; "" where config.py computes the field itself."""
+    kind: type
+    default: str
+    doc: str
+    low: float = 0
+    high: float = 2**31 - 1
+    unit: str = ""
+    scale: int = 1
+    multiple: int = 1
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    differs: str = ""
+    old: str = ""
+
+    def parse(self, text: str) -> Value:
+        """The value in the unit of its field. Raises ValueError(reason, remedy)."""
+        if self.required and not text:
+            raise ValueError("it must be set", f"set it to {self.expects()}")
+        if self.kind is bool:
+            return self._bool(text)
+        if self.kind is tuple:
+            return tuple(Path(part.strip()).absolute() for part in text.split(",") if part.strip())
+        if self.kind is str:
+            return self._text(text)
+        return self._number(text)
+
+    def expects(self) -> str:
+        """What a right value looks like, for error texts and the reference."""
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is tuple:
+            return "one directory, or several separated by commas"
+        if self.kind is str:
+            return " or ".join(self.choices) or "a text"
+        number = "a whole number" if self.kind is int else "a number"
+        multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{number} from {self.low:.10g} to {self.high:.10g}{unit}{multiple}"
+
+    def _bool(self, text: str) -> bool:
+        if text.lower() not in ("true", "false", "yes", "no", "on", "off"):
+            raise ValueError("it is neither true nor false", "set it to true or false")
+        return text.lower() in ("true", "yes", "on")
+
+    def _text(self, text: str) -> str:
+        if self.choices and text.lower() not in self.choices:
+            raise ValueError("it is not known", f"set it to {self.expects()}")
+        return text.lower() if self.choices else text
+
+    def _number(self, text: str) -> int | float:
+        if not (WHOLE if self.kind is int else DECIMAL).fullmatch(text):
+            raise ValueError("it is not a number of this kind", f"set it to {self.expects()}")
+        value = int(text) if self.kind is int else float(text)
+        if not self.low <= value <= self.high or (self.multiple > 1 and value % self.multiple):
+            raise ValueError("it is out of range", f"set it to {self.expects()}")
+        return value * self.scale if value > 0 else value
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Keys under one heading of the reference."""
+
+    title: str
+    keys: tuple[Key, ...]
+
+
+GROUPS = (
+    Group(
+        "Identity and network",
+        (
+            Key("bookiePort", "network.port identity.port", int, "3181", "Port for clients. 0 lets the system choose;"
+                " that needs `allowEphemeralPorts` and a `bookieId`.", high=65535),
+            Key("bookieId", "identity.bookie_id", str, "", "Fixed identity, instead of one made from host and port."),
+            Key("advertisedAddress", "identity.advertised_address", str, "", "Address that clients are told. Set"
+                " without `listeningInterface`, all interfaces are bound. Neither set: only 127.0.0.1 is served, and"
+                " only where `allowLoopback` permits it.", differs="unset, a bookie binds every interface"),
+            Key("listeningInterface", "identity.listening_interface", str, "", "Network interface whose address is"
+                " bound, and told to clients where `advertisedAddress` is unset."),
+            Key("useHostNameAsBookieID", "identity.use_host_name", bool, "false", "Tell clients the host's"
+                " name. Set without `listeningInterface`, all interfaces are bound."),
+            Key("useShortHostName", "identity.use_short_host_name", bool, "false", "Cut the host name at its first"
+                " dot."),
+            Key("allowLoopback", "identity.allow_loopback", bool, "false", "Permit an identity on 127.x, which no"
+                " other machine can reach."),
+            Key("allowEphemeralPorts", "server.allow_ephemeral_ports", bool, "false", "Permit `bookiePort=0`."),
+            Key("serverNumIOThreads", "network.io_threads", int, "0", "I/O loops; 0 is one for each CPU.", high=1024,
+                differs="2 x CPUs: our loops never block, a second one on a CPU only adds switches"),
+            Key("serverTcpNoDelay", "network.tcp_nodelay", bool, "true", "Send small answers at once (TCP_NODELAY)."),
+            Key("serverSockKeepalive", "network.keepalive", bool, "true", "Notice dead peers (SO_KEEPALIVE)."),
+            Key("serverTcpLinger", "network.linger_s", int, "-1", "SO_LINGER; -1 leaves it off.", low=-1, high=3600,
+                unit="s", differs="0: a linger of 0 throws away answers that are still on their way at close"),
+            Key("serverWriteBufferLowWaterMark", "network.output_low_bytes", int, str(MIB),
+                "Answers waiting in a connection, below which its requests are read again.", low=1, unit="bytes",
+                differs="393216: one batch answer may be larger than that"),
+            Key("serverWriteBufferHighWaterMark", "network.output_high_bytes", int, str(4 * MIB),
+                "Answers waiting in a connection, above which its requests are no longer read.", low=1, unit="bytes",
+                differs="524288: one batch answer may be larger than that"),
+            Key("nettyMaxFrameSizeBytes", "network.frame_bytes_max storage.frame_bytes_max", int, str(5 * MIB),
+                "Largest frame, its 4-byte length included; bounds the size of an entry.", low=1024, high=256 * MIB,
+                unit="bytes"),
+            Key("maxBatchReadSize", "network.batch_bytes_max", int, str(5 * MIB), "Largest batch-read answer,"
+                " whatever the client asks for.", low=1024, high=256 * MIB, unit="bytes"),
+            Key("serverSocketBacklog", "network.backlog", int, "1024", "Connections waiting to be accepted.", low=1,
+                high=65535),
+            Key("serverMaxConnections", "network.connections_max", int, "10000", "Connections at a time; further ones"
+                " are closed at once.", low=1, high=1_000_000),
+            Key("serverMaxInputMemorySizeMb", "network.input_bytes_max", int, "256", "Memory for requests that are"
+                " not yet handled, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
+            Key("serverMaxOutputMemorySizeMb", "network.output_bytes_max", int, "256", "Memory for answers that are"
+                " not yet sent, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
+            Key("serverSpinMicros", "network.spin_us", int, "0", "Busy-poll this long before sleeping: lowers the"
+                " latency of one request at a time, costs CPU. 0 never spins.", high=1000, unit="us"),
+        ),
+    ),
+    Group(
+        "Metadata",
+        (
+            Key("metadataServiceUri", "metadata.service_uri", str, "", "Metadata store:"
+                " `zk+hierarchical://host:2181/ledgers` (several hosts separated by `;`), or `lmdb:///directory` for"
+                " the store embedded in this bookie.", differs="none, derived from `zkServers` as here"),
+            Key("zkServers", "", str, "", "Older form: ZooKeeper servers `host:port`, separated by commas; used when"
+                " `metadataServiceUri` is unset."),
+            Key("zkLedgersRootPath", "", str, "/ledgers", "Older form: root path of the cluster, with `zkServers`."),
+            Key("ledgerManagerType", "", str, "null", "Older form: ledger layout, with `zkServers`; `null` takes the"
+                " one that the cluster has.", choices=("flat", "hierarchical", "longhierarchical", "null")),
+            Key("zkTimeout", "metadata.session_timeout_ms", int, "10000", "ZooKeeper session timeout.", low=100,
+                high=3_600_000, unit="ms"),
+            Key("zkRetryBackoffStartMs", "metadata.backoff_start_ms", int, "1000", "First pause before registering"
+                " anew.", low=1, unit="ms", differs="zkTimeout: a short interruption should not cost ten seconds"),
+            Key("zkRetryBackoffMaxMs", "metadata.backoff_max_ms", int, "10000", "Longest pause between two attempts.",
+                low=1, unit="ms"),
+            Key("zkRetryBackoffMaxRetries", "metadata.retries_max", int, "-1", "Retries after the session is lost,"
+                " before the bookie ends with exit code 3; -1 is without end.", low=-1),
+        ),
+    ),
+    Group(
+        "Directories and disks",
+        (
+            Key("journalDirectories", "journal.directories", tuple, "", "Where journals lie, one journal each; a disk"
+                " of its own is best. The order matters.", required=True, old="journalDirectory",
+                differs="a directory under /tmp: nothing durable belongs under /tmp"),
+            Key("ledgerDirectories", "storage.ledger_directories", tuple, "", "Where entry logs lie. The order"
+                " matters: a ledger belongs to the directory (ledger id modulo count).", required=True,
+                differs="a directory under /tmp: nothing durable belongs under /tmp"),
+            Key("indexDirectories", "storage.index_directories", tuple, "", "Where the indexes lie, as many as ledger"
+                " directories. Unset: in the ledger directories."),
+            Key("diskUsageThreshold", "disks.usage_max", float, "0.95", "In use above this, a directory is full.",
+                low=0.01, high=0.999),
+            Key("diskUsageWarnThreshold", "disks.usage_warn", float, "0.90", "In use above this, the log warns.",
+                low=0.01, high=0.999),
+            Key("diskUsageLwmThreshold", "disks.usage_low", float, "0", "A bookie that ran full is writable again"
+                " below this; 0 is `diskUsageThreshold`.", high=0.999),
+            Key("diskCheckInterval", "disks.check_interval_ms", int, "10000", "Pause between two checks.", low=10,
+                high=3_600_000, unit="ms"),
+            Key("readOnlyModeEnabled", "disks.read_only_allowed", bool, "true", "A full bookie becomes read-only;"
+                " false: it ends with exit code 5."),
+            Key("readOnlyModeOnAnyDiskFullEnabled", "disks.any_full_is_read_only", bool, "true",
+                "One full ledger directory is enough to become read-only; false: all must be full.",
+                differs="false up to 4.17: ledgers are bound to directories, a full one rejects its share of the"
+                " adds"),
+            Key("forceReadOnlyBookie", "disks.force_read_only", bool, "false", "Start read-only and stay so."),
+        ),
+    ),
+    Group(
+        "Journal",
+        (
+            Key("journalMaxSizeMB", "journal.file_bytes_max", int, "512", "A journal file is closed at this size.",
+                low=16, high=2048, unit="MiB", scale=MIB, differs="2048: files behind the backups are written again,"
+                " which smaller ones reach sooner"),
+            Key("journalMaxBackups", "journal.backups_max", int, "5", "Journal files kept behind the checkpoint.",
+                high=10_000),
+            Key("journalPreAllocSizeMB", "journal.prealloc_bytes", int, "64", "A journal file grows by this much,"
+                " zeroed ahead of the writes.", low=1, high=4096, unit="MiB", scale=MIB,
+                differs="16: growing costs a metadata commit of the file system, so it should be rare"),
+            Key("journalMaxMemorySizeMb", "", int, "0", "Memory for entries waiting for the journal, over all"
+                " journals; when it is full, sockets are no longer read. 0 is 32 for each journal.", high=1 << 16,
+                unit="MiB", scale=MIB, differs="5 % of Java's direct memory"),
+            Key("journalAlignmentSize", "journal.alignment_bytes", int, "4096", "Groups are padded to a multiple of"
+                " this.", low=512, high=65536, unit="bytes", multiple=512, differs="512: a write of less than the"
+                " file system's block reads the block first"),
+            Key("journalSyncData", "journal.sync_data", bool, "true", "Acknowledge an add after its journal group is"
+                " on disk; false: once it is written to the page cache. A power cut may then lose acknowledged"
+                " entries."),
+            Key("journalWriteData", "journal.write_data", bool, "true", "Write entries to the journal at all; false:"
+                " a crash loses acknowledged entries, and the start after it is refused."),
+            Key("journalMaxGroupWaitMSec", "journal.group_wait_ms", float, "2", "Longest wait of an add for its group"
+                " to fill, where `journalFlushWhenQueueEmpty` is false.", high=1000, unit="ms"),
+            Key("journalBufferedWritesThreshold", "journal.group_bytes", int, "524288", "A group of this size is"
+                " written without further wait.", high=256 * MIB, unit="bytes"),
+            Key("journalBufferedEntriesThreshold", "journal.group_entries", int, "0", "A group of so many entries is"
+                " written without further wait; 0 is no limit."),
+            Key("journalFlushWhenQueueEmpty", "journal.flush_when_empty", bool, "true", "Write a group as soon as the"
+                " last one is on disk.", differs="false: a group is what arrived during the last sync, and a lone"
+                " writer need not wait for the timer"),
+            Key("journalReuseFiles", "journal.reuse_files", bool, "true", "Write new journals over old ones behind"
+                " the checkpoint.", differs="false: writing into blocks that exist syncs faster than into fresh ones;"
+                " the checksum of each group tells old bytes from new"),
+            Key("skipReplayJournalInvalidRecord", "storage.skip_damaged_journal", bool, "false",
+                "Start even though a journal is damaged in its middle, and lose what follows the damage in that"
+                " file."),
+        ),
+    ),
+    Group(
+        "Ledger storage",
+        (
+            Key("dbStorage_writeCacheMaxSizeMb", "storage.write_cache_bytes", int, "512",
+                "Entries that wait for the entry log, both halves, all directories together.", low=2, high=1 << 20,
+                unit="MiB", scale=MIB, differs="25 % of Java's direct memory"),
+            Key("dbStorage_readAheadCacheMaxSizeMb", "storage.read_cache_bytes", int, "512",
+                "Entries read from entry logs, all directories together.", low=2, high=1 << 20, unit="MiB", scale=MIB,
+                differs="25 % of Java's direct memory"),
+            Key("dbStorage_readCacheSegmentSizeMb", "storage.read_segment_bytes", int, "64",
+                "The read cache is emptied in pieces of this size.", low=1, high=1024, unit="MiB", scale=MIB),
+            Key("dbStorage_readAheadCacheBatchSize", "storage.readahead_entries", int, "1000",
+                "Entries read ahead after a miss.", high=1_000_000, differs="100: reading on costs little once the"
+                " disk is there"),
+            Key("dbStorage_readAheadCacheBatchBytesSize", "storage.readahead_bytes", int, str(4 * MIB),
+                "Bytes read ahead after a miss; -1 is no limit but half the read cache.", low=-1, high=GIB,
+                unit="bytes", differs="-1: large entries times many would empty the cache for one reader"),
+            Key("dbStorage_maxThrottleTimeMs", "storage.throttle_ms_max", int, "10000", "Longest wait of an add for"
+                " room in the write cache; then it is refused with `ETOOMANYREQUESTS`.", high=3_600_000, unit="ms"),
+            Key("dbStorage_indexMapSizeGb", "storage.index_map_bytes", int, "1024", "Address space reserved for each"
+                " index; neither memory nor disk, but the index cannot grow beyond it.", low=1, high=1 << 16,
+                unit="GiB", scale=GIB),
+            Key("flushSizeMb", "storage.flush_bytes", int, "64", "Entries in the write cache that start a checkpoint"
+                " before its time; a quarter of the write cache if that is less.", low=1, high=1 << 20, unit="MiB",
+                scale=MIB),
+            Key("flushInterval", "storage.flush_interval_ms", int, "10000", "Pause between two checkpoints.", low=1,
+                high=86_400_000, unit="ms"),
+            Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed at this size.",
+                low=MIB, high=GIB, unit="bytes"),
+            Key("openEntryLogLimit", "storage.open_logs_max", int, "256", "Entry logs held open for reads.", low=4,
+                high=1_000_000),
+            Key("numReadWorkerThreads", "storage.read_threads", int, "8", "Threads that read from disk. Hits in a"
+                " cache need none.", low=1, high=1024),
+            Key("maxPendingReadRequests", "storage.read_queue_max", int, "10000", "Reads waiting for the disk; more"
+                " are refused with `ETOOMANYREQUESTS`.", low=1, high=10_000_000),
+        ),
+    ),
+    Group(
+        "Process",
+        (
+            Key("adminPort", "server.admin_port", int, "3182", "Port of the admin service (gRPC); -1 turns it off, 0"
+                " lets the system choose.", low=-1, high=65535),
+            Key("adminHost", "server.admin_host", str, "127.0.0.1", "Address of the admin service. It has no access"
+                " control yet: leave it on the loopback address."),
+            Key("logFormat", "server.log_format", str, "keyvalue", "Form of the log on standard error.",
+                choices=("keyvalue", "json")),
+            Key("logLevel", "server.log_level", str, "info", "Least severe message that is logged.",
+                choices=("debug", "info", "warning", "error")),
+            Key("shutdownTimeoutMs", "server.shutdown_timeout_ms", int, "30000", "A stop that takes longer is broken"
+                " off with exit code 2; the next start then replays the journal.", low=100, high=3_600_000, unit="ms"),
+            Key("memoryLimitMb", "server.memory_limit_bytes", int, "0", "The sum of all memory budgets must stay"
+                " below this; 0 is what the machine and the control group allow.", high=1 << 24, unit="MiB",
+                scale=MIB),
+            Key("pythonSwitchIntervalMicros", "server.switch_interval_us", int, "500", "How long one Python thread"
+                " may keep the others waiting. The data path has no Python threads; this serves admin calls and"
+                " metadata.", low=10, high=1_000_000, unit="us"),
+        ),
+    ),
+)  # fmt: skip
+
+KEYS = {key.name: key for group in GROUPS for key in group.keys}

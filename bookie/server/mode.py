@@ -1,0 +1,43 @@
+"""Writable or read-only: the bookie writes only while nobody has a reason against it.
+
+Any thread. Reasons are `config` (forceReadOnlyBookie), `disk` (a full one), `operator` (by the admin plane).
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+__all__ = ["Mode"]
+
+log = logging.getLogger(__name__)
+
+
+class Mode:
+    """Those who follow are told, one call at a time, whenever the outcome of all reasons changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reasons: set[str] = set()  # guarded by _lock, as is _followers
+        self._followers: list[Callable[[bool], None]] = []
+
+    @property
+    def read_only(self) -> bool:
+        return bool(self._reasons)
+
+    def follow(self, tell: Callable[[bool], None]) -> None:
+        """Tell the present mode, and every change from now on."""
+        with self._lock:
+            self._followers.append(tell)
+            tell(bool(self._reasons))
+
+    def set(self, reason: str, *, read_only: bool) -> None:
+        """State one reason for being read-only, or take it back."""
+        with self._lock:
+            before = bool(self._reasons)
+            (self._reasons.add if read_only else self._reasons.discard)(reason)
+            after = bool(self._reasons)
+            if before == after:
+                return
+            log.warning("mode changed", extra={"read_only": after, "reasons": ",".join(sorted(self._reasons))})
+            for tell in self._followers:
+                tell(after)

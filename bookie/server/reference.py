@@ -1,0 +1,37 @@
+"""The table of keys as it stands in docs/configuration.md. Pure; a test compares the two."""
+
+from collections.abc import Iterator
+
+from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.keys import GROUPS, Key
+
+__all__ = ["BEGIN", "END", "render"]
+
+BEGIN = "<!-- keys: made by `bookie-server --keys`, compared by a test -->"
+END = "<!-- end of keys -->"
+
+
+def render() -> str:
+    """Markdown: one table a group, then the keys that are refused, of no effect yet, and ignored."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    for group in GROUPS:
+        yield from (f"### {group.title}", "", "| key | default | value | meaning |", "|---|---|---|---|")
+        yield from map(_row, group.keys)
+        yield ""
+    yield from ("### Accepted only at this value", "", "| key | value | why |", "|---|---|---|")
+    for name, (allowed, reason) in REFUSED.items():
+        yield f"| {name} | {allowed or 'unset'} | {reason} |"
+    yield from ("", "### Without effect yet (a warning says so)", "", "| key | why |", "|---|---|")
+    for name, reason in LATER.items():
+        yield f"| {name} | {reason} |"
+    yield from ("", "### Without a meaning here (accepted, mentioned at debug level)", "", " ".join(sorted(IGNORED)))
+
+
+def _row(key: Key) -> str:
+    default = "**required**" if key.required else key.default or "unset"
+    older = f" Older name: `{key.old}`." if key.old else ""
+    differs = f" *Apache BookKeeper: {key.differs}.*" if key.differs else ""
+    return f"| {key.name} | {default} | {key.expects()} | {key.doc}{older}{differs} |"

@@ -1,0 +1,105 @@
+"""Settings that belong to the server package: frozen values with units in their names. `config` fills them."""
+
+import os
+from dataclasses import dataclass
+
+from bookie.metadata.identity import IdentitySettings
+from bookie.storage.settings import MIB, JournalSettings, StorageSettings
+
+__all__ = [
+    "cores",
+    "DiskSettings",
+    "MetadataSettings",
+    "NetworkSettings",
+    "ServerSettings",
+    "Settings",
+]
+
+
+def cores() -> int:
+    """CPUs this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """The data port. All sizes in bytes; the two `*_in_all` are budgets over every connection."""
+
+    host: str = "127.0.0.1"
+    """What to bind; `identity.bind_host` finds it."""
+    port: int = 3181
+    """0 lets the system choose; `DataPort.start` returns what it chose."""
+    io_threads: int = 0
+    """0 means one for each CPU; `config` puts the number in."""
+    backlog: int = 1024
+    frame_bytes_max: int = 5 * MIB
+    """A whole frame with its 4-byte length."""
+    batch_bytes_max: int = 5 * MIB
+    """Upper bound of one batch-read answer, whatever the client asks for."""
+    output_low_bytes: int = 1 * MIB
+    output_high_bytes: int = 4 * MIB
+    """Per connection: above `high` its requests are no longer read, below `low` they are again."""
+    output_bytes_max: int = 256 * MIB
+    input_bytes_max: int = 256 * MIB
+    connections_max: int = 10_000
+    spin_us: int = 0
+    """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
+    tcp_nodelay: bool = True
+    keepalive: bool = True
+    linger_s: int = -1
+    """SO_LINGER in seconds; -1 leaves it off, so that close() still delivers what was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSettings:
+    """Where cookies, registrations and ledger metadata live."""
+
+    service_uri: str
+    session_timeout_ms: int = 10_000
+    backoff_start_ms: int = 1_000
+    backoff_max_ms: int = 10_000
+    retries_max: int = -1
+    """-1: without end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskSettings:
+    """When a disk counts as full and what follows. Thresholds are fractions of the file system in use."""
+
+    usage_max: float = 0.95
+    usage_low: float = 0.95
+    """Once read-only, writable again below this."""
+    usage_warn: float = 0.90
+    check_interval_ms: int = 10_000
+    any_full_is_read_only: bool = True
+    read_only_allowed: bool = True
+    """False: a full bookie stops instead of becoming read-only."""
+    force_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Everything else of the process."""
+
+    allow_ephemeral_ports: bool = False
+    admin_host: str = "127.0.0.1"
+    admin_port: int = 3182
+    log_format: str = "keyvalue"
+    log_level: str = "info"
+    shutdown_timeout_ms: int = 30_000
+    switch_interval_us: int = 500
+    memory_limit_bytes: int = 0
+    """0: what the machine and the control group allow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of one bookie, each part handed to the room that it belongs to."""
+
+    identity: IdentitySettings
+    metadata: MetadataSettings
+    network: NetworkSettings
+    storage: StorageSettings
+    journal: JournalSettings
+    disks: DiskSettings
+    server: ServerSettings

@@ -1,0 +1,89 @@
+"""Ends the process when it must not go on: a failed write or sync, a dead essential thread, a stop that never ends.
+
+One thread, `supervisor`, which waits on the latch of `bookie._fast.fatal` without the GIL. It exits with `os._exit`:
+after a failed sync nothing more may be flushed, and the next start recovers from the journal.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from bookie._fast import fatal
+
+__all__ = ["EXIT_BOOKIE_FAILED", "EXIT_STUCK", "Supervisor"]
+
+log = logging.getLogger(__name__)
+
+EXIT_STUCK = 2
+EXIT_BOOKIE_FAILED = 5
+POLL_S = 0.25
+LAST_WORDS_S = 1.0
+
+
+class Supervisor:
+    """Owns the exit. `leave` is `os._exit`, an argument for tests only."""
+
+    def __init__(self, leave: Callable[[int], object] = os._exit) -> None:
+        self._leave = leave
+        self._deadline: float | None = None
+        self._watched: dict[str, Callable[[], bool]] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Watch the latch, and make every uncaught exception in a thread trip it."""
+        threading.excepthook = _trip_on_death
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no longer; idempotent."""
+        self._done.set()
+
+    def watch(self, name: str, is_alive: Callable[[], bool]) -> None:
+        """End the process once `is_alive()` is false. Call before the thread in question may end as asked."""
+        self._watched[name] = is_alive
+
+    def forget(self, name: str) -> None:
+        """`name` is going to end as asked."""
+        self._watched.pop(name, None)
+
+    def limit(self, seconds: float) -> None:
+        """From now on the process has this long to end by itself. A later call may only shorten it."""
+        deadline = time.monotonic() + seconds
+        self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
+
+    def _run(self) -> None:
+        while not self._done.is_set():
+            failure = fatal.wait(POLL_S)
+            if failure:
+                what, error = failure
+                reason = os.strerror(error) if error else "see above"
+                self._end(EXIT_BOOKIE_FAILED, "fatal failure, nothing more is acknowledged", what, reason)
+                return
+            dead = [name for name, is_alive in tuple(self._watched.items()) if not is_alive()]
+            if dead:
+                self._end(EXIT_BOOKIE_FAILED, "an essential thread died", ",".join(dead), "see above")
+                return
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                self._end(EXIT_STUCK, "the stop took too long", "shutdownTimeoutMs", "raise it if disks are slow")
+                return
+
+    def _end(self, code: int, message: str, what: str, reason: str) -> None:
+        """Log, but never wait long for a log that does not drain; then leave."""
+        facts = {"what": what, "reason": reason, "exit_code": code}
+        words = threading.Thread(target=log.critical, args=(message,), kwargs={"extra": facts}, daemon=True)
+        words.start()
+        words.join(LAST_WORDS_S)
+        self._leave(code)
+
+
+def _trip_on_death(args: threading.ExceptHookArgs) -> None:
+    name = args.thread.name if args.thread else "unknown"
+    trace: tuple[type[BaseException], BaseException, TracebackType | None] | None = None
+    if args.exc_value is not None:
+        trace = (args.exc_type, args.exc_value, args.exc_traceback)
+    log.critical("a thread died", extra={"thread_name": name}, exc_info=trace)
+    fatal.trip(f"thread {name}: {args.exc_type.__name__}: {args.exc_value}")

@@ -1,0 +1,96 @@
+"""Names of a bookie's files, and what is read from the names alone. No file is changed here."""
+
+import re
+import struct
+from pathlib import Path
+
+from bookie.errors import StartRefused
+
+__all__ = [
+    "current",
+    "journal_files",
+    "leftover_journal_files",
+    "mark_name",
+    "next_log_id",
+    "read_mark",
+    "require_index",
+]
+
+MARK = struct.Struct(">qq")
+HEX_NAME = re.compile(r"^([0-9a-f]{1,16})\.(txn|log)$")
+COMPACTED_NAME = re.compile(r"^([0-9a-f]{1,16})\.log\.(?:compacting|([0-9a-f]{1,16})\.compacted)$")
+LOG_ID_MAX = 0x7FFFFFFF
+
+
+def current(directory: Path) -> Path:
+    """Where the bookie works inside a configured directory."""
+    return directory / "current"
+
+
+def mark_name(journal: int, journals: int) -> str:
+    """`lastMark` of the only journal, `lastMark.<index>` of one among several."""
+    return "lastMark" if journals == 1 else f"lastMark.{journal}"
+
+
+def read_mark(directories: list[Path], name: str) -> tuple[int, int]:
+    """The highest (journal file id, offset) that any ledger directory holds; (0, 0) when none does.
+
+    A file that is missing or short is passed over: marks are written to all directories, and replay from an older
+    one is harmless.
+    """
+    marks = [(0, 0)]
+    for directory in directories:
+        try:
+            data = (directory / name).read_bytes()
+        except FileNotFoundError:
+            continue
+        if len(data) >= MARK.size:
+            marks.append(MARK.unpack_from(data))
+    return max(marks)
+
+
+def journal_files(directory: Path) -> list[int]:
+    """Ids of the journal files in a `current` directory, ascending."""
+    names = (HEX_NAME.match(path.name) for path in directory.iterdir())
+    return sorted(int(name[1], 16) for name in names if name and name[2] == "txn")
+
+
+def leftover_journal_files(directory: Path) -> list[Path]:
+    """Files that were being prepared or kept for reuse when the process ended; they hold nothing."""
+    return [path for path in directory.iterdir() if path.suffix in {".preparing", ".spare"}]
+
+
+def require_index(index: Path, directory: Path) -> None:
+    """StartRefused when `directory` has entry logs and their index is not there: a bookie would deny what it holds."""
+    if (index / "data.mdb").exists():
+        return
+    logs = sorted(path.name for path in directory.iterdir() if (name := HEX_NAME.match(path.name)) and name[2] == "log")
+    if logs:
+        raise StartRefused(
+            f"{index} is missing, but {directory} has entry logs ({logs[0]}), which cannot be read without it: put "
+            "it back, or repair this bookie from its peers as after a lost disk; a Java bookie's files cannot be taken "
+            "over"
+        )
+
+
+def next_log_id(directory: Path) -> int:
+    """One above every entry log id that was ever handed out here: `lastId`, logs, compaction leftovers.
+
+    Raises StartRefused when the ids are used up.
+    """
+    highest = -1
+    for path in directory.iterdir():
+        if (name := HEX_NAME.match(path.name)) and name[2] == "log":
+            highest = max(highest, int(name[1], 16))
+        elif name := COMPACTED_NAME.match(path.name):
+            highest = max(highest, *(int(part, 16) for part in name.groups() if part))
+    try:
+        highest = max(highest, int((directory / "lastId").read_text().strip(), 16))
+    except FileNotFoundError:
+        pass
+    except ValueError:
+        if highest < 0:
+            raise StartRefused(f"{directory / 'lastId'} is not a hexadecimal entry log id; remove the file") from None
+    if highest >= LOG_ID_MAX:
+        raise StartRefused(f"{directory} has used up all entry log ids; start a new bookie and decommission this one")
+    return highest + 1

@@ -1,0 +1,245 @@
+"""The ledger storage of one bookie: the facade that the server holds.
+
+Policy only: which directories, in which order things open, replay, run and stop. Bytes move in the compiled rooms, on
+threads that this module starts and joins.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from bookie._fast import fatal
+from bookie._fast.checkpoint import CheckpointRoom
+from bookie._fast.file import Files
+from bookie._fast.journal import JournalRoom
+from bookie._fast.read_path import ReadPoolRoom
+from bookie._fast.scheduling import wish_short_slice
+from bookie._fast.storage import StoreRoom, StoresRoom
+from bookie.errors import StartRefused
+from bookie.storage.layout import (
+    current,
+    journal_files,
+    leftover_journal_files,
+    mark_name,
+    next_log_id,
+    read_mark,
+    require_index,
+)
+from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
+from bookie.storage.settings import JournalSettings, StorageSettings
+
+__all__ = ["LedgerStorage"]
+
+log = logging.getLogger(__name__)
+
+
+class LedgerStorage:
+    """Adds, fences and reads on the configured directories. `open`, then `start`; `stop` is idempotent."""
+
+    def __init__(self, storage: StorageSettings, journal: JournalSettings, *, files: Files | None = None) -> None:
+        self.storage = storage
+        self.journal = journal
+        self.files = files if files is not None else Files()
+        self.stores: StoresRoom | None = None
+        self.pool: ReadPoolRoom | None = None
+        self.checkpoints: CheckpointRoom | None = None
+        self._rooms: list[StoreRoom] = []
+        self._journals: list[JournalRoom] = []
+        self._threads: list[threading.Thread] = []
+        self._flush_thread: threading.Thread | None = None
+        self._started = False
+        self._stopped = False
+
+    def open(self, progress: Progress | None = None) -> RecoveryReport:
+        """Open indexes and journals, replay what the last process did not flush, and flush it.
+
+        Raises StartRefused for what an operator must mend, OSError for what the system refuses.
+        """
+        ledger_dirs = [current(path) for path in self.storage.ledger_directories]
+        index_dirs = [current(path) for path in self.storage.index_directories] or ledger_dirs
+        journal_dirs = [current(path) for path in self.journal.directories]
+        if len(index_dirs) != len(ledger_dirs):
+            given = f"{len(index_dirs)} index directories for {len(ledger_dirs)} ledger directories"
+            raise StartRefused(f"{given}; give one each")
+        for path in (*ledger_dirs, *index_dirs, *journal_dirs):
+            path.mkdir(parents=True, exist_ok=True)
+        self._rooms = [
+            self._open_store(ledger, index / "locations.lmdb")
+            for ledger, index in zip(ledger_dirs, index_dirs, strict=True)
+        ]
+        self._journals = [self._make_journal(path) for path in journal_dirs]
+        self.stores = StoresRoom(
+            self._rooms,
+            self._journals,
+            self.files,
+            write_data=self.journal.write_data,
+            readahead_bytes=self.storage.readahead_bytes,
+            readahead_entries=self.storage.readahead_entries,
+            flush_bytes=min(self.storage.write_cache_bytes // len(self._rooms) // 4, self.storage.flush_bytes),
+        )
+        for room in self._rooms:
+            room.load_ledgers()
+        self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms)
+        report = self._replay(ledger_dirs, journal_dirs, progress)
+        self._open_journals(journal_dirs)
+        # the mark now names the new, empty files: older ones, torn or not, are never replayed again
+        self.checkpoints.flush_alone()
+        return report
+
+    def _open_store(self, directory: Path, index: Path) -> StoreRoom:
+        count = len(self.storage.ledger_directories)
+        require_index(index, directory)
+        index.mkdir(exist_ok=True)
+        return StoreRoom(
+            str(directory),
+            str(index),
+            self.files,
+            write_cache_bytes=self.storage.write_cache_bytes // count,
+            read_cache_bytes=self.storage.read_cache_bytes // count,
+            read_segment_bytes=self.storage.read_segment_bytes,
+            index_map_bytes=self.storage.index_map_bytes,
+            next_log_id=next_log_id(directory),
+            log_bytes_max=self.storage.log_bytes_max,
+            open_logs_max=self.storage.open_logs_max,
+        )
+
+    def _make_journal(self, directory: Path) -> JournalRoom:
+        settings = self.journal
+        return JournalRoom(
+            str(directory),
+            self.files,
+            buffer_bytes=settings.buffer_bytes,
+            alignment_bytes=settings.alignment_bytes,
+            file_bytes_max=settings.file_bytes_max,
+            prealloc_bytes=settings.prealloc_bytes,
+            backups_max=settings.backups_max,
+            group_wait_ms=settings.group_wait_ms,
+            group_bytes=settings.group_bytes,
+            group_entries=settings.group_entries,
+            flush_when_empty=settings.flush_when_empty,
+            sync_data=settings.sync_data,
+            reuse_files=settings.reuse_files,
+        )
+
+    def _replay(self, ledger_dirs: list[Path], journal_dirs: list[Path], progress: Progress | None) -> RecoveryReport:
+        assert self.stores is not None
+        assert self.checkpoints is not None
+        report = RecoveryReport()
+        for index, directory in enumerate(journal_dirs):
+            mark = read_mark(ledger_dirs, mark_name(index, len(journal_dirs)))
+            report += replay_journal(
+                self.stores,
+                self.files,
+                directory,
+                mark,
+                skip_damaged=self.storage.skip_damaged_journal,
+                progress=progress,
+            )
+        self.checkpoints.flush_stores()
+        return report
+
+    def _open_journals(self, journal_dirs: list[Path]) -> None:
+        for room, directory in zip(self._journals, journal_dirs, strict=True):
+            for leftover in leftover_journal_files(directory):
+                leftover.unlink()
+            existing = journal_files(directory)
+            first = existing[-1] + 1 if existing else int(time.time() * 1000) + 1
+            room.open(first, existing)
+
+    def start(self) -> None:
+        """Start the journal, flush and read threads. The storage is open."""
+        assert self.stores is not None
+        assert self.checkpoints is not None
+        self.pool = ReadPoolRoom(self.stores, queue_max=self.storage.read_queue_max)
+        for index, room in enumerate(self._journals):
+            self._spawn(f"journal-{index}", room.run)
+            self._spawn(f"journal-prepare-{index}", room.run_prepare)
+            if not self.journal.sync_data:
+                self._spawn(f"journal-sync-{index}", room.run_sync)
+        for index in range(self.storage.read_threads):
+            self._spawn(f"read-{index}", self.pool.run)
+        self._flush_thread = self._spawn("flush", self.checkpoints.run)
+        self._started = True
+
+    def _spawn(self, name: str, body: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                wish_short_slice()
+                body()
+            except BaseException as error:
+                log.exception("essential thread died thread=%s", name)
+                fatal.trip(f"thread {name} died: {error}")
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
+    def threads(self) -> Iterable[threading.Thread]:
+        """The essential threads: none may end before `stop`."""
+        return tuple(self._threads)
+
+    def stop(self) -> None:
+        """Commit what was appended, checkpoint, end the threads and close. The data port has stopped before."""
+        if self._stopped:
+            return
+        self._stopped = True
+        for room in self._journals:
+            room.stop()
+        if self.pool is not None:
+            self.pool.stop()
+        if self.checkpoints is not None:
+            self.checkpoints.stop()
+        for thread in self._threads:
+            thread.join()
+        if self._started and self.checkpoints is not None and fatal.wait(0) is None:
+            self._last_checkpoint(self.checkpoints)
+        for room in self._journals:
+            room.close()
+        for store in self._rooms:
+            store.close()
+
+    def _last_checkpoint(self, checkpoints: CheckpointRoom) -> None:
+        """Leave nothing to replay; on a full disk the journal keeps what could not be flushed."""
+        for room in self._journals:
+            room.sync()
+        try:
+            checkpoints.flush_alone()
+        except OSError as error:
+            log.error("the last checkpoint failed, the next start replays the journal error=%s", error)
+
+    def checkpoint(self) -> bool:
+        """Flush everything that was added before the call and move the mark; False when the disk is full."""
+        assert self.checkpoints is not None
+        return self.checkpoints.checkpoint()
+
+    def set_read_only(self, read_only: bool, *, high_priority_ok: bool = True) -> None:  # noqa: FBT001  (its only meaning)
+        """Refuse adds (recovery adds of high priority excepted while there is room for them)."""
+        assert self.stores is not None
+        self.stores.set_read_only(read_only, high_priority_ok)
+
+    def disk_full(self) -> bool:
+        """Whether a checkpoint met a full disk and none has succeeded since."""
+        return self.stores is not None and self.stores.disk_full()
+
+    def memory_budget(self) -> dict[str, int]:
+        """Bytes by name; their sum is what the storage may hold at most."""
+        return {
+            "write_cache": self.storage.write_cache_bytes,
+            "read_cache": self.storage.read_cache_bytes,
+            "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
+        }
+
+    def stats(self) -> dict[str, int | float]:
+        """Counters summed over directories; journals under `journal_*`."""
+        total: dict[str, int | float] = {}
+        stores = [room.stats() for room in self._rooms]
+        journals = [{f"journal_{name}": value for name, value in room.stats().items()} for room in self._journals]
+        for part in (*stores, *journals):
+            for name, value in part.items():
+                total[name] = total.get(name, 0) + value
+        if self.pool is not None:
+            total |= self.pool.stats()
+        return total

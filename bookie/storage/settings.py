@@ -1,0 +1,53 @@
+"""Settings of the storage rooms: plain frozen values with units in their names. The server's loader fills them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSettings:
+    """How adds become durable. Upstream's key of each field is listed in docs/configuration.md."""
+
+    directories: tuple[Path, ...]
+    file_bytes_max: int = 512 * MIB
+    """At most 4 GiB: a group notes where it starts in 32 bits."""
+    backups_max: int = 5
+    prealloc_bytes: int = 64 * MIB
+    buffer_bytes: int = 32 * MIB
+    """Memory per journal: two group buffers of half this size. Full buffers pause the sockets, never drop."""
+    alignment_bytes: int = 4096
+    sync_data: bool = True
+    write_data: bool = True
+    group_wait_ms: float = 2.0
+    group_bytes: int = 512 * 1024
+    group_entries: int = 0
+    flush_when_empty: bool = True
+    """Write a group as soon as the last one is on disk: a group is what arrived during the last sync."""
+    reuse_files: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """Caches, entry logs and index; sizes are totals over all ledger directories."""
+
+    ledger_directories: tuple[Path, ...]
+    index_directories: tuple[Path, ...] = ()
+    write_cache_bytes: int = 512 * MIB
+    read_cache_bytes: int = 512 * MIB
+    read_segment_bytes: int = 64 * MIB
+    readahead_entries: int = 1000
+    readahead_bytes: int = 4 * MIB
+    flush_interval_ms: int = 10_000
+    flush_bytes: int = 64 * MIB
+    """A half of the write cache in use up to here is flushed; a quarter of the write cache when that is less."""
+    throttle_ms_max: int = 10_000
+    log_bytes_max: int = 1 << 30
+    open_logs_max: int = 256
+    index_map_bytes: int = 1 << 40
+    """Address space reserved for LMDB, not memory or disk."""
+    read_threads: int = 8
+    read_queue_max: int = 10_000
+    frame_bytes_max: int = 5 * MIB
+    skip_damaged_journal: bool = False
