@@ -1,0 +1,68 @@
+"""What every test run starts with: plugins, the check that compiled rooms are ours and fresh, the report header."""
+
+import importlib.util
+import os
+from collections.abc import Generator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ("sentinel", "leaks", "java_peer", "zookeeper", "bookies")
+
+pytest_plugins = [
+    "pytester",
+    *(f"tests.fixtures.{name}" for name in FIXTURES if (ROOT / f"tests/fixtures/{name}.py").exists()),
+]
+
+# The same on every machine: with CI set, pytest prints megabytes that differ whole, and hypothesis draws nothing new.
+os.environ.pop("CI", None)
+settings.register_profile("bookie", deadline=None, print_blob=True)
+settings.load_profile("bookie")
+
+
+def stale_rooms() -> list[str]:
+    """Compiled rooms that are missing, come from another tree, or are older than their source: one line each."""
+    found = []
+    for source in sorted((ROOT / "bookie/_fast").glob("*.pyx")):
+        spec = importlib.util.find_spec(f"bookie._fast.{source.stem}")
+        if spec is None and source.stem.startswith("_"):
+            continue  # for tests of faults, which skip without it
+        if spec is None or spec.origin is None:
+            found.append(f"bookie._fast.{source.stem} is not compiled")
+            continue
+        library = Path(spec.origin)
+        if library.parent != source.parent:
+            found.append(f"bookie._fast.{source.stem} was loaded from {library.parent}, not from this tree")
+        elif library.stat().st_mtime < source.stat().st_mtime:
+            found.append(f"bookie._fast.{source.stem} is older than its source")
+    return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to test anything but the compiled rooms of this tree."""
+    if stale := stale_rooms():
+        pytest.exit("\n".join(["run `make build` first:", *stale]), returncode=4)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is under test: build flavour, checksum instruction, LMDB, and the Java peer or why there is none."""
+    from bookie._fast import build, crc
+
+    lines = [f"bookie: {build.flavour()} build, crc32c by {crc.implementation()}, lmdb {metadata.version('lmdb')}"]
+    peer = config.pluginmanager.get_plugin("tests.fixtures.java_peer")
+    if peer is not None:
+        lines.append(f"java peer: {peer.describe()}")
+    return lines
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where the Java peer is required, a test that had to do without it has failed."""
+    report = yield
+    required = os.environ.get("BOOKIE_REQUIRE_JAVA") == "1"
+    if required and report.skipped and item.get_closest_marker("interop") and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+    return report

@@ -1,0 +1,98 @@
+"""`bookie-server` with strings attached: the real `main`, with its disk and its checkpoints under a test's plan.
+
+    python -m tests.crash.launcher OPTIONS...
+
+`CRASH_PLAN` is JSON:
+
+    journal_bytes  roll journal files at this size; configuration allows no less than 16 MiB
+    map_bytes      the most that the location index may grow to
+    step           end the process after this step of the first checkpoint
+    faults         hand the storage FileOps that fail on a plan
+    control        descriptors (in, out) on which the test says what to plan, a JSON object a line
+
+Orders: {"step": n} ends the process after step n of the next checkpoint; {"plan": {op, action, …}} plans a fault, and
+is answered twice: when it is set, and with the clock's time once it has struck. {"clear": true} forgets all plans.
+"""
+
+import dataclasses
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from typing import Any
+
+from bookie._fast import checkpoint
+from bookie.server import main
+from bookie.server.config import Loaded, load
+from bookie.storage import ledger_storage
+
+__all__: list[str] = []
+
+
+def tailored(plan: dict[str, Any]) -> Any:
+    """`load`, with sizes put in that a configuration file may not ask for."""
+
+    def load_tailored(*given: Any) -> Loaded:
+        loaded = load(*given)
+        journal, storage = loaded.settings.journal, loaded.settings.storage
+        if "journal_bytes" in plan:
+            journal = dataclasses.replace(journal, file_bytes_max=plan["journal_bytes"])
+        if "map_bytes" in plan:
+            storage = dataclasses.replace(storage, index_map_bytes=plan["map_bytes"])
+        settings = dataclasses.replace(loaded.settings, journal=journal, storage=storage)
+        return dataclasses.replace(loaded, settings=settings)
+
+    return load_tailored
+
+
+def obey(orders: int, answers: int) -> None:
+    """Carry out orders until the test hangs up."""
+
+    def say(**facts: object) -> None:
+        os.write(answers, json.dumps(facts).encode() + b"\n")
+
+    def report(rule: int) -> None:
+        from bookie._fast import _faulty
+
+        while not _faulty.wait_hit(rule, 60):
+            pass
+        say(hit=rule, at=time.monotonic_ns())
+
+    for line in os.fdopen(orders):
+        order = json.loads(line)
+        if "step" in order:
+            checkpoint.crash_after_step(order["step"])
+            say(step=order["step"])
+        elif "plan" in order:
+            from bookie._fast import _faulty
+
+            rule = _faulty.plan(order["plan"].pop("op"), order["plan"].pop("action"), **order["plan"])
+            say(planned=rule)
+            threading.Thread(target=report, args=(rule,), daemon=True).start()
+        elif "clear" in order:
+            from bookie._fast import _faulty
+
+            _faulty.clear()
+            say(cleared=True)
+
+
+def run() -> None:
+    """Set up as planned, then be the command."""
+    plan = json.loads(os.environ.get("CRASH_PLAN", "{}"))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main.load = tailored(plan)  # type: ignore[attr-defined]
+    checkpoint.crash_after_step(plan.get("step", 0))
+    if plan.get("faults"):
+        from bookie._fast._faulty import FaultyFiles
+
+        ledger_storage.Files = FaultyFiles  # type: ignore[attr-defined]
+    if "control" in plan:
+        threading.Thread(target=obey, args=plan["control"], daemon=True).start()
+    main.main()
+
+
+if __name__ == "__main__":
+    sys.argv[0] = "bookie-server"
+    run()

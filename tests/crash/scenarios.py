@@ -1,0 +1,287 @@
+"""Stories of things going wrong, each told in one function: the directories, the plan, and what the judge found.
+
+A story ends with every acknowledged entry read back by a healthy process. `planted` switches on a bug of the bookie
+that the story is to bring to light; without one nothing may be found.
+"""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.crash.load import Load
+from tests.crash.peer import OK, Peer
+from tests.crash.power_cut import LOSSES, Loss, VolatileDisk
+from tests.crash.strung import Refused, StrungBookie, draw_settings, watched
+from tests.history.checker import Violation
+from tests.history.events import History
+
+__all__ = [
+    "cut_power",
+    "die_at_step",
+    "fail_a_read",
+    "fail_an_index_sync",
+    "fail_the_disk",
+    "fill_the_disk",
+    "kill_again_and_again",
+]
+
+READ_ONLY = 105
+DIES_STARTING = 0.15
+STALLS = 0.7
+END_S = 5.0
+PATIENCE_S = 20.0
+
+never = threading.Event()
+
+
+def kill_again_and_again(directory: Path, seed: str, cycles: int, planted: int = 0) -> list[Violation]:
+    """One bookie on one set of directories, killed so many times; now and then while it starts."""
+    rng = random.Random(seed)
+    settings, plan = draw_settings(rng, directory)
+    print(f"life {seed}: {settings} {plan}")
+    bookie = _bookie(directory, settings, plan, planted)
+    history = History()
+    load = Load(history, rng)
+    with watched(bookie, history) as violations:
+        for _ in range(cycles):
+            if rng.random() < DIES_STARTING:
+                os.close(bookie.launch())
+                _kill_after(bookie, history, rng.uniform(0.1, 0.4))
+            _start_and_verify(bookie, load)
+            load.run(bookie.address, lambda: _kill_after(bookie, history, rng.uniform(0.02, 0.3)))
+        _end(bookie, load)
+    print(f"{load.acknowledged} entries acknowledged, {cycles} kills")
+    assert load.acknowledged
+    return violations
+
+
+def die_at_step(directory: Path, step: int, *, directories: int, planted: int = 0) -> list[Violation]:
+    """The process ends right after a step of a checkpoint under load, and once more in the flush of its replay."""
+    several = {
+        "journalDirectories": ",".join(f"{directory}/journal{n}" for n in range(directories)),
+        "ledgerDirectories": ",".join(f"{directory}/ledgers{n}" for n in range(directories)),
+    }
+    bookie = _bookie(directory, several, {}, planted)
+    history = History()
+    load = Load(history, random.Random(step))
+    with watched(bookie, history) as violations:
+        bookie.control = True
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, lambda: _die(bookie, lambda: bookie.order(step=step)))
+        history.nemesis("kill")
+        bookie.control = False
+        bookie.plan["step"] = step
+        assert bookie.run() == -signal.SIGABRT, f"the start did not come to step {step}:\n{bookie.log_text()[-2000:]}"
+        del bookie.plan["step"]
+        _end(bookie, load)
+    assert load.acknowledged
+    return violations
+
+
+def fail_the_disk(directory: Path, fault: dict[str, Any], planted: int = 0) -> list[Violation]:
+    """A write or sync of the storage fails under load: the process ends, and the next one has everything."""
+    bookie = _bookie(directory, {}, {"faults": True}, planted)
+    history = History()
+    load = Load(history, random.Random(str(fault)))
+
+    def strike() -> None:
+        never.wait(0.1)
+        bookie.order(plan=fault)
+        hit = bookie.heard()
+        history.nemesis("fault", at=hit.get("at"))
+        _note_exit(bookie, history)
+
+    with watched(bookie, history) as violations:
+        bookie.control = True
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, strike)
+        bookie.control = False
+        _end(bookie, load)
+    return violations
+
+
+def fail_an_index_sync(directory: Path, nth: int) -> list[Violation]:
+    """A commit of the location index fails: LMDB would carry on, the bookie must not."""
+    bookie = _bookie(directory / "bookie", {}, {}, 0)
+    disk = VolatileDisk(directory / "bookie", directory)
+    history = History()
+    load = Load(history, random.Random(nth))
+
+    def wait_for_the_end() -> None:
+        code = bookie.exited(PATIENCE_S)
+        at = disk.failed_at()
+        assert at is not None, f"no sync of the index has failed; exit code {code}"
+        history.nemesis("fault", at=at)
+        assert code is not None, "the process did not end"
+        history.nemesis("exit", code)
+
+    with watched(bookie, history) as violations:
+        bookie.environment |= disk.environment(fail_sync="locations.lmdb/data.mdb", nth=nth)
+        history.nemesis("start")
+        bookie.start()
+        load.run(bookie.address, wait_for_the_end)
+        for name in disk.environment():
+            del bookie.environment[name]
+        _end(bookie, load)
+    return violations
+
+
+def fill_the_disk(directory: Path, fault: dict[str, Any]) -> list[Violation]:
+    """The disk is full for a while: the bookie becomes read-only, then writable again, and has everything (B15)."""
+    bookie = _bookie(directory, {}, {"faults": True}, 0)
+    history = History()
+    load = Load(history, random.Random(str(fault)))
+
+    def fill_and_free() -> None:
+        never.wait(0.1)
+        bookie.order(plan=fault)
+        assert bookie.heard(), bookie.log_text()[-2000:]
+        _await_answer(bookie, load, READ_ONLY)
+        bookie.order(clear=True)
+        _await_answer(bookie, load, OK)
+
+    with watched(bookie, history) as violations:
+        bookie.control = True
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, fill_and_free)
+        load.run(bookie.address, lambda: _kill_after(bookie, history, 0.2))
+        bookie.control = False
+        _end(bookie, load)
+    return violations
+
+
+def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
+    """The disk cannot read entry logs for a while: errors, never a denial; afterwards everything is there."""
+    bookie = _bookie(directory, {"dbStorage_readAheadCacheMaxSizeMb": "2"}, {"faults": True}, planted)
+    history = History()
+    load = Load(history, random.Random(1))
+    with watched(bookie, history) as violations:
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, lambda: _kill_after(bookie, history, 0.3))
+        bookie.control = True
+        history.nemesis("start")
+        bookie.start()
+        bookie.order(plan={"op": "pread", "action": "EIO", "suffix": ".log", "times": -1})
+        peer = Peer(history, "reader", bookie.address)
+        codes = {peer.read(ledger.id, entry) for ledger in load.ledgers for entry in sorted(ledger.acked)[::10]}
+        peer.close()
+        assert codes - {OK}, "every entry came from a cache"
+        assert bookie.heard(), bookie.log_text()[-2000:]  # that the fault struck; else it passes for the next answer
+        bookie.order(clear=True)
+        load.verify(bookie.address)
+    return violations
+
+
+def cut_power(
+    directory: Path, seed: str, cycles: int, planted: int = 0, losses: tuple[Loss, ...] = LOSSES
+) -> list[Violation]:
+    """The power goes under load, mostly while a group waits for its sync: what no sync covers is gone or torn."""
+    rng = random.Random(seed)
+    root = directory / "disk"
+    settings = {
+        "journalDirectories": f"{root}/journal",
+        "journalReuseFiles": rng.choice(("true", "false")),
+        "ledgerDirectories": f"{root}/ledgers",
+        "metadataServiceUri": f"lmdb://{root}/metadata",
+    }
+    bookie = _bookie(directory, settings, {"faults": True}, planted)
+    disk = VolatileDisk(root, directory)
+    history = History()
+    load = Load(history, rng)
+
+    def cut() -> None:
+        never.wait(rng.uniform(0.05, 0.3))
+        if rng.random() < STALLS:
+            bookie.order(plan={"op": "fdatasync", "action": "STALL", "suffix": ".txn"})
+            bookie.heard()
+        history.nemesis("kill")
+        bookie.kill()
+
+    with watched(bookie, history) as violations:
+        bookie.control = True
+        for _ in range(cycles):
+            bookie.environment |= disk.environment()
+            _start_and_verify(bookie, load)
+            load.run(bookie.address, cut)
+            print(f"{disk.cut_power(rng, losses)} writes were not synced")
+        bookie.control = False
+        bookie.environment |= disk.environment()
+        _end(bookie, load)
+    assert load.acknowledged
+    return violations
+
+
+# The steps of a story.
+
+
+def _bookie(directory: Path, settings: dict[str, str], plan: dict[str, Any], planted: int) -> StrungBookie:
+    bookie = StrungBookie(directory, settings, plan)
+    bookie.environment["BOOKIE_PLANTED"] = str(planted)
+    return bookie
+
+
+def _start_and_verify(bookie: StrungBookie, load: Load) -> None:
+    load.history.nemesis("start")
+    try:
+        bookie.start()
+    except AssertionError as refusal:
+        load.history.nemesis("refused")
+        raise Refused(str(refusal)) from refusal
+    load.verify(bookie.address)
+
+
+def _end(bookie: StrungBookie, load: Load) -> None:
+    """A healthy process shows that everything is there, and ends in order."""
+    bookie.environment.pop("BOOKIE_PLANTED", None)
+    _start_and_verify(bookie, load)
+    assert bookie.stop() == 0
+
+
+def _kill_after(bookie: StrungBookie, history: History, seconds: float) -> None:
+    never.wait(seconds)
+    history.nemesis("kill")
+    bookie.kill()
+
+
+def _die(bookie: StrungBookie, order: Callable[[], object]) -> None:
+    never.wait(0.1)
+    order()
+    assert bookie.exited(PATIENCE_S) == -signal.SIGABRT, bookie.log_text()[-2000:]
+
+
+def _note_exit(bookie: StrungBookie, history: History) -> None:
+    """Give the process its time to end; the judge says whether that was right."""
+    code = bookie.exited(END_S)
+    if code is not None:
+        history.nemesis("exit", code)
+        return
+    never.wait(0.5)
+    history.nemesis("overdue")
+    history.nemesis("kill")
+    bookie.kill()
+
+
+def _await_answer(bookie: StrungBookie, load: Load, wanted: int) -> None:
+    """Add to a ledger of our own until the bookie answers so."""
+    peer = Peer(load.history, "probe", bookie.address)
+    ledger = load.open()
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        for entry in range(1 << 30):
+            peer.send_adds(ledger, entry, 1)  # a full journal answers late, so nothing waits for an answer
+            never.wait(0.005)
+            taken = peer.take_adds(wait=False)
+            for _, acked, code in taken:
+                if code == OK:
+                    ledger.acknowledge(acked)
+            ledger.sent = entry + 1
+            if wanted in {code for *_, code in taken}:
+                return
+            assert time.monotonic() < deadline, f"no add was answered with {wanted}:\n{bookie.log_text()[-2000:]}"
+    finally:
+        peer.close()

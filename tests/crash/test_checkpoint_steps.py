@@ -1,0 +1,19 @@
+"""The process ends between any two steps of a checkpoint, under load and in the flush of a replay (B1, B4, B5).
+
+Named after the steps that docs/architecture.md numbers; room checkpoint reports them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.scenarios import die_at_step
+
+STEPS = ["marked", "swapped", "appended", "log synced", "index committed", "cleared", "mark written", "trimmed"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_b4_b5_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path) -> None:
+    """The mark never says more than the disk holds, and replaying twice is replaying once."""
+    number = STEPS.index(step) + 1
+    assert not die_at_step(tmp_path, number, directories=1 + number % 2)

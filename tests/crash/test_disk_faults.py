@@ -1,0 +1,58 @@
+"""Writes, syncs and commits that fail under load, at the seam of room file and below LMDB (B1, B2, B7, B15).
+
+A failure ends the process with an error within 5 s, nothing asked after it is acknowledged, and the next start has
+everything. A full disk makes the bookie read-only until there is room.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.scenarios import fail_a_read, fail_an_index_sync, fail_the_disk, fill_the_disk
+
+pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+
+FATAL: dict[str, dict[str, Any]] = {
+    "write of the journal": {"op": "pwritev", "action": "EIO", "suffix": ".txn"},
+    "write of the journal after half of it": {"op": "pwritev", "action": "EIO", "suffix": ".txn", "transferred": 2048},
+    "sync of the journal": {"op": "fdatasync", "action": "EIO", "suffix": ".txn", "nth": 3},
+    "making the next journal file": {"op": "open", "action": "EIO", "suffix": ".preparing"},
+    "naming the next journal file": {"op": "rename", "action": "EIO", "suffix": ".txn"},
+    "write of the entry log": {"op": "pwritev", "action": "EIO", "suffix": ".log", "nth": 2},
+    "sync of the entry log": {"op": "fdatasync", "action": "EIO", "suffix": ".log"},
+    "write of the mark": {"op": "pwritev", "action": "EIO", "suffix": "lastMark.tmp"},
+    "sync of the mark": {"op": "fdatasync", "action": "EIO", "suffix": "lastMark.tmp", "nth": 2},
+    "naming the mark": {"op": "rename", "action": "EIO", "suffix": "lastMark"},
+}
+FULL: dict[str, dict[str, Any]] = {
+    "write of the entry log": {"op": "pwritev", "action": "ENOSPC", "suffix": ".log", "times": -1},
+    "a new entry log": {"op": "open", "action": "ENOSPC", "suffix": ".log", "times": -1},
+    "sync of the entry log": {"op": "fdatasync", "action": "ENOSPC", "suffix": ".log", "times": -1},
+    "write of the journal": {"op": "pwritev", "action": "ENOSPC", "suffix": ".txn", "times": -1},
+    "write of the mark": {"op": "pwritev", "action": "ENOSPC", "suffix": "lastMark.tmp", "times": -1},
+    "a new mark": {"op": "open", "action": "ENOSPC", "suffix": "lastMark.tmp", "times": -1},
+}
+
+
+@pytest.mark.parametrize("what", FATAL)
+def test_b2_after_a_failure_nothing_is_acknowledged(what: str, tmp_path: Path) -> None:
+    """The process ends, and what it had acknowledged is there after the next start."""
+    assert not fail_the_disk(tmp_path, FATAL[what])
+
+
+@pytest.mark.parametrize("nth", [4, 9])
+def test_b2_a_failed_index_commit_ends_the_process(nth: int, tmp_path: Path) -> None:
+    """LMDB goes on after a failed commit, and would lose what that one held."""
+    assert not fail_an_index_sync(tmp_path, nth)
+
+
+@pytest.mark.parametrize("what", FULL)
+def test_b15_a_full_disk_is_survived(what: str, tmp_path: Path) -> None:
+    """Read-only while there is no room, writable again when there is, and nothing is lost."""
+    assert not fill_the_disk(tmp_path, FULL[what])
+
+
+def test_b7_a_failed_read_denies_nothing(tmp_path: Path) -> None:
+    """An entry that cannot be read now is not an entry that does not exist."""
+    assert not fail_a_read(tmp_path)

@@ -1,0 +1,96 @@
+"""The window of an add stream: any order of answers, refusals, foreign answers, and the latency histogram."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie._fast.add_window import AddWindow, percentile_ns
+from bookie._fast.client_wire import RESPONSE
+
+
+def answers(*rows: tuple[int, int, int], op: int = 1) -> Any:
+    """A table of (ledger, entry, code)."""
+    table = np.zeros(len(rows), dtype=RESPONSE)
+    for k, (ledger, entry, code) in enumerate(rows):
+        table[k] = (op, code, ledger, entry, 0, 0, 0)
+    return table
+
+
+@given(st.integers(0, 2**40), st.integers(1, 40), st.integers(0, 2**32))
+def test_any_order(first: int, capacity: int, seed: int) -> None:
+    """The base follows the lowest unanswered id, whatever the order; ids wrap around the window many times."""
+    window = AddWindow(7, first, capacity)
+    chance = random.Random(seed)
+    unanswered: list[int] = []
+    end = first
+    while end < first + 200:
+        count = chance.randint(0, window.room)
+        window.sent(count)
+        unanswered += range(end, end + count)
+        end += count
+        chance.shuffle(unanswered)
+        now = [unanswered.pop() for _ in range(chance.randint(0, len(unanswered)))]
+        rows = answers(*((7, entry, 0) for entry in now))
+        assert window.acknowledge(rows, len(now)) == len(now)
+        assert not rows["op"].any()
+        assert (window.base, window.end) == (min(unanswered, default=end), end)
+        assert window.confirmed == window.base
+        assert window.room == capacity - (window.end - window.base)
+    assert window.latency_counts.sum() == end - first - len(unanswered)
+
+
+def test_foreign_answers_are_left_alone() -> None:
+    """Other ledgers, other operations, ids outside of what was sent and second answers stay in the table."""
+    window = AddWindow(7, 10, 8)
+    window.sent(4)
+    assert window.acknowledge(answers((8, 10, 0), (7, 9, 0), (7, 14, 0)), 3) == 0
+    assert window.acknowledge(answers((7, 10, 0), op=2), 1) == 0
+    assert window.acknowledge(answers((7, 11, 0), (7, 11, 0)), 2) == 1
+    assert window.acknowledge(answers((7, 11, 0)), 1) == 0
+    assert (window.base, window.end) == (10, 14)
+
+
+def test_refusal_bounds_what_is_confirmed() -> None:
+    """The lowest refused id counts, in whatever order refusals arrive, and is never confirmed."""
+    window = AddWindow(7, 0, 8)
+    window.sent(6)
+    window.acknowledge(answers((7, 5, 104), (7, 0, 0), (7, 1, 0)), 3)
+    assert (window.confirmed, window.error_entry, window.error_code) == (2, 5, 104)
+    window.acknowledge(answers((7, 3, 105), (7, 2, 0), (7, 4, 0)), 3)
+    assert (window.base, window.confirmed, window.error_entry, window.error_code) == (6, 3, 3, 105)
+
+
+def test_window_is_bounded() -> None:
+    """More than the free places cannot be sent."""
+    window = AddWindow(7, 0, 4)
+    window.sent(3)
+    with pytest.raises(ValueError, match="2 entries do not fit into the 1 free places"):
+        window.sent(2)
+
+
+@pytest.mark.parametrize(("first", "capacity", "text"), [(-1, 1, "first entry is -1"), (0, 0, "outstanding is 0")])
+def test_bad_window(first: int, capacity: int, text: str) -> None:
+    """Arguments outside their range are named."""
+    with pytest.raises(ValueError, match=text):
+        AddWindow(7, first, capacity)
+
+
+@given(st.lists(st.integers(0, 2**60), min_size=1), st.floats(0, 1))
+def test_percentiles(latencies: list[int], fraction: float) -> None:
+    """A percentile bounds the true one from above, within 1/32."""
+    counts = np.zeros(len(AddWindow(0, 0, 1).latency_counts), dtype=np.int64)
+    for ns in latencies:
+        shift = max(ns.bit_length() - 6, 0)
+        counts[shift * 32 + (ns >> shift)] += 1
+    exact = sorted(latencies)[max(int(np.ceil(fraction * len(latencies))), 1) - 1]
+    bound = percentile_ns(counts, fraction)
+    assert exact < bound <= exact + exact // 32 + 1
+
+
+def test_percentile_of_nothing() -> None:
+    """No events, no latency."""
+    assert percentile_ns(np.zeros(64, dtype=np.int64), 0.99) == 0

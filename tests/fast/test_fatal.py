@@ -1,0 +1,96 @@
+"""The fatal latch (fatal): who sets it, and that nothing is acknowledged behind it (B2). Each in a process of its own,
+for the latch is the process's and is never taken back.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PRELUDE = """
+import sys, threading
+from pathlib import Path
+from bookie._fast import fatal
+from tests.reference.storage import entry
+from tests.storage.opened import Opened
+root = Path(sys.argv[1])
+"""
+FAULTY = (
+    "from bookie._fast import _faulty as faulty\none = Opened(root, files=faulty.FaultyFiles(), prealloc_bytes=1)\n"
+)
+
+
+def run(body: str, root: Path) -> None:
+    """Run it in a child; its assertions are ours."""
+    command = [sys.executable, "-c", PRELUDE + body, str(root)]
+    child = subprocess.run(command, cwd=ROOT, check=False, timeout=120, capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
+
+
+def test_the_first_one_wins(tmp_path: Path) -> None:
+    """Later failures are consequences; the waiter sees the cause, however long the text."""
+    run(
+        """
+assert fatal.wait(0) is None
+waiter = threading.Thread(target=lambda: seen.append(fatal.wait(60)))
+seen = []
+waiter.start()
+fatal.trip("the disk is gone", 5)
+fatal.trip("and now this", 6)
+fatal.trip("x" * 1000)
+waiter.join()
+assert seen == [("the disk is gone", 5)] == [fatal.wait(0)]
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("op", ["pwritev", "fdatasync"])
+def test_a_journal_that_fails_acknowledges_nothing_more(tmp_path: Path, op: str) -> None:
+    """B2: the group of the failed write or sync is not published, and no later one; the next start has the rest."""
+    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    run(
+        FAULTY
+        + f"""
+first = one.direct.add(entry(1, 0))
+assert one.direct.commit() and one.direct.wait(1, first, 60)
+faulty.plan({op!r}, "EIO")
+second = one.direct.add(entry(1, 1))
+assert not one.direct.commit()
+what, code = fatal.wait(0)
+assert what.startswith("journal: ") and code == 5, (what, code)
+third = one.direct.add(entry(1, 2))
+assert not one.direct.commit()
+assert not one.direct.wait(1, second, 60) and not one.direct.wait(1, third, 60)
+one.crash()
+""",
+        tmp_path,
+    )
+    run("one = Opened(root)\nassert one.direct.read(1, 0).status == 'OK'\none.stop()", tmp_path)
+
+
+@pytest.mark.parametrize("suffix", [".log", "lastMark.tmp"])
+def test_a_checkpoint_that_fails_is_the_end(tmp_path: Path, suffix: str) -> None:
+    """B2, B4: no second try of a failed sync; the journal still has everything."""
+    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    run(
+        FAULTY
+        + f"""
+one.direct.add(entry(1, 0))
+assert one.direct.commit()
+faulty.plan("fdatasync", "EIO", suffix={suffix!r})
+try:
+    one.checkpoint()
+    raise AssertionError("no error")
+except OSError:
+    pass
+assert fatal.wait(0)[0].startswith("checkpoint: ")
+one.direct.add(entry(1, 1))
+assert not one.direct.commit()
+one.crash()
+""",
+        tmp_path,
+    )
+    run("one = Opened(root)\nassert one.direct.read(1, 0).status == 'OK'\none.stop()", tmp_path)

@@ -1,0 +1,279 @@
+"""The journal scan against its model: closed groups, upstream's files of every version, and what can befall them."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bookie._fast.journal_reader import JournalRows, scan_journal
+from tests.reference import journal as model
+from tests.reference.hexdump import golden
+
+ID = 0x18C3A7F2B40
+RECORDS = st.lists(
+    st.builds(
+        model.record,
+        st.integers(0, 2**63 - 1),
+        st.one_of(st.integers(0, 2**63 - 1), st.sampled_from([model.MASTER_KEY, model.FENCE, model.LAC])),
+        st.binary(max_size=80),
+    ),
+    max_size=6,
+).map(b"".join)
+GROUPS = st.lists(RECORDS, max_size=5)
+ONE_BY_ONE = [
+    model.record(7, model.MASTER_KEY, b"\0\0\0\x02ab"),
+    model.record(7, 0, b"hello"),
+    model.record(7, 1, b"you"),
+]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file that the examples of a test write over."""
+    return tmp_path_factory.mktemp("journal") / f"{ID:x}.txn"
+
+
+def rows(found: JournalRows) -> list[tuple[int, int, int, int]]:
+    """The records of a scan as tuples."""
+    return list(
+        zip(found.ledger.tolist(), found.kind.tolist(), found.position.tolist(), found.length.tolist(), strict=True)
+    )
+
+
+def agree(path: Path, data: bytes) -> model.Found | None:
+    """Compiled scan and model answer alike; None when both say that it is no journal."""
+    path.write_bytes(data)
+    try:
+        expected = model.scan(data, ID)
+    except ValueError:
+        with pytest.raises(ValueError, match="not a journal"):
+            scan_journal(path, ID)
+        return None
+    found = scan_journal(path, ID)
+    assert model.Found(rows(found), found.end, found.groups, found.torn, found.damaged) == expected
+    assert found.records == len(expected.records)
+    assert found.damaged_at == (expected.end if expected.damaged else None)
+    return expected
+
+
+def flip(data: bytes, bit: int) -> bytes:
+    """`data` with one bit turned over."""
+    flipped = bytearray(data)
+    flipped[bit // 8] ^= 1 << bit % 8
+    return bytes(flipped)
+
+
+def test_the_worked_example(file: Path) -> None:
+    """Upstream's file: the master key and both entries, then the padding up to 0x400."""
+    found = agree(file, golden("journal.hex"))
+    expected = [(7, model.MASTER_KEY, 0x200, 40), (7, 0, 0x22C, 41), (7, 1, 0x259, 42)]
+    assert found == model.Found(expected, 0x400, 0, torn=False, damaged=False)
+
+
+def test_the_worked_example_closed(file: Path) -> None:
+    """The same records as one group of ours: the same places, and the closing fields of the format document."""
+    records = golden("journal.hex")[0x200:0x287]
+    data = model.build([records], ID)
+    assert data == golden("journal_closed.hex")
+    found = agree(file, data)
+    assert found is not None
+    assert [row[2] for row in found.records] == [0x200, 0x22C, 0x259]
+    assert (found.end, found.groups) == (0x400, 1)
+
+
+@settings(deadline=None)
+@given(groups=GROUPS, alignment=st.sampled_from([512, 4096]), zeros=st.sampled_from([0, 2, 512, 70_000]))
+def test_like_the_model(file: Path, groups: list[bytes], alignment: int, zeros: int) -> None:
+    """Any groups, at both alignments, with preallocated zeros behind: everything is handed on, the end is clean."""
+    data = model.build(groups, ID, alignment)
+    found = agree(file, data + bytes(zeros))
+    assert found is not None
+    assert found.groups == len(groups)
+    assert (found.end, found.torn, found.damaged) == (len(data), False, False)
+
+
+@settings(deadline=None)
+@given(flushes=GROUPS, version=st.integers(1, 6), zeros=st.sampled_from([0, 512, 9000]), cut=st.integers(0, 600))
+def test_upstream_files(file: Path, flushes: list[bytes], version: int, zeros: int, cut: int) -> None:
+    """Versions 1 to 6 without closed groups, padded from 5 on, preallocated or cut off."""
+    data = model.header(version, grouped=False)
+    for records in flushes:
+        data += records
+        data += model.padding(len(data)) if version >= 5 else b""
+    found = agree(file, data + bytes(zeros))
+    assert found is not None
+    assert not found.torn
+    assert not found.damaged
+    agree(file, data[: max(len(data) - cut, 0)])
+
+
+def test_scan_from_a_mark(file: Path) -> None:
+    """Replay starts at the end of the group that a checkpoint covered."""
+    ends = [512]
+    for n in range(1, 4):
+        ends.append(len(model.build(ONE_BY_ONE[:n], ID)))
+    file.write_bytes(model.build(ONE_BY_ONE, ID))
+    for n, end in enumerate(ends):
+        found = scan_journal(file, ID, start=end)
+        assert (found.records, found.end, found.torn, found.damaged) == (3 - n, ends[-1], False, False)
+    assert scan_journal(file, ID, start=3).records == 3
+
+
+def test_a_mark_far_into_a_large_file(file: Path) -> None:
+    """Getting to a mark needs no memory for what lies before it: journals are larger than any window."""
+    mark = 1 << 30
+    with file.open("wb") as out:
+        out.write(model.header())
+        out.seek(mark)
+        out.write(model.group(ONE_BY_ONE[1], mark, ID))
+    found = scan_journal(file, ID, start=mark)
+    assert (found.records, found.end, found.torn, found.damaged) == (1, mark + 512, False, False)
+    assert scan_journal(file, ID, start=mark + 512).records == 0
+
+
+def test_a_mark_behind_the_end_is_torn(file: Path) -> None:
+    """A file shorter than its mark was cut off; that is said, not passed over as an empty journal."""
+    data = model.build(ONE_BY_ONE, ID)
+    file.write_bytes(data)
+    assert scan_journal(file, ID, start=len(data) + 512).torn
+
+
+def test_every_truncation_point(file: Path) -> None:
+    """B3: cut anywhere, a journal of three groups gives exactly the whole ones, and is never called damaged."""
+    ends = [len(model.build(ONE_BY_ONE[:n], ID)) for n in range(4)]
+    data = model.build(ONE_BY_ONE, ID)
+    for cut in range(len(data) + 1):
+        found = agree(file, data[:cut])
+        assert found is not None
+        assert found.groups == len(found.records) == sum(end <= cut for end in ends[1:])
+        assert not found.damaged
+        if cut in ends:
+            assert not found.torn
+
+
+def test_every_truncation_point_of_one_group(file: Path) -> None:
+    """B3: of a group that is not whole nothing is handed on, also not its whole records."""
+    data = model.build([b"".join(ONE_BY_ONE)], ID)
+    for cut in range(len(data)):
+        for rest in (b"", bytes(len(data) - cut)) if cut >= 512 else (b"",):
+            found = agree(file, data[:cut] + rest)
+            assert found is not None
+            assert found.records == [] or data[cut:] == rest
+
+
+@pytest.mark.parametrize("groups", [ONE_BY_ONE, [b"".join(ONE_BY_ONE)]], ids=["three groups", "one group"])
+def test_every_bit_flip(file: Path, groups: list[bytes]) -> None:
+    """B3: no flipped bit changes, adds or silently drops a record that a good group follows."""
+    data = model.build(groups, ID)
+    truth = model.scan(data, ID).records
+    starts = [len(model.build(groups[:n], ID)) for n in range(len(groups) + 1)]
+    for bit in range(len(data) * 8):
+        flipped = flip(data, bit)
+        found = agree(file, flipped)
+        if found is None:
+            assert bit < 12 * 8
+            continue
+        assert found.records == truth[: len(found.records)]
+        assert all(flipped[p : p + 4 + n] == data[p : p + 4 + n] for _, _, p, n in found.records)
+        if found.records == truth:
+            continue
+        in_last_group = bit // 8 >= starts[-2]
+        assert found.torn if in_last_group else found.damaged or len(groups) == 1
+
+
+def test_a_good_group_behind_a_bad_one_is_damage(file: Path) -> None:
+    """B3: the middle group zeroed, torn or overwritten: the scan stops there and says damaged."""
+    data = bytearray(model.build(ONE_BY_ONE, ID))
+    for junk in (bytes(512), b"\xff" * 512, data[1024 : 1024 + 20] + bytes(492), model.build([b""], ID)[512:]):
+        bad = data[:1024] + junk + data[1536:]
+        found = agree(file, bytes(bad))
+        assert found is not None
+        assert (len(found.records), found.damaged, found.torn, found.end) == (1, True, False, 1024)
+
+
+def test_a_destroyed_header_is_damage(file: Path) -> None:
+    """Zeros in place of our header look like upstream's oldest version, empty; the groups behind tell better."""
+    data = model.build(ONE_BY_ONE, ID)
+    found = agree(file, bytes(512) + data[512:])
+    assert found is not None
+    assert found.damaged
+
+
+@settings(deadline=None)
+@given(old=GROUPS, new=GROUPS, blank=st.booleans())
+def test_a_recycled_file_ends_cleanly(file: Path, old: list[bytes], new: list[bytes], blank: bool) -> None:
+    """Stale groups of the file's former life are neither handed on nor taken for damage."""
+    stale = model.build(old, ID - 1, 4096)
+    data = model.build(new, ID, 4096)
+    whole = data + bytes(4096 if blank else 0) + stale[len(data) + (4096 if blank else 0) :]
+    found = agree(file, whole)
+    assert found is not None
+    assert found.groups == len(new)
+    assert not found.damaged
+    if blank:
+        assert not found.torn
+
+
+def test_a_stale_group_is_a_clean_end(file: Path) -> None:
+    """Without a blank block between: a whole group with another journal id begins where ours end."""
+    one, two = model.build(ONE_BY_ONE[:1], ID), model.build(ONE_BY_ONE, ID - 1)
+    found = agree(file, one + two[len(one) :])
+    assert found == model.Found(model.scan(one, ID).records, len(one), 1, torn=False, damaged=False)
+
+
+@pytest.mark.parametrize("length", [-1, -0x101, 1, 15, (64 << 20) + 1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("version", range(1, 7))
+def test_an_impossible_length_is_damage(file: Path, version: int, length: int) -> None:
+    """Upstream's files: a length that no record can have is damage; what came before is handed on."""
+    good = model.header(version, grouped=False) + ONE_BY_ONE[1]
+    found = agree(file, good + struct.pack(">i", length) + bytes(100))
+    assert found is not None
+    assert (len(found.records), found.damaged, found.end) == (1, True, len(good))
+
+
+def test_padding_is_no_record_before_version_5(file: Path) -> None:
+    """Version 4 knows no padding: the mark is a negative length there."""
+    data = model.header(4) + ONE_BY_ONE[1]
+    found = agree(file, data + model.padding(len(data)))
+    assert found is not None
+    assert found.damaged
+
+
+def test_groups_longer_than_a_read(file: Path) -> None:
+    """A group of 40 MiB is verified whole; a flipped bit at its far end keeps all of it back."""
+    big = b"".join(model.record(1, entry, bytes(3 << 20)) for entry in range(14))
+    data = model.build([ONE_BY_ONE[0], big, ONE_BY_ONE[2]], ID)
+    file.write_bytes(data)
+    assert scan_journal(file, ID).records == 16
+    file.write_bytes(flip(data, 8 * (40 << 20)))
+    found = scan_journal(file, ID)
+    assert (found.records, found.damaged, found.end) == (1, True, 1024)
+
+
+@given(data=st.binary(max_size=700))
+@example(b"")
+@example(bytes(600))
+@example(b"BKLG\0\0\0\7" + bytes(600))
+@example(b"BKLG\0\0\0\1" + bytes(600))
+@example(b"BKLG\0\0\0\6" + b"BKGX" + bytes(600))
+@settings(deadline=None)
+def test_any_bytes(file: Path, data: bytes) -> None:
+    """Foreign, short, empty and newer files: an answer or one error."""
+    agree(file, data)
+
+
+@given(data=st.binary(max_size=900), version=st.integers(2, 6), grouped=st.booleans(), good=st.booleans())
+@settings(deadline=None)
+def test_any_bytes_behind_a_header(file: Path, data: bytes, version: int, grouped: bool, good: bool) -> None:
+    """The same with a header that is right, with or without a good group further on."""
+    head = model.header(version, grouped=grouped) + data
+    head += bytes(-len(head) % 512)
+    agree(file, head + (model.group(ONE_BY_ONE[0], len(head), ID) if good else b""))
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    """The error names the file."""
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        scan_journal(tmp_path / "nowhere.txn", 1)

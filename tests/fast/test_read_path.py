@@ -1,0 +1,194 @@
+"""Answers from memory and disk (read_path, read_cache, loads, direct): newest first, pinned, never wrong."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.direct import Held
+from tests.reference.storage import entry
+from tests.storage.opened import KIB, MIB, Opened
+
+OpenedWith = Callable[..., Opened]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[OpenedWith]:
+    """Storage on one directory; ends with its test."""
+    open_ones: list[Opened] = []
+
+    def make(**settings: object) -> Opened:
+        open_ones.append(Opened(tmp_path, **settings))  # type: ignore[arg-type]
+        return open_ones[-1]
+
+    yield make
+    for one in open_ones:
+        one.crash()
+
+
+@contextmanager
+def holding(*answers: Held) -> Iterator[None]:
+    """Release them at last."""
+    try:
+        yield
+    finally:
+        for held in answers:
+            held.release()
+
+
+def take(held: Held) -> list[bytes]:
+    """The entries of an answer that is not needed any longer."""
+    assert held.status == "OK"
+    found = held.entries()
+    held.release()
+    return found
+
+
+def add(one: Opened, ledger: int, ids: range, mark: bytes = b"first", size: int = 100) -> list[bytes]:
+    """Store these entries."""
+    entries = [entry(ledger, at, payload=mark + bytes(size)) for at in ids]
+    for data in entries:
+        one.direct.add(data)
+    return entries
+
+
+def test_a_cold_batch_ends_where_memory_is_newer(opened: OpenedWith) -> None:
+    """B21: entries written again after the flush are not served from the disk in a batch that begins before them."""
+    one = opened()
+    old = add(one, 1, range(10))
+    one.checkpoint()
+    new = add(one, 1, range(4, 6), b"second")
+    assert take(one.direct.read(1, 0, count=10, size=MIB)) == old[:4] + new + old[6:]
+    one.checkpoint()
+    assert take(one.direct.read(1, 0, count=10, size=MIB)) == old[:4] + new + old[6:]
+
+
+def test_each_layer_gives_way_to_the_newer_one(opened: OpenedWith) -> None:
+    """B21: index, read cache, write cache: in turn each holds an older version of the entry than the layer above."""
+    one = opened()
+    for version in (b"one", b"two", b"three"):
+        stored = add(one, 7, range(3), version)
+        assert take(one.direct.read(7, 0, count=3, size=MIB)) == stored
+        one.checkpoint()
+        assert take(one.direct.read(7, 1, count=3, size=MIB)) == stored[1:]
+
+
+def test_an_entry_that_does_not_fit_ends_a_batch_past_a_busy_ring(opened: OpenedWith) -> None:
+    """With every segment pinned, cold reads use pages of their own; the size limit still ends them."""
+    one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=32 * KIB, readahead_bytes=1, readahead_entries=1)
+    stored = [add(one, ledger, range(4), size=10_000) for ledger in range(8)]
+    one.checkpoint()
+    held = [one.direct.read(ledger, 0, count=1) for ledger in range(7)]
+    with holding(*held):
+        assert one.direct.pins()["ring"] == 6, "three pages a segment; the seventh is on its own"
+        assert take(one.direct.read(7, 0, count=4, size=15_000)) == stored[7][:1]
+        assert take(one.direct.read(7, 0, count=4, size=MIB)) == stored[7]
+        assert [answer.entries() for answer in held] == [entries[:1] for entries in stored[:7]]
+
+
+def test_held_slices_outlive_the_ring(opened: OpenedWith) -> None:
+    """B21: what an answer points into stays as it is, however often the ring goes round meanwhile."""
+    one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=16 * KIB)
+    stored = {ledger: add(one, ledger, range(20), size=1000) for ledger in range(10)}
+    one.checkpoint()
+    for ledger, entries in stored.items():
+        held = one.direct.read(ledger, 0, count=5, size=MIB)
+        with holding(held):
+            for other, expected in stored.items():
+                assert take(one.direct.read(other, 10, count=10, size=MIB)) == expected[10:]
+            assert held.entries() == entries[:5]
+    assert one.direct.pins() == {"halves": 0, "ring": 0}
+
+
+def test_a_checkpoint_waits_for_held_slices(opened: OpenedWith) -> None:
+    """B21: a half is not used again while an answer points into it; adds and reads go on meanwhile."""
+    one = opened()
+    stored = add(one, 1, range(5))
+    held = one.direct.read(1, 0, count=5, size=MIB)
+    flush = threading.Thread(target=one.checkpoint)
+    with holding(held):
+        flush.start()
+        one.direct.wait(1, one.direct.add(entry(1, 5, payload=b"later")), 0.01)
+        assert take(one.direct.read(1, 4, count=9, size=MIB)) == [stored[4], entry(1, 5, payload=b"later")]
+        assert flush.is_alive()
+        assert held.entries() == stored
+    flush.join()
+    assert one.direct.pins()["halves"] == 0
+
+
+@pytest.mark.parametrize("harm", ["missing", "cut", "other entry"])
+def test_a_disk_that_lies_is_no_negative_answer(opened: OpenedWith, harm: str) -> None:
+    """B7: the index knows the entry, the log does not give it: an I/O error, in a single read and in a batch."""
+    one = opened()
+    add(one, 1, range(3))
+    one.checkpoint()
+    [log] = (one.ledger_dirs[0] / "current").glob("*.log")
+    data = bytearray(log.read_bytes())
+    if harm == "missing":
+        log.unlink()
+    elif harm == "cut":
+        log.write_bytes(data[:1030])
+    else:
+        data[1024 + 4 + 15] ^= 1
+        log.write_bytes(data)
+    for count in (1, 3):
+        held = one.direct.read(1, 0, count=count, size=MIB)
+        assert (held.status, held.count) == ("IO_ERROR", 0)
+
+
+def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> None:
+    """B7: the entries before it are served; asked for itself, it is an I/O error."""
+    one = opened()
+    stored = add(one, 1, range(3))
+    one.checkpoint()
+    [log] = (one.ledger_dirs[0] / "current").glob("*.log")
+    data = bytearray(log.read_bytes())
+    data[1024 + len(stored[0]) + 4 + 4 + 15] ^= 8
+    log.write_bytes(data)
+    assert take(one.direct.read(1, 0, count=3, size=MIB)) == stored[:1]
+    assert one.direct.read(1, 1).status == "IO_ERROR"
+    assert take(one.direct.read(1, 2)) == stored[2:]
+
+
+def test_the_last_entry_after_a_restart(tmp_path: Path) -> None:
+    """The index is asked once; adds after the restart count too."""
+    one = Opened(tmp_path)
+    stored = add(one, 1, range(5))
+    one.stop()
+    one = Opened(tmp_path)
+    assert take(one.direct.read(1, -1)) == stored[4:]
+    later = add(one, 1, range(8, 9))
+    assert take(one.direct.read(1, -1)) == later
+    assert one.direct.read(2, -1).status == "NO_LEDGER"
+    one.direct.fence(3)
+    assert one.direct.read(3, -1).status == "NO_ENTRY"
+    one.stop()
+
+
+def test_readers_at_once(opened: OpenedWith) -> None:
+    """B21: many threads, few segments, one half after the other: each gets what was stored, nothing stays pinned."""
+    one = opened(read_cache_bytes=128 * KIB, read_segment_bytes=16 * KIB)
+    stored = {ledger: add(one, ledger, range(50), b"%d" % ledger, size=700) for ledger in range(8)}
+    one.checkpoint()
+    wrong: list[tuple[int, int]] = []
+    users = [one.user() for _ in range(4)]
+
+    def read(at: int) -> None:
+        for step in range(200):
+            ledger, first = (step * 7 + at) % 8, (step * 13 + at * 11) % 45
+            held = users[at].read(ledger, first, count=5, size=MIB)
+            if held.status != "OK" or held.entries() != stored[ledger][first : first + held.count]:
+                wrong.append((ledger, first))
+            held.release()
+
+    threads = [threading.Thread(target=read, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for user in users:
+        user.close()
+    assert not wrong
+    assert one.direct.pins() == {"halves": 0, "ring": 0}

@@ -1,0 +1,155 @@
+"""Overlapping puts against a dictionary: the latest copy of each entry is found, whatever was put in whatever order.
+
+The table is driven through the index, where it lives: real LMDB, real files, commits, aborts and reopening in between.
+"""
+
+import random
+import tempfile
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from bookie._fast.index_view import Index, Reader
+from tests.reference.location_index import Model, Place
+
+LEDGERS = st.sampled_from([0, 1, 2**62])
+
+
+def sizes(count: int, spread: int, gaps: float, seed: int) -> list[int]:
+    """`count` entry sizes, a share of them gaps, both ends present."""
+    numbers = random.Random(seed)
+    found = [0 if numbers.random() < gaps else 20 + numbers.randrange(spread) for _ in range(count)]
+    found[0], found[-1] = found[0] or 20, found[-1] or 21
+    return found
+
+
+class OverlappingPuts(RuleBasedStateMachine):
+    """One index and one model, in step."""
+
+    index: Index
+    reader: Reader
+
+    @initialize()
+    def start(self) -> None:
+        self.directory = tempfile.TemporaryDirectory(prefix="index-")
+        self.open()
+        self.committed, self.working = Model(), Model()
+        self.writing = False
+
+    def open(self) -> None:
+        self.index = Index.open(self.directory.name, 1 << 30)
+        self.reader = self.index.reader()
+
+    def write(self) -> None:
+        if not self.writing:
+            self.index.begin()
+            self.writing = True
+
+    @rule(
+        ledger=LEDGERS,
+        first=st.integers(0, 60),
+        count=st.integers(1, 40),
+        gaps=st.sampled_from([0.0, 0.3, 0.8]),
+        spread=st.sampled_from([1, 200]),
+        log_id=st.integers(0, 2**32 - 1),
+        seed=st.integers(0, 1 << 32),
+    )
+    def put(self, ledger: int, first: int, count: int, gaps: float, spread: int, log_id: int, seed: int) -> None:
+        """Short runs that overlap a lot: re-adds, cuts, pieces in gaps."""
+        self.put_run(ledger, first, log_id, seed, sizes(count, spread, gaps, seed))
+
+    @rule(
+        first=st.integers(0, 3_000),
+        count=st.integers(1, 1024),
+        gaps=st.sampled_from([0.0, 0.01, 0.5]),
+        spread=st.sampled_from([1, 250, 60_000, 1 << 20, 1 << 31]),
+        seed=st.integers(0, 1 << 32),
+    )
+    def put_long(self, first: int, count: int, gaps: float, spread: int, seed: int) -> None:
+        """Runs that take several stored values."""
+        self.put_run(1, first, seed & 0xFFFF, seed, sizes(count, spread, gaps, seed))
+
+    def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: list[int]) -> None:
+        self.write()
+        self.index.put_run(ledger, first, log_id, offset, lengths)
+        self.working.put_run(ledger, first, log_id, offset, lengths)
+
+    @rule(ledger=LEDGERS, key=st.binary(max_size=30), fenced=st.booleans(), limbo=st.booleans(), lac=st.binary())
+    def put_ledger(self, ledger: int, key: bytes, fenced: bool, limbo: bool, lac: bytes) -> None:
+        self.write()
+        self.index.put_ledger(ledger, key, fenced, limbo, lac)
+        self.working.ledgers[ledger] = (key, fenced, limbo, lac)
+
+    @rule(ledger=LEDGERS)
+    def delete(self, ledger: int) -> None:
+        self.write()
+        self.index.delete_ledger(ledger)
+        self.working.delete_ledger(ledger)
+
+    @precondition(lambda self: self.writing)
+    @rule()
+    def commit(self) -> None:
+        self.index.commit()
+        self.writing, self.committed = False, self.working.copy()
+
+    @precondition(lambda self: self.writing)
+    @rule()
+    def abort(self) -> None:
+        self.index.abort()
+        self.writing, self.working = False, self.committed.copy()
+
+    @rule()
+    def reopen(self) -> None:
+        """What was not committed is gone, the rest is not."""
+        self.index.close()
+        self.open()
+        self.writing, self.working = False, self.committed.copy()
+
+    @rule(ledger=LEDGERS, entry=st.integers(-2, 4_100))
+    def look_up(self, ledger: int, entry: int) -> None:
+        """Exactly the committed entry, or none; and the next one, and the last one."""
+        ids = self.committed.ids(ledger)
+        hit = self.reader.lookup(ledger, entry)
+        place = self.committed.entries.get((ledger, entry))
+        assert (hit and Place(hit.log_id, hit.offset, hit.length)) == place
+        following = self.reader.next(ledger, entry)
+        assert (following and following.entry) == next((found for found in ids if found >= entry), None)
+        assert self.reader.last(ledger) == (ids[-1] if ids else None)
+        if following:
+            assert following == self.reader.lookup(ledger, following.entry)
+
+    @invariant()
+    def the_runs_are_the_model(self) -> None:
+        """Each stored run describes bytes that lie together, no entry is in two, and together they are everything."""
+        if not hasattr(self, "reader"):
+            return
+        for ledger in (0, 1, 2**62):
+            found: dict[tuple[int, int], Place] = {}
+            end = -1
+            for run in self.reader.runs(ledger):
+                assert run.first > end
+                assert run.lengths[0]
+                assert run.lengths[-1]
+                end = run.first + len(run.lengths) - 1
+                part = Model()
+                part.put_run(ledger, run.first, run.log_id, run.offset, run.lengths)
+                found |= part.entries
+                last = max(part.entries.values(), key=lambda place: place.offset)
+                hit = self.reader.lookup(ledger, run.first)
+                assert hit
+                assert (hit.span_last, hit.span_bytes) == (end, last.offset + 4 + last.length - run.offset)
+            assert found == {key: place for key, place in self.committed.entries.items() if key[0] == ledger}
+        records = {record.ledger: tuple(record[1:]) for record in self.reader.ledgers()}
+        assert records == self.committed.ledgers
+
+    def teardown(self) -> None:
+        if hasattr(self, "reader"):
+            self.index.close()
+            self.directory.cleanup()
+
+
+TestOverlappingPuts = OverlappingPuts.TestCase
+TestOverlappingPuts.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

@@ -1,0 +1,156 @@
+"""Pages and runs (runs, write_cache): what was put is found, the last put first, in slices as long as ids allow."""
+
+import struct
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from bookie._fast.write_cache import WriteHalf
+from tests.reference.runs import NONE, Runs
+
+MIB = 1 << 20
+IDS = st.one_of(st.integers(0, 15), st.integers(0, 100), st.sampled_from([1 << 40, (1 << 63) - 2]))
+LEDGERS = st.one_of(st.integers(0, 3), st.integers(0, 200), st.just((1 << 63) - 1))
+
+
+def entry(ledger: int, entry_id: int, payload: bytes = b"") -> bytes:
+    """An entry as far as a half looks into it."""
+    return struct.pack(">qq", ledger, entry_id) + payload
+
+
+class RunsMachine(RuleBasedStateMachine):
+    """Puts, look-ups and slices of many ledgers in one half."""
+
+    @initialize()
+    def begin(self) -> None:
+        """An empty half."""
+        self.half = WriteHalf(16 * MIB)
+        self.model: dict[int, Runs] = {}
+        self.puts = 0
+
+    @rule(ledger=LEDGERS, first=IDS, count=st.integers(1, 20), step=st.integers(1, 3), size=st.integers(0, 1500))
+    def put(self, ledger: int, first: int, count: int, step: int, size: int) -> None:
+        """Ids upwards, dense or with holes, over what is there or not."""
+        for entry_id in range(first, min(first + count * step, NONE), step):
+            self.puts += 1
+            data = entry(ledger, entry_id, struct.pack(">I", self.puts) * (size // 4))
+            assert self.half.put(data)
+            self.model.setdefault(ledger, Runs()).put(entry_id, data)
+
+    @rule(ledger=LEDGERS)
+    def remove(self, ledger: int) -> None:
+        """One ledger is forgotten, the others are not."""
+        self.half.remove(ledger)
+        self.model.pop(ledger, None)
+
+    @rule()
+    def clear(self) -> None:
+        """All are."""
+        self.half.clear()
+        self.model.clear()
+        assert set(self.half.stats().values()) == {0}
+
+    @rule(ledger=LEDGERS, entry_id=IDS)
+    def find(self, ledger: int, entry_id: int) -> None:
+        """Here, or where it goes on."""
+        runs = self.model.get(ledger, Runs())
+        here, above = self.half.find(ledger, entry_id)
+        assert here == (entry_id in runs.entries)
+        if not here:
+            assert above == runs.above(entry_id)
+
+    @rule(
+        ledger=LEDGERS,
+        entry_id=IDS,
+        ahead=st.integers(1, 50),
+        count=st.integers(1, 50),
+        size=st.integers(0, 20_000),
+        first_free=st.booleans(),
+    )
+    def take(self, ledger: int, entry_id: int, ahead: int, count: int, size: int, *, first_free: bool) -> None:
+        """A slice is a beginning of what could be taken; put after put, slices give all of it."""
+        runs = self.model.get(ledger, Runs())
+        upper = min(entry_id + ahead, NONE)
+        expected = runs.take(entry_id, upper, count, size, first_free=first_free)
+        at, got = entry_id, b""
+        while at < upper and count > 0:
+            part = self.half.take(
+                ledger, at, upper=upper, count=count, size=max(0, size - len(got)), first_free=first_free and not got
+            )
+            if not part:
+                break
+            got += part
+            while part:
+                (length,) = struct.unpack_from(">I", part)
+                part, at, count = part[4 + length :], at + 1, count - 1
+        assert got == expected
+
+    @invariant()
+    def runs_never_overlap(self) -> None:
+        """Sorted, apart, and together as many entries as there are."""
+        for ledger, model in self.model.items():
+            runs = self.half.runs(ledger)
+            edges = [edge for first, last, _ in runs for edge in (first, last)]
+            assert edges == sorted(edges)
+            assert all(first < after for (_, first, _), (after, _, _) in pairwise(runs))
+            assert sum(entries for _, _, entries in runs) == len(model.entries)
+
+
+TestRuns = RunsMachine.TestCase
+TestRuns.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_writer_in_order_makes_one_run_a_page() -> None:
+    """Work is done per run: a thousand entries are a handful."""
+    half = WriteHalf(4 * MIB)
+    for entry_id in range(1000):
+        assert half.put(entry(1, entry_id, bytes(100)), tail=True)
+    runs = half.runs(1)
+    assert sum(entries for _, _, entries in runs) == 1000
+    assert len(runs) <= 8
+    assert not half.overrides(1)
+    half.put(entry(1, 5))
+    assert half.overrides(1)
+
+
+def test_a_page_that_is_dropped() -> None:
+    """Its runs go, those in other pages stay."""
+    half = WriteHalf(4 * MIB)
+    for entry_id in range(300):
+        half.put(entry(1, entry_id, bytes(100)))
+    runs = half.runs(1)
+    half.drop_first_page(1)
+    assert half.runs(1) == runs[1:]
+    assert half.find(1, 0) == (False, runs[1][0])
+
+
+@settings(deadline=None)
+@given(sizes=st.lists(st.integers(0, 40_000), min_size=1, max_size=200))
+def test_a_half_that_fills(sizes: list[int]) -> None:
+    """Refused without harm when it is full; what went in before is there; cleared, it takes as much again."""
+    half = WriteHalf(256 << 10)
+    for _ in range(2):
+        kept = [at for at, size in enumerate(sizes) if half.put(entry(at % 5, at, bytes(size)))]
+        stats = half.stats()
+        assert stats["used"] <= 256 << 10
+        assert stats["entries"] == len(kept)
+        assert stats["bytes"] == sum(20 + sizes[at] for at in kept)
+        for at in range(len(sizes)):
+            assert half.find(at % 5, at)[0] == (at in kept)
+        half.clear()
+        assert half.put(entry(0, 0, bytes(sizes[0])))
+        half.clear()
+
+
+def test_a_ledger_too_scattered_to_keep() -> None:
+    """Each misplaced entry costs a run; beyond a bound the half asks for a flush."""
+    half = WriteHalf(16 * MIB)
+    refused = 0
+    for entry_id in range(40_000, 0, -2):
+        try:
+            assert half.put(entry(1, entry_id))
+        except ValueError:
+            refused += 1
+    assert 0 < refused < 10_000

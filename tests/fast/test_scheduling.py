@@ -1,0 +1,20 @@
+"""The wish for short slices: granted or refused, it never disturbs the thread that makes it."""
+
+import os
+import threading
+
+from bookie._fast.scheduling import wish_short_slice
+
+
+def test_the_wish_keeps_policy_and_niceness() -> None:
+    """A thread that wished is still an ordinary one of the same niceness."""
+    seen: list[tuple[int, int]] = []
+
+    def wish() -> None:
+        wish_short_slice()
+        seen.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)))
+
+    thread = threading.Thread(target=wish)
+    thread.start()
+    thread.join()
+    assert seen == [(os.SCHED_OTHER, os.getpriority(os.PRIO_PROCESS, 0))]

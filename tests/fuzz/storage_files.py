@@ -1,0 +1,112 @@
+"""Fuzz targets for the readers of files: hostile entry logs and journals.
+
+One outcome is allowed: an answer equal to the model's, or the one error that says what the file is not. One alone:
+
+    python -m tests.fuzz.storage_files entry_log [libFuzzer options] [corpus directory]
+"""
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bookie._fast.journal_reader import scan_journal
+from bookie._fast.log_scan import scan_entry_log
+from tests.reference import entry_log as log_model
+from tests.reference import journal as journal_model
+from tests.reference.hexdump import golden
+
+JOURNAL_ID = 0x18C3A7F2B40
+JAVA = Path(__file__).parent.parent / "golden" / "java"
+
+
+@contextmanager
+def in_memory(data: bytes) -> Iterator[str]:
+    """A path at which `data` can be opened; nothing touches a disk."""
+    fd = os.memfd_create("fuzz")
+    try:
+        os.write(fd, data)
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
+
+
+def entry_log(data: bytes) -> None:
+    """Scan `data` as an entry log, in one go and in chunks of two."""
+    try:
+        expected = log_model.scan(data)
+    except ValueError:
+        expected = None
+    for rows_max in (1 << 10, 2):
+        with in_memory(data) as path:
+            try:
+                chunks = list(scan_entry_log(path, rows_max))
+            except ValueError:
+                assert expected is None
+                continue
+        assert expected is not None
+        rows = [row for c in chunks for row in zip(*(column.tolist() for column in c[:4]), strict=True)]
+        assert log_model.Found(rows, chunks[-1].end, chunks[-1].torn) == expected
+
+
+def journal(data: bytes) -> None:
+    """Scan `data` as a journal."""
+    try:
+        expected = journal_model.scan(data, JOURNAL_ID)
+    except ValueError:
+        expected = None
+    with in_memory(data) as path:
+        try:
+            found = scan_journal(path, JOURNAL_ID)
+        except ValueError:
+            assert expected is None
+            return
+    rows = list(zip(*(column.tolist() for column in found[:4]), strict=True))
+    assert expected == journal_model.Found(rows, found.end, found.groups, found.torn, found.damaged)
+
+
+def entry_log_seeds() -> list[bytes]:
+    """Good files of both layouts, Java's among them."""
+    entry = log_model.entry(7, 1, b"payload")
+    return [
+        golden("entry_log.hex"),
+        log_model.build_direct([[entry], [entry, entry]], zeros=5000),
+        log_model.build([entry], closed=False) + bytes(100),
+        *(path.read_bytes() for path in sorted(JAVA.glob("*.log"))),
+    ]
+
+
+def journal_seeds() -> list[bytes]:
+    """Ours with closed groups, one with a stale group behind, upstream's, each version."""
+    records = [journal_model.record(7, kind, b"payload") for kind in (journal_model.MASTER_KEY, 0, 1)]
+    ours = journal_model.build(records, JOURNAL_ID)
+    stale = journal_model.build([*records, records[0]], JOURNAL_ID - 1)
+    old = [journal_model.header(version, grouped=False) + b"".join(records) for version in range(1, 7)]
+    java = [path.read_bytes() for path in sorted(JAVA.glob("*.txn"))]
+    return [golden("journal.hex"), golden("journal_closed.hex"), ours, ours + stale[len(ours) :], *old, *java]
+
+
+TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
+    "entry_log": (entry_log, entry_log_seeds),
+    "journal": (journal, journal_seeds),
+}
+
+
+def main() -> None:
+    """Fuzz one target until stopped. What the model does with an input tells the fuzzer where there is more to find."""
+    import atheris
+
+    target, seeds = TARGETS[sys.argv.pop(1)]
+    for seed in seeds():
+        target(seed)
+    for model in (log_model, journal_model):
+        for name, function in inspect.getmembers(model, inspect.isfunction):
+            setattr(model, name, atheris.instrument_func(function))
+    atheris.Setup(sys.argv, target)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Fuzz targets for what arrives from the network: request bodies, streams of answers, runs of entries.
+
+One outcome is allowed: the model's answer, or the one error that says what is wrong. One alone:
+
+    python -m tests.fuzz.wire_frames request [libFuzzer options] [corpus directory]
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from bookie._fast import client_wire, record, wire_v2
+from bookie._fast.digest import Digester
+from tests.golden.wire_v2 import DIGESTS, E0, E1, FRAMES
+from tests.reference import record as record_model
+from tests.reference import wire_v2 as wire_model
+
+LIMIT = 4096
+ROWS = np.zeros(64, dtype=client_wire.RESPONSE)
+DIGESTERS = {kind: Digester(kind, bytes.fromhex("1f397c2df518ce03229cc4dc92b608068c3a2fad")) for kind in DIGESTS}
+"""Under the MAC key of the password "pw"."""
+
+
+def request(data: bytes) -> None:
+    """Parse `data` as the body of a request."""
+    expected, fields = wire_model.decode_request(data)
+    status, found = wire_v2.parse(data)
+    assert status == expected
+    assert fields is None or found == asdict(fields)
+
+
+def cut_all(data: bytes) -> list[wire_model.Response]:
+    """All answers that the compiled cutter finds, however many tables they fill. ValueError from it."""
+    found, at, count = [], 0, len(ROWS)
+    while count == len(ROWS):
+        count, taken, need = client_wire.cut(data[at:], LIMIT, ROWS)
+        assert need <= LIMIT
+        for op, code, ledger, entry, request_id, start, size in ROWS[:count].tolist():
+            body = data[at + start : at + start + size]
+            found.append(wire_model.Response(op, code, ledger, entry, request_id, body))
+        at += taken
+    return found
+
+
+def responses(data: bytes) -> None:
+    """Cut `data` as what a client received; the version byte of an answer is not looked at."""
+    whole = wire_model.cut(data, LIMIT)
+    decoded = [wire_model.decode_response(body) for body in whole[0]] if whole else [None]
+    try:
+        found = cut_all(data)
+    except ValueError:
+        assert None in decoded
+        return
+    assert found == [answer and replace(answer, version=2) for answer in decoded]
+
+
+def records(data: bytes) -> None:
+    """Walk `data` as a run of entries and verify them under each digest."""
+    entries, complete = record_model.unpack(data)
+    try:
+        offsets = record.offsets(data)
+    except ValueError:
+        assert not complete
+        return
+    assert complete
+    assert len(offsets) == len(entries) + 1
+    for kind, digester in DIGESTERS.items():
+        holds = [record_model.holds(kind, b"pw", entry, 7, k) for k, entry in enumerate(entries)]
+        assert record.verify(digester, data, offsets, 7, 0) == (holds.index(False) if False in holds else len(holds))
+
+
+def request_seeds() -> list[bytes]:
+    """The bodies of all worked frames."""
+    return [frame[4:] for frame in FRAMES.values()]
+
+
+def response_seeds() -> list[bytes]:
+    """The worked frames, alone and in one stream."""
+    return [*FRAMES.values(), b"".join(FRAMES.values())]
+
+
+def record_seeds() -> list[bytes]:
+    """Runs under each digest."""
+    worked = [bytes.fromhex(entry) for entry, _ in DIGESTS.values()]
+    return [b"", record_model.pack([E0, E1]), *(record_model.pack([entry, entry]) for entry in worked)]
+
+
+TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
+    "request": (request, request_seeds),
+    "responses": (responses, response_seeds),
+    "records": (records, record_seeds),
+}
+
+
+def main() -> None:
+    """Fuzz one target until stopped, from its seeds."""
+    import atheris
+
+    target, seeds = TARGETS[sys.argv.pop(1)]
+    for seed in seeds():
+        target(seed)
+    with atheris.instrument_imports():  # the models' branches are what guides the fuzzer through the compiled rooms'
+        importlib.reload(record_model)
+        importlib.reload(wire_model)
+    atheris.Setup(sys.argv, target)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""A bookie inside the test process: real directories, journals, threads and sockets, but no registration.
+
+The test owns it. Small caches and a tiny read ring make the paths of a full bookie the usual ones.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bookie._fast.file import Files
+from bookie.server.data_port import DataPort
+from bookie.server.settings import NetworkSettings
+from bookie.storage.ledger_storage import LedgerStorage
+from bookie.storage.settings import MIB, JournalSettings, StorageSettings
+from tests.hostile.peer import Peer
+
+KIB = 1 << 10
+NETWORK: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "io_threads": 2}
+STORAGE: dict[str, Any] = {
+    "write_cache_bytes": 8 * MIB,
+    "read_cache_bytes": 256 * KIB,
+    "read_segment_bytes": 128 * KIB,
+    "readahead_entries": 50,
+    "readahead_bytes": 16 * KIB,
+    "read_threads": 4,
+    "log_bytes_max": 4 * MIB,
+    "index_map_bytes": 1 << 30,
+    "throttle_ms_max": 300,
+}
+JOURNAL: dict[str, Any] = {
+    "file_bytes_max": 8 * MIB,
+    "prealloc_bytes": 1 * MIB,
+    "buffer_bytes": 4 * MIB,
+    "backups_max": 0,
+}
+STOP_S = 20.0
+
+
+@dataclass(frozen=True)
+class LocalBookie:
+    """The two parts, and where they serve."""
+
+    storage: LedgerStorage
+    port: DataPort
+    address: tuple[str, int]
+
+    def peer(self, **options: Any) -> Peer:
+        """A new connection."""
+        return Peer(self.address, **options)
+
+    def stat(self, name: str) -> float:
+        """A counter of either part."""
+        return {**self.storage.stats(), **self.port.stats()}[name]
+
+
+@contextmanager
+def local_bookie(directory: Path, *, files: Files | None = None, **settings: Any) -> Iterator[LocalBookie]:
+    """Serve on `directory` until the end of the block; `settings` go to the part that knows them."""
+    network, storage, journal = dict(NETWORK), dict(STORAGE), dict(JOURNAL)
+    for name, value in settings.items():
+        (owner,) = [
+            part
+            for part, known in ((network, NetworkSettings), (storage, StorageSettings), (journal, JournalSettings))
+            if name in known.__dataclass_fields__ and (name != "frame_bytes_max" or known is NetworkSettings)
+        ]
+        owner[name] = value
+    ledgers = StorageSettings(ledger_directories=(directory / "ledgers",), **storage)
+    rooms = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
+    port = DataPort(rooms, NetworkSettings(**network))
+    try:
+        rooms.open()
+        rooms.start()
+        yield LocalBookie(rooms, port, port.start())
+    finally:
+        port.stop(STOP_S)
+        rooms.stop()
+        port.close()

@@ -1,0 +1,146 @@
+"""Caches that are too small for what is asked: rings that turn over, halves that are recycled, disks that stall.
+
+Rooms: storage, write_cache, read_cache, checkpoint.
+"""
+
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.storage.settings import MIB
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import Peer, add, batch, entry_of, read, records
+
+LEDGERS = range(1, 9)
+ENTRIES = 600
+SMALL: dict[str, Any] = {
+    "write_cache_bytes": 2 * MIB,
+    "flush_bytes": MIB // 4,
+    "read_cache_bytes": 128 << 10,
+    "read_segment_bytes": 64 << 10,
+    "output_high_bytes": 400_000,
+    "output_low_bytes": 100_000,
+}
+
+
+@cache
+def stored(ledger: int, entry: int) -> bytes:
+    """What the entry must be."""
+    dice = random.Random(ledger << 32 | entry)
+    return entry_of(ledger, entry, dice.randbytes(dice.randrange(4000)))
+
+
+def fill(peer: Peer, ledger: int, entries: range) -> None:
+    """Write them and see them acknowledged."""
+    peer.send(*(add(ledger, entry, stored(ledger, entry)[32:]) for entry in entries))
+    assert {peer.answer().code for _ in entries} == {0}
+
+
+@pytest.fixture
+def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
+    """Full of flushed ledgers, more than its caches hold many times over."""
+    with local_bookie(tmp_path, throttle_ms_max=20_000, **SMALL) as bookie:
+        with bookie.peer() as peer:
+            for ledger in LEDGERS:
+                for first in range(0, ENTRIES, 100):
+                    fill(peer, ledger, range(first, first + 100))
+        yield bookie
+
+
+def read_all(bookie: LocalBookie, seed: int, rounds: int) -> None:
+    """Batches from random places, several outstanding, read late."""
+    dice = random.Random(seed)
+    with bookie.peer(receive_bytes=65536) as peer:
+        for _ in range(rounds):
+            asked = [(dice.choice(LEDGERS), dice.randrange(ENTRIES)) for _ in range(8)]
+            peer.send(*(batch(ledger, entry, size=200_000, request_id=k) for k, (ledger, entry) in enumerate(asked)))
+            for _ in asked:
+                answer = peer.answer()
+                ledger, entry = asked[answer.request_id]
+                assert (answer.code, answer.ledger, answer.entry) == (0, ledger, entry)
+                found = records(answer.body)
+                assert found == [stored(ledger, entry + k) for k in range(len(found))]
+
+
+def test_readers_while_ring_and_halves_turn_over(bookie: LocalBookie) -> None:
+    """B21: slow readers hold slices while the ring comes round and the halves are recycled: all bytes right."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    done = threading.Event()
+
+    def write() -> None:
+        with bookie.peer() as peer:
+            for first in range(0, 5000, 50):
+                fill(peer, 100, range(first, first + 50))
+                for entry in (first, first + 49):
+                    assert peer.ask(read(100, entry)).body == stored(100, entry)
+        done.set()
+
+    with ThreadPoolExecutor(6) as threads:
+        jobs = [threads.submit(read_all, bookie, seed + k, 20) for k in range(5)]
+        jobs.append(threads.submit(write))
+        for job in jobs:
+            job.result()
+    assert done.is_set()
+    assert bookie.stat("read_cache_evicted_segments") > 10
+    assert bookie.stat("flushes") > 4
+    with bookie.peer() as peer:
+        for entry in range(0, 5000, 37):
+            assert peer.ask(read(100, entry)).body == stored(100, entry)
+
+
+def test_one_who_does_not_read_does_not_stop_the_flush(bookie: LocalBookie) -> None:
+    """B18, B21: slices of a paused connection are copied when their memory is wanted back; it gets its bytes later."""
+    with bookie.peer(receive_bytes=4096) as slow, bookie.peer() as peer:
+        fill(peer, 50, range(100))
+        for k in range(30):
+            slow.send(batch(50, 0, size=200_000, request_id=k))
+        assert peer.ask(read(50, 3)).body == stored(50, 3)
+        for _ in range(3):
+            assert bookie.storage.checkpoint()
+        for first in range(100, 1000, 100):
+            fill(peer, 50, range(first, first + 100))
+        answers = [slow.answer() for _ in range(30)]
+        assert {answer.request_id for answer in answers} == set(range(30))
+        for answer in answers:
+            found = records(answer.body)
+            assert found == [stored(50, n) for n in range(len(found))]
+
+
+def test_a_flush_that_stalls(tmp_path: Path) -> None:
+    """Adds wait, bounded, then get ETOOMANYREQUESTS; reads are served; when the disk goes on, so do adds."""
+    faulty = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    faulty.clear()
+    try:
+        with (
+            local_bookie(tmp_path, files=faulty.FaultyFiles(), throttle_ms_max=200, **SMALL) as bookie,
+            bookie.peer() as peer,
+            bookie.peer() as other,
+        ):
+            rule = faulty.plan("pwritev", "STALL", suffix=".log")
+            peer.send(*(add(1, entry, bytes(10_000)) for entry in range(400)))
+            codes = []
+            while 106 not in codes:
+                codes.append(peer.answer().code)
+                assert other.ask(read(1, 0)).body == entry_of(1, 0, bytes(10_000))
+            assert set(codes) == {0, 106}
+            assert faulty.hits(rule) > 0
+            assert bookie.stat("stalls") > 0
+            faulty.clear()
+            faulty.release()
+            codes += [peer.answer().code for _ in range(400 - len(codes))]
+            assert set(codes) == {0, 106}
+            assert bookie.storage.checkpoint()
+            assert other.ask(add(1, 400, b"x")).code == 0
+            for entry, code in enumerate(codes):
+                if code == 0:
+                    assert other.ask(read(1, entry)).body == entry_of(1, entry, bytes(10_000))
+    finally:
+        faulty.clear()
+        faulty.release()

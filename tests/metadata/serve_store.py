@@ -1,0 +1,32 @@
+"""A process that owns an embedded store and serves it: `python -m tests.metadata.serve_store DIRECTORY PORT`.
+
+It prints one line when it serves, and ends when its standard input does.
+"""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from admin.embedded_metadata import STREAMS_MAX, MetadataService
+from bookie.metadata.embedded import EmbeddedStore
+from bookie.metadata.key_value_driver import KeyValueDriver
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    store = EmbeddedStore(sys.argv[1])
+    driver = KeyValueDriver(store, session_timeout_s=10)
+    driver.start()
+    if not driver.cluster.is_initialized():
+        driver.cluster.initialize()
+    server = grpc.server(ThreadPoolExecutor(STREAMS_MAX + 8))
+    MetadataService(store).add_to(server)
+    server.add_insecure_port(f"127.0.0.1:{sys.argv[2]}")
+    server.start()
+    print("serving", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

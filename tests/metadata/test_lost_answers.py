@@ -1,0 +1,126 @@
+"""A request is carried out and its answer lost with the connection: the repeated request must know its own work."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from bookie.errors import LedgerExists, NoSuchLedgerMetadata
+from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from tests.fixtures.lossy_proxy import LossyProxy, lossy_proxy
+from tests.metadata.conftest import KeyValueCluster, ZooKeeperCluster
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+
+METADATA = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, ("a:3181",)),))
+LEDGER = 123_456_789
+BOOKIE = "lost-answers:3181"
+
+
+@dataclass
+class Lossy:
+    """`driver` goes through `proxy`, `straight` past it; `name` is how ledger LEDGER is spelt in requests."""
+
+    driver: MetadataDriver
+    straight: MetadataDriver
+    proxy: LossyProxy
+    name: bytes
+
+    def lose(self, marker: bytes, carried_out: Callable[[], bool]) -> None:
+        """Lose the answer to the next request with `marker` in it."""
+        self.proxy.lose_answer_to(marker, carried_out)
+
+
+@pytest.fixture(params=["remote", pytest.param("zookeeper", marks=pytest.mark.interop)])
+def lossy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lossy]:
+    """A cluster behind a proxy."""
+    with ExitStack() as undo:
+        made: KeyValueCluster | ZooKeeperCluster
+        if request.param == "zookeeper":
+            made = ZooKeeperCluster(request.getfixturevalue("zookeeper"))
+            port, name = made.server.port, b"/01/2345/L6789"
+            root = made.root
+        else:
+            made = KeyValueCluster(tmp_path / "metadata", owner_first=False)
+            port, name = made.served.port, b"ledgers/0000000000123456789"
+            root = ""
+        undo.callback(made.stop)
+        proxy = undo.enter_context(lossy_proxy(port))
+        scheme = "zk" if root else "grpc"
+        driver = open_driver(f"{scheme}://127.0.0.1:{proxy.port}{root}")
+        undo.callback(driver.stop)
+        driver.start()
+        straight = made.connect()
+        straight.ledgers.create(LEDGER + 1, METADATA)  # so that the parents are there and one request does it
+        straight.cookies.write("another:3181", b"", None)
+        yield Lossy(driver, straight, proxy, name)
+        assert proxy.losses == 1
+
+
+def version_of(driver: MetadataDriver) -> int | None:
+    """The version of LEDGER, None if it does not exist."""
+    try:
+        return driver.ledgers.read(LEDGER).version
+    except NoSuchLedgerMetadata:
+        return None
+
+
+def test_a_create_knows_its_own_ledger(lossy: Lossy) -> None:
+    """The repeated create is refused, reads the ledger back, finds its own token there and succeeds."""
+    lossy.lose(lossy.name, lambda: version_of(lossy.straight) == 0)
+    created = lossy.driver.ledgers.create(LEDGER, METADATA)
+    assert created == lossy.straight.ledgers.read(LEDGER)
+
+
+def test_a_create_does_not_take_another_ones_ledger(lossy: Lossy) -> None:
+    """The same loss, but the ledger was there before: it exists, whatever else is equal."""
+    lossy.straight.ledgers.create(LEDGER, METADATA)
+    lossy.lose(lossy.name, lambda: True)
+    with pytest.raises(LedgerExists):
+        lossy.driver.ledgers.create(LEDGER, METADATA)
+
+
+def test_a_conditional_write_knows_its_own_bytes(lossy: Lossy) -> None:
+    """The repeated write finds the next version with its own bytes and succeeds once."""
+    lossy.straight.ledgers.create(LEDGER, METADATA)
+    closed = replace(METADATA, state=LedgerState.CLOSED, last_entry=9, length=100)
+    lossy.lose(lossy.name, lambda: version_of(lossy.straight) == 1)
+    written = lossy.driver.ledgers.write(LEDGER, closed, 0)
+    assert written == lossy.straight.ledgers.read(LEDGER)
+    assert written.version == 1
+
+
+def test_a_delete_knows_that_it_was_done(lossy: Lossy) -> None:
+    """The repeated delete finds nothing and takes that for its own doing."""
+    lossy.straight.ledgers.create(LEDGER, METADATA)
+    lossy.lose(lossy.name, lambda: version_of(lossy.straight) is None)
+    lossy.driver.ledgers.delete(LEDGER, 0)
+    assert version_of(lossy.straight) is None
+
+
+def test_a_cookie_is_written_once(lossy: Lossy) -> None:
+    """B16: the repeated creation finds its own text."""
+    lossy.lose(b"the text", lambda: lossy.straight.cookies.read(BOOKIE) is not None)
+    assert lossy.driver.cookies.write(BOOKIE, b"the text", None) == 0
+    assert lossy.straight.cookies.read(BOOKIE) == (b"the text", 0)
+
+
+def test_a_registration_knows_its_own_node(lossy: Lossy) -> None:
+    """B20: the repeated registration finds the node of its own session and does not wait for it to go."""
+    lossy.lose(b"the info", lambda: BOOKIE in lossy.straight.bookies.present(read_only=False))
+    lossy.driver.registrations.register(BOOKIE, b"the info", read_only=False)
+    assert lossy.driver.registrations.is_registered(BOOKIE, read_only=False)
+
+
+def test_an_id_is_never_given_twice(lossy: Lossy) -> None:
+    """A lost id is lost; the next one is another."""
+    taken = [lossy.straight.ledgers.new_id()]
+    looks = itertools.count()
+    lossy.lose(b"idgen/ID-" if b"L" in lossy.name else b"next-ledger-id", lambda: next(looks) > 5)
+    taken += [lossy.driver.ledgers.new_id() for _ in range(3)]
+    taken.append(lossy.straight.ledgers.new_id())
+    assert len(set(taken)) == len(taken)

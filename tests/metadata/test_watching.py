@@ -1,0 +1,128 @@
+"""The watch thread: merges changes, retries what may be retried, and never tells after the end."""
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from bookie.errors import MetadataSerializationError, MetadataStoreError
+from bookie.metadata.watching import Watcher
+from tests.metadata.seen import Seen
+
+
+@pytest.fixture
+def watcher() -> Iterator[Watcher]:
+    """A running watch thread."""
+    made = Watcher("test-watch")
+    made.start()
+    yield made
+    made.stop()
+    made.stop()
+
+
+class Source:
+    """A value that tests set; reading may be planned to fail."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.failures: list[Exception] = []
+        self.reads = Seen()
+
+    def read(self, _watch: object) -> int:
+        """The value now, unless a failure is due."""
+        value = self.value
+        self.reads(value)
+        if self.failures:
+            raise self.failures.pop(0)
+        return value
+
+
+def test_only_changes_are_told(watcher: Watcher) -> None:
+    """The first state, then each other one; a touch without a change tells nothing."""
+    source, seen = Source(), Seen()
+    watch = watcher.add(source.read, seen)
+    seen.wait_equal(0)
+    watch.touch()
+    source.value = 1
+    watch.touch()
+    seen.wait_equal(1)
+    assert seen.values == [0, 1]
+
+
+def test_an_outage_is_waited_for(watcher: Watcher) -> None:
+    """Reads that fail retriably are repeated until one works; nobody touches the watch meanwhile."""
+    source, seen = Source(), Seen()
+    source.failures = [MetadataStoreError("away"), MetadataStoreError("away")]
+    watcher.add(source.read, seen)
+    seen.wait_equal(0)
+    assert source.reads.values == [0, 0, 0]
+
+
+def test_damage_is_not_retried(watcher: Watcher) -> None:
+    """Bytes that cannot be read are logged once; the next change is read again."""
+    source, seen = Source(), Seen()
+    source.failures = [MetadataSerializationError("broken")]
+    watch = watcher.add(source.read, seen)
+    source.reads.wait_equal(0)
+    source.value = 5
+    watch.touch()
+    seen.wait_equal(5)
+    assert seen.values == [5]
+
+
+def test_a_broken_listener_hurts_only_itself(watcher: Watcher, caplog: pytest.LogCaptureFixture) -> None:
+    """Its error is logged with the topic; other watches go on."""
+    source, seen = Source(), Seen()
+
+    def broken(_value: int) -> None:
+        raise ZeroDivisionError
+
+    with caplog.at_level(logging.ERROR):
+        watcher.add(source.read, broken, topic="broken/")
+        watcher.add(source.read, seen)
+        seen.wait_equal(0)
+    assert "listener failed topic=broken/" in caplog.text
+
+
+def test_topics_are_prefixes(watcher: Watcher) -> None:
+    """A key wakes the watches whose topic it begins with; an empty key wakes all."""
+    ledgers, bookies = Source(), Source()
+    told_ledgers, told_bookies = Seen(), Seen()
+    watcher.add(ledgers.read, told_ledgers, topic="ledgers/")
+    watcher.add(bookies.read, told_bookies, topic="bookies/")
+    told_ledgers.wait_equal(0)
+    told_bookies.wait_equal(0)
+    ledgers.value = bookies.value = 1
+    watcher.wake_topic("ledgers/5")
+    told_ledgers.wait_equal(1)
+    assert told_bookies.values == [0]
+    watcher.wake_topic("")
+    told_bookies.wait_equal(1)
+
+
+def test_close_waits_for_the_listener(watcher: Watcher) -> None:
+    """When close returns the listener is not running and will not run again."""
+    entered, leave = threading.Event(), threading.Event()
+    running: list[bool] = []
+
+    def slow(_value: int) -> None:
+        running.append(True)
+        entered.set()
+        leave.wait()
+        running.pop()
+
+    watch = watcher.add(Source().read, slow)
+    entered.wait()
+    closer = threading.Thread(target=watch.close)
+    closer.start()
+    assert running
+    leave.set()
+    closer.join()
+    assert not running
+    entered.clear()
+    watch.touch()
+    told = Seen()
+    watcher.add(Source().read, told)
+    told.wait_equal(0)
+    assert not entered.is_set()

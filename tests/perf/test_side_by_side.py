@@ -1,0 +1,71 @@
+"""The comparison itself: verdicts from medians of pairs, and the whole run on our bookie, with little data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from perf.side_by_side.report import Samples, figure
+from perf.side_by_side.rows import ROWS, Row, Target
+from perf.side_by_side.run import main
+
+FASTER = Target(figure="entries_s", at_least=4)
+CALMER = Target(figure="latency_us.p99", at_most=1 / 8)
+SMALL = Target(figure="bytes_per_entry", against=None, at_most=8)
+
+
+def result(rate: float, p99: float = 1.0) -> dict[str, Any]:
+    """A result as bkload prints it, cut to what the targets look at."""
+    return {"entries_s": rate, "latency_us": {"p99": p99}}
+
+
+def test_a_verdict_is_the_median_of_the_pairs_ratios() -> None:
+    """Each pair is divided within itself: a machine that was slow for one pair slows both sides of it."""
+    row = Row(name="row", kind="add", targets=(FASTER, CALMER))
+    ours = [result(400, 10), result(50, 30), result(900, 10)]
+    java = [result(100, 90), result(10, 200), result(300, 100)]
+    line = Samples(row, {"ours": ours, "java": java}).line({}, {})
+    assert [(verdict["value"], verdict["met"]) for verdict in line["verdicts"]] == [(4.0, True), (0.1111, True)]
+
+
+def test_what_was_not_measured_has_no_verdict() -> None:
+    """No figure, or nobody to compare with: neither reached nor missed."""
+    samples = Samples(Row(name="row", kind="add", targets=(FASTER, CALMER)), {"ours": [result(400)]})
+    assert [verdict["met"] for verdict in samples.line({}, {})["verdicts"]] == [None, None]
+    assert figure({"latency_us": {}}, "latency_us.p99") is None
+
+
+def test_a_target_without_a_rival_limits_the_figure_itself() -> None:
+    """Bytes an entry are compared with a number."""
+    samples = Samples(Row(name="row", kind="process"), {"ours": [{"bytes_per_entry": size} for size in (7, 9, 8.5)]})
+    assert samples.value(SMALL) == 8.5
+    assert not SMALL.met(8.5)
+    assert SMALL.met(8)
+
+
+def test_rows_are_distinct_and_have_targets() -> None:
+    """Results are kept by name."""
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert all(row.targets for row in ROWS)
+    assert all((target.at_least is None) != (target.at_most is None) for row in ROWS for target in row.targets)
+
+
+@pytest.mark.slow
+def test_a_run_on_our_bookie(tmp_path: Path) -> None:
+    """Fill, stop, start, read from cache and from disk, and the bounds: each row is kept with its verdicts."""
+    results = tmp_path / "results.jsonl"
+    words = ["--pairs", "1", "--seconds", "1", "--warmup", "0.2", "--cold-entries", "20000", "--subjects", "ours,bound"]
+    words += ["--only", "^batch of 100|^read|^add 1024|^location", "--directory", str(tmp_path / "data")]
+    done = CliRunner().invoke(main, [*words, "--results", str(results)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    kept = {line["row"]: line for line in map(json.loads, results.read_text().splitlines())}
+    assert len(kept) == 10
+    for line in kept.values():
+        assert line["card"]["cores"] > 0
+        assert figure(line["results"]["ours"][0], "entries_s") or line["row"] == "location index"
+    against_bound = [v for line in kept.values() for v in line["verdicts"] if v["against"] == "bound"]
+    assert len(against_bound) == 5
+    assert all(verdict["value"] > 0 for verdict in against_bound)
+    assert not (tmp_path / "data").exists()

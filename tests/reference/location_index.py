@@ -1,0 +1,76 @@
+"""The location index as a dictionary, and its values packed in plain Python: the oracle of the compiled rooms.
+
+`Model` is what a reader should see after each commit; `pack_run` writes the bytes of docs/formats/index.md.
+"""
+
+import struct
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from tests.reference.crc import CASTAGNOLI, crc
+
+SLOTS_MAX = 1024
+VALUE_MAX = 654
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one entry lies."""
+
+    log_id: int
+    offset: int
+    length: int
+
+
+@dataclass
+class Model:
+    """Entries and ledger records; the last put of an entry wins."""
+
+    entries: dict[tuple[int, int], Place] = field(default_factory=dict)
+    ledgers: dict[int, tuple[bytes, bool, bool, bytes]] = field(default_factory=dict)
+
+    def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> None:
+        """Present slots lie one after the other in the log; a length of 0 is a gap."""
+        for entry, length in enumerate(lengths, first):
+            if length:
+                self.entries[ledger, entry] = Place(log_id, offset, length)
+                offset += 4 + length
+
+    def delete_ledger(self, ledger: int) -> None:
+        """Its record and entries."""
+        self.ledgers.pop(ledger, None)
+        self.entries = {key: place for key, place in self.entries.items() if key[0] != ledger}
+
+    def ids(self, ledger: int) -> list[int]:
+        """Entry ids of a ledger, sorted."""
+        return sorted(entry for owner, entry in self.entries if owner == ledger)
+
+    def copy(self) -> "Model":
+        """A snapshot."""
+        return deepcopy(self)
+
+
+def pack_run(ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> tuple[bytes, bytes, int]:
+    """(key, value, slots packed) of the longest prefix that fits one value."""
+    count = min(len(lengths), SLOTS_MAX)
+    width = slot_width(lengths[:count])
+    if width:
+        count = min(count, (VALUE_MAX - 24) // width)
+    while not lengths[count - 1]:
+        count -= 1
+    packed = lengths[:count]
+    width, base = slot_width(packed), min(filter(None, packed))
+    slots = b"".join((length - base + 1 if length else 0).to_bytes(width, "big") for length in packed if width)
+    key = struct.pack(">qq", ledger, first)
+    body = struct.pack(">BBHIQI", 1, width, count, log_id, offset, base) + slots
+    return key, struct.pack(">I", crc(CASTAGNOLI, key + body)) + body, count
+
+
+def slot_width(lengths: Sequence[int]) -> int:
+    """Bytes that hold the largest difference from the least length, plus one; 0 when all are equal and present."""
+    present = [length for length in lengths if length]
+    span = max(present) - min(present)
+    if span == 0 and len(present) == len(lengths):
+        return 0
+    return ((span + 1).bit_length() + 7) // 8

@@ -1,0 +1,32 @@
+"""The runs of a ledger as a dictionary: the oracle of the rooms runs and write_cache."""
+
+import struct
+
+NONE = (1 << 63) - 1
+
+
+class Runs:
+    """Entries by id; the last put wins."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, bytes] = {}
+
+    def put(self, entry_id: int, data: bytes) -> None:
+        """One entry, in any order."""
+        self.entries[entry_id] = data
+
+    def above(self, entry_id: int) -> int:
+        """The first id that is higher, NONE when there is none."""
+        return min((other for other in self.entries if other > entry_id), default=NONE)
+
+    def take(self, entry_id: int, upper: int, count: int, size: int, *, first_free: bool) -> bytes:
+        """Records of consecutive ids: the most that a run may give."""
+        out = b""
+        for at in range(entry_id, min(upper, entry_id + count)):
+            data = self.entries.get(at)
+            if data is None or len(out) + 4 + len(data) > size:
+                if data is not None and at == entry_id and first_free:
+                    return struct.pack(">I", len(data)) + data
+                break
+            out += struct.pack(">I", len(data)) + data
+        return out

@@ -1,0 +1,88 @@
+"""What a bookie's stores hold and answer, as dictionaries: the oracle of storage, checkpoint, read_path."""
+
+import struct
+from dataclasses import dataclass, field
+
+
+def entry(ledger: int, entry_id: int, lac: int = -1, payload: bytes = b"") -> bytes:
+    """An entry as far as a bookie looks into it."""
+    return struct.pack(">qqq", ledger, entry_id, lac) + payload
+
+
+def lac_packet(ledger: int, lac: int, rest: bytes = b"") -> bytes:
+    """An explicit LAC as a client sends it."""
+    return struct.pack(">qq", ledger, lac) + rest
+
+
+@dataclass
+class Ledger:
+    """Its key, its fence, its packet, its entries; the last add of an entry wins."""
+
+    key: bytes
+    fenced: bool = False
+    explicit_lac: bytes | None = None
+    entries: dict[int, bytes] = field(default_factory=dict)
+
+
+class Stores:
+    """Each method answers the status that the real one raises as Refused, or "OK"."""
+
+    def __init__(self) -> None:
+        self.ledgers: dict[int, Ledger] = {}
+
+    def authorize(self, ledger: int, key: bytes) -> str:
+        """The first key is the key; an all-zero key is no key, from either side."""
+        known = self.ledgers.setdefault(ledger, Ledger(key))
+        if known.key == key or not any(key):
+            return "OK"
+        if any(known.key):
+            return "UNAUTHORIZED"
+        known.key = key
+        return "OK"
+
+    def add(self, data: bytes, key: bytes, *, recovery: bool) -> str:
+        """Keep the bytes, unless key or fence say no."""
+        ledger, entry_id = struct.unpack_from(">qq", data)
+        if ledger < 0 or entry_id < 0:
+            return "BAD_REQUEST"
+        status = self.authorize(ledger, key)
+        if status == "OK" and self.ledgers[ledger].fenced and not recovery:
+            return "FENCED"
+        if status == "OK":
+            self.ledgers[ledger].entries[entry_id] = data
+        return status
+
+    def fence(self, ledger: int, key: bytes) -> str:
+        """For ever."""
+        status = self.authorize(ledger, key)
+        if status == "OK":
+            self.ledgers[ledger].fenced = True
+        return status
+
+    def write_lac(self, packet: bytes, key: bytes) -> str:
+        """The packet with the highest LAC stays, the newest of equal ones."""
+        ledger, lac = struct.unpack_from(">qq", packet)
+        status = self.authorize(ledger, key)
+        if status == "OK":
+            known = self.ledgers[ledger]
+            if known.explicit_lac is None or lac >= struct.unpack_from(">q", known.explicit_lac, 8)[0]:
+                known.explicit_lac = packet
+        return status
+
+    def read(self, ledger: int, entry_id: int, count: int, size: int) -> tuple[str, list[bytes]]:
+        """Consecutive entries: `count` at most, within `size` bytes of records, but always the first."""
+        known = self.ledgers.get(ledger)
+        if known is None:
+            return "NO_LEDGER", []
+        if entry_id == -1:
+            entry_id = max(known.entries, default=-1)
+        if entry_id not in known.entries:
+            return "NO_ENTRY", []
+        found = [known.entries[entry_id]]
+        used = len(found[0]) + 4
+        while len(found) < count and (data := known.entries.get(entry_id + len(found))) is not None:
+            used += len(data) + 4
+            if used > size:
+                break
+            found.append(data)
+        return "OK", found

@@ -1,0 +1,171 @@
+"""From file and environment to settings: defaults, overrides, old names, and every refusal in full."""
+
+import dataclasses
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from bookie.errors import StartRefused
+from bookie.server import config
+from bookie.server.errors import ConfigError
+from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.keys import KEYS
+from bookie.server.reference import BEGIN, END, render
+from bookie.server.settings import cores
+from bookie.storage.settings import MIB
+
+ROOT = Path(__file__).parents[2]
+BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\n"
+
+
+def load(tmp_path: Path, text: str = "", environment: dict[str, str] | None = None, base: str = BASE) -> config.Loaded:
+    file = tmp_path / "bk.conf"
+    file.write_text(base + text)
+    return config.load(file, environment or {})
+
+
+def test_defaults_are_those_of_the_dataclasses(tmp_path: Path) -> None:
+    """The table's defaults and the dataclasses' agree, so that code that builds settings by hand gets the same."""
+    settings = load(tmp_path).settings
+    for part, kind in config.PARTS.items():
+        loaded = getattr(settings, part)
+        for field in dataclasses.fields(kind):
+            if field.default is not dataclasses.MISSING and field.name not in ("io_threads", "index_directories"):
+                assert (getattr(loaded, field.name) or None) == (field.default or None), f"{part}.{field.name}"
+    assert settings.network.io_threads == cores()
+    assert settings.storage.index_directories == settings.storage.ledger_directories
+
+
+def test_every_field_has_a_key_or_is_derived() -> None:
+    """No setting is out of the user's reach."""
+    reachable = {place for key in KEYS.values() for place in key.field.split()}
+    every = {f"{part}.{field.name}" for part, kind in config.PARTS.items() for field in dataclasses.fields(kind)}
+    assert every - reachable == {"journal.buffer_bytes", "network.host"}
+    assert reachable <= every
+
+
+def test_docs_list_every_key() -> None:
+    """docs/configuration.md carries the table that the code prints."""
+    text = (ROOT / "docs/configuration.md").read_text()
+    written = text.partition(BEGIN)[2].partition(END)[0]
+    assert written.strip() == render().strip()
+
+
+def test_the_groups_of_keys_do_not_overlap() -> None:
+    """A key is either a setting, refused, later, or ignored."""
+    groups = [set(KEYS), set(REFUSED), set(LATER), set(IGNORED)]
+    assert len(set().union(*groups)) == sum(map(len, groups))
+
+
+def test_units_and_lists(tmp_path: Path) -> None:
+    """Megabytes become bytes, lists become absolute paths."""
+    settings = load(tmp_path, "journalMaxSizeMB=100\nledgerDirectories=/a, /b\nindexDirectories=/x,/y").settings
+    assert settings.journal.file_bytes_max == 100 * MIB
+    assert settings.storage.ledger_directories == (Path("/a"), Path("/b"))
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    """BK_key wins, and is named as the origin in an error."""
+    loaded = load(tmp_path, "bookiePort=1\n", {"BK_bookiePort": "2", "HOME": "/"})
+    assert loaded.settings.network.port == 2
+    with pytest.raises(ConfigError, match="environment variable BK_bookiePort"):
+        load(tmp_path, "bookiePort=1\n", {"BK_bookiePort": "x"})
+
+
+def test_the_environment_alone_is_enough() -> None:
+    """Without a file the environment can say everything."""
+    environment = {"BK_journalDirectories": "/j", "BK_ledgerDirectories": "/l", "BK_zkServers": "a:1,b:2"}
+    settings = config.load(None, environment).settings
+    assert settings.metadata.service_uri == "zk+null://a:1;b:2/ledgers"
+
+
+def test_old_names_work_and_lose_to_new_ones(tmp_path: Path) -> None:
+    """journalDirectory is journalDirectories; where both stand the current name counts."""
+    base = "ledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\njournalDirectory=/old\n"
+    assert load(tmp_path, base=base).settings.journal.directories == (Path("/old"),)
+    assert load(tmp_path, "journalDirectories=/new", base=base).settings.journal.directories == (Path("/new"),)
+
+
+def test_interpolation(tmp_path: Path) -> None:
+    """${env:X} in values."""
+    assert load(tmp_path, "bookieId=${env:ME}-1", {"ME": "bk"}).settings.identity.bookie_id == "bk-1"
+    with pytest.raises(ConfigError, match=r"bookieId=.*line 4.*ME is not set"):
+        load(tmp_path, "bookieId=${env:ME}")
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "says"),
+    [
+        ("jurnalSyncData=false", logging.WARNING, "unknown key jurnalSyncData .*nearest known one is journalSyncData"),
+        ("gcWaitTime=1", logging.WARNING, "gcWaitTime .*has no effect"),
+        ("dbStorage_rocksDB_blockSize=1", logging.DEBUG, "has no meaning here"),
+        ("adminHost=192.0.2.1", logging.WARNING, "whoever reaches that port"),
+        ("bookiePort=1\nbookiePort=2", logging.WARNING, "bookiePort is set again in bk.conf, line 5"),
+    ],
+)
+def test_notices(tmp_path: Path, line: str, level: int, says: str) -> None:
+    """What is not wrong but worth a word is said at its level."""
+    (notice,) = load(tmp_path, line).notices
+    assert notice.level == level
+    assert re.search(says, notice.text)
+
+
+REFUSALS = [
+    ("bookiePort=99999", "bookiePort", "from 0 to 65535"),
+    ("bookiePort=x", "bookiePort", "not a number"),
+    ("bookiePort=3_181", "bookiePort", "not a number"),
+    ("bookiePort=", "bookiePort", "not a number"),
+    ("bookiePort=0", "bookiePort", "allowEphemeralPorts"),
+    ("allowLoopback=maybe", "allowLoopback", "true or false"),
+    ("journalAlignmentSize=1000", "journalAlignmentSize", "multiple of 512"),
+    ("journalAlignmentSize=256", "journalAlignmentSize", "from 512"),
+    ("diskUsageThreshold=1.5", "diskUsageThreshold", "0.999"),
+    ("diskUsageThreshold=nan", "diskUsageThreshold", "not a number"),
+    ("diskUsageWarnThreshold=0.99", "diskUsageWarnThreshold", "raise diskUsageThreshold"),
+    ("diskUsageLwmThreshold=0.99", "diskUsageLwmThreshold", "raise diskUsageThreshold"),
+    ("logFormat=xml", "logFormat", "keyvalue or json"),
+    ("ledgerDirectories=/a,/a", "ledgerDirectories", "once"),
+    ("indexDirectories=/a,/b", "indexDirectories", "as many"),
+    ("journalDirectories=", "journalDirectories", "must be set"),
+    ("metadataServiceUri=", "metadataServiceUri", "lmdb:///directory"),
+    ("journalMaxMemorySizeMb=4", "journalMaxMemorySizeMb", "raise it to 10"),
+    ("dbStorage_writeCacheMaxSizeMb=4", "dbStorage_writeCacheMaxSizeMb", "raise it to 10"),
+    ("maxBatchReadSize=6000000", "maxBatchReadSize", "nettyMaxFrameSizeBytes"),
+    ("journalPreAllocSizeMB=64\njournalMaxSizeMB=16", "journalPreAllocSizeMB", "journalMaxSizeMB"),
+    ("serverWriteBufferLowWaterMark=9000000", "serverWriteBufferLowWaterMark", "HighWaterMark"),
+    ("tlsProviderFactoryClass=org.Foo", "tlsProviderFactoryClass", "remove it"),
+    ("journalFormatVersionToWrite=5", "journalFormatVersionToWrite", "set it to 6"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "says"), REFUSALS, ids=[text.replace("\n", ",") for text, _, _ in REFUSALS])
+def test_refusals(tmp_path: Path, text: str, key: str, says: str) -> None:
+    """A wrong value names key, value, origin, reason and remedy on one line."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    error, line = caught.value, str(caught.value)
+    assert error.key == key
+    assert error.exit_code == 1
+    assert line.startswith(f"{key}={error.value}")
+    assert says in line
+    assert "\n" not in line
+    assert error.reason
+    assert error.remedy
+
+
+def test_the_refused_keys_accept_their_default(tmp_path: Path) -> None:
+    """A file that spells the harmless value out is fine."""
+    load(tmp_path, "tlsProviderFactoryClass=\nallowStorageExpansion=false\njournalFormatVersionToWrite=6")
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    """A missing file, a directory, and bytes that are no text: one line that names the file."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"a=\xff\xfe")
+    broken = tmp_path / "broken"
+    broken.write_text("a=\\u12")
+    for path in (tmp_path / "absent", tmp_path, binary, broken):
+        with pytest.raises(StartRefused, match=str(path)):
+            config.load(path, {})

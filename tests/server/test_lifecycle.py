@@ -1,0 +1,264 @@
+"""A whole bookie: what is there when it serves, what is left when it stops, and that it comes back after a kill."""
+
+import json
+import resource
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata.service_info import parse_service_info
+from tests.fixtures.bookies import BookieProcess
+
+Bookies = Callable[..., list[BookieProcess]]
+
+
+@pytest.fixture
+def store() -> Iterator[Callable[[BookieProcess], MetadataDriver]]:
+    """The embedded store of a running bookie, as another process sees it."""
+    opened: list[MetadataDriver] = []
+
+    def connect(bookie: BookieProcess) -> MetadataDriver:
+        driver = open_driver(f"grpc://{bookie.admin}")
+        driver.start()
+        opened.append(driver)
+        return driver
+
+    yield connect
+    for driver in opened:
+        driver.stop()
+
+
+def dirty(bookie: BookieProcess) -> bool:
+    return (bookie.ledgers / "current/DIRTY").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_start_and_stop(bookies: Bookies, number: int) -> None:
+    """It listens where it says, marks its directories while it runs, and ends with 0 and without the mark."""
+    (bookie,) = bookies()
+    socket.create_connection(bookie.address).close()
+    assert dirty(bookie)
+    bookie.signal(number)
+    assert bookie.wait() == 0
+    assert not dirty(bookie)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(bookie.address)
+
+
+def test_after_a_kill(bookies: Bookies) -> None:
+    """The mark stays, the next start says so and is in order again."""
+    (bookie,) = bookies()
+    bookie.kill()
+    assert dirty(bookie)
+    bookie.start()
+    assert "the last run did not end in order" in bookie.log_text()
+    bookie.restart()
+    assert bookie.log_text().count("the last run did not end in order") == 1
+
+
+def test_after_a_kill_without_a_journal(bookies: Bookies) -> None:
+    """B17: what was acknowledged may be gone, so it does not answer for it until an operator says so."""
+    (bookie,) = bookies(journalWriteData="false")
+    bookie.restart()
+    bookie.kill()
+    assert bookie.run() == 1
+    assert "recover this bookie from its peers, or remove" in bookie.log_text()
+    (bookie.ledgers / "current/DIRTY").unlink()
+    bookie.start()
+
+
+def test_registration_follows(bookies: Bookies, new_bookies: Bookies, store: Callable[..., MetadataDriver]) -> None:
+    """B20: registered where it can be reached once it serves, gone after a stop, read-only if it is told to be."""
+    owner, other = bookies(2)
+    driver = store(owner)
+    assert driver.bookies.present(read_only=False) == {owner.id, other.id}
+    info = driver.bookies.info(other.id)
+    assert info is not None
+    endpoint = parse_service_info(other.id, info).client_endpoint()
+    assert endpoint is not None
+    assert (endpoint.host, endpoint.port) == other.address
+    assert other.stop() == 0
+    assert driver.bookies.present(read_only=False) == {owner.id}
+    other.settings["forceReadOnlyBookie"] = "true"
+    other.start()
+    assert driver.bookies.present(read_only=False) == {owner.id}
+    assert driver.bookies.present(read_only=True) == {other.id}
+
+
+def test_a_full_disk(bookies: Bookies, store: Callable[..., MetadataDriver]) -> None:
+    """B15: above the threshold the bookie starts, and is registered read-only."""
+    (bookie,) = bookies(diskUsageThreshold="0.01", diskUsageWarnThreshold="0.01")
+    driver = store(bookie)
+    assert driver.bookies.present(read_only=True) == {bookie.id}
+
+
+def test_a_full_disk_where_read_only_is_forbidden(new_bookies: Bookies) -> None:
+    """readOnlyModeEnabled=false: it ends, in order, with 5."""
+    (bookie,) = new_bookies(diskUsageThreshold="0.01", diskUsageWarnThreshold="0.01", readOnlyModeEnabled="false")
+    assert bookie.run() == 5
+    assert "readOnlyModeEnabled=false" in bookie.log_text()
+    assert not dirty(bookie)
+
+
+def add_frame(ledger: int, entry: int, payload: bytes) -> bytes:
+    """One V2 add, by hand."""
+    body = struct.pack(">I20sqqqq", 2 << 24 | 1 << 16, b"k" * 20, ledger, entry, -1, len(payload)) + payload
+    return struct.pack(">I", len(body)) + body
+
+
+def read_frame(ledger: int, entry: int) -> bytes:
+    """One V2 read, by hand."""
+    return struct.pack(">IIqq", 20, 2 << 24 | 2 << 16, ledger, entry)
+
+
+def answer(connection: socket.socket) -> tuple[int, int] | None:
+    """(code, entry) of the next answer to an add or read; None when the bookie closed the connection."""
+    head = receive(connection, 28)
+    if len(head) < 28:
+        return None
+    size, _, code, _, entry = struct.unpack(">IIIqq", head)
+    receive(connection, size - 24)
+    return code, entry
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (more := connection.recv(size - len(data))):
+        data += more
+    return data
+
+
+def add(connection: socket.socket, ledger: int, entry: int, payload: bytes) -> int | None:
+    """Add and wait; the code, or None when the bookie closed the connection."""
+    connection.sendall(add_frame(ledger, entry, payload))
+    got = answer(connection)
+    return None if got is None else got[0]
+
+
+def test_a_failed_journal_write_ends_the_process(bookies: Bookies) -> None:
+    """B2: nothing is acknowledged after the write failed, the exit code is 5, and the next start recovers."""
+    (bookie,) = bookies()
+    with socket.create_connection(bookie.address) as connection:
+        assert add(connection, 1, 0, b"kept") == 0
+        limit = max(path.stat().st_size for path in bookie.directory.glob("*.log")) + 200_000
+        resource.prlimit(bookie.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        assert add(connection, 1, 1, bytes(300_000)) is None
+    assert bookie.wait() == 5
+    assert "fatal failure, nothing more is acknowledged" in bookie.log_text()
+    assert dirty(bookie)
+    bookie.start()
+    assert bookie.stop() == 0
+
+
+def test_a_read_only_bookie_refuses_adds(bookies: Bookies) -> None:
+    """B15: EREADONLY while it is read-only, and only then."""
+    writable, read_only = bookies(1) + bookies(1, forceReadOnlyBookie="true")
+    for bookie, code in ((writable, 0), (read_only, 105)):
+        with socket.create_connection(bookie.address) as connection:
+            assert add(connection, 1, 0, b"x") == code
+
+
+def test_a_stop_keeps_what_it_acknowledged(bookies: Bookies) -> None:
+    """B1: a stop under load closes the connection; every add that was acknowledged is there after the next start."""
+    (bookie,) = bookies()
+    with socket.create_connection(bookie.address) as connection:
+        connection.sendall(b"".join(add_frame(7, entry, b"x" * 1000) for entry in range(500)))
+        acknowledged = [answer(connection)]
+        bookie.signal(signal.SIGTERM)
+        while got := answer(connection):
+            acknowledged.append(got)
+    assert bookie.wait() == 0
+    bookie.start()
+    with socket.create_connection(bookie.address) as connection:
+        for got in acknowledged:
+            assert got is not None
+            connection.sendall(read_frame(7, got[1]))
+            assert answer(connection) == (0, got[1])
+
+
+def stuff(connection: socket.socket) -> None:
+    """Ask for far more than the socket takes, and never read it."""
+    assert add(connection, 1, 0, bytes(1 << 20)) == 0
+    connection.sendall(read_frame(1, 0) * 50)
+
+
+def test_a_client_that_never_reads_does_not_hold_up_a_stop(bookies: Bookies) -> None:
+    """The wait for outstanding answers is bounded by shutdownTimeoutMs."""
+    (bookie,) = bookies(shutdownTimeoutMs="2000")
+    with socket.create_connection(bookie.address) as connection:
+        stuff(connection)
+        assert bookie.stop() == 0
+
+
+def test_a_second_signal_does_not_wait_for_answers(bookies: Bookies) -> None:
+    """With an hour for a stop, only the second signal can have ended the wait; the flush is done all the same."""
+    (bookie,) = bookies(shutdownTimeoutMs="3600000")
+    with socket.create_connection(bookie.address) as connection:
+        stuff(connection)
+        bookie.signal(signal.SIGTERM)
+        bookie.signal(signal.SIGINT)
+        assert bookie.wait() == 0
+    assert not dirty(bookie)
+
+
+def test_ephemeral_port(bookies: Bookies) -> None:
+    """bookiePort=0 with a fixed id: the ready line says which port it became."""
+    (bookie,) = bookies(bookiePort="0", allowEphemeralPorts="true", bookieId="roaming")
+    assert bookie.port != 0
+    assert bookie.id == "roaming"
+    socket.create_connection(bookie.address).close()
+
+
+def test_environment_overrides(new_bookies: Bookies) -> None:
+    """BK_key wins over the file."""
+    (bookie,) = new_bookies()
+    bookie.environment["BK_bookieId"] = "from-the-environment"
+    assert bookie.start().id == "from-the-environment"
+
+
+def test_unknown_keys_warn(bookies: Bookies) -> None:
+    """An unknown key does not stop the bookie; the log names the nearest known one."""
+    (bookie,) = bookies(jurnalSyncData="false")
+    assert "unknown key jurnalSyncData" in bookie.log_text()
+    assert "nearest known one is journalSyncData" in bookie.log_text()
+
+
+def test_json_log(bookies: Bookies) -> None:
+    """Every line is an object; the memory budget is among them and adds up."""
+    (bookie,) = bookies(logFormat="json")
+    assert bookie.stop() == 0
+    lines = [json.loads(line) for line in bookie.log_text().splitlines()]
+    (budget,) = [line for line in lines if line["msg"] == "memory budget"]
+    parts = [
+        value for name, value in budget.items() if name.endswith("_mib") and name not in ("total_mib", "allowed_mib")
+    ]
+    assert budget["total_mib"] == sum(parts) <= budget["allowed_mib"]
+    assert lines[-1]["msg"] == "stopped"
+
+
+def test_spinning_threads_do_not_keep_it_from_stopping(new_bookies: Bookies) -> None:
+    """Two Python threads at 100 % are what measurements run with; the bookie still starts and ends in order."""
+    (bookie,) = new_bookies()
+    bookie.environment["BOOKIE_SPIN_THREADS"] = "2"
+    bookie.start()
+    assert bookie.stop() == 0
+
+
+def test_several_directories(bookies: Bookies) -> None:
+    """Journals, ledger and index directories of their own, started twice."""
+    (bookie,) = bookies(1)
+    base = bookie.directory
+    assert bookie.stop() == 0
+    bookie.settings |= {
+        "bookieId": "many",
+        "journalDirectories": f"{base}/j1,{base}/j2",
+        "ledgerDirectories": f"{base}/l1,{base}/l2",
+        "indexDirectories": f"{base}/i1,{base}/i2",
+    }
+    bookie.start()
+    bookie.restart()
+    assert (base / "i2/current/VERSION").read_bytes() == (base / "j1/current/VERSION").read_bytes()

@@ -1,0 +1,58 @@
+"""The command line without a running bookie: help, keys, version, check."""
+
+import re
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from bookie import __version__
+from bookie.server.main import main
+from bookie.server.reference import render
+
+BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\nadvertisedAddress=bk1\n"
+
+
+def run(*arguments: str, environment: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, env=environment)
+
+
+def test_help_says_what_a_manual_says() -> None:
+    """Options, signals, exit codes, environment and examples; no line is wider than a terminal."""
+    text = run("--help").output
+    for word in ("--conf", "--check", "--ready-fd", "SIGTERM", "EXIT CODES", "ENVIRONMENT", "EXAMPLES", "BK_KEY"):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_version_and_keys() -> None:
+    """Both print and end."""
+    assert __version__ in run("--version").output
+    assert run("--keys").output == render()
+
+
+def test_check(tmp_path: Path) -> None:
+    """A right file: 0, and its identity; nothing is created."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(BASE)
+    result = run("--conf", str(conf), "--check")
+    assert result.exit_code == 0, result.output
+    assert "bk1:3181 is right" in result.output
+    assert list(tmp_path.iterdir()) == [conf]
+
+
+def test_check_refuses(tmp_path: Path) -> None:
+    """A wrong value, a missing file, too much memory: 1 and one line."""
+    conf = tmp_path / "bk.conf"
+    for text, says in (("bookiePort=x\n", "bookiePort=x"), ("memoryLimitMb=1\n", "memory budgets")):
+        conf.write_text(BASE + text)
+        result = run("--conf", str(conf), "--check")
+        assert result.exit_code == 1
+        assert re.search(says, result.output)
+    assert run("--conf", str(tmp_path / "none"), "--check").exit_code == 1
+
+
+def test_conf_from_the_environment(tmp_path: Path) -> None:
+    """BOOKIE_CONF names the file where --conf does not."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(BASE)
+    assert run("--check", environment={"BOOKIE_CONF": str(conf)}).exit_code == 0

@@ -1,0 +1,186 @@
+"""Bad input at start: exit code 1, one line that names the thing and the remedy, and nothing changed on disk."""
+
+import hashlib
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.bookies import BookieProcess, free_port
+
+Prepare = Callable[[BookieProcess], Any]
+OF_A_RUN = {"bk.conf", "bookie.log", "lock.mdb", "owner.lock"}
+"""Not data: the test's own files, and locks, which name the process that holds them."""
+
+
+def snapshot(bookie: BookieProcess) -> dict[str, str]:
+    """Every path below the bookie's directory with a digest of what it holds."""
+    found = {}
+    for path in sorted(bookie.directory.rglob("*")):
+        if path.name not in OF_A_RUN:
+            content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "directory"
+            found[str(path.relative_to(bookie.directory))] = content
+    return found
+
+
+def refused(bookie: BookieProcess) -> str:
+    """Run to the refusal, check code and disk; the one line that says why."""
+    before = snapshot(bookie)
+    logged = len(bookie.log_text())
+    assert bookie.run() == 1, bookie.log_text()
+    log = bookie.log_text()[logged:]
+    assert "Traceback" not in log
+    lines = [line for line in log.splitlines() if "level=critical" in line or line.startswith("bookie-server: ")]
+    assert len(lines) == 1, log
+    assert snapshot(bookie) == before
+    return lines[0]
+
+
+def take(port: str) -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", int(port)))
+    listener.listen()
+    return listener
+
+
+def file_in_the_way(bookie: BookieProcess) -> None:
+    bookie.ledgers.touch()
+
+
+def file_above(bookie: BookieProcess) -> None:
+    (bookie.directory / "file").touch()
+    bookie.settings["journalDirectories"] = str(bookie.directory / "file/journal")
+
+
+def leftovers(bookie: BookieProcess) -> None:
+    (bookie.ledgers / "current").mkdir(parents=True)
+    (bookie.ledgers / "current/0.log").touch()
+
+
+def set_to(**settings: str) -> Prepare:
+    return lambda bookie: bookie.settings.update(settings)
+
+
+FRESH: dict[str, tuple[Prepare, str]] = {
+    "value": (set_to(bookiePort="x"), "bookiePort=x .*line .*set it to a whole number"),
+    "no directory": (set_to(journalDirectories=""), "journalDirectories=.*must be set"),
+    "port taken": (lambda bookie: take(bookie.settings["bookiePort"]), "bookiePort=.*another process"),
+    "admin port taken": (lambda bookie: take(bookie.settings["adminPort"]), "adminPort=.*another process"),
+    "memory": (set_to(memoryLimitMb="20"), "memory budgets add up to .*memoryLimitMb"),
+    "file in the way": (file_in_the_way, "ledgers: cannot be opened as a directory"),
+    "file above": (file_above, "file/journal: cannot be created"),
+    "not ours to write": (set_to(journalDirectories="/sys/bookie"), "/sys/bookie: cannot be created"),
+    "leftovers without a cookie": (leftovers, "0.log exists, but neither"),
+    "loopback": (set_to(allowLoopback="false"), "allowLoopback=true"),
+    "interface": (set_to(listeningInterface="nope0"), "listeningInterface 'nope0'"),
+    "bookie id": (set_to(bookieId="a/b"), "bookie id 'a/b'"),
+    "store scheme": (set_to(metadataServiceUri="redis://x/y"), "scheme 'redis' is unknown"),
+    "ZooKeeper is away": (
+        lambda bookie: bookie.settings.update(
+            metadataServiceUri=f"zk+hierarchical://127.0.0.1:{free_port()}/ledgers", zkTimeout="300"
+        ),
+        "ZooKeeper .* did not answer within 0.3 s: check metadataServiceUri",
+    ),
+    "remote store is away": (
+        lambda bookie: bookie.settings.update(metadataServiceUri=f"grpc://127.0.0.1:{free_port()}", zkTimeout="300"),
+        "metadata",
+    ),
+}
+
+
+@pytest.mark.parametrize(("prepare", "says"), FRESH.values(), ids=FRESH.keys())
+def test_a_new_bookie_is_refused(new_bookies: Callable[..., list[BookieProcess]], prepare: Prepare, says: str) -> None:
+    """Nothing is created: no directory, no store, no cookie."""
+    (bookie,) = new_bookies()
+    held = prepare(bookie)
+    line = refused(bookie)
+    assert re.search(says, line), line
+    if isinstance(held, socket.socket):
+        held.close()
+
+
+def current(directory: Path) -> Path:
+    return directory / "current"
+
+
+def lose_ledgers(bookie: BookieProcess) -> None:
+    bookie.ledgers.rename(bookie.directory / "elsewhere")
+    bookie.ledgers.mkdir()
+
+
+def lose_store(bookie: BookieProcess) -> None:
+    (bookie.directory / "metadata").rename(bookie.directory / "elsewhere")
+
+
+def lose_marked_journal(bookie: BookieProcess) -> None:
+    marked = int.from_bytes((current(bookie.ledgers) / "lastMark").read_bytes()[:8], "big")
+    (current(bookie.journal) / f"{marked:x}.txn").unlink()
+
+
+def newest_journal(bookie: BookieProcess) -> Path:
+    return max(current(bookie.journal).glob("*.txn"), key=lambda path: int(path.stem, 16))
+
+
+def newer_journal(bookie: BookieProcess) -> None:
+    path = newest_journal(bookie)
+    path.write_bytes(b"BKLG\x00\x00\x00\x09" + path.read_bytes()[8:])
+
+
+def newer_cookie(bookie: BookieProcess) -> None:
+    for directory in (bookie.journal, bookie.ledgers):
+        path = current(directory) / "VERSION"
+        path.write_bytes(b"6\n" + path.read_bytes().partition(b"\n")[2])
+
+
+def lose_index(bookie: BookieProcess) -> None:
+    (current(bookie.ledgers) / "locations.lmdb").rename(bookie.directory / "elsewhere")
+    (current(bookie.ledgers) / "0.log").write_bytes(b"BKLO")
+
+
+def garbage_last_id(bookie: BookieProcess) -> None:
+    (current(bookie.ledgers) / "lastId").write_text("what?\n")
+
+
+USED: dict[str, tuple[Prepare, str]] = {
+    "another id": (set_to(bookieId="bk-2"), "bookieHost"),
+    "another ledger directory": (
+        lambda bookie: bookie.settings.update(ledgerDirectories=f"{bookie.ledgers},{bookie.directory}/more"),
+        "ledgerDirs.*restore ledgerDirectories",
+    ),
+    "a lost disk": (lose_ledgers, "ledgers/current/VERSION is missing: mount the right disk"),
+    "a lost store": (lose_store, "metadataServiceUri names another cluster"),
+    "the marked journal file is gone": (lose_marked_journal, "lacks the journal file .*put it back"),
+    "a journal of a newer version": (newer_journal, "txn cannot be replayed .*version 9"),
+    "a cookie of a newer layout": (newer_cookie, "layout 6.*upgrade"),
+    "a lost index": (lose_index, "locations.lmdb is missing, but .*entry logs .*repair this bookie from its peers"),
+    "garbage in lastId": (garbage_last_id, "lastId is not a hexadecimal"),
+}
+
+
+@pytest.mark.parametrize(("prepare", "says"), USED.values(), ids=USED.keys())
+def test_a_used_bookie_is_refused(new_bookies: Callable[..., list[BookieProcess]], prepare: Prepare, says: str) -> None:
+    """What a bookie stored is as it was, byte for byte, and no new directory is left (B16)."""
+    (bookie,) = new_bookies()
+    bookie.start()
+    assert bookie.stop() == 0
+    prepare(bookie)
+    line = refused(bookie)
+    assert re.search(says, line), line
+
+
+def test_a_second_process_on_the_same_directories_is_refused(new_bookies: Callable[..., list[BookieProcess]]) -> None:
+    """The running one serves on; after its death the second may start."""
+    first, second = new_bookies(2, bookieId="shared")
+    second.settings |= {key: first.settings[key] for key in ("journalDirectories", "ledgerDirectories")}
+    first.start()
+    assert "another bookie process uses this directory" in refused(second)
+    assert first.stop() == 0
+
+
+def test_a_second_process_under_the_same_id_is_refused(new_bookies: Callable[..., list[BookieProcess]]) -> None:
+    """B16: another machine that took over the name has none of the data: its directories lack the cookie."""
+    first, second = new_bookies(2, bookieId="shared")
+    first.start()
+    assert "the metadata store's cookie of shared says journalDir" in refused(second)

@@ -1,0 +1,42 @@
+"""The sample configurations in conf/ load, and conf/bk.conf shows every key with its default."""
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from bookie.server.config import load
+from bookie.server.keys import KEYS
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+ENVIRONMENT = {"PWD": "/srv/bookie"}
+
+
+@pytest.mark.parametrize("name", ["bk.conf", "standalone.conf"])
+def test_a_sample_loads_without_a_word(name: str) -> None:
+    """What we hand out raises no warning, not even about a value."""
+    loaded = load(CONF / name, ENVIRONMENT)
+    assert [notice.text for notice in loaded.notices if notice.level > logging.DEBUG] == []
+
+
+def test_the_sample_shows_every_key_once_with_its_default() -> None:
+    """A reader of conf/bk.conf sees all there is; only what must be set is set."""
+    shown = re.findall(r"^(#?)(\w+)=(.*)$", (CONF / "bk.conf").read_text(), re.MULTILINE)
+    assert [name for _, name, _ in shown] == list(KEYS)
+    for commented, name, value in shown:
+        assert not commented or value == KEYS[name].default, name
+    assert {name for commented, name, _ in shown if not commented} == {
+        "listeningInterface",
+        "metadataServiceUri",
+        "journalDirectories",
+        "ledgerDirectories",
+    }
+
+
+def test_the_sample_changes_nothing_but_what_must_be_set() -> None:
+    """Taking the comments off every key gives the same settings."""
+    text = (CONF / "bk.conf").read_text()
+    given = load(CONF / "bk.conf", {}).settings
+    keys = {f"BK_{name}": value for name, value in re.findall(r"^#(\w+)=(.+)$", text, re.MULTILINE)}
+    assert load(CONF / "bk.conf", keys).settings == given

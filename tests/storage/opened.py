@@ -1,0 +1,112 @@
+"""A bookie's ledger storage on small caches, driven by hand: groups are committed, halves flushed and entries read
+when a test says so. Only the read pool has a thread.
+"""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from bookie._fast.checkpoint import CheckpointRoom
+from bookie._fast.direct import Direct
+from bookie._fast.file import Files
+from bookie._fast.index_view import Index
+from bookie._fast.log_scan import scan_entry_log
+from bookie._fast.read_path import ReadPoolRoom
+from bookie.storage.ledger_storage import LedgerStorage
+from bookie.storage.recovery import RecoveryReport
+from bookie.storage.settings import JournalSettings, StorageSettings
+from tests.reference.storage import Stores
+
+KIB = 1 << 10
+MIB = 1 << 20
+STORAGE: dict[str, Any] = {
+    "write_cache_bytes": 4 * MIB,
+    "read_cache_bytes": 512 * KIB,
+    "read_segment_bytes": 64 * KIB,
+    "readahead_bytes": 16 * KIB,
+    "index_map_bytes": 64 * MIB,
+    "log_bytes_max": 256 * KIB,
+    "read_threads": 1,
+}
+JOURNAL: dict[str, Any] = {"file_bytes_max": 2 * MIB, "prealloc_bytes": MIB, "buffer_bytes": 2 * MIB}
+
+
+class Opened:
+    """Open directories under `root`. `crash` forgets what is only in memory, `stop` flushes it first."""
+
+    def __init__(
+        self, root: Path, *, ledger_dirs: int = 1, journals: int = 1, files: Files | None = None, **settings: object
+    ) -> None:
+        journal = {**JOURNAL, **{name: value for name, value in settings.items() if hasattr(JournalSettings, name)}}
+        storage = {**STORAGE, **{name: value for name, value in settings.items() if hasattr(StorageSettings, name)}}
+        self.ledger_dirs = tuple(root / f"ledgers-{i}" for i in range(ledger_dirs))
+        self.journal_dirs = tuple(root / f"journal-{i}" for i in range(journals))
+        self.storage = LedgerStorage(
+            StorageSettings(ledger_directories=self.ledger_dirs, **storage),
+            JournalSettings(directories=self.journal_dirs, **journal),
+            files=files,
+        )
+        self.report: RecoveryReport = self.storage.open()
+        assert self.storage.stores is not None
+        assert self.storage.checkpoints is not None
+        self.checkpoints: CheckpointRoom = self.storage.checkpoints
+        self.pool = ReadPoolRoom(self.storage.stores, queue_max=100)
+        self.reader = threading.Thread(target=self.pool.run, daemon=True)
+        self.reader.start()
+        self.direct = Direct(self.storage.stores, self.pool)
+
+    def user(self) -> Direct:
+        """One more Direct, for another thread; the caller closes it."""
+        assert self.storage.stores is not None
+        return Direct(self.storage.stores, self.pool)
+
+    def checkpoint(self) -> None:
+        """One whole checkpoint in this thread."""
+        self.checkpoints.flush_alone()
+
+    def crash(self) -> None:
+        """End without a checkpoint: the next start has to replay. What was not committed is gone."""
+        self.pool.stop()
+        self.reader.join()
+        self.direct.close()
+        self.storage.stop()
+
+    def stop(self) -> None:
+        """End in order."""
+        assert self.direct.commit()
+        self.checkpoint()
+        self.crash()
+
+
+def check_index(ledger_dirs: tuple[Path, ...], model: Stores) -> None:
+    """B6 on closed directories: each index record names a record of this ledger and entry; what a look-up of each
+    live entry finds is what the model holds.
+    """
+    for at, directory in enumerate(ledger_dirs):
+        current = directory / "current"
+        logs = {int(path.stem, 16): path for path in current.glob("*.log")}
+        places = {
+            (log_id, int(offset)): (int(ledger), int(entry), int(length))
+            for log_id, path in logs.items()
+            for chunk in scan_entry_log(path)
+            for ledger, entry, offset, length in zip(chunk.ledger, chunk.entry, chunk.offset, chunk.length, strict=True)
+        }
+        index = Index.open(current / "locations.lmdb", STORAGE["index_map_bytes"])
+        reader = index.reader()
+        mine = {ledger: known for ledger, known in model.ledgers.items() if ledger % len(ledger_dirs) == at}
+        assert {row.ledger for row in reader.ledgers()} == set(mine)
+        for ledger, known in mine.items():
+            for run in reader.runs(ledger):
+                offset = run.offset
+                for entry, length in enumerate(run.lengths, run.first):
+                    if length:
+                        assert places[run.log_id, offset] == (ledger, entry, length)
+                        offset += 4 + length
+            for entry, data in known.entries.items():
+                hit = reader.lookup(ledger, entry)
+                assert hit is not None, f"entry {entry} of ledger {ledger} is not in the index"
+                with logs[hit.log_id].open("rb") as log:
+                    log.seek(hit.offset + 4)
+                    assert log.read(hit.length) == data
+        reader.close()
+        index.close()

@@ -1,0 +1,143 @@
+"""The stores against a dictionary (storage, checkpoint, replay, read_path): whatever is added, fenced, flushed, read
+and restarted, in any order (B4, B5, B6, B7, B8, B10, B11, B21).
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from bookie._fast.direct import Refused
+from tests.reference import storage as reference
+from tests.storage.opened import Opened, check_index
+
+LEDGERS = st.integers(0, 5)
+IDS = st.one_of(st.integers(0, 12), st.integers(0, 60), st.sampled_from([1000, 2000, 1 << 40]))
+KEYS = st.sampled_from([b"right" * 4] * 6 + [b"wrong" * 4, bytes(20), b""])
+SIZES = st.one_of(st.integers(0, 200), st.integers(0, 3000), st.sampled_from([16_000, 40_000, 70_000]))
+
+
+class StoresMachine(RuleBasedStateMachine):
+    """Rules do the same to the stores and to the model, and compare what comes back."""
+
+    @initialize(ledger_dirs=st.integers(1, 3), journals=st.integers(1, 3), sparse=st.booleans())
+    def open(self, ledger_dirs: int, journals: int, *, sparse: bool) -> None:
+        """New directories."""
+        self.root = Path(tempfile.mkdtemp(prefix="stores-"))
+        self.shape = (ledger_dirs, journals)
+        self.readahead = 1 if sparse else 1000
+        self.model = reference.Stores()
+        self.versions = 0
+        self.opened = self.reopened()
+
+    def reopened(self) -> Opened:
+        """What the directories hold, served again."""
+        return Opened(self.root, ledger_dirs=self.shape[0], journals=self.shape[1], readahead_entries=self.readahead)
+
+    def tried(self, expected: str, call: object, *args: object, **kwargs: object) -> None:
+        """The call ends as the model says."""
+        status = "OK"
+        try:
+            call(*args, **kwargs)  # type: ignore[operator]
+        except Refused as refused:
+            status = refused.status
+        assert status == expected
+
+    def payload(self, size: int) -> bytes:
+        """Bytes that no other add has."""
+        self.versions += 1
+        return f"{self.versions:08}".encode() + bytes(size)
+
+    @rule(ledger=LEDGERS, entry=IDS, size=SIZES, key=KEYS, recovery=st.booleans())
+    def add(self, ledger: int, entry: int, size: int, key: bytes, *, recovery: bool) -> None:
+        """One entry: new, out of order, or again with other bytes."""
+        data = reference.entry(ledger, entry, entry - 1, self.payload(size))
+        expected = self.model.add(data, key, recovery=recovery)
+        self.tried(expected, self.opened.direct.add, data, key, recovery=recovery)
+
+    @rule(ledger=LEDGERS, first=IDS, count=st.integers(1, 40), size=st.integers(0, 300))
+    def add_run(self, ledger: int, first: int, count: int, size: int) -> None:
+        """Many in order, as a writer sends them."""
+        for entry in range(first, first + count):
+            data = reference.entry(ledger, entry, entry - 1, self.payload(size))
+            expected = self.model.add(data, b"", recovery=True)
+            self.tried(expected, self.opened.direct.add, data, b"", recovery=True)
+
+    @rule(ledger=LEDGERS, key=KEYS)
+    def fence(self, ledger: int, key: bytes) -> None:
+        """A fence, or one more."""
+        self.tried(self.model.fence(ledger, key), self.opened.direct.fence, ledger, key)
+
+    @rule(ledger=LEDGERS, lac=st.integers(-1, 50), rest=st.binary(max_size=20), key=KEYS)
+    def write_lac(self, ledger: int, lac: int, rest: bytes, key: bytes) -> None:
+        """B10: an explicit LAC, higher or lower than the last."""
+        packet = reference.lac_packet(ledger, lac, rest)
+        self.tried(self.model.write_lac(packet, key), self.opened.direct.write_lac, packet, key)
+
+    @rule()
+    def checkpoint(self) -> None:
+        """Memory to disk."""
+        self.opened.checkpoint()
+
+    @rule()
+    def commit(self) -> None:
+        """Journal groups to disk."""
+        assert self.opened.direct.commit()
+
+    @rule()
+    def crash(self) -> None:
+        """B4, B5: nothing that was committed is lost, whether it was flushed or not."""
+        assert self.opened.direct.commit()
+        self.opened.crash()
+        self.opened = self.reopened()
+
+    @rule()
+    def restart(self) -> None:
+        """After an orderly end there is nothing to replay."""
+        self.opened.stop()
+        self.opened = self.reopened()
+        assert self.opened.report.entries == 0
+
+    @rule(ledger=LEDGERS, entry=st.one_of(IDS, st.just(-1)), count=st.integers(1, 40), size=st.integers(0, 100_000))
+    def read(self, ledger: int, entry: int, count: int, size: int) -> None:
+        """B7, B21: what was stored, the newest of it, however it is spread over memory and disk."""
+        expected, entries = self.model.read(ledger, entry, count, size)
+        held = self.opened.direct.read(ledger, entry, count=count, size=size)
+        assert (held.status, held.entries()) == (expected, entries)
+        held.release()
+
+    @rule(ledger=LEDGERS, count=st.integers(1, 5))
+    def read_all(self, ledger: int, count: int) -> None:
+        """Every entry of a ledger, a few at a time."""
+        for entry in self.model.ledgers[ledger].entries if ledger in self.model.ledgers else ():
+            self.read(ledger, entry, count, 1 << 30)
+
+    @invariant()
+    def ledgers_are_known(self) -> None:
+        """B8, B10, B11: keys, fences and LACs at any time."""
+        for ledger, known in self.model.ledgers.items():
+            state = self.opened.direct.ledger(ledger)
+            assert state is not None
+            assert (state.key, state.fenced, state.explicit_lac) == (known.key, known.fenced, known.explicit_lac)
+
+    @invariant()
+    def nothing_stays_pinned(self) -> None:
+        """Every answer was released."""
+        assert self.opened.direct.pins() == {"halves": 0, "ring": 0}
+
+    def teardown(self) -> None:
+        """B6: at last everything is where the index says."""
+        if not hasattr(self, "opened"):
+            return
+        self.opened.stop()
+        check_index(self.opened.ledger_dirs, self.model)
+        shutil.rmtree(self.root)
+
+
+TestStores = StoresMachine.TestCase
+TestStores.settings = settings(
+    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

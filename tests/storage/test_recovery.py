@@ -1,0 +1,270 @@
+"""Recovery (replay of journals at start): what comes back, from which files, and when the start is refused (B3, B4, B5,
+B8, B10, B11). Journal files are written by the model, as ours and as Apache BookKeeper's.
+"""
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from bookie.errors import StartRefused
+from bookie.storage.recovery import files_to_replay
+from tests.reference import journal as model
+from tests.reference.storage import entry, lac_packet
+from tests.storage.opened import MIB, Opened
+
+KEY = b"k" * 20
+FILE = 0x20
+
+
+def key_record(ledger: int, key: bytes = KEY) -> bytes:
+    """A ledger's key, as a journal tells it."""
+    return model.record(ledger, model.MASTER_KEY, struct.pack(">i", len(key)) + key)
+
+
+def lac_record(ledger: int, lac: int) -> bytes:
+    """An explicit LAC."""
+    return model.record(ledger, model.LAC, struct.pack(">i", 16) + lac_packet(ledger, lac))
+
+
+def framed(data: bytes) -> bytes:
+    """An entry in the journal."""
+    return struct.pack(">i", len(data)) + data
+
+
+def put(root: Path, file_id: int, content: bytes, journal: int = 0) -> Path:
+    """A journal file of a bookie that was never started here."""
+    path = root / f"journal-{journal}" / "current" / f"{file_id:x}.txn"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def entries(one: Opened, ledger: int, count: int = 100) -> list[bytes]:
+    """What the ledger holds from entry 0 on."""
+    held = one.direct.read(ledger, 0, count=count, size=MIB)
+    found = held.entries()
+    held.release()
+    return found
+
+
+ENTRIES = [entry(1, at, payload=bytes([at]) * 30) for at in range(4)]
+GROUPS = [key_record(1) + framed(ENTRIES[0]), framed(ENTRIES[1]), framed(ENTRIES[2]) + framed(ENTRIES[3])]
+
+
+def theirs(version: int, alignment: int = 512) -> bytes:
+    """The same records in one of Apache BookKeeper's files."""
+    out = model.header(version, grouped=False)
+    for records in GROUPS:
+        out += records
+        out += model.padding(len(out), alignment) if version >= 5 else b""
+    return out
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
+def test_files_of_any_version(tmp_path: Path, version: int) -> None:
+    """Apache BookKeeper's journals of all times, with the zeros of preallocation behind them."""
+    put(tmp_path, FILE, theirs(version) + bytes(5000))
+    one = Opened(tmp_path)
+    assert (one.report.files, one.report.entries, one.report.skipped) == (1, 4, 0)
+    assert entries(one, 1) == ENTRIES
+    state = one.direct.ledger(1)
+    assert state is not None
+    assert (state.key, state.last, state.fenced) == (KEY, 3, False)
+    one.stop()
+
+
+def test_our_files(tmp_path: Path) -> None:
+    """Groups with checksums; the mark moves behind what was replayed, so that it is not replayed again."""
+    put(tmp_path, FILE, model.build(GROUPS, FILE))
+    one = Opened(tmp_path)
+    assert entries(one, 1) == ENTRIES
+    one.crash()
+    one = Opened(tmp_path)
+    assert one.report.entries == 0
+    assert entries(one, 1) == ENTRIES
+    one.stop()
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 20, 60, 61, 110, 112, 140, 141, 147, 148, 152, 160, 167, 168, 300, 511])
+@pytest.mark.parametrize("zeros", [0, 4096])
+def test_a_torn_tail(tmp_path: Path, cut: int, zeros: int) -> None:
+    """B3: the last group is there as a whole or not at all; the groups before it are there; the next start goes on."""
+    whole = model.build(GROUPS, FILE)
+    start = len(model.build(GROUPS[:2], FILE))
+    put(tmp_path, FILE, whole[: start + cut] + bytes(zeros))
+    one = Opened(tmp_path)
+    assert entries(one, 1) in ([ENTRIES[:2]] if cut < len(whole) - start and zeros == 0 else [ENTRIES[:2], ENTRIES])
+    one.direct.add(entry(1, 9), KEY)
+    assert one.direct.commit()
+    one.crash()
+    one = Opened(tmp_path)
+    assert one.report.entries == 1
+    one.stop()
+
+
+@pytest.mark.parametrize("at", [0, 5, 24, 40, 70, 89])
+def test_damage_in_the_middle(tmp_path: Path, at: int) -> None:
+    """B3: bad bytes with good groups behind them: refused, with place and remedy; or passed over when told so."""
+    content = bytearray(model.build(GROUPS, FILE))
+    start = len(model.build(GROUPS[:1], FILE))
+    content[start + at] ^= 0x40
+    path = put(tmp_path, FILE, bytes(content))
+    with pytest.raises(
+        StartRefused, match=rf"{path.name} is damaged at offset {start}.*skipReplayJournalInvalidRecord"
+    ):
+        Opened(tmp_path)
+    one = Opened(tmp_path, skip_damaged_journal=True)
+    assert entries(one, 1) == ENTRIES[:1]
+    one.stop()
+
+
+def test_a_torn_file_that_others_follow(tmp_path: Path) -> None:
+    """B3: a torn group is regular at the very end only; files without records behind it do not count."""
+    whole = model.build(GROUPS, FILE)
+    put(tmp_path, FILE, whole[:-490])
+    put(tmp_path, FILE + 1, model.build([], FILE + 1) + bytes(4096))
+    Opened(tmp_path).crash()
+    shutil.rmtree(tmp_path / "ledgers-0")
+    for path in (tmp_path / "journal-0" / "current").glob("*.txn"):
+        path.unlink()
+    put(tmp_path, FILE, whole[:-490])
+    later = put(tmp_path, FILE + 1, model.build([framed(entry(1, 9))], FILE + 1))
+    with pytest.raises(StartRefused, match=f"ends in a torn group although {later.name} follows"):
+        Opened(tmp_path)
+
+
+def test_a_file_that_the_mark_names_is_gone(tmp_path: Path) -> None:
+    """B4: entries would be lost without a word."""
+    one = Opened(tmp_path)
+    one.crash()
+    [path] = (tmp_path / "journal-0" / "current").glob("*.txn")
+    path.unlink()
+    with pytest.raises(StartRefused, match=rf"lacks the journal file {path.name} that lastMark names"):
+        Opened(tmp_path)
+
+
+def test_which_files() -> None:
+    """From the one that the mark names on; without a mark all."""
+    here = Path("current")
+    assert files_to_replay(here, [1, 2, 5, 9], (5, 100)) == [5, 9]
+    assert files_to_replay(here, [1, 2], (0, 0)) == [1, 2]
+    assert files_to_replay(here, [], (0, 0)) == []
+    for files in ([], [1, 2], [9]):
+        with pytest.raises(StartRefused, match=r"5\.txn"):
+            files_to_replay(here, files, (5, 0))
+
+
+def test_another_master_key(tmp_path: Path) -> None:
+    """B11: a journal of another bookie is not mixed into the ledgers of this one."""
+    put(tmp_path, FILE, model.build([key_record(1), key_record(1, b"z" * 20)], FILE))
+    with pytest.raises(StartRefused, match="another master key for ledger 1"):
+        Opened(tmp_path)
+
+
+def test_the_key_that_came_late(tmp_path: Path) -> None:
+    """B11: an all-zero key is replaced once, then and in replay."""
+    put(tmp_path, FILE, model.build([key_record(1, bytes(20)) + key_record(1)], FILE))
+    one = Opened(tmp_path)
+    state = one.direct.ledger(1)
+    assert state is not None
+    assert state.key == KEY
+    one.stop()
+
+
+def test_ledgers_that_nobody_knows(tmp_path: Path) -> None:
+    """B14: records of a deleted ledger, without its key, do not bring it back."""
+    records = framed(entry(2, 0)) + model.record(2, model.FENCE) + lac_record(2, 5)
+    put(tmp_path, FILE, model.build([records, *GROUPS], FILE))
+    one = Opened(tmp_path)
+    assert (one.report.entries, one.report.skipped, one.report.fences) == (4, 3, 0)
+    assert one.direct.ledger(2) is None
+    assert one.direct.read(2, 0).status == "NO_LEDGER"
+    one.stop()
+
+
+def test_fences_and_lacs(tmp_path: Path) -> None:
+    """B8, B10: a fence is for ever, the highest explicit LAC stays; both through two starts."""
+    records = key_record(1) + lac_record(1, 7) + lac_record(1, 3) + model.record(1, model.FENCE) + framed(ENTRIES[0])
+    put(tmp_path, FILE, model.build([records], FILE))
+    for _ in range(2):
+        one = Opened(tmp_path)
+        state = one.direct.ledger(1)
+        assert state is not None
+        assert (state.fenced, state.explicit_lac) == (True, lac_packet(1, 7))
+        one.crash()
+    one = Opened(tmp_path)
+    assert entries(one, 1) == ENTRIES[:1], "replay does not ask for the fence"
+    one.stop()
+
+
+@pytest.mark.parametrize("record", [model.record(1, model.MASTER_KEY), model.record(1, model.MASTER_KEY, b"\0\0\1\0")])
+def test_records_that_contradict_themselves(tmp_path: Path, record: bytes) -> None:
+    """B3: a checksum that holds does not make sense of a key record without its key."""
+    put(tmp_path, FILE, model.build([record], FILE))
+    with pytest.raises(StartRefused, match="cannot be replayed"):
+        Opened(tmp_path)
+
+
+def test_a_file_that_is_no_journal(tmp_path: Path) -> None:
+    """Named, not skipped."""
+    put(tmp_path, FILE, b"BKLG" + struct.pack(">i", 99) + bytes(1000))
+    with pytest.raises(StartRefused, match=r"20\.txn cannot be replayed \(version 99"):
+        Opened(tmp_path)
+
+
+def test_twice_is_once(tmp_path: Path) -> None:
+    """B5: with the mark set back, as by a crash before it was written, the same records change nothing."""
+    one = Opened(tmp_path, ledger_dirs=2, journals=2)
+    for version in (b"one", b"two"):
+        for at in range(6):
+            one.direct.add(entry(at % 3, at, payload=version))
+    one.direct.fence(1)
+    assert one.direct.commit()
+    one.crash()
+    marks = {path: path.read_bytes() for path in tmp_path.glob("ledgers-*/current/lastMark*")}
+    assert {path.name for path in marks} == {"lastMark.0", "lastMark.1"}
+    for _ in range(3):
+        one = Opened(tmp_path, ledger_dirs=2, journals=2)
+        assert (one.report.entries, one.report.fences) == (12, 1)
+        for at in range(6):
+            held = one.direct.read(at % 3, at)
+            assert held.entries() == [entry(at % 3, at, payload=b"two")]
+            held.release()
+        one.crash()
+        for path, content in marks.items():
+            path.write_bytes(content)
+
+
+def test_replay_flushes_what_does_not_fit(tmp_path: Path) -> None:
+    """A journal larger than the write cache."""
+    one = Opened(tmp_path, write_cache_bytes=8 * MIB)
+    stored = [entry(1, at, payload=bytes([at % 251]) * 10_000) for at in range(300)]
+    for data in stored:
+        if not one.direct.add(data) or len(data) * 100 % 7 == 0:
+            assert one.direct.commit()
+    assert one.direct.commit()
+    one.crash()
+    one = Opened(tmp_path, write_cache_bytes=MIB)
+    assert one.report.entries == 300
+    for at in range(0, 300, 50):
+        held = one.direct.read(1, at, count=50, size=MIB)
+        assert held.entries() == stored[at : at + 50]
+        held.release()
+    one.stop()
+
+
+def test_the_key_that_came_with_a_second_fence(tmp_path: Path) -> None:
+    """B11: it is durable when the fence is answered, although the ledger was fenced before."""
+    one = Opened(tmp_path)
+    one.direct.fence(1, bytes(20))
+    assert one.direct.commit()
+    assert one.direct.fence(1, KEY) > 1, "the answer waits for the key's group"
+    assert one.direct.commit()
+    one.crash()
+    one = Opened(tmp_path)
+    state = one.direct.ledger(1)
+    assert state is not None
+    assert (state.key, state.fenced) == (KEY, True)
+    one.stop()

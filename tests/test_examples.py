@@ -1,0 +1,40 @@
+"""The examples of docs/examples and the Python in README.md run as they stand, against a real bookie."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fixtures.bookies import BookieProcess
+
+ROOT = Path(__file__).resolve().parent.parent
+Bookies = Callable[..., list[BookieProcess]]
+
+
+def run(program: list[str]) -> str:
+    """Standard output of a Python program that must end well and say nothing on standard error."""
+    command = [sys.executable, "-W", "error", *program]
+    done = subprocess.run(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_examples(bookies: Bookies) -> None:
+    """Each prints what its reader is told to expect."""
+    (bookie,) = bookies()
+    address = f"127.0.0.1:{bookie.port}"
+    said = run(["docs/examples/one_bookie.py", address]).splitlines()
+    assert said == ["entry 1: two", "entry 0: one", "entry 1: two", "entry 2: three", "the ledger is fenced"]
+    bulk = run(["docs/examples/bulk.py", address])
+    assert "100,000 entries are durable" in bulk
+    assert bulk.endswith("sum 4,999,950,000, expected 4,999,950,000\n")
+
+
+def test_the_readme(bookies: Bookies) -> None:
+    """The Python of README.md, on this bookie's port."""
+    (bookie,) = bookies()
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert "3181" in snippet
+    assert run(["-c", snippet.replace("3181", str(bookie.port))]) == "b'hello'\n[b'hello', b'world']\n"

@@ -1,0 +1,272 @@
+"""The house rules that a machine can hold; CONTRIBUTING.md says why each is there.
+
+Reads the tracked files of the project (and those about to be), runs nothing of it.
+"""
+
+import ast
+import re
+import statistics
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LINES_MAX = {".py": 500, ".pyx": 600, ".pxd": 100}
+PY_MEDIAN_MAX = 150
+FUNCTION_MAX = 70
+
+# What was over its limit when it came under this rule, with its size then: it may shrink, never grow. Empty is the aim.
+RATCHET: dict[str, int] = {}
+
+# Rooms that need no test of their own, and why.
+UNTESTED_ROOMS = {
+    "build": "two lines; the header of every test run prints it",
+}
+
+BANNED_CYTHON = {
+    r"^\s*DEF\s": "a compile-time constant: use `cdef enum` in the .pxd",
+    r"^\s*IF\s.+:\s*$": "a compile-time branch: use C macros in csrc/",
+    r"^\s*include\s+[\"']": "textual inclusion: give the room a .pxd and cimport it",
+    r"^\s*cdef (?!extern|class|struct|enum|union)[^=]*\)\s*nogil\b": "would take the GIL after each call: add noexcept",
+    r"^\s*from \.+\w* cimport": "cimport by full path",
+}
+BANNED_EVERYWHERE = {
+    r"\bFIX" + r"ME\b|\bTO" + r"DO\b|\bX" + r"XX\b": "finish it or file it",
+    r"(?<![\w.~-])/(home|root|work|mnt|Users)/": "a path of somebody's machine",
+    r"(?i)\bissues? #?\d": "say what the matter is; a number means nothing to the reader",
+}
+BANNED_IN_TESTS = {
+    r"\btime\.sleep\(": "wait for the event itself: a condition, a join, a poll with a deadline",
+}
+# Hosts that a reader is sent to. Everything else is fetched by the package managers, which know where from.
+HOSTS = re.compile(
+    r"https?://(?!"
+    r"(www\.)?apache\.org|bookkeeper\.apache\.org|maven\.apache\.org/(POM|xsd)|www\.w3\.org|github\.com|keepachangelog\.com"
+    r"|localhost|127\.0\.0\.1|\[?::1|[\w.-]+\.example|example\.|\$|\{|<|\.\.\.)[\w.-]+"
+)
+SPOKEN = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".md", ".toml", ".conf", ".proto", ".java", ".xml", ".sh", ""}
+
+
+def tracked() -> list[Path]:
+    """Files under version control and new ones that are not ignored."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in names.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+FILES = tracked()
+SOURCES = [path for path in FILES if path.suffix in LINES_MAX]
+ROOMS = [path for path in SOURCES if path.suffix == ".pyx"]
+
+
+def name(path: Path) -> str:
+    """The file as a reader names it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int]]:
+    """Name and physical lines of each function of a Python file."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def cython_functions(text: str) -> Iterator[tuple[str, int]]:
+    """The same for Cython: a function lasts until a line that is indented no deeper than its head."""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        head = re.match(r"(\s*)(?:cdef|cpdef|def)\b[^=]*?(\w+)\(", line)
+        if not head or re.match(r"\s*cdef (extern|class|struct|enum|union)\b", line):
+            continue
+        last = at
+        for number in range(at + 1, len(lines)):
+            body = lines[number]
+            if not body.strip():
+                continue
+            if len(body) - len(body.lstrip()) <= len(head[1]) and not body.lstrip().startswith(")"):
+                break
+            last = number
+        yield head[2], last - at + 1
+
+
+def offences(paths: list[Path], banned: dict[str, str]) -> list[str]:
+    """Lines that a pattern forbids, with the remedy."""
+    found = []
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found += [
+                f"{name(path)}:{number}: {why}: {line.strip()}" for what, why in banned.items() if re.search(what, line)
+            ]
+    return found
+
+
+def test_files_are_small() -> None:
+    """A file over its limit hides a second idea; one that was over it before may only shrink."""
+    over = []
+    for path in SOURCES:
+        lines = len(path.read_text().splitlines())
+        limit = RATCHET.get(name(path), LINES_MAX[path.suffix])
+        if lines > limit:
+            over.append(f"{name(path)}: {lines} lines, at most {limit}")
+    assert not over, "\n".join(over)
+
+
+def test_the_ratchet_is_tight() -> None:
+    """An entry of RATCHET that is no longer needed, or larger than its file, goes."""
+    loose = []
+    for file, lines in RATCHET.items():
+        path = ROOT / file
+        now = len(path.read_text().splitlines()) if path.exists() else 0
+        if now < lines:
+            loose.append(f"{file}: {now} lines now, RATCHET says {lines}")
+    assert not loose, "\n".join(loose)
+
+
+def test_the_usual_python_file_is_short() -> None:
+    """The median, so that a few long tables do not excuse the rest."""
+    sizes = [len(path.read_text().splitlines()) for path in SOURCES if path.suffix == ".py"]
+    assert statistics.median(sizes) <= PY_MEDIAN_MAX
+
+
+def test_functions_are_short() -> None:
+    """A function that needs scrolling does two things."""
+    over = []
+    for path in SOURCES:
+        functions = python_functions if path.suffix == ".py" else cython_functions
+        for function, lines in functions(path.read_text()):
+            if lines > FUNCTION_MAX:
+                over.append(f"{name(path)}: {function} has {lines} lines, at most {FUNCTION_MAX}")
+    assert not over, "\n".join(over)
+
+
+def test_each_file_opens_with_a_docstring() -> None:
+    """What it is for, which thread runs it, who owns its memory."""
+    silent = []
+    for path in SOURCES:
+        text = path.read_text()
+        if not text.strip():
+            continue
+        spoken = ast.get_docstring(ast.parse(text)) if path.suffix == ".py" else text.startswith('"""')
+        if not spoken:
+            silent.append(name(path))
+    assert not silent, "\n".join(silent)
+
+
+def test_each_test_says_what_it_holds() -> None:
+    """A failing test is read by somebody who did not write it."""
+    silent = []
+    for path in SOURCES:
+        if not path.name.startswith(("test_", "bench_")) or path.suffix != ".py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node):
+                silent.append(f"{name(path)}: {node.name}")
+    assert not silent, "\n".join(silent)
+
+
+def test_cython_keeps_to_the_language_we_chose() -> None:
+    """No preprocessor of Cython's, no hidden GIL, full paths."""
+    found = offences([path for path in SOURCES if path.suffix in {".pyx", ".pxd"}], BANNED_CYTHON)
+    assert not found, "\n".join(found)
+
+
+def test_nothing_unfinished_or_local_is_left() -> None:
+    """No loose ends, no paths of one machine, no hosts but those a reader is sent to."""
+    paths = [path for path in FILES if path.suffix in SPOKEN and path.name != "LICENSE"]
+    found = offences([path for path in paths if path.name != "test_tidy.py"], BANNED_EVERYWHERE)
+    for path in paths:
+        found += [f"{name(path)}: {url[0]}" for url in HOSTS.finditer(path.read_text()) if path.name != "test_tidy.py"]
+    assert not found, "\n".join(found)
+
+
+def test_tests_wait_for_events() -> None:
+    """A sleep is either too short on a busy machine or too long on a free one."""
+    tests = [path for path in SOURCES if name(path).startswith("tests/") and path.name != "test_tidy.py"]
+    found = offences(tests, BANNED_IN_TESTS)
+    assert not found, "\n".join(found)
+
+
+def test_public_names_are_sorted() -> None:
+    """`__all__` is a table of contents."""
+    unsorted = []
+    for path in SOURCES:
+        if path.suffix != ".py":
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
+            ):
+                names = ast.literal_eval(node.value)
+                if list(names) != sorted(names, key=str.lower):
+                    unsorted.append(f"{name(path)}: {', '.join(sorted(names, key=str.lower))}")
+    assert not unsorted, "\n".join(unsorted)
+
+
+def has_test(room: Path) -> bool:
+    """Whether a test file is named after the room, or names it in its docstring."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        said = ast.get_docstring(ast.parse(path.read_text())) or ""
+        if path.stem.startswith(f"test_{room.stem}") or re.search(rf"\b{room.stem}\b", said):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.stem)
+def test_each_room_is_whole(room: Path) -> None:
+    """A room has a contract, a stub for Python, and a test, or the reason why not stands above."""
+    missing = [suffix for suffix in (".pxd", ".pyi") if not room.with_suffix(suffix).exists()]
+    if room.stem not in UNTESTED_ROOMS and not has_test(room):
+        missing.append(f"tests/fast/test_{room.stem}.py")
+    assert not missing, f"{name(room)} lacks {', '.join(missing)}"
+
+
+def room_order() -> dict[str, int]:
+    """Each room's place in the map that opens bookie/_fast/__init__.py."""
+    text = ast.get_docstring(ast.parse((ROOT / "bookie/_fast/__init__.py").read_text())) or ""
+    order: dict[str, int] = {}
+    for place, line in enumerate(text.splitlines()):
+        names = re.match(r"    ((?:\w+,? )*\w+)  ", line)
+        for room in re.findall(r"\w+", names[1]) if names else []:
+            order[room] = place
+    return order
+
+
+def test_rooms_lean_on_lower_rooms_only() -> None:
+    """The map in bookie/_fast/__init__.py is complete, and a room cimports only what stands above it there."""
+    order = room_order()
+    wrong = []
+    for path in sorted({*ROOMS, *(ROOT / "bookie/_fast").glob("*.pxd")}):
+        if path.stem == "__init__":
+            continue
+        if path.stem not in order:
+            wrong.append(f"{path.stem} is missing from the map in bookie/_fast/__init__.py")
+            continue
+        for used in re.findall(r"^\s*from bookie\._fast\.(\w+) cimport", path.read_text(), re.MULTILINE):
+            if order.get(used, 0) > order[path.stem]:
+                wrong.append(f"{name(path)} cimports {used}, which stands below it in the map")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_compiled_rooms_import_nothing_of_ours() -> None:
+    """The ground floor is handed what it needs; it never reaches up by name."""
+    up = re.compile(r"^\s*(?:from|import) bookie\.(?!_fast)[\w.]+", re.MULTILINE)
+    found = [f"{name(path)}: {hit[0].strip()}" for path in ROOMS for hit in up.finditer(path.read_text())]
+    assert not found, "\n".join(found)
+
+
+def test_only_the_layers_above_use_compiled_rooms() -> None:
+    """The admin plane and the Spark source see the client and the server's control, never bytes."""
+    users = ("admin/", "bookie/spark/")
+    found = offences(
+        [path for path in SOURCES if name(path).startswith(users)], {r"\bbookie\._fast\b": "goes through the client"}
+    )
+    assert not found, "\n".join(found)
+
+
+def test_generated_code_is_not_kept() -> None:
+    """Protobuf modules are made by the build from proto/, so that they cannot differ from it."""
+    kept = [name(path) for path in FILES if "_pb2" in path.name]
+    assert not kept, "\n".join(kept)
