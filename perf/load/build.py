@@ -1,0 +1,61 @@
+"""Compiles the load generator and the bounds into build/perf/; a program is built anew when a source is newer."""
+
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+PERF = Path(__file__).resolve().parent.parent
+OUT = PERF.parent / "build" / "perf"
+PROGRAMS = {
+    "bkload": [
+        "load/answers.c",
+        "load/bkload.c",
+        "load/process.c",
+        "load/report.c",
+        "load/requests.c",
+        "load/worker.c",
+    ],
+    "read_bound": ["bounds/read_bound.c"],
+    "add_bound": ["bounds/add_bound.c"],
+    "sync_rate": ["bounds/sync_rate.c"],
+    "cold_read": ["bounds/cold_read.c"],
+}
+CRC_FLAG = "-march=armv8-a+crc" if platform.machine() == "aarch64" else "-msse4.2"
+FLAGS = [
+    "-std=gnu11",
+    "-O2",
+    "-g1",
+    CRC_FLAG,
+    "-D_GNU_SOURCE",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Werror",
+    "-pthread",
+]
+
+
+def build(program: str) -> Path:
+    """The path of the compiled program. Raises CalledProcessError if the compiler refuses."""
+    target = OUT / program
+    sources = [PERF / name for name in PROGRAMS[program]]
+    newest = max(path.stat().st_mtime for path in [*sources, *PERF.glob("*/*.h")])
+    if target.exists() and target.stat().st_mtime > newest:
+        return target
+    OUT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=OUT) as scratch:
+        fresh = Path(scratch) / program
+        subprocess.run([os.environ.get("CC", "gcc"), *FLAGS, *sources, "-o", fresh], check=True)
+        fresh.replace(target)
+    return target
+
+
+def build_all() -> dict[str, Path]:
+    """Every program, by name."""
+    return {program: build(program) for program in PROGRAMS}
+
+
+if __name__ == "__main__":
+    build_all()

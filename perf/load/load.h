@@ -1,0 +1,109 @@
+/* Shared vocabulary of the load generator: its options, one connection, one worker thread. */
+#ifndef PERF_LOAD_H
+#define PERF_LOAD_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "histogram.h"
+#include "wire.h"
+
+#define INPUT_BYTES (256 * 1024)              /* one recv; small, so that it stays in the CPU's cache */
+#define FRAME_BYTES_MAX (5 * 1024 * 1024 + 4) /* the longest answer that is believed */
+
+enum mode { MODE_ADD, MODE_READ, MODE_BATCH };
+
+struct options {
+    enum mode mode;
+    const char *mode_name, *host;
+    int port, size, outstanding, connections, threads, ledgers, batch, verify, server_pid, cpu;
+    int64_t first_ledger, first_entry, entries, count, batch_bytes;
+    double seconds, warmup, rate;
+    bool random, spin;
+    uint64_t seed;
+};
+
+/* A request that waits for its answer. Free slots are chained by `next`, busy ones by the bucket of their key. */
+struct slot {
+    int64_t ledger, entry, request;
+    uint64_t since; /* ns: when it was sent or, at a fixed rate, when it was due */
+    int32_t next, ledger_index;
+};
+
+/* Answers of one code. Codes are 0 to 107; all others share the last place. */
+#define CODES 129
+
+struct tally {
+    struct histogram latency;
+    uint64_t operations, entries, bytes, verified, bad, codes[CODES];
+    uint64_t last_ns; /* of the last answer that was counted */
+};
+
+/* The part of a ledger that one connection writes or reads. */
+struct stream {
+    int64_t ledger, next, acknowledged;
+};
+
+/* Owned by its worker. The ring holds `window` prebuilt frames; only ids and digests change from round to round. */
+struct connection {
+    const struct options *options;
+    int fd;
+    uint32_t window, outstanding, frame_bytes, bucket_mask;
+    bool writable_wanted;
+    uint8_t *ring;
+    uint32_t *data_crc; /* per frame of the ring: register of its user data */
+    uint64_t made, made_bytes, sent_bytes, limit, answered;
+    struct crc_shift *shift;
+    struct slot *slots;
+    int32_t free_slot, *buckets, current; /* current: the slot whose answer is coming in, or -1 */
+    struct stream *streams;
+    int stream_count, stream_at;
+    uint64_t due, period, random; /* ns of the next request at a fixed rate, ns between two */
+    uint8_t *input, *frame;       /* receive buffer; the whole of an answer that is being verified */
+    size_t input_have, skip, frame_have;
+    bool verifying;
+    uint32_t answer_entries;
+};
+
+struct worker {
+    pthread_t thread;
+    const struct options *options;
+    struct connection *connections;
+    int connection_count, epoll;
+    struct tally tally;
+    struct run *run;
+};
+
+/* The measured interval: answers that arrive within [start, end) count. */
+struct run {
+    uint64_t start, end;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int measuring; /* workers that have not yet finished their part */
+};
+
+static inline uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Adds and single reads are answered by (ledger, entry), in any order. */
+static inline uint32_t slot_bucket(const struct connection *c, int64_t ledger, int64_t entry)
+{
+    uint64_t key = (uint64_t)entry + (uint64_t)ledger * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(key ^ key >> 32) & c->bucket_mask;
+}
+
+void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* requests.c: frames out. */
+void requests_init(struct connection *c);
+void request_make(struct connection *c, uint64_t now);
+/* answers.c: frames in. False: the server closed the connection. */
+bool answers_receive(struct connection *c, struct tally *tally, const struct run *run);
+/* worker.c */
+void *worker_main(void *worker);
+#endif

@@ -1,0 +1,56 @@
+"""A group from the first append to the published number: what an add costs beside its bytes, and the sync.
+
+Workloads: groups of 1, 100 and 5,000 records of 1 KiB; each append is a call from Python, so large groups show the cost
+of appends, small ones that of a commit.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from bookie._fast.direct import JournalWriter
+from bookie._fast.file import Files
+from bookie._fast.journal import JournalRoom
+
+MIB = 1 << 20
+RECORD = bytes(1024)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[JournalWriter]:
+    """A journal that syncs each group."""
+    room = JournalRoom(
+        str(tmp_path),
+        Files(),
+        buffer_bytes=32 * MIB,
+        alignment_bytes=4096,
+        file_bytes_max=1024 * MIB,
+        prealloc_bytes=64 * MIB,
+        backups_max=0,
+        group_wait_ms=0,
+        group_bytes=MIB,
+        group_entries=0,
+        flush_when_empty=True,
+        sync_data=True,
+        reuse_files=True,
+    )
+    room.open(1, [])
+    writer = JournalWriter(room)
+    yield writer
+    writer.close()
+    room.close()
+
+
+@pytest.mark.parametrize("records", [1, 100, 5000])
+def test_group(benchmark: BenchmarkFixture, writer: JournalWriter, records: int) -> None:
+    """Append, close, write, sync, publish."""
+
+    def group() -> None:
+        for _ in range(records):
+            writer.append(RECORD)
+        assert writer.commit()
+
+    benchmark.extra_info["records"] = records
+    benchmark.pedantic(group, rounds=20, warmup_rounds=1)  # type: ignore[no-untyped-call]

@@ -1,0 +1,90 @@
+"""Medians of paired runs, their ratios and the verdict; one JSON line a row, and a table."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from perf.side_by_side.drive import Result
+from perf.side_by_side.rows import Row, Subject, Target
+
+UNITS = {"entries_s": "/s", "latency_us.p99": "us p99", "server.cpu_s_per_million": "CPU-s/M", "seconds": "s",
+         "rss_mb": "MB", "bytes_per_entry": "B/entry"}  # fmt: skip
+
+
+def figure(result: Result, path: str) -> float | None:
+    """The number at a dotted path of a result."""
+    value: Any = result
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return float(value) if value is not None else None
+
+
+@dataclass(slots=True)
+class Samples:
+    """The results of one row: of each subject one a pair, in order."""
+
+    row: Row
+    results: dict[Subject, list[Result]] = field(default_factory=dict)
+
+    def median(self, subject: Subject, path: str) -> float | None:
+        """Median over the pairs; None if it was not measured."""
+        values = [value for result in self.results.get(subject, []) if (value := figure(result, path)) is not None]
+        return statistics.median(values) if values else None
+
+    def value(self, target: Target) -> float | None:
+        """What the target limits: the median of the pairs' ratios, or of the figure itself."""
+        if target.against is None:
+            return self.median(target.subject, target.figure)
+        pairs = zip(self.results.get(target.subject, []), self.results.get(target.against, []), strict=False)
+        ratios = []
+        for one, other in pairs:
+            above, below = figure(one, target.figure), figure(other, target.figure)
+            if above is not None and below:
+                ratios.append(above / below)
+        return statistics.median(ratios) if ratios else None
+
+    def line(self, card: dict[str, str | int], plan: dict[str, float]) -> dict[str, Any]:
+        """The row as it is kept."""
+        verdicts = []
+        for target in self.row.targets:
+            value = self.value(target)
+            verdicts.append({
+                "figure": target.figure, "subject": target.subject, "against": target.against,
+                "value": value and round(value, 4), "target": target.text(),
+                "met": target.met(value) if value is not None else None,
+            })  # fmt: skip
+        return {"row": self.row.name, "card": card, "plan": plan, "verdicts": verdicts, "results": self.results}
+
+
+def shown(value: float | None) -> str:
+    """Three figures are enough."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def print_table(samples: Sequence[Samples], console: Console) -> None:
+    """One line a target: medians of what it compares, the ratio, the limit, the verdict."""
+    table = Table("work", "figure", "compared", "of", "with", "ratio", "target", "verdict")
+    for sample in samples:
+        if not sample.results:
+            continue
+        for target in sample.row.targets:
+            value = sample.value(target)
+            verdict = "not measured" if value is None else "reached" if target.met(value) else "MISSED"
+            style = {"reached": "green", "MISSED": "red"}.get(verdict, "dim")
+            table.add_row(
+                sample.row.name,
+                UNITS.get(target.figure, target.figure),
+                f"{target.subject}/{target.against}" if target.against else target.subject,
+                shown(sample.median(target.subject, target.figure)),
+                shown(sample.median(target.against, target.figure)) if target.against else "-",
+                shown(value),
+                target.text(),
+                f"[{style}]{verdict}[/]",
+            )
+    console.print(table)

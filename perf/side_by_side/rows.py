@@ -1,0 +1,114 @@
+"""What is measured and what is to be reached: one row for each kind of work, with its load and its targets."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["add", "cached", "cold", "process"]
+Subject = Literal["java", "ours", "busy", "bound"]
+"""`busy` is our bookie while two Python threads of its process spin; `bound` is the program that does only the I/O."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A limit for the ratio `subject` / `against` of one figure, or for the figure itself if `against` is None."""
+
+    figure: str
+    """Path into the result, for instance `latency_us.p99`."""
+    subject: Subject = "ours"
+    against: Subject | None = "java"
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def text(self) -> str:
+        """The limit as a reader writes it."""
+        return f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:.3g}"
+
+    def met(self, value: float) -> bool:
+        """Whether `value` keeps the limit."""
+        return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One kind of work. `load` holds bkload's mode and options; sizes, ranges and times come from the plan."""
+
+    name: str
+    kind: Kind
+    load: tuple[str, ...] = ()
+    size: int = 1024
+    bound: Literal["add", "read", "sync", "file"] | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    """Keys that our bookie's configuration gets for this row only."""
+    targets: tuple[Target, ...] = ()
+    apart: bool = False
+    """Keep the server off the client's CPU: on one CPU, two processes that take turns spare each other the wake-up."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is also measured beside spinning Python threads."""
+        return any(target.subject == "busy" for target in self.targets)
+
+
+RATE, CPU, P99 = "entries_s", "server.cpu_s_per_million", "latency_us.p99"
+# Two CPUs are shared by client, bookie and the spinning threads.
+BUSY = Target(figure=P99, subject="busy", against="ours", at_most=1.5)
+
+
+def adds(size: int, *more: Target) -> Row:
+    """Synced adds, 1,000 outstanding."""
+    targets = (
+        Target(figure=RATE, at_least=4),
+        Target(figure=P99, at_most=1 / 8),
+        Target(figure=RATE, against="bound", at_least=0.5),
+        *more,
+    )
+    load = ("add", "--outstanding", "1000", "--ledgers", "10")
+    return Row(name=f"add {size} B, 1000 outstanding", kind="add", load=load, size=size, bound="add", targets=targets)
+
+
+def batches(entries: int, outstanding: int) -> Row:
+    """Batch reads from cache."""
+    one = (Target(figure=RATE, at_least=2),)
+    four = (
+        Target(figure=RATE, at_least=4),
+        Target(figure=CPU, at_most=1 / 5),
+        Target(figure=RATE, against="bound", at_least=0.6),
+    )
+    load = ("batch", "--batch", str(entries), "--outstanding", str(outstanding))
+    return Row(name=f"batch of {entries} from cache, {outstanding} outstanding", kind="cached", load=load,
+               bound="read", targets=one if outstanding == 1 else four)  # fmt: skip
+
+
+def cold(entries: int, outstanding: int, *more: Target) -> Row:
+    """Batch reads from disk, front to back."""
+    targets = (Target(figure=RATE, at_least=4), Target(figure=RATE, against="bound", at_least=0.6), *more)
+    load = ("batch", "--batch", str(entries), "--outstanding", str(outstanding))
+    return Row(name=f"batch of {entries} from disk, {outstanding} outstanding", kind="cold", load=load, bound="file",
+               targets=targets)  # fmt: skip
+
+
+ROWS = (
+    adds(128),
+    adds(1024, BUSY),
+    adds(4096),
+    Row(name="add 1024 B, 1 outstanding", kind="add", load=("add", "--outstanding", "1"), bound="sync",
+        targets=(Target(figure=RATE, at_least=10), Target(figure=RATE, against="bound", at_least=0.8))),
+    batches(100, 4),
+    batches(500, 4),
+    batches(100, 1),
+    batches(500, 1),
+    Row(name="read from cache, 1000 outstanding", kind="cached", load=("read", "--outstanding", "1000"), bound="read",
+        targets=(Target(figure=RATE, at_least=3), Target(figure=CPU, at_most=1 / 4), BUSY)),
+    Row(name="read from cache, 1 outstanding", kind="cached", load=("read", "--outstanding", "1"), bound="read",
+        apart=True, targets=(Target(figure=RATE, at_least=1),)),
+    Row(name="read from cache, 1 outstanding, polling", kind="cached", load=("read", "--outstanding", "1", "--spin"),
+        bound="read", apart=True, settings={"serverSpinMicros": "50"}, targets=(Target(figure=RATE, at_least=4),)),
+    cold(100, 1),
+    cold(100, 4, BUSY),
+    cold(500, 1),
+    cold(500, 4),
+    Row(name="start to first answer", kind="process", targets=(Target(figure="seconds", at_most=1 / 5),)),
+    Row(name="resident memory, caches full", kind="process", targets=(Target(figure="rss_mb", at_most=1 / 2),)),
+    Row(name="location index", kind="process",
+        targets=(Target(figure="bytes_per_entry", against=None, at_most=8),)),
+)  # fmt: skip

@@ -1,0 +1,130 @@
+"""`python -m perf.side_by_side.run`: our bookie and Apache BookKeeper's in turn, on one disk, under the same loads."""
+
+import dataclasses
+import importlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from perf.load.build import build_all
+from perf.side_by_side import sessions
+from perf.side_by_side.card import ROOT, machine_card
+from perf.side_by_side.drive import Result
+from perf.side_by_side.report import Samples, print_table
+from perf.side_by_side.rows import ROWS, Row, Subject
+from perf.side_by_side.servers import OurBookie, Server
+from perf.side_by_side.sessions import MakeServer, Plan
+
+SUBJECTS: tuple[Subject, ...] = ("java", "ours", "busy", "bound")
+DATA = ROOT / "build/perf/data"
+RESULTS = ROOT / "perf/results/side_by_side.jsonl"
+DISK_MB_S = 2500  # what a fast server writes at most while adds run, journal and entry log together
+GIB = 1 << 30
+Measured = Iterator[tuple[Subject, str, Result]]
+
+
+def java_bookie(directory: Path) -> Server:
+    """Apache BookKeeper's bookie; loaded when asked for, since measuring ours alone needs no Java."""
+    server: Server = importlib.import_module("perf.side_by_side.java_bookie").JavaServer(directory)
+    return server
+
+
+def busy_bookie(directory: Path) -> Server:
+    """Ours with two Python threads that never rest."""
+    return OurBookie(directory, {"BOOKIE_SPIN_THREADS": "2"})
+
+
+MAKERS: dict[Subject, MakeServer] = {"java": java_bookie, "ours": OurBookie, "busy": busy_bookie}
+
+
+def measure_pair(pair: int, rows: list[Row], subjects: tuple[Subject, ...], plan: Plan) -> Measured:
+    """Every subject once; the two servers change places from pair to pair."""
+    order: list[Subject] = ["java", "ours"] if pair % 2 == 0 else ["ours", "java"]
+    for subject in (*order, *SUBJECTS[2:]):
+        if subject not in subjects:
+            continue
+        if subject == "bound":
+            yield from (("bound", name, result) for name, result in sessions.bounds(rows, plan))
+            continue
+        chosen = [row for row in rows if row.busy] if subject == "busy" else rows
+        make = MAKERS[subject]
+        for name, result in sessions.adds(make, [row for row in chosen if row.kind == "add"], plan):
+            yield subject, name, result
+        reading = [row for row in chosen if row.kind != "add"]
+        for name, result in sessions.reads(make, reading, plan) if reading else ():
+            if not name.startswith("bound: "):
+                yield subject, name, result
+            elif subject == "ours" and "bound" in subjects:
+                yield "bound", name.removeprefix("bound: "), result
+
+
+def need_space(directory: Path, plan: Plan) -> None:
+    """Refuse to begin what would fill the disk. Raises ClickException."""
+    need = int(DISK_MB_S * 1e6 * (plan.seconds + plan.warmup)) + 8 * GIB
+    free = shutil.disk_usage(directory).free
+    if free < need:
+        raise click.ClickException(
+            f"--directory {directory}: {free // GIB} GiB free, {need // GIB} GiB may be needed; "
+            "free some, choose another disk, or lower --seconds"
+        )
+
+
+def keep(samples: list[Samples], plan: Plan, results: Path) -> None:
+    """Append one JSON line a row."""
+    card = machine_card(plan.directory)
+    if any("java" in sample.results for sample in samples):
+        card["peer"] = "Apache BookKeeper " + importlib.import_module("tests.fixtures.java_peer").VERSION
+    amounts = {key: value for key, value in dataclasses.asdict(plan).items() if key != "directory"}
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with results.open("a") as file:
+        for sample in samples:
+            file.write(json.dumps(sample.line(card, amounts)) + "\n")
+
+
+def say(console: Console, pair: int, subject: str, name: str, result: Result) -> None:
+    """One line of progress."""
+    shown = {key: result[key] for key in ("entries_s", "seconds", "rss_mb", "bytes_per_entry") if key in result}
+    p99 = result.get("latency_us", {}).get("p99", "-")
+    cpu = result.get("server", {}).get("cpu_s_per_million", "-")
+    console.print(f"pair {pair} {subject:5} {name:45} {shown} p99 us {p99} CPU-s/M {cpu}", highlight=False)
+
+
+@click.command(help=__doc__)
+@click.option("--pairs", default=3, show_default=True, help="How often each server is measured.")
+@click.option("--seconds", default=12.0, show_default=True, help="Measured time of an add row; reads take half.")
+@click.option("--warmup", default=8.0, show_default=True, help="Load before the measured time.")
+@click.option("--cold-entries", default=1_000_000, show_default=True, help="Entries that each cold row reads.")
+@click.option("--only", default="", help="Rows whose name matches this regular expression.")
+@click.option("--subjects", default=",".join(SUBJECTS), show_default=True, help="Whom to measure.")
+@click.option("--directory", default=DATA, type=click.Path(path_type=Path), help="Where the data lies while it runs.")
+@click.option("--results", default=RESULTS, type=click.Path(path_type=Path), help="Where the rows are appended.")
+def main(pairs: int, only: str, subjects: str, directory: Path, results: Path, **amounts: float) -> None:
+    """Measure, append the rows to the results, print the table."""
+    directory.mkdir(parents=True, exist_ok=True)
+    plan = Plan(directory=directory, seconds=amounts["seconds"], warmup=amounts["warmup"],
+                cold_entries=int(amounts["cold_entries"]))  # fmt: skip
+    need_space(directory, plan)
+    build_all()
+    rows = [row for row in ROWS if re.search(only, row.name)]
+    chosen = tuple(subject for subject in SUBJECTS if subject in subjects.split(","))
+    samples = {row.name: Samples(row) for row in rows}
+    console = Console(width=150)
+    try:
+        for pair in range(pairs):
+            for subject, name, result in measure_pair(pair, rows, chosen, plan):
+                say(console, pair, subject, name, result)
+                if name in samples:
+                    samples[name].results.setdefault(subject, []).append(result)
+    finally:  # what was measured before a failure is kept
+        keep([sample for sample in samples.values() if sample.results], plan, results)
+        print_table(list(samples.values()), console)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

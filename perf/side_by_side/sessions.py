@@ -1,0 +1,163 @@
+"""One server from an empty directory to its end, with the loads that it is driven by. Yields a result for each row.
+
+Adds get a fresh server a row. Reads share one: it is filled, its memory is looked at, it is stopped (so that everything
+lies in entry logs) and started again on the same directory, with empty caches of its own.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perf.side_by_side.drive import Result, bkload, bound_server, drop_pages, kept_apart, program
+from perf.side_by_side.rows import Row
+from perf.side_by_side.servers import Server
+
+SIZE = 1024
+ENTRY_BYTES = 36 + SIZE
+IN_LOG_BYTES = 4 + ENTRY_BYTES
+CACHED_LEDGER = 1
+COLD_LEDGER = 100
+MakeServer = Callable[[Path], Server]
+Measured = Iterator[tuple[str, Result]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How long and how much."""
+
+    directory: Path
+    seconds: float
+    warmup: float
+    cold_entries: int
+    cached_entries: int = 150_000
+
+
+def fresh(directory: Path) -> Path:
+    """The directory, empty, with the disk at rest."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    os.sync()
+    return directory
+
+
+def adds(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
+    """Each row on a server of its own, long enough that flushes run beside it."""
+    for row in rows:
+        server = make(fresh(plan.directory / "server"))
+        try:
+            server.start(row.settings)
+            yield row.name, add_load(row, plan, server.port, server.pid)
+        finally:
+            server.stop()
+
+
+def add_load(row: Row, plan: Plan, port: int, pid: int) -> Result:
+    """The load of an add row."""
+    return bkload(*row.load, port=port, pid=pid, size=row.size, warmup=plan.warmup, seconds=plan.seconds)
+
+
+def cached_load(row: Row, plan: Plan, port: int, pid: int) -> Result:
+    """The load of a row that reads from cache."""
+    with kept_apart(pid) if row.apart else contextlib.nullcontext():
+        return bkload(*row.load, port=port, pid=pid, size=SIZE, first_ledger=CACHED_LEDGER,
+                      entries=plan.cached_entries, warmup=min(plan.warmup, 5), seconds=plan.seconds / 2,
+                      verify=1009)  # fmt: skip
+
+
+def read_through(server: Server, ledger: int, entries: int) -> None:
+    """Batch-read a ledger once, front to back."""
+    bkload("batch", "--outstanding", "4", port=server.port, size=SIZE, first_ledger=ledger, entries=entries,
+           count=-(-entries // 100), verify=101)  # fmt: skip
+
+
+def fill(server: Server, ledger: int, entries: int) -> None:
+    """Write one ledger, 0 to entries - 1."""
+    bkload("fill", "--outstanding", "1000", port=server.port, size=SIZE, first_ledger=ledger, entries=entries)
+
+
+def disk_bytes(directories: Sequence[Path]) -> int:
+    """What the files below take on disk."""
+    files = [path for directory in directories for path in directory.rglob("*") if path.is_file()]
+    return sum(path.stat().st_blocks * 512 for path in files)
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process in 10^6 bytes."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def reads(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
+    """Fill, look at memory, start again; then reads from cache, then from disk."""
+    server = make(fresh(plan.directory / "server"))
+    cold = [row for row in rows if row.kind == "cold"]
+    try:
+        yield "start to first answer", {"seconds": server.start()}
+        fill(server, CACHED_LEDGER, plan.cached_entries)
+        for place in range(len(cold)):
+            fill(server, COLD_LEDGER + place, plan.cold_entries)
+        if cold:
+            read_through(server, COLD_LEDGER, plan.cold_entries)
+        yield "resident memory, caches full", {"rss_mb": resident_mb(server.pid)}
+        server.stop()
+        written = plan.cached_entries + len(cold) * plan.cold_entries
+        yield "location index", {"bytes_per_entry": disk_bytes(server.index_directories()) / written}
+        yield from cached(server, [row for row in rows if row.kind == "cached"], plan)
+        if cold:
+            yield from from_disk(server, cold, plan)
+    finally:
+        server.stop()
+
+
+def cached(server: Server, rows: Sequence[Row], plan: Plan) -> Measured:
+    """Rows of the same settings share a run, whose cache is filled by reading the ledger through."""
+    for settings in [dict(pairs) for pairs in dict.fromkeys(tuple(row.settings.items()) for row in rows)]:
+        server.start(settings)
+        for _ in range(2):
+            read_through(server, CACHED_LEDGER, plan.cached_entries)
+        for row in rows:
+            if row.settings == settings:
+                yield row.name, cached_load(row, plan, server.port, server.pid)
+        server.stop()
+
+
+def from_disk(server: Server, rows: Sequence[Row], plan: Plan) -> Measured:
+    """Each row reads a ledger of its own once, after a cached ledger has warmed the code (a JIT, say) but not these."""
+    server.start()
+    bkload("batch", "--outstanding", "4", port=server.port, size=SIZE, first_ledger=CACHED_LEDGER,
+           entries=plan.cached_entries, seconds=min(plan.warmup, 5))  # fmt: skip
+    for place, row in enumerate(rows):
+        drop_pages(server.entry_logs())
+        entries = plan.cold_entries // 500 * 500
+        batch = int(row.load[row.load.index("--batch") + 1])
+        yield row.name, bkload(*row.load, port=server.port, pid=server.pid, size=SIZE, entries=entries,
+                               first_ledger=COLD_LEDGER + place, count=entries // batch)  # fmt: skip
+    file = file_rate(server.entry_logs())
+    for row in rows:
+        yield f"bound: {row.name}", file
+
+
+def file_rate(files: list[Path]) -> Result:
+    """Reading the same entry logs front to back, as entries."""
+    result = program("cold_read", *files)
+    return {**result, "entries_s": result["mb_s"] * 1e6 / IN_LOG_BYTES}
+
+
+def bounds(rows: Sequence[Row], plan: Plan) -> Measured:
+    """The programs that do only the I/O, under the same loads."""
+    reading = [row for row in rows if row.bound == "read"]
+    if reading:
+        with bound_server("read_bound", CACHED_LEDGER, plan.cached_entries, SIZE) as (port, pid):
+            for row in reading:
+                yield row.name, cached_load(row, plan, port, pid)
+    for row in rows:
+        directory = plan.directory / "server"
+        if row.bound == "add":
+            with bound_server("add_bound", fresh(directory)) as (port, pid):
+                yield row.name, add_load(row, plan, port, pid)
+        if row.bound == "sync":
+            result = program("sync_rate", fresh(directory), max(1, int(plan.seconds / 2)))
+            yield row.name, {**result, "entries_s": result["syncs_s"]}
