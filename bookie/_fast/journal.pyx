@@ -12,6 +12,7 @@ from bookie._fast.journal_files cimport (
     close_with,
     journal_mark,
     journal_prepare,
+    out_of_space,
     prepare_next,
     roll,
     write_waiting,
@@ -131,35 +132,50 @@ cdef void publish(Journal* journal, int64_t number, const Waker* committer) noex
             waker_wake(journal.wakers[i])
 
 
-cdef bint commit_locked(Journal* journal, Waker* committer) noexcept nogil:
+cdef void hand_over(Journal* journal) noexcept nogil:
+    """A loop committed and the disk is full: the journal thread waits for room, the loop goes on serving."""
+    pthread_mutex_lock(&journal.lock)
+    bk_store(&journal.handed_over, 1)
+    pthread_cond_signal(&journal.filled)
+    pthread_mutex_unlock(&journal.lock)
+
+
+cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept nogil:
+    """Make the open group the unwritten one, if it holds anything. False after a failure."""
     cdef Group* group
-    cdef int64_t number, started
-    cdef uint64_t size, extra
-    cdef int rc
-    if fatal_is_set():
-        return False
     pthread_mutex_lock(&journal.lock)
     group = &journal.groups[journal.active]
     if group.used == 0:
         pthread_mutex_unlock(&journal.lock)
         return True
     journal.active ^= 1
-    number = journal.open_group
-    bk_store(&journal.open_group, number + 1)
+    journal.unwritten_number = journal.open_group
+    bk_store(&journal.open_group, journal.open_group + 1)
     pthread_mutex_unlock(&journal.lock)
     while bk_load(&group.writers) != 0:
         sched_yield()
-
     if journal.position + group.used + 2 * journal.alignment > journal.file_bytes_max and not roll(journal):
         return False
     if bk_planted(PLANT_ACK_EARLY):
-        publish(journal, number, committer)
-    size = close_group(journal, group)
-    extra = journal.alignment if journal.recycled else 0
-    claim(journal, <int64_t> (journal.position + size + extra))
+        publish(journal, journal.unwritten_number, committer)
+    journal.unwritten_bytes = close_group(journal, group)
+    journal.unwritten = group
+    return True
+
+
+cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
+    """The unwritten group to the disk, and word of it to the loops. False after a failure."""
+    cdef Group* group = journal.unwritten
+    cdef int64_t started
+    cdef uint64_t extra = journal.alignment if journal.recycled else 0
+    cdef int rc
+    claim(journal, <int64_t> (journal.position + journal.unwritten_bytes + extra))
     started = now_ns()
-    rc = write_waiting(journal, group.base, size + extra, journal.position)
-    if rc == 0 and journal.sync_data and not (bk_planted(PLANT_SKIP_SYNC) and number & 1):
+    rc = write_waiting(journal, group.base, journal.unwritten_bytes + extra, journal.position, committer == NULL)
+    if out_of_space(rc) and committer != NULL:
+        hand_over(journal)
+        return True
+    if rc == 0 and journal.sync_data and not (bk_planted(PLANT_SKIP_SYNC) and journal.unwritten_number & 1):
         rc = journal.ops.fdatasync(journal.fd)
     if rc != 0 and not bk_planted(PLANT_ACK_AFTER_FAILURE):
         fatal_set("journal: write or sync failed", -rc)
@@ -167,17 +183,32 @@ cdef bint commit_locked(Journal* journal, Waker* committer) noexcept nogil:
     journal.stats.sync_ns += now_ns() - started
     journal.stats.groups += 1
     journal.stats.entries += group.entries
-    journal.stats.bytes += size
+    journal.stats.bytes += journal.unwritten_bytes
     pthread_mutex_lock(&journal.mark_lock)
-    journal.position += size
+    journal.position += journal.unwritten_bytes
     journal.mark_offset = journal.position
     pthread_mutex_unlock(&journal.mark_lock)
     group.used = 0
     group.entries = 0
-    publish(journal, number, committer)
+    journal.unwritten = NULL
+    bk_store(&journal.handed_over, 0)
+    publish(journal, journal.unwritten_number, committer)
     if <int64_t> (journal.position + journal.prealloc_bytes // 2) > bk_load(&journal.zeroed_to):
         pthread_cond_signal(&journal.prepare_wanted)
     return True
+
+
+cdef bint commit_locked(Journal* journal, Waker* committer) noexcept nogil:
+    if fatal_is_set():
+        return False
+    if journal.unwritten != NULL:
+        if committer != NULL:
+            return True              # it waits for room already, and the journal thread with it
+        if not write_unwritten(journal, committer):
+            return False
+    if not close_open_group(journal, committer):
+        return False
+    return journal.unwritten == NULL or write_unwritten(journal, committer)
 
 
 cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil:
@@ -194,7 +225,7 @@ cdef bint await_group(Journal* journal) noexcept nogil:
     cdef int64_t deadline
     cdef bint more
     pthread_mutex_lock(&journal.lock)
-    while journal.groups[journal.active].used == 0 and not journal.stopping:
+    while journal.groups[journal.active].used == 0 and not journal.handed_over and not journal.stopping:
         pthread_cond_wait(&journal.filled, &journal.lock)
     if journal.flush_when_empty or journal.group_wait_ns <= 0:
         journal.stats.flush_empty += 1

@@ -11,8 +11,10 @@ from bookie._fast.journal_state cimport Journal
 cdef void close_with(uint8_t* group, uint64_t used, uint64_t pad, uint64_t start, int64_t file_id) noexcept nogil
 # Before a group is written up to `end`: no zeros will be written over it.
 cdef void claim(Journal* journal, int64_t end) noexcept nogil
-# 0 or -errno; on a full disk it returns when there is room, or when the journal stops.
-cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset) noexcept nogil
+cdef bint out_of_space(int rc) noexcept nogil
+# 0 or -errno. On a full disk the patient get their answer when there is room, or when the journal stops.
+cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset,
+                       bint patient) noexcept nogil
 cdef bint roll(Journal* journal) noexcept nogil
 cdef int prepare_next(Journal* journal) noexcept nogil
 cdef void journal_prepare(Journal* journal) noexcept nogil

@@ -58,19 +58,22 @@ cdef bint out_of_space(int rc) noexcept nogil:
     return rc == -ENOSPC or rc == -EDQUOT
 
 
-cdef bint wait_for_space(Journal* journal, int rc) noexcept nogil:
+cdef bint wait_for_space(Journal* journal, int rc, bint patient) noexcept nogil:
     """After a refused write: True to try it again, on a full disk. The bookie takes no adds meanwhile (`full`)."""
     if not out_of_space(rc) or journal.stopping or fatal_is_set():
         return False
     bk_store(&journal.full, 1)
+    if not patient:
+        return False
     usleep(FULL_PAUSE_US)
     return True
 
 
-cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset) noexcept nogil:
-    """Write a group. A full disk is waited out: nothing of the group is on disk or acknowledged before it is."""
+cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset,
+                       bint patient) noexcept nogil:
+    """Write a group, all of it: nothing is acknowledged before. The patient wait while the disk is full."""
     cdef int rc = write_full(journal.ops, journal.fd, data, size, <int64_t> offset)
-    while rc != 0 and wait_for_space(journal, rc):
+    while rc != 0 and wait_for_space(journal, rc, patient):
         rc = write_full(journal.ops, journal.fd, data, size, <int64_t> offset)
     if rc == 0 and journal.full:
         bk_store(&journal.full, 0)
@@ -172,7 +175,7 @@ cdef bint roll(Journal* journal) noexcept nogil:
     pthread_mutex_lock(&journal.prepare_lock)
     if journal.next_fd < 0:
         rc = prepare_next(journal)
-        while rc != 0 and wait_for_space(journal, rc):
+        while rc != 0 and wait_for_space(journal, rc, True):
             rc = prepare_next(journal)
     if rc == 0:
         rc = name_next(journal)

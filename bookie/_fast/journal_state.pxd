@@ -59,7 +59,11 @@ cdef struct Journal:
     int fd
     bint recycled                # stale bytes may follow what we write
     uint64_t position
+    Group* unwritten             # a closed group that the disk had no room for; NULL when there is none
+    int64_t unwritten_number
+    uint64_t unwritten_bytes
     # published
+    int64_t handed_over          # atomic, set under `lock`: the journal thread is to wait for room for `unwritten`
     int64_t synced_group         # atomic
     int64_t full                 # atomic; a group waits for room on the disk: take no more adds
     pthread_mutex_t mark_lock    # guards the mark and the list of files

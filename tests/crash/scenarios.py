@@ -27,6 +27,7 @@ __all__ = [
     "fail_an_index_sync",
     "fail_the_disk",
     "fill_the_disk",
+    "fill_the_disk_before_a_lone_writer",
     "kill_again_and_again",
 ]
 
@@ -150,6 +151,37 @@ def fill_the_disk(directory: Path, fault: dict[str, Any]) -> list[Violation]:
         _start_and_verify(bookie, load)
         load.run(bookie.address, fill_and_free)
         load.run(bookie.address, lambda: _kill_after(bookie, history, 0.2))
+        bookie.control = False
+        _end(bookie, load)
+    return violations
+
+
+def fill_the_disk_before_a_lone_writer(directory: Path) -> list[Violation]:
+    """A lone writer's groups are written by the thread that serves it: a full disk must not hold up others (B15)."""
+    bookie = _bookie(directory, {"serverNumIOThreads": "1"}, {"faults": True}, 0)
+    history = History()
+    load = Load(history, random.Random(1))
+    with watched(bookie, history) as violations:
+        bookie.control = True
+        _start_and_verify(bookie, load)
+        ledger = load.open()
+        writer, other = (Peer(history, name, bookie.address) for name in ("writer", "other"))
+        ledger.sent = 101
+        for entry in range(100):
+            assert writer.add(ledger, entry) == OK
+            ledger.acknowledge(entry)
+        bookie.order(plan={"op": "pwritev", "action": "ENOSPC", "suffix": ".txn", "times": -1})
+        writer.send_adds(ledger, 100, 1)
+        assert bookie.heard(), bookie.log_text()[-2000:]
+        assert other.read(ledger.id, 99) == OK
+        assert other.add(load.open(), 0) == READ_ONLY
+        assert not writer.take_adds(wait=False)
+        bookie.order(clear=True)
+        assert [code for *_, code in writer.take_adds()] == [OK]
+        ledger.acknowledge(100)
+        writer.close()
+        other.close()
+        _kill_after(bookie, history, 0)
         bookie.control = False
         _end(bookie, load)
     return violations

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.crash.scenarios import fail_a_read, fail_an_index_sync, fail_the_disk, fill_the_disk
+from tests.crash.scenarios import (
+    fail_a_read,
+    fail_an_index_sync,
+    fail_the_disk,
+    fill_the_disk,
+    fill_the_disk_before_a_lone_writer,
+)
 
 pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
 
@@ -51,6 +57,11 @@ def test_b2_a_failed_index_commit_ends_the_process(nth: int, tmp_path: Path) -> 
 def test_b15_a_full_disk_is_survived(what: str, tmp_path: Path) -> None:
     """Read-only while there is no room, writable again when there is, and nothing is lost."""
     assert not fill_the_disk(tmp_path, FULL[what])
+
+
+def test_b15_a_full_disk_holds_up_nobody_else(tmp_path: Path) -> None:
+    """Reads go on, adds are refused at once, and the add that met the full disk is acknowledged when there is room."""
+    assert not fill_the_disk_before_a_lone_writer(tmp_path)
 
 
 def test_b7_a_failed_read_denies_nothing(tmp_path: Path) -> None:
