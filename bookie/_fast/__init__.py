@@ -7,6 +7,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     planted                 bugs that tests switch on: nothing in a release (BOOKIE_FAULTS=1)
     scheduling              short slices for data threads
     types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
+    request                 a request as the data path sees it, whichever protocol it came in
     epoll                   epoll(7) as the loops use it
     waker                   one wake-up for many completions
     fatal                   the latch that stops every acknowledgement after the first failed write
