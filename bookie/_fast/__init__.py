@@ -38,6 +38,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   memory
     runs                    pages of records and the per-ledger directory of runs
     ledger_table            every ledger's key, fence and LAC
+    notices                 which ledgers changed that long polls wait for
     write_cache             runs waiting for the disk
     read_cache              runs read from it
     stores                  what the data path knows of all ledger directories
@@ -47,6 +48,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   service
     loads                   single flight of disk reads
     read_path               assembling answers; the read pool's faulting-in of cold runs
+    long_polls              reads that wait for a higher LAC
     direct                  the stores without a socket, for tests and tools
     connection              a connection's output and held input
     loop_state              what an I/O loop owns

@@ -1,5 +1,5 @@
 """What the bookie knows of each ledger besides its entries: key, fence, limbo, LAC. Guarded by the ledger's shard."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.types cimport Status
 
@@ -16,6 +16,10 @@ cdef struct Ledger:
     bint last_known          # `last` covers the index too, not only this process's adds
     int64_t last             # highest entry id seen; -1 none
     int64_t lac              # highest LAC seen; -1 none
+    bint lac_known           # `lac` covers what earlier processes stored, too
+    uint64_t watchers        # loops whose long polls want to hear of the next change; bit i: loop i
+    int64_t events           # bumped by what ends every long poll: fence, explicit LAC
+    int64_t lac_time_ms      # wall clock of the last rise of `lac` that somebody waited for
     int64_t fence_group      # journal group of the fence record; 0: not pending in this process
     Ledger* next
     Ledger* next_dirty

@@ -65,6 +65,7 @@ cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record
         if ledger == NULL:
             return NO_MEMORY
         ledger.last_known = True
+        ledger.lac_known = True
         ledger_mark_dirty(&shard.ledgers, ledger)
         return OK
     if ledger_check_key(&shard.ledgers, ledger, record.data + 20, size) != OK:

@@ -30,6 +30,7 @@ from bookie._fast.location_index cimport (
     index_reader,
     index_reader_free,
 )
+from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
 from bookie._fast.runs cimport LedgerRuns, Page, map_find, map_free, map_init, map_remove, runs_drop_page
@@ -85,12 +86,13 @@ cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_
     if ledger[0] == NULL:
         return NO_MEMORY
     ledger[0].last_known = True
+    ledger[0].lac_known = True
     return OK
 
 
 cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, int64_t entry, const uint8_t* key,
                        uint32_t key_size, const uint8_t* data, uint32_t size, bint recovery,
-                       int64_t* group) noexcept nogil:
+                       int64_t* group, uint64_t* watchers) noexcept nogil:
     cdef Ledger* ledger
     cdef int64_t half, lac
     cdef bint is_tail
@@ -119,6 +121,7 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
         lac = load_i64(data + 16)
         if lac > ledger.lac:
             ledger.lac = lac
+            watchers[0] = take_watchers(ledger, True)
     group[0] = 0
     if stores.write_data:
         group[0] = journal_append(journal_of(stores, id), data, size)
@@ -132,11 +135,14 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
     cdef Store* store = store_of(stores, ledger)
     cdef Shard* shard = shard_of(store, ledger)
     cdef Status status
+    cdef uint64_t watchers = 0
     if ledger < 0 or entry < 0:
         return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
-    status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, recovery, group)
+    status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, recovery, group, &watchers)
     pthread_mutex_unlock(&shard.lock)
+    if watchers:
+        post_notices(&stores.board, watchers, ledger)
     if status == OK:
         bk_add_relaxed(&store.stats.adds, 1)
         bk_add_relaxed(&store.stats.add_bytes, size)
@@ -148,6 +154,7 @@ cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, 
     cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef Status status
+    cdef uint64_t watchers = 0
     if ledger_id < 0:
         return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
@@ -166,9 +173,13 @@ cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, 
                 ledger.fenced = True
                 ledger.fence_group = group[0]
                 ledger_mark_dirty(&shard.ledgers, ledger)
+                ledger.events += 1
+                watchers = take_watchers(ledger, False)
     elif status == OK:
         group[0] = ledger.fence_group
     pthread_mutex_unlock(&shard.lock)
+    if watchers:
+        post_notices(&stores.board, watchers, ledger_id)
     return status
 
 
@@ -183,6 +194,7 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     cdef Ledger* ledger
     cdef Status status
     cdef int64_t lac
+    cdef uint64_t watchers = 0
     if ledger_id < 0 or size < 16 or load_i64(packet) != ledger_id:
         return BAD_REQUEST
     lac = load_i64(packet + 8)
@@ -194,12 +206,16 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
         status = NO_MEMORY
     if status == OK:
         ledger_mark_dirty(&shard.ledgers, ledger)
+        ledger.events += 1
+        watchers = take_watchers(ledger, lac > ledger.lac)
         if lac > ledger.lac:
             ledger.lac = lac
         group[0] = journal_append_meta(journal_of(stores, ledger_id), ledger_id, META_LAC, packet, size)
         if group[0] == 0:
             status = FULL
     pthread_mutex_unlock(&shard.lock)
+    if watchers:
+        post_notices(&stores.board, watchers, ledger_id)
     return status
 
 

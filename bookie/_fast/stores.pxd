@@ -11,6 +11,7 @@ from bookie._fast.file cimport FileOps
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.ledger_table cimport LedgerMap
 from bookie._fast.location_index cimport LocationIndex
+from bookie._fast.notices cimport NoticeBoard
 from bookie._fast.read_cache cimport ReadRing
 from bookie._fast.runs cimport RunMap
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
@@ -83,6 +84,7 @@ cdef struct Stores:
     # I/O loops, told when a half was freed or when pinned regions are wanted back
     Waker* loops[LOOPS_MOST]
     int loop_count
+    NoticeBoard board            # long polls, by loop
     int64_t unpin_wanted         # atomic; bumped: every loop copies what it still references
 
 cdef inline Store* store_of(Stores* stores, int64_t ledger) noexcept nogil:

@@ -1,6 +1,6 @@
 """Locks, conditions, atomics and clocks for `nogil` code."""
 from libc.stdint cimport int64_t, uint64_t
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -36,6 +36,12 @@ cdef inline int64_t now_ns() noexcept nogil:
     cdef timespec t
     clock_gettime(CLOCK_MONOTONIC, &t)
     return <int64_t> t.tv_sec * 1000000000 + t.tv_nsec
+
+cdef inline int64_t wall_ms() noexcept nogil:
+    """Wall clock in milliseconds since 1970."""
+    cdef timespec t
+    clock_gettime(CLOCK_REALTIME, &t)
+    return <int64_t> t.tv_sec * 1000 + t.tv_nsec // 1000000
 
 cdef inline void cond_init(pthread_cond_t* cond) noexcept nogil:
     """A condition whose timed waits use the monotonic clock."""
