@@ -12,6 +12,7 @@ from bookie._fast.read_path cimport (
     answer_begin,
     answer_from_memory,
     answer_release,
+    pool_read_ahead,
     pool_submit,
     region_unpin,
 )
@@ -137,6 +138,7 @@ cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noe
     cdef Status status
     answer_begin(&answer, request)
     answer_from_memory(loop.stores, request, &answer)
+    pool_read_ahead(loop.pool, request.ledger, &answer)
     if answer.status != PENDING:
         return answer_read(loop, conn, request, &answer)
     answer_release(&answer)

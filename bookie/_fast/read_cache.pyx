@@ -84,6 +84,8 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may
     page.slots = 0
     page.ledger = ledger
     page.live = True
+    page.follow = -1
+    page.taken = 0
     page.next = segment.pages
     segment.pages = page
     bk_add(&segment.region.pins, 1)

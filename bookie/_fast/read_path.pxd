@@ -33,6 +33,7 @@ cdef struct Answer:
     int64_t next             # the entry after the last one taken
     uint32_t count
     uint64_t bytes
+    int64_t ahead            # reads come near the end of what was read ahead: go on from this entry; -1: no
     uint32_t slices
     Slice parts[SLICES_MOST]
     Region* regions[SLICES_MOST]
@@ -47,7 +48,7 @@ cdef struct Inbox:
 cdef struct PoolJob:
     ReadRequest request
     Answer answer
-    Inbox* inbox
+    Inbox* inbox             # NULL: only read ahead from request.entry, nobody waits for it
     PoolJob* next
 
 cdef struct ReadPool:
@@ -68,6 +69,8 @@ cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer*
 cdef void answer_release(Answer* answer) noexcept nogil
 cdef void region_unpin(Region* region) noexcept nogil
 
+# Let the pool read ahead, if the answer tells from where; never waits.
+cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil
 # TOO_MANY_REQUESTS when the queue is full. The inbox gets the job back with its answer; it owns it then (`free`).
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil
 

@@ -1,6 +1,7 @@
 """Reads: from the write cache, from the read cache, or faulted in from the entry log by the read pool."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.entry_log cimport elog_read
@@ -64,6 +65,7 @@ cdef enum:
     LAYERS = 3
     PRIVATE = 0              # the size of a region that frees itself
     RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
+    AHEAD_SHARE = 8          # reads took one in so many entries of a page: bring the next one
 
 
 cdef void region_unpin(Region* region) noexcept nogil:
@@ -90,6 +92,8 @@ cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
     page.ledger = ledger
     page.next = NULL
     page.live = False
+    page.follow = -1
+    page.taken = 0
     return page
 
 
@@ -106,6 +110,7 @@ cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogi
     answer.count = 0
     answer.bytes = 0
     answer.slices = 0
+    answer.ahead = -1
 
 
 cdef inline bint complete(const ReadRequest* request, const Answer* answer) noexcept nogil:
@@ -132,6 +137,10 @@ cdef uint32_t take(const ReadRequest* request, Answer* answer, const Run* run, u
     answer.bytes += end - start
     answer.count += n
     answer.next += n
+    run.page.taken += n
+    if run.page.follow >= 0 and run.page.taken > run.page.slots // AHEAD_SHARE:
+        answer.ahead = run.page.follow
+        run.page.follow = -1
     return n
 
 
@@ -249,7 +258,10 @@ cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nog
 
 
 cdef Status fault_in(Stores* stores, IndexReader* reader, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none."""
+    """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none.
+
+    With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait.
+    """
     cdef Store* store = store_of(stores, request.ledger)
     cdef Shard* shard = shard_of(store, request.ledger)
     cdef int64_t epoch = bk_load(&store.overrides)
@@ -275,14 +287,14 @@ cdef Status fault_in(Stores* stores, IndexReader* reader, const ReadRequest* req
         span = store.ring.segment_bytes // 2
     if span < <uint64_t> hit.length + LENGTH_PREFIX:
         span = <uint64_t> hit.length + LENGTH_PREFIX
-    page = ring_page(&store.ring, request.ledger, page_bytes(&hit, span), answer.slices == 0)
-    if page == NULL:
+    page = ring_page(&store.ring, request.ledger, page_bytes(&hit, span), request.count and answer.slices == 0)
+    if page == NULL and request.count:
         page = private_page(request.ledger, page_bytes(&hit, span))
     if page == NULL:
         return NO_MEMORY
     status = load(store, page, &hit, span, &run)
     if status == OK:
-        status = publish(store, shard, request, answer, &run, epoch)
+        status = publish(stores, store, shard, request, answer, &run, epoch)
     region_unpin(page.region)
     return status
 
@@ -322,7 +334,7 @@ cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexce
     return upper
 
 
-cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answer* answer, const Run* run,
+cdef Status publish(const Stores* stores, Store* store, Shard* shard, const ReadRequest* request, Answer* answer, const Run* run,
                     int64_t epoch) noexcept nogil:
     """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
     """
@@ -334,6 +346,8 @@ cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answ
         runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
         if runs != NULL:
             runs_insert(runs, run)
+            if stores.readahead_entries > 1:
+                run.page.follow = run.last + 1
         upper = first_unflushed(shard, request.ledger, answer.next)
         if upper > answer.next and take(request, answer, run, 0, upper) == 0:
             status = END
@@ -405,6 +419,34 @@ cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, const ReadReques
         answer.status = status
 
 
+cdef void read_ahead(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_t entry) noexcept nogil:
+    """Bring what follows into the read cache before it is asked for. Pool threads only."""
+    cdef ReadRequest request
+    cdef Answer answer
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = entry
+    request.count = 1
+    answer_begin(&answer, &request)
+    answer_from_memory(pool.stores, &request, &answer)
+    if answer.status == PENDING and load_begin(&pool.loads, ledger, entry, entry + pool.stores.readahead_entries):
+        request.count = 0
+        fault_in(pool.stores, reader, &request, &answer)
+        load_end(&pool.loads, ledger, entry)
+    answer_release(&answer)
+
+
+cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil:
+    cdef ReadRequest request
+    if answer.ahead < 0:
+        return
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = answer.ahead
+    answer.ahead = -1
+    pool_submit(pool, &request, NULL)        # a full queue has better things to do
+
+
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
     cdef Status status = OK
@@ -463,10 +505,17 @@ cdef void deliver(PoolJob* job) noexcept nogil:
 cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
     cdef PoolJob* job = next_job(pool)
     cdef Stores* stores = pool.stores
+    cdef IndexReader* reader
     while job != NULL:
-        answer_from_disk(pool, readers[<uint64_t> job.request.ledger % stores.count], &job.request, &job.answer)
-        bk_add_relaxed(&pool.served, 1)
-        deliver(job)
+        reader = readers[<uint64_t> job.request.ledger % stores.count]
+        if job.inbox == NULL:
+            read_ahead(pool, reader, job.request.ledger, job.request.entry)
+            free(job)
+        else:
+            answer_from_disk(pool, reader, &job.request, &job.answer)
+            pool_read_ahead(pool, job.request.ledger, &job.answer)
+            bk_add_relaxed(&pool.served, 1)
+            deliver(job)
         job = next_job(pool)
 
 

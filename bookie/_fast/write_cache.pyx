@@ -85,6 +85,8 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
     page.ledger = ledger.ledger
     page.next = NULL
     page.live = True
+    page.follow = -1
+    page.taken = 0
     if size * 2 <= PAGE_MOST:
         ledger.page_bytes = <uint32_t> (size * 2)
     else:

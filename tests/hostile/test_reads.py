@@ -136,3 +136,24 @@ def test_a_batch_that_ends_in_a_page_the_ring_cannot_take(tmp_path: Path) -> Non
         for size in range(60_000, 400_000, 7_777):
             found = peer.ask(batch(1, 0, size=size))
             assert records(found.body) == expected_batch(stored, 0, 0, size, batch_max=5 << 20, frame_max=5 << 20)
+
+
+def test_what_is_read_in_order_is_read_ahead(tmp_path: Path) -> None:
+    """While one page of the read cache is being read the next one is brought in, though nobody has asked for it."""
+    stored = {entry: entry_of(1, entry, bytes([entry % 251]) * 100) for entry in range(100)}
+    half = 50 * (4 + len(stored[0]))
+    with local_bookie(tmp_path, readahead_bytes=half) as bookie, bookie.peer() as peer:
+        for entry, data in stored.items():
+            assert peer.ask(add(1, entry, data[32:])).code == 0
+        assert bookie.storage.checkpoint()
+        for entry in range(6):
+            assert peer.ask(read(1, entry)).body == stored[entry]
+        assert bookie.stat("disk_reads") == 1, "too early to guess what comes"
+        assert peer.ask(read(1, 6)).body == stored[6]
+        for _ in range(100_000):
+            if bookie.stat("disk_reads") > 1:
+                break
+            peer.ask(read(2, 0))
+        for entry, data in stored.items():
+            assert peer.ask(read(1, entry)).body == data
+        assert bookie.stat("disk_reads") == 2
