@@ -50,8 +50,10 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     read_path               assembling answers; the read pool's faulting-in of cold runs
     long_polls              reads that wait for a higher LAC
     direct                  the stores without a socket, for tests and tools
+    policy                  requests that Python answers: the queue there and back
     connection              a connection's output and held input
     loop_state              what an I/O loop owns
+    gate                    what a connection may ask before it is authenticated; its frames to Python and back
     dispatch                the switch on operation
     membership              accepting, handing over, arming and closing connections
     io_loop                 wait, read, cut frames, dispatch, acknowledge, write

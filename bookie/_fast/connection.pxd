@@ -29,6 +29,7 @@ cdef struct NetLimits:
     int64_t spin_ns
     bint nodelay
     bint keepalive
+    uint8_t auth             # AuthState of a new connection
     int64_t output_bytes
     int64_t input_bytes
     int64_t connections
@@ -47,6 +48,11 @@ cdef struct Conn:
     int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
     bint choked              # its output is above the high mark
     uint32_t armed           # epoll events asked for
+    # authentication (room `gate`)
+    uint8_t auth             # AuthState
+    bint gated               # no frame is served until Python has answered the last one
+    int64_t session          # of its authentication, as Python knows it; 0: none
+    int64_t policy_jobs      # that Python has not answered yet
     # output
     uint8_t* out
     uint64_t out_used

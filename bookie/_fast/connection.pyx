@@ -36,6 +36,7 @@ cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil:
     conn.loop = loop
     conn.limits = limits
     conn.refs = 1
+    conn.auth = limits.auth
     return conn
 
 

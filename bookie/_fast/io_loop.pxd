@@ -6,6 +6,7 @@ cdef class IoLoopRoom:
     cdef IoLoop loop
     cdef object stores_room
     cdef object pool_room
+    cdef object policy_room
     cdef NetLimitsRoom limits_room
 
 cdef class NetLimitsRoom:

@@ -25,10 +25,12 @@ from bookie._fast.epoll cimport (
     epoll_wait,
 )
 from bookie._fast.fatal cimport fatal_is_set
+from bookie._fast.gate cimport AUTH_OPEN, AUTH_WAITING, gate_answer
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.loop_state cimport INPUT_BYTES, Ack
 from bookie._fast.membership cimport accept_some, arm, close_conn, mark_dirty, release, take_handed
+from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.read_path cimport Inbox, PoolJob, ReadPoolRoom, answer_release
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
 from bookie._fast.stores cimport LOOPS_MOST
@@ -78,7 +80,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
     cdef uint64_t at = 0
     cdef int64_t length
     cdef Status status
-    while size - at >= FRAME_PREFIX:
+    while not conn.gated and size - at >= FRAME_PREFIX:
         length = load_i32(data + at)
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
             loop.stats.broken_frames += 1
@@ -213,6 +215,29 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
         following = job.next
         answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
         free(job)
+        job = following
+
+
+cdef void serve_policy(IoLoop* loop) noexcept nogil:
+    """What Python answered; then go on with the frames that waited for it."""
+    cdef PolicyJob* job
+    cdef PolicyJob* following
+    cdef Conn* conn
+    if loop.policy_done.head == NULL:
+        return
+    job = policy_collect(&loop.policy_done)
+    while job != NULL:
+        following = job.next
+        conn = <Conn*> job.owner
+        loop.stats.policy_answers += 1
+        if gate_answer(loop, conn, job) == CLOSED:
+            close_conn(loop, conn)
+        policy_free(job)
+        if conn.fd >= 0 and not conn.choked:
+            serve_held(loop, conn)
+        if conn.fd >= 0:
+            mark_dirty(loop, conn)
+        release(conn)
         job = following
 
 
@@ -379,6 +404,7 @@ cdef void run(IoLoop* loop) noexcept nogil:
         serve_events(loop, events, n)
         take_handed(loop)
         serve_inbox(loop)
+        serve_policy(loop)
         retry_stalled(loop)
         tell_journals(loop)
         serve_acks(loop)
@@ -397,7 +423,8 @@ cdef class NetLimitsRoom:
 
     def __init__(self, *, frame_bytes_max: int, batch_bytes_max: int, output_high: int, output_low: int,
                  output_bytes_max: int, input_bytes_max: int, connections_max: int, fd_reserve: int,
-                 throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool):
+                 throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool,
+                 authenticate: bool = False):
         self.limits.frame_bytes_max = frame_bytes_max
         self.limits.batch_bytes_max = batch_bytes_max
         self.limits.output_high = output_high
@@ -410,6 +437,7 @@ cdef class NetLimitsRoom:
         self.limits.spin_ns = spin_us * 1000
         self.limits.nodelay = nodelay
         self.limits.keepalive = keepalive
+        self.limits.auth = AUTH_WAITING if authenticate else AUTH_OPEN
 
     def stats(self) -> dict[str, int]:
         return {
@@ -428,15 +456,18 @@ cdef class IoLoopRoom:
         self.loop.listener = -1
         self.loop.spare_fd = -1
 
-    def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits):
+    def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits, PolicyRoom policy=None):
         cdef IoLoop* loop = &self.loop
         cdef epoll_event event
         self.stores_room = stores
         self.pool_room = pool
         self.limits_room = limits
+        self.policy_room = policy
         loop.stores = stores.stores
         loop.pool = &pool.pool
         loop.limits = &limits.limits
+        loop.policy = &policy.queue if policy is not None else NULL
+        policy_inbox_init(&loop.policy_done, &loop.waker)
         loop.epoll = epoll_create1(EPOLL_CLOEXEC)
         loop.input = <uint8_t*> malloc(INPUT_BYTES * 2)
         if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker):
@@ -487,6 +518,8 @@ cdef class IoLoopRoom:
         """Free everything; the thread has ended and the read pool is stopped."""
         cdef PoolJob* job = self.loop.inbox.jobs
         cdef PoolJob* following
+        cdef PolicyJob* answer = policy_collect(&self.loop.policy_done)
+        cdef PolicyJob* later
         cdef Conn* conn
         cdef Ack* ack
         while job != NULL:
@@ -496,6 +529,11 @@ cdef class IoLoopRoom:
             free(job)
             job = following
         self.loop.inbox.jobs = NULL
+        while answer != NULL:
+            later = answer.next
+            release(<Conn*> answer.owner)
+            policy_free(answer)
+            answer = later
         while self.loop.dirty != NULL:
             conn = self.loop.dirty
             self.loop.dirty = conn.next_dirty

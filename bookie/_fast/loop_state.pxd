@@ -5,6 +5,7 @@ Its thread owns all of it; others reach it only by its inbox, its hand-over and 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.connection cimport Conn, NetLimits
+from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.read_path cimport Inbox, ReadPool, ReadRequest
 from bookie._fast.stores cimport STORES_MOST, Stores
 from bookie._fast.sync cimport pthread_mutex_t
@@ -36,6 +37,8 @@ cdef struct LoopStats:
     int64_t batch_reads
     int64_t fences
     int64_t auths
+    int64_t refused_unauthenticated
+    int64_t policy_answers
     int64_t read_entries     # answered, single and batched
     int64_t bytes_in
     int64_t bytes_out
@@ -56,6 +59,8 @@ cdef struct IoLoop:
     ReadPool* pool
     NetLimits* limits
     Inbox inbox
+    PolicyQueue* policy      # NULL: Python answers nothing (tests of rooms)
+    PolicyInbox policy_done
     AckQueue acks[STORES_MOST]
     int64_t appended[STORES_MOST]
     uint8_t* input

@@ -13,6 +13,7 @@ from bookie._fast.epoll cimport (
     epoll_ctl,
     epoll_event,
 )
+from bookie._fast.gate cimport gate_closed
 from bookie._fast.loop_state cimport HANDED_MOST
 from bookie._fast.sync cimport bk_add, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.waker cimport waker_wake
@@ -67,6 +68,7 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
         conn.next.prev = conn.prev
     bk_add(&loop.limits.connections, -1)
     conn_drop(conn)
+    gate_closed(loop, conn)
     if not conn.dirty:
         release(conn)            # else when it is taken off the dirty list
 
@@ -82,7 +84,7 @@ cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
     """Ask epoll for what the connection can use now."""
     cdef epoll_event event
     cdef uint32_t wanted = 0
-    if not conn.choked and conn.stalled_until == 0 and bk_load(&loop.stopping) == 0:
+    if not conn.choked and not conn.gated and conn.stalled_until == 0 and bk_load(&loop.stopping) == 0:
         wanted |= EPOLLIN
     if conn.pending:
         wanted |= EPOLLOUT

@@ -1,0 +1,123 @@
+"""The gate in front of dispatch: who may ask what before authentication, and jobs for Python."""
+from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from bookie._fast.connection cimport conn_flush, conn_reserve
+from bookie._fast.cursor cimport store_u32
+from bookie._fast.policy cimport (
+    PEER_BYTES,
+    POLICY_AUTHENTICATED,
+    POLICY_CLOSE,
+    POLICY_CLOSED,
+    POLICY_REQUEST,
+    POLICY_UPGRADED,
+    PolicyKind,
+    policy_free,
+    policy_job,
+    policy_submit,
+)
+from bookie._fast.request cimport AUTH, BATCH_READ_ENTRY, START_TLS
+from bookie._fast.sync cimport bk_add
+from bookie._fast.types cimport CLOSED, LENGTH_PREFIX, OK, PENDING, TOO_MANY_REQUESTS, UNAUTHORIZED
+
+cdef extern from "<sys/socket.h>" nogil:
+    struct sockaddr:
+        pass
+    int getpeername(int, sockaddr*, unsigned int*) noexcept
+
+
+cdef Status submit(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t protocol, uint8_t op, const uint8_t* frame,
+                   uint32_t size) noexcept nogil:
+    cdef PolicyJob* job
+    cdef unsigned int peer_size = PEER_BYTES
+    cdef Status status
+    if loop.policy == NULL:
+        return TOO_MANY_REQUESTS
+    job = policy_job(frame, size)
+    if job == NULL:
+        return TOO_MANY_REQUESTS
+    job.inbox = &loop.policy_done
+    job.owner = conn
+    job.session = conn.session
+    job.kind = kind
+    job.protocol = protocol
+    job.op = op
+    if kind != POLICY_CLOSED and getpeername(conn.fd, <sockaddr*> job.peer, &peer_size) != 0:
+        memset(job.peer, 0, PEER_BYTES)
+    status = policy_submit(loop.policy, job)
+    if status != OK:
+        policy_free(job)
+    elif kind != POLICY_CLOSED:
+        conn.refs += 1
+        conn.policy_jobs += 1
+    return status
+
+
+cdef Status authenticate(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t protocol, const uint8_t* frame,
+                         uint32_t size) noexcept nogil:
+    """A step of the connection's authentication: one at a time, and nothing else meanwhile."""
+    if loop.policy == NULL or size > loop.policy.frame_bytes_max:
+        return CLOSED
+    if conn.session == 0:
+        conn.session = bk_add(&loop.policy.sessions, 1)
+    if submit(loop, conn, kind, protocol, AUTH, frame, size) != OK:
+        return CLOSED
+    conn.gated = True
+    return PENDING
+
+
+cdef Status gate_admit(IoLoop* loop, Conn* conn, const Request* request, bint parsed, const uint8_t* frame,
+                       uint32_t size) noexcept nogil:
+    if request.op == AUTH and parsed:
+        loop.stats.auths += 1
+        return authenticate(loop, conn, POLICY_REQUEST, request.protocol, frame, size)
+    if request.op == START_TLS and parsed:
+        return OK
+    loop.stats.refused_unauthenticated += 1
+    if request.protocol == 2 and (request.op == BATCH_READ_ENTRY or request.op == AUTH):
+        return CLOSED
+    return UNAUTHORIZED
+
+
+cdef Status gate_submit(IoLoop* loop, Conn* conn, const Request* request, const uint8_t* frame,
+                        uint32_t size) noexcept nogil:
+    return submit(loop, conn, POLICY_REQUEST, request.protocol, request.op, frame, size)
+
+
+cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, uint32_t size) noexcept nogil:
+    if conn.auth != AUTH_WAITING:
+        return OK
+    if authenticate(loop, conn, POLICY_UPGRADED, 3, certificate, size) == PENDING:
+        return OK
+    return CLOSED
+
+
+cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil:
+    cdef uint8_t* out
+    conn.policy_jobs -= 1
+    if conn.fd < 0:
+        gate_closed(loop, conn)
+        return OK
+    if job.op == AUTH:
+        conn.gated = False
+    if job.answer_size:
+        out = conn_reserve(conn, LENGTH_PREFIX + job.answer_size)
+        if out == NULL:
+            loop.stats.closed_by_limit += 1
+            return CLOSED
+        store_u32(out, job.answer_size)
+        memcpy(out + LENGTH_PREFIX, job.answer, job.answer_size)
+    if job.action == POLICY_AUTHENTICATED:
+        conn.auth = AUTH_DONE
+        conn.session = 0         # Python has forgotten it by itself
+    elif job.action == POLICY_CLOSE:
+        conn_flush(conn)         # what the socket takes now; the connection ends all the same
+        return CLOSED
+    return OK
+
+
+cdef void gate_closed(IoLoop* loop, Conn* conn) noexcept nogil:
+    if conn.session == 0 or conn.policy_jobs:
+        return
+    submit(loop, conn, POLICY_CLOSED, 0, 0, NULL, 0)
+    conn.session = 0

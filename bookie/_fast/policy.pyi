@@ -1,0 +1,25 @@
+from typing import Final
+
+from typing_extensions import Buffer
+
+NOTHING: Final[int]
+AUTHENTICATED: Final[int]
+CLOSE: Final[int]
+REQUEST: Final[int]
+UPGRADED: Final[int]
+CLOSED: Final[int]
+
+class Task:
+    kind: int
+    protocol: int
+    operation: int
+    session: int
+    frame: bytes
+    peer: str
+    def answer(self, body: Buffer, action: int) -> None: ...
+
+class PolicyRoom:
+    def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int) -> None: ...
+    def take(self) -> Task | None: ...
+    def stop(self) -> None: ...
+    def stats(self) -> dict[str, int]: ...

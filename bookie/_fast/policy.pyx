@@ -1,0 +1,236 @@
+"""The queue of requests that Python answers. Loops submit and collect, Python threads take and answer."""
+from libc.stdint cimport uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from bookie._fast.sync cimport (
+    bk_load,
+    cond_init,
+    pthread_cond_broadcast,
+    pthread_cond_signal,
+    pthread_cond_wait,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
+from bookie._fast.waker cimport waker_wake
+
+import socket
+
+cdef enum:
+    # of a sockaddr_in and a sockaddr_in6
+    PORT_AT = 2
+    IPV4_AT = 4
+    IPV6_AT = 8
+
+NOTHING = POLICY_NOTHING
+AUTHENTICATED = POLICY_AUTHENTICATED
+CLOSE = POLICY_CLOSE
+REQUEST = POLICY_REQUEST
+UPGRADED = POLICY_UPGRADED
+CLOSED = POLICY_CLOSED
+
+
+cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil:
+    pthread_mutex_init(&inbox.lock, NULL)
+    inbox.head = inbox.tail = NULL
+    inbox.waker = waker
+
+
+cdef PolicyJob* policy_job(const uint8_t* frame, uint32_t size) noexcept nogil:
+    cdef PolicyJob* job = <PolicyJob*> calloc(1, sizeof(PolicyJob) + size)
+    if job == NULL:
+        return NULL
+    if size:
+        memcpy(job + 1, frame, size)
+    job.size = size
+    return job
+
+
+cdef Status policy_submit(PolicyQueue* queue, PolicyJob* job) noexcept nogil:
+    cdef bint fits
+    pthread_mutex_lock(&queue.lock)
+    fits = job.kind == POLICY_CLOSED or (
+        queue.jobs < queue.jobs_max and queue.bytes + job.size <= queue.bytes_max and not queue.stopping)
+    if fits:
+        job.queue = queue
+        job.next = NULL
+        if queue.tail != NULL:
+            queue.tail.next = job
+        else:
+            queue.head = job
+        queue.tail = job
+        if job.kind != POLICY_CLOSED:
+            queue.jobs += 1
+            queue.bytes += job.size
+        pthread_cond_signal(&queue.filled)
+    else:
+        queue.refused += 1
+    pthread_mutex_unlock(&queue.lock)
+    return OK if fits else TOO_MANY_REQUESTS
+
+
+cdef PolicyJob* policy_collect(PolicyInbox* inbox) noexcept nogil:
+    cdef PolicyJob* job
+    pthread_mutex_lock(&inbox.lock)
+    job = inbox.head
+    inbox.head = inbox.tail = NULL
+    pthread_mutex_unlock(&inbox.lock)
+    return job
+
+
+cdef void policy_free(PolicyJob* job) noexcept nogil:
+    cdef PolicyQueue* queue = job.queue
+    if queue != NULL and job.kind != POLICY_CLOSED:
+        pthread_mutex_lock(&queue.lock)
+        queue.jobs -= 1
+        queue.bytes -= job.size
+        queue.served += 1
+        pthread_mutex_unlock(&queue.lock)
+    free(job.answer)
+    free(job)
+
+
+cdef PolicyJob* next_job(PolicyQueue* queue) noexcept nogil:
+    """Wait for a job; NULL once the queue is stopped and empty."""
+    cdef PolicyJob* job
+    pthread_mutex_lock(&queue.lock)
+    while queue.head == NULL and not queue.stopping:
+        pthread_cond_wait(&queue.filled, &queue.lock)
+    job = queue.head
+    if job != NULL:
+        queue.head = job.next
+        if queue.head == NULL:
+            queue.tail = NULL
+        job.next = NULL
+    pthread_mutex_unlock(&queue.lock)
+    return job
+
+
+cdef void deliver(PolicyJob* job) noexcept nogil:
+    cdef PolicyInbox* inbox = job.inbox
+    pthread_mutex_lock(&inbox.lock)
+    job.next = NULL
+    if inbox.tail != NULL:
+        inbox.tail.next = job
+    else:
+        inbox.head = job
+    inbox.tail = job
+    # under the lock: once the loop may see the job, it may also be on its way to its end
+    waker_wake(inbox.waker)
+    pthread_mutex_unlock(&inbox.lock)
+
+
+cdef str address(const uint8_t* peer):
+    """`host:port` of a sockaddr; empty when the peer was gone before it could be asked."""
+    cdef unsigned short family
+    memcpy(&family, peer, sizeof(family))
+    port = peer[PORT_AT] << 8 | peer[PORT_AT + 1]
+    if family == socket.AF_INET:
+        return f"{socket.inet_ntop(socket.AF_INET, <bytes> (<const char*> peer + IPV4_AT)[:4])}:{port}"
+    if family == socket.AF_INET6:
+        return f"[{socket.inet_ntop(socket.AF_INET6, <bytes> (<const char*> peer + IPV6_AT)[:16])}]:{port}"
+    return ""
+
+
+cdef class Task:
+    """A job in Python's hands: one request to answer, or an event.
+
+    `answer` gives it back; a task that is dropped without an answer closes its connection, so that nothing waits for it
+    for ever.
+    """
+    cdef PolicyJob* job
+    cdef readonly int kind
+    cdef readonly int protocol
+    cdef readonly int operation
+    cdef readonly object session
+    cdef readonly bytes frame
+    cdef readonly str peer
+
+    def answer(self, const unsigned char[::1] body not None, int action) -> None:
+        """Send `body` (of one frame, without its length; empty: nothing) and then do `action`. Once."""
+        cdef PolicyJob* job = self.job
+        cdef uint32_t size = <uint32_t> body.shape[0]
+        if job == NULL:
+            raise RuntimeError("this task was answered already")
+        if size:
+            job.answer = <uint8_t*> malloc(size)
+            if job.answer == NULL:
+                raise MemoryError
+            memcpy(job.answer, &body[0], size)
+            job.answer_size = size
+        self.give_back(action)
+
+    cdef void give_back(self, int action) noexcept:
+        cdef PolicyJob* job = self.job
+        self.job = NULL
+        if job == NULL:
+            return
+        job.action = <uint8_t> action
+        with nogil:
+            deliver(job)
+
+    def __dealloc__(self):
+        self.give_back(POLICY_CLOSE)
+
+
+cdef class PolicyRoom:
+    """The queue; made before the loops and closed after them. Any number of threads `take`."""
+
+    def __cinit__(self):
+        pthread_mutex_init(&self.queue.lock, NULL)
+        cond_init(&self.queue.filled)
+
+    def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int):
+        self.queue.jobs_max = jobs_max
+        self.queue.bytes_max = bytes_max
+        self.queue.frame_bytes_max = frame_bytes_max
+
+    def take(self) -> Task | None:
+        """Wait for the next request or event; None once the room is stopped and everything was taken."""
+        cdef PolicyJob* job
+        cdef Task task
+        with nogil:
+            job = next_job(&self.queue)
+        if job == NULL:
+            return None
+        task = Task.__new__(Task)
+        task.kind = job.kind
+        task.session = job.session
+        if job.kind == POLICY_CLOSED:
+            policy_free(job)
+            return task
+        task.job = job
+        task.protocol = job.protocol
+        task.operation = job.op
+        task.frame = (<const char*> (job + 1))[:job.size]
+        task.peer = address(job.peer)
+        return task
+
+    def stop(self) -> None:
+        """Let the threads end once everything is taken. Idempotent; any thread."""
+        with nogil:
+            pthread_mutex_lock(&self.queue.lock)
+            self.queue.stopping = True
+            pthread_cond_broadcast(&self.queue.filled)
+            pthread_mutex_unlock(&self.queue.lock)
+
+    def stats(self) -> dict[str, int]:
+        return {
+            "policy_queued": self.queue.jobs,
+            "policy_queued_bytes": self.queue.bytes,
+            "policy_served": self.queue.served,
+            "policy_refused": self.queue.refused,
+            "policy_sessions": bk_load(&self.queue.sessions),
+        }
+
+    def __dealloc__(self):
+        cdef PolicyJob* job = self.queue.head
+        cdef PolicyJob* following
+        self.queue.head = NULL
+        while job != NULL:
+            following = job.next
+            free(job.answer)
+            free(job)
+            job = following

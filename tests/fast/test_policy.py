@@ -1,0 +1,19 @@
+"""Rooms policy and gate: the queue of requests that Python answers."""
+
+import threading
+
+from bookie._fast.policy import PolicyRoom
+
+
+def test_a_stop_ends_every_waiting_thread() -> None:
+    """Threads wait in `take` without the GIL; `stop` lets all of them go, also those that come later."""
+    room = PolicyRoom(jobs_max=4, bytes_max=1 << 16, frame_bytes_max=1 << 10)
+    taken: list[object] = []
+    threads = [threading.Thread(target=lambda: taken.append(room.take())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    room.stop()
+    for thread in threads:
+        thread.join()
+    assert [*taken, room.take()] == [None] * 4
+    assert room.stats()["policy_queued"] == 0
