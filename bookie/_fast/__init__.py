@@ -56,5 +56,6 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
     dispatch                the switch on operation
     membership              accepting, handing over, arming and closing connections
-    io_loop                 wait, read, cut frames, dispatch, acknowledge, write
+    intake                  receiving, cutting frames, holding back
+    io_loop                 wait, take in, acknowledge, write
 """

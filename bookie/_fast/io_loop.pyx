@@ -1,18 +1,11 @@
-"""The loop: wait, read, cut frames, dispatch; then acknowledge what was synced, write, and tell the journals."""
-from libc.errno cimport EAGAIN, EINTR, errno
+"""The loop: wait and take in; then acknowledge what was synced, write, and tell the journals."""
+from libc.errno cimport errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
-from bookie._fast.connection cimport (
-    Conn,
-    conn_flush,
-    conn_hold,
-    conn_hold_room,
-    conn_settle,
-)
-from bookie._fast.cursor cimport load_i32
-from bookie._fast.dispatch cimport dispatch, dispatch_ack, dispatch_read
+from bookie._fast.connection cimport Conn, conn_flush, conn_settle
+from bookie._fast.dispatch cimport dispatch_ack, dispatch_read
 from bookie._fast.epoll cimport (
     EPOLL_CLOEXEC,
     EPOLL_CTL_ADD,
@@ -26,6 +19,7 @@ from bookie._fast.epoll cimport (
 )
 from bookie._fast.fatal cimport fatal_is_set
 from bookie._fast.gate cimport AUTH_OPEN, AUTH_WAITING, gate_answer
+from bookie._fast.intake cimport receive, serve_held
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.loop_state cimport INPUT_BYTES, Ack
@@ -42,13 +36,8 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.types cimport CLOSED, FULL, Status
+from bookie._fast.types cimport CLOSED, Status
 from bookie._fast.waker cimport waker_clear, waker_init, waker_wake
-from bookie._fast.wire_v2 cimport FRAME_PREFIX
-
-cdef extern from "<sys/socket.h>" nogil:
-    ssize_t recv(int, void*, size_t, int) noexcept
-    int MSG_DONTWAIT
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
@@ -62,111 +51,6 @@ cdef enum:
     EVENTS = 256
     TICK_MS = 10                 # while adds wait for room
     INLINE_SYNC_NS = 400000      # a journal slower than this is never synced on a loop
-
-
-cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Too much output waits: try to send it at once, and stop serving this connection if that does not help."""
-    if conn.pending <= conn.limits.output_high:
-        return False
-    if conn_flush(conn) == CLOSED:
-        close_conn(loop, conn)
-        return True
-    conn.choked = conn.pending > conn.limits.output_low
-    return conn.choked
-
-
-cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
-    """Cut and dispatch complete frames; how many bytes were used up. The connection may be closed afterwards."""
-    cdef uint64_t at = 0
-    cdef int64_t length
-    cdef Status status
-    while not conn.gated and size - at >= FRAME_PREFIX:
-        length = load_i32(data + at)
-        if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
-            loop.stats.broken_frames += 1
-            close_conn(loop, conn)
-            return size
-        if <uint64_t> length > size - at - FRAME_PREFIX:
-            break
-        status = dispatch(loop, conn, data + at + FRAME_PREFIX, <uint32_t> length)
-        if status == FULL:
-            break
-        if conn.stalled_until:
-            conn.stalled_until = 0
-            loop.stalled -= 1
-        if status == CLOSED:
-            loop.stats.broken_frames += 1
-            close_conn(loop, conn)
-            return size
-        at += FRAME_PREFIX + <uint64_t> length
-        if choke(loop, conn) or conn.fd < 0:
-            break
-    return at
-
-
-cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
-    if conn.fd >= 0 and not conn_hold(conn, data, size):
-        loop.stats.closed_by_limit += 1
-        close_conn(loop, conn)
-
-
-cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Go on with input that waited for room or for the peer to read."""
-    cdef uint64_t used
-    if conn.held_size == 0:
-        return
-    used = serve_frames(loop, conn, conn.held, conn.held_size)
-    if conn.fd >= 0:
-        keep_rest(loop, conn, conn.held + used, conn.held_size - used)
-
-
-cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
-    """A frame above the loop's buffer grows in the connection's own, as its bytes arrive. False: no such frame."""
-    cdef uint64_t total, room
-    cdef ssize_t n
-    if conn.held_size < FRAME_PREFIX:
-        return False
-    total = <uint64_t> load_i32(conn.held) + FRAME_PREFIX
-    if total <= INPUT_BYTES or conn.held_size >= total:
-        return False
-    room = conn.held_size * 2 if conn.held_size * 2 < total else total
-    if room < INPUT_BYTES:
-        room = INPUT_BYTES
-    if conn.held_size == conn.held_room and not conn_hold_room(conn, room):
-        loop.stats.closed_by_limit += 1
-        close_conn(loop, conn)
-        return True
-    room = conn.held_room if conn.held_room < total else total
-    n = recv(conn.fd, conn.held + conn.held_size, room - conn.held_size, MSG_DONTWAIT)
-    if n <= 0:
-        if n == 0 or (errno != EAGAIN and errno != EINTR):
-            close_conn(loop, conn)
-        return True
-    loop.stats.bytes_in += n
-    conn.held_size += n
-    if conn.held_size == total:
-        serve_held(loop, conn)
-    return True
-
-
-cdef void receive(IoLoop* loop, Conn* conn) noexcept nogil:
-    cdef uint64_t have, used
-    cdef ssize_t n
-    if receive_long(loop, conn):
-        return
-    have = conn.held_size
-    if have:
-        memcpy(loop.input, conn.held, have)
-    n = recv(conn.fd, loop.input + have, INPUT_BYTES * 2 - have, MSG_DONTWAIT)
-    if n <= 0:
-        if n == 0 or (errno != EAGAIN and errno != EINTR):
-            close_conn(loop, conn)
-        return
-    loop.stats.bytes_in += n
-    have += n
-    used = serve_frames(loop, conn, loop.input, have)
-    if conn.fd >= 0:
-        keep_rest(loop, conn, loop.input + used, have - used)
 
 
 cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
