@@ -19,6 +19,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     record                  walking runs of `u32 length | entry`
     wire_v2                 V2 request and response layouts
     client_wire             the client's side of them: batches of requests, answers cut into rows
+    client_wire_v3          the same for V3
     add_window              the unacknowledged end of a stream of adds
   files
     window                  a sliding window over a file, for scans

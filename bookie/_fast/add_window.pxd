@@ -15,6 +15,9 @@ cdef class AddWindow:
     cdef readonly int64_t base           # every id below is answered
     cdef readonly int64_t end            # one past the last id sent
     cdef readonly int64_t capacity       # most ids in flight
+    cdef int32_t op                      # of an answer to an add, in the channel's protocol
+    cdef bint by_request                 # V3: answers name the transaction request_base + entry; V2: ledger and entry
+    cdef int64_t request_base
     cdef readonly int32_t error_code     # of the lowest id that was refused; the id is -1 without one
     cdef readonly int64_t error_entry
     cdef int64_t[::1] sent_ns            # by id modulo capacity; 0 = answered

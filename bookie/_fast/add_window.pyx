@@ -1,6 +1,7 @@
 """Acknowledgements of one add stream, taken in by the channel's receiving thread a table of responses at a time."""
 import numpy as np
 
+from bookie._fast.request cimport ADD_ENTRY
 from bookie._fast.sync cimport now_ns
 from bookie._fast.wire_v2 cimport OP_ADD
 
@@ -15,7 +16,9 @@ cdef inline int64_t bucket_of(int64_t ns) noexcept nogil:
 
 
 cdef class AddWindow:
-    def __init__(self, int64_t ledger, int64_t first, int64_t capacity):
+    """`request_base`: of a V3 stream, whose entry e went out as transaction request_base + e. None: V2."""
+
+    def __init__(self, int64_t ledger, int64_t first, int64_t capacity, request_base=None):
         if first < 0:
             raise ValueError(f"first entry is {first}; entry ids start at 0")
         if capacity < 1:
@@ -23,6 +26,9 @@ cdef class AddWindow:
         self.ledger = ledger
         self.base = self.end = first
         self.capacity = capacity
+        self.op = OP_ADD if request_base is None else ADD_ENTRY
+        self.by_request = request_base is not None
+        self.request_base = request_base or 0
         self.error_entry = -1
         self.sent_ns = np.zeros(capacity, dtype=np.int64)
         self.histogram = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
@@ -53,23 +59,24 @@ cdef class AddWindow:
         self.end += count
 
     cdef int64_t take(self, Response* rows, int64_t count, int64_t now) noexcept nogil:
-        cdef int64_t k, place
+        cdef int64_t k, entry, place
         cdef int64_t taken = 0
         for k in range(count):
-            if rows[k].op != OP_ADD or rows[k].ledger != self.ledger:
+            if rows[k].op != self.op or (rows[k].ledger != self.ledger and not self.by_request):
                 continue
-            if rows[k].entry < self.base or rows[k].entry >= self.end:
+            entry = rows[k].request_id - self.request_base if self.by_request else rows[k].entry
+            if entry < self.base or entry >= self.end:
                 continue
-            place = rows[k].entry % self.capacity
+            place = entry % self.capacity
             if self.sent_ns[place] == 0:
                 continue
             rows[k].op = 0
             taken += 1
             if rows[k].code == 0:
                 self.histogram[bucket_of(now - self.sent_ns[place])] += 1
-            elif self.error_entry < 0 or rows[k].entry < self.error_entry:
+            elif self.error_entry < 0 or entry < self.error_entry:
                 self.error_code = rows[k].code
-                self.error_entry = rows[k].entry
+                self.error_entry = entry
             self.sent_ns[place] = 0
         while self.base < self.end and self.sent_ns[self.base % self.capacity] == 0:
             self.base += 1

@@ -54,6 +54,18 @@ def test_foreign_answers_are_left_alone() -> None:
     assert (window.base, window.end) == (10, 14)
 
 
+def test_transactions_name_the_adds_of_v3() -> None:
+    """A V3 stream takes answers by transaction alone; a status without a sub-response names no ledger and no entry."""
+    window = AddWindow(7, 10, 8, request_base=1000)
+    window.sent(3)
+    table = np.zeros(4, dtype=RESPONSE)
+    for row, (op, code, transaction) in enumerate([(2, 502, 1011), (2, 0, 11), (1, 0, 1010), (2, 0, 1010)]):
+        table[row] = (op, code, 0, 0, transaction, 0, 0)
+    assert window.acknowledge(table, 4) == 2
+    assert table["op"].tolist() == [0, 2, 1, 0]
+    assert (window.base, window.confirmed, window.error_entry, window.error_code) == (12, 11, 11, 502)
+
+
 def test_refusal_bounds_what_is_confirmed() -> None:
     """The lowest refused id counts, in whatever order refusals arrive, and is never confirmed."""
     window = AddWindow(7, 0, 8)
