@@ -55,6 +55,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     connection              a connection's output and held input
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
+    answers                 every answer of the data path, in its request's protocol
     dispatch                the switch on operation
     membership              accepting, handing over, arming and closing connections
     intake                  receiving, cutting frames, holding back

@@ -38,6 +38,7 @@ cdef struct Conn:
     int fd                   # -1 once closed
     void* loop
     NetLimits* limits
+    bint v2_only             # a frame was V2: so are all that follow
     int64_t refs             # answers still to come, and 1 while open
     Conn* prev
     Conn* next

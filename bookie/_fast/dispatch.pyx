@@ -1,10 +1,9 @@
 """Requests in, answers out: one place that decides, rooms below that do the work."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
-from bookie._fast.connection cimport conn_reserve, conn_slice
-from bookie._fast.cursor cimport store_u32
+from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read
+from bookie._fast.gate cimport AUTH_WAITING, gate_admit
 from bookie._fast.loop_state cimport AckQueue
 from bookie._fast.read_path cimport (
     COUNT_MOST,
@@ -14,7 +13,15 @@ from bookie._fast.read_path cimport (
     answer_release,
     pool_read_ahead,
     pool_submit,
-    region_unpin,
+)
+from bookie._fast.request cimport (
+    ADD_ENTRY,
+    AUTH,
+    FENCE,
+    HIGH_PRIORITY,
+    READ_ENTRY,
+    RECOVERY_ADD,
+    Request,
 )
 from bookie._fast.storage cimport stores_add, stores_fence, stores_request_flush
 from bookie._fast.stores cimport journal_of
@@ -25,111 +32,16 @@ from bookie._fast.types cimport (
     CLOSED,
     ENTRY_ID_LAST,
     FULL,
-    LENGTH_PREFIX,
-    MASTER_KEY_BYTES,
     OK,
     PENDING,
     READ_ONLY,
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
 )
-from bookie._fast.wire_v2 cimport (
-    ANSWER_BYTES,
-    BATCH_ANSWER_BYTES,
-    FLAG_FENCE,
-    FLAG_HIGH_PRIORITY,
-    FLAG_RECOVERY_ADD,
-    FRAME_PREFIX,
-    OP_ADD,
-    OP_AUTH,
-    OP_BATCH_READ,
-    OP_READ,
-    V2Request,
-    v2_answer,
-    v2_batch_answer,
-    v2_code,
-    v2_header,
-    v2_parse,
-    v2_version_ok,
-)
+from bookie._fast.wire_v2 cimport BATCH_ANSWER_BYTES, FRAME_PREFIX, v2_parse, v2_version_ok
 
 cdef enum:
-    COPY_MOST = 4096             # shorter pieces are copied, longer ones sent from where they lie
-    AUTH_VERSION = 2
     ACKS_FIRST = 1024
-
-# AuthMessage{authPluginName "AuthDisabledPlugin", payload ""}: what a bookie without auth answers to any AUTH
-cdef const char* AUTH_DISABLED = b"\x0a\x12AuthDisabledPlugin\x12\x00"
-cdef enum:
-    AUTH_DISABLED_BYTES = 22
-
-
-cdef Status answer_code(IoLoop* loop, Conn* conn, const V2Request* request, Status status) noexcept nogil:
-    """An answer without entries: the acknowledgement of an add, or a refusal."""
-    cdef uint8_t* out
-    if status != OK:
-        loop.stats.errors[<int> status] += 1
-    if request.op == OP_BATCH_READ:
-        out = conn_reserve(conn, FRAME_PREFIX + BATCH_ANSWER_BYTES)
-        if out == NULL:
-            return CLOSED
-        v2_batch_answer(out, request.version, v2_code(status), request.ledger, request.entry, request.request_id, 0)
-        return OK
-    out = conn_reserve(conn, FRAME_PREFIX + ANSWER_BYTES)
-    if out == NULL:
-        return CLOSED
-    v2_answer(out, request.version, request.op, v2_code(status), request.ledger, request.entry, 0)
-    return OK
-
-
-cdef Status put_part(Conn* conn, const uint8_t* base, uint64_t size, Answer* answer, uint32_t slot) noexcept nogil:
-    """Send one slice: by copy when short, else by reference, which takes over its pin."""
-    cdef uint8_t* out
-    if size > COPY_MOST and conn_slice(conn, base, size, answer.regions[slot]):
-        return OK
-    out = conn_reserve(conn, size)
-    if out != NULL:
-        memcpy(out, base, size)
-    region_unpin(answer.regions[slot])
-    return OK if out != NULL else CLOSED
-
-
-cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """Write a READ or BATCH_READ answer: one header, then the slices. Gives up the answer's pins."""
-    cdef uint8_t* out
-    cdef uint32_t i, payload
-    cdef Status status = OK
-    cdef V2Request refused
-    if answer.status != OK or answer.count == 0:
-        refused.op = request.op
-        refused.version = request.version
-        refused.ledger = request.ledger
-        refused.entry = request.entry
-        refused.request_id = request.request_id
-        return answer_code(loop, conn, &refused, answer.status)
-    loop.stats.read_entries += answer.count
-    if request.op == OP_BATCH_READ:
-        payload = <uint32_t> answer.bytes
-        out = conn_reserve(conn, FRAME_PREFIX + BATCH_ANSWER_BYTES)
-        if out != NULL:
-            v2_batch_answer(out, request.version, 0, request.ledger, request.entry, request.request_id, payload)
-    else:
-        payload = <uint32_t> answer.bytes - LENGTH_PREFIX
-        answer.parts[0].base += LENGTH_PREFIX
-        answer.parts[0].size -= LENGTH_PREFIX
-        out = conn_reserve(conn, FRAME_PREFIX + ANSWER_BYTES)
-        if out != NULL:
-            v2_answer(out, request.version, OP_READ, 0, request.ledger, request.entry, payload)
-    if out == NULL:
-        answer_release(answer)
-        return CLOSED
-    for i in range(answer.slices):
-        if status == OK:
-            status = put_part(conn, answer.parts[i].base, answer.parts[i].size, answer, i)
-        else:
-            region_unpin(answer.regions[i])
-    answer.slices = 0
-    return status
 
 
 cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noexcept nogil:
@@ -151,18 +63,20 @@ cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noe
     return answer_read(loop, conn, request, &answer)
 
 
-cdef void read_request(IoLoop* loop, Conn* conn, const V2Request* request, ReadRequest* read) noexcept nogil:
+cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadRequest* read) noexcept nogil:
     """The limits of a batch read: count, and bytes of records beside the answer's 36 fixed bytes."""
     cdef int64_t limit
     read.ledger = request.ledger
     read.entry = request.entry
     read.request_id = request.request_id
+    read.flags = request.flags
+    read.protocol = request.protocol
     read.op = request.op
     read.version = request.version
     read.owner = conn
     read.count = 1
     read.bytes = 0
-    if request.op == OP_READ or request.entry == ENTRY_ID_LAST:
+    if request.op == READ_ENTRY or request.entry == ENTRY_ID_LAST:
         return
     read.count = request.count_max if request.count_max > 0 else COUNT_MOST
     limit = request.size_max
@@ -176,7 +90,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const V2Request* request, ReadR
         read.count = 1
 
 
-cdef bint ack_later(IoLoop* loop, Conn* conn, const V2Request* request, int64_t group,
+cdef bint ack_later(IoLoop* loop, Conn* conn, const Request* request, int64_t group,
                     ReadRequest* read) noexcept nogil:
     cdef int64_t at = <int64_t> (<uint64_t> request.ledger % loop.stores.journal_count)
     cdef AckQueue* queue = &loop.acks[at]
@@ -199,7 +113,10 @@ cdef bint ack_later(IoLoop* loop, Conn* conn, const V2Request* request, int64_t 
     ack.conn = conn
     ack.ledger = request.ledger
     ack.entry = request.entry
+    ack.request_id = request.request_id
     ack.read = read
+    ack.protocol = request.protocol
+    ack.op = request.op
     ack.version = request.version
     conn.refs += 1
     loop.appended[at] += 1
@@ -221,16 +138,16 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
     return now >= conn.stalled_until
 
 
-cdef Status serve_add(IoLoop* loop, Conn* conn, const V2Request* request) noexcept nogil:
+cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     cdef int64_t group = 0
     cdef Status status
     if bk_load(&journal_of(loop.stores, request.ledger).full):
         return answer_code(loop, conn, request, READ_ONLY)
     if bk_load(&loop.stores.read_only) and not (
-            request.flags & FLAG_HIGH_PRIORITY and bk_load(&loop.stores.high_priority_ok)):
+            request.flags & HIGH_PRIORITY and bk_load(&loop.stores.high_priority_ok)):
         return answer_code(loop, conn, request, READ_ONLY)
-    status = stores_add(loop.stores, request.ledger, request.entry, request.key, MASTER_KEY_BYTES, request.body,
-                        request.body_size, request.flags & FLAG_RECOVERY_ADD, &group)
+    status = stores_add(loop.stores, request.ledger, request.entry, request.key, request.key_size, request.body,
+                        request.body_size, request.flags & RECOVERY_ADD, &group)
     if status == FULL or status == TOO_MANY_REQUESTS:
         if not out_of_patience(loop, conn):
             return FULL
@@ -242,7 +159,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const V2Request* request) noexce
     return answer_code(loop, conn, request, status)
 
 
-cdef Status serve_fence(IoLoop* loop, Conn* conn, const V2Request* request) noexcept nogil:
+cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     """Fence first; the read is answered when the fence record is on disk."""
     cdef int64_t group = 0
     cdef int64_t at
@@ -251,7 +168,7 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const V2Request* request) noex
     loop.stats.fences += 1
     if request.key == NULL:
         return answer_code(loop, conn, request, UNAUTHORIZED)
-    status = stores_fence(loop.stores, request.ledger, request.key, MASTER_KEY_BYTES, &group)
+    status = stores_fence(loop.stores, request.ledger, request.key, request.key_size, &group)
     if status == FULL:
         if not out_of_patience(loop, conn):
             return FULL
@@ -273,44 +190,53 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const V2Request* request) noex
     return CLOSED
 
 
-cdef Status serve_auth(IoLoop* loop, Conn* conn) noexcept nogil:
-    cdef uint8_t* out = conn_reserve(conn, FRAME_PREFIX + 4 + AUTH_DISABLED_BYTES)
-    loop.stats.auths += 1
-    if out == NULL:
-        return CLOSED
-    store_u32(out, 4 + AUTH_DISABLED_BYTES)
-    store_u32(out + 4, v2_header(AUTH_VERSION, OP_AUTH, 0))
-    memcpy(out + 8, AUTH_DISABLED, AUTH_DISABLED_BYTES)
-    return OK
+cdef Status parse(Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
+    """The frame as a request. A connection that sent one frame of V2 speaks it for good."""
+    conn.v2_only = True
+    return v2_parse(frame, size, request)
+
+
+cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+    """THE switch."""
+    cdef ReadRequest read
+    if request.op == ADD_ENTRY:
+        loop.stats.adds += 1
+        return serve_add(loop, conn, request)
+    if request.op == READ_ENTRY:
+        loop.stats.reads += 1
+    else:
+        loop.stats.batch_reads += 1
+    if request.flags & FENCE:
+        return serve_fence(loop, conn, request)
+    read_request(loop, conn, request, &read)
+    return serve_read(loop, conn, &read)
 
 
 cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size) noexcept nogil:
-    cdef V2Request request
-    cdef ReadRequest read
-    cdef Status status = v2_parse(frame, size, &request)
+    cdef Request request
+    cdef Status status = parse(conn, frame, size, &request)
+    cdef Status admitted
     if status == CLOSED:
         return CLOSED
-    if request.op == OP_AUTH:
-        return serve_auth(loop, conn)
+    if conn.auth == AUTH_WAITING:
+        admitted = gate_admit(loop, conn, &request, status == OK, frame, size)
+        if admitted == PENDING:
+            return OK
+        if admitted == CLOSED:
+            return CLOSED
+        if admitted != OK:
+            return answer_code(loop, conn, &request, admitted)
+    if request.op == AUTH:
+        loop.stats.auths += 1
+        return answer_auth(loop, conn, &request)
     if not v2_version_ok(request.version):
         return answer_code(loop, conn, &request, BAD_VERSION)
     if status != OK:
         return answer_code(loop, conn, &request, BAD_REQUEST)
-    if request.op == OP_ADD:
-        loop.stats.adds += 1
-        return serve_add(loop, conn, &request)
-    if request.op == OP_READ:
-        loop.stats.reads += 1
-    else:
-        loop.stats.batch_reads += 1
-    if request.flags & FLAG_FENCE:
-        return serve_fence(loop, conn, &request)
-    read_request(loop, conn, &request, &read)
-    return serve_read(loop, conn, &read)
+    return serve(loop, conn, &request)
 
 
 cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
-    cdef V2Request request
     cdef Status status
     if ack.read != NULL:
         status = serve_read(loop, ack.conn, ack.read) if ack.conn.fd >= 0 else OK
@@ -318,11 +244,7 @@ cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
         return status
     if ack.conn.fd < 0:
         return OK
-    request.op = OP_ADD
-    request.version = ack.version
-    request.ledger = ack.ledger
-    request.entry = ack.entry
-    return answer_code(loop, ack.conn, &request, OK)
+    return answer_ack(loop, ack)
 
 
 cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil:

@@ -22,7 +22,10 @@ cdef struct Ack:
     Conn* conn
     int64_t ledger
     int64_t entry
-    ReadRequest* read        # a fencing read: served after the sync. NULL: an add
+    uint64_t request_id
+    ReadRequest* read        # a fencing read: served after the sync. NULL: everything else
+    uint8_t protocol
+    uint8_t op
     uint8_t version
 
 cdef struct AckQueue:

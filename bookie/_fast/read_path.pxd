@@ -21,9 +21,11 @@ cdef enum:
 cdef struct ReadRequest:
     int64_t ledger
     int64_t entry            # ENTRY_ID_LAST allowed
-    int64_t request_id
-    uint32_t count           # entries wanted, at least 1
+    uint64_t request_id
     uint64_t bytes           # limit on records `u32 length | entry`; the first entry is always taken
+    uint32_t count           # entries wanted, at least 1
+    uint32_t flags           # of the Request
+    uint8_t protocol
     uint8_t op
     uint8_t version
     void* owner              # the connection; the pool hands it back untouched

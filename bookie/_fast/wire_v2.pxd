@@ -2,9 +2,10 @@
 
 A frame is `u32 length | body`; every offset below counts from the start of the body.
 """
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from bookie._fast.cursor cimport load_i32, load_i64, load_u32, store_i64, store_u32
+from bookie._fast.cursor cimport load_i32, load_i64, load_u32, store_i64, store_u32, store_u64
+from bookie._fast.request cimport ADD_ENTRY, AUTH, BATCH_READ_ENTRY, READ_ENTRY, Request
 from bookie._fast.types cimport MASTER_KEY_BYTES, Status
 
 cdef enum:
@@ -16,6 +17,7 @@ cdef enum:
     FLAG_FENCE = 0x0001
     FLAG_RECOVERY_ADD = 0x0002
     FLAG_HIGH_PRIORITY = 0x0004
+    FLAGS_KNOWN = 0x0007
 
     VERSION_MAX = 2
     FRAME_PREFIX = 4
@@ -37,28 +39,25 @@ cdef enum:
     EREADONLY = 105
     ETOOMANYREQUESTS = 106
 
-cdef struct V2Request:
-    uint8_t op
-    uint8_t version              # as sent; compare as signed
-    uint32_t flags
-    int64_t ledger
-    int64_t entry                # ADD: from the entry bytes; BATCH_READ: the start
-    int64_t request_id           # BATCH_READ
-    int32_t count_max            # BATCH_READ
-    int64_t size_max             # BATCH_READ
-    const uint8_t* key           # 20 bytes; NULL when the request carries none
-    const uint8_t* body          # ADD: the entry; AUTH: the AuthMessage
-    uint32_t body_size
-
 # OK; BAD_REQUEST when the frame must be answered with EBADREQ; CLOSED when the peer broke the framing rules. With OK
 # and BAD_REQUEST op, version, ledger and entry are set. The version is not judged here: EBADVERSION precedes EBADREQ.
-cdef Status v2_parse(const uint8_t* frame, uint32_t size, V2Request* request) noexcept nogil
+cdef Status v2_parse(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil
 
 # The code of a Status on V2. UNKNOWN_STATE becomes EIO: Java's V2 client does not know 107 and drops the connection.
 cdef int32_t v2_code(Status status) noexcept nogil
 
 cdef inline bint v2_version_ok(uint8_t version) noexcept nogil:
     return version <= VERSION_MAX
+
+cdef inline uint8_t v2_opcode(uint8_t op) noexcept nogil:
+    """The opcode of an Operation; 0: it has none."""
+    if op == ADD_ENTRY:
+        return OP_ADD
+    if op == READ_ENTRY:
+        return OP_READ
+    if op == BATCH_READ_ENTRY:
+        return OP_BATCH_READ
+    return OP_AUTH if op == AUTH else 0
 
 cdef inline uint32_t v2_header(uint8_t version, uint8_t op, uint32_t flags) noexcept nogil:
     """The packet header word; version 0 knows neither flags nor a version byte."""
@@ -76,11 +75,11 @@ cdef inline void v2_answer(uint8_t* out, uint8_t version, uint8_t op, int32_t co
     store_i64(out + 20, entry)
 
 cdef inline void v2_batch_answer(uint8_t* out, uint8_t version, int32_t code, int64_t ledger, int64_t start,
-                                 int64_t request_id, uint32_t payload) noexcept nogil:
+                                 uint64_t request_id, uint32_t payload) noexcept nogil:
     """Write the 36 bytes (length word included) in front of `payload` bytes of `u32 length | entry` records."""
     store_u32(out, BATCH_ANSWER_BYTES + payload)
     store_u32(out + 4, v2_header(version, OP_BATCH_READ, 0))
     store_u32(out + 8, <uint32_t> code)
     store_i64(out + 12, ledger)
     store_i64(out + 20, start)
-    store_i64(out + 28, request_id)
+    store_u64(out + 28, request_id)

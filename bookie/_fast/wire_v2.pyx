@@ -1,10 +1,11 @@
-"""V2 requests: from the body of a frame to a V2Request, and from a Status to the code on the wire.
+"""V2 requests: from the body of a frame to a Request, and from a Status to the code on the wire.
 
 Runs on the I/O loop. Nothing is copied: pointers of a request lie inside the frame and live as long as it does.
 """
 from libc.stddef cimport size_t
 from libc.string cimport memset
 
+from bookie._fast.cursor cimport load_u64
 from bookie._fast.types cimport (
     BAD_REQUEST,
     BAD_VERSION,
@@ -28,10 +29,16 @@ from bookie._fast.types cimport (
 )
 
 
-cdef Status parse_add(const uint8_t* frame, uint32_t size, V2Request* request) noexcept nogil:
+cdef enum:
+    PROTOCOL = 2
+
+
+cdef Status parse_add(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
     if size < ADD_ENTRY_AT or size - ADD_ENTRY_AT < ENTRY_HEADER_MIN:
         return CLOSED
+    request.op = ADD_ENTRY
     request.key = frame + 4
+    request.key_size = MASTER_KEY_BYTES
     request.body = frame + ADD_ENTRY_AT
     request.body_size = size - ADD_ENTRY_AT
     request.ledger = load_i64(request.body)
@@ -41,54 +48,60 @@ cdef Status parse_add(const uint8_t* frame, uint32_t size, V2Request* request) n
     return OK
 
 
-cdef Status parse_key(const uint8_t* frame, uint32_t size, uint32_t at, V2Request* request) noexcept nogil:
+cdef Status parse_key(const uint8_t* frame, uint32_t size, uint32_t at, Request* request) noexcept nogil:
     """The key of a fencing read: part of the frame from version 2 on, and then it has to be there."""
     if not request.flags & FLAG_FENCE or <int8_t> request.version < 2:
         return OK
     if size - at < MASTER_KEY_BYTES:
         return CLOSED
     request.key = frame + at
+    request.key_size = MASTER_KEY_BYTES
     return OK
 
 
-cdef Status parse_read(const uint8_t* frame, uint32_t size, V2Request* request) noexcept nogil:
+cdef Status parse_read(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
     if size < READ_BYTES:
         return CLOSED
+    request.op = READ_ENTRY
     request.ledger = load_i64(frame + 4)
     request.entry = load_i64(frame + 12)
     return parse_key(frame, size, READ_BYTES, request)
 
 
-cdef Status parse_batch_read(const uint8_t* frame, uint32_t size, V2Request* request) noexcept nogil:
+cdef Status parse_batch_read(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
     if size < BATCH_BYTES:
         return CLOSED
+    request.op = BATCH_READ_ENTRY
     request.ledger = load_i64(frame + 4)
     request.entry = load_i64(frame + 12)
-    request.request_id = load_i64(frame + 20)
+    request.request_id = load_u64(frame + 20)
     request.count_max = load_i32(frame + 28)
     request.size_max = load_i64(frame + 32)
     return parse_key(frame, size, BATCH_BYTES, request)
 
 
-cdef Status v2_parse(const uint8_t* frame, uint32_t size, V2Request* request) noexcept nogil:
+cdef Status v2_parse(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
     cdef uint32_t header
-    memset(request, 0, sizeof(V2Request))
+    cdef uint8_t opcode
+    memset(request, 0, sizeof(Request))
+    request.protocol = PROTOCOL
     if size < 4:
         return CLOSED
     header = load_u32(frame)
     request.version = <uint8_t> (header >> 24)
     if request.version == 0:
-        request.op = <uint8_t> header
+        opcode = <uint8_t> header
     else:
-        request.op = <uint8_t> (header >> 16)
-        request.flags = header & 0xFFFF
-    if request.op == OP_ADD:
+        opcode = <uint8_t> (header >> 16)
+        request.flags = header & FLAGS_KNOWN
+    if opcode == OP_ADD:
         return parse_add(frame, size, request)
-    if request.op == OP_READ:
+    if opcode == OP_READ:
         return parse_read(frame, size, request)
-    if request.op == OP_BATCH_READ:
+    if opcode == OP_BATCH_READ:
         return parse_batch_read(frame, size, request)
-    if request.op == OP_AUTH:
+    if opcode == OP_AUTH:
+        request.op = AUTH
         request.body = frame + 4
         request.body_size = size - 4
         return OK
@@ -118,26 +131,26 @@ cdef int32_t v2_code(Status status) noexcept nogil:
     return EBADREQ
 
 
-cdef bytes _key_bytes(const V2Request* request):
-    return None if request.key == NULL else (<const char*> request.key)[:MASTER_KEY_BYTES]
+cdef bytes _key_bytes(const Request* request):
+    return None if request.key == NULL else (<const char*> request.key)[:request.key_size]
 
 
-cdef bytes _body_bytes(const V2Request* request):
+cdef bytes _body_bytes(const Request* request):
     return None if request.body == NULL else (<const char*> request.body)[:request.body_size]
 
 
 def parse(const uint8_t[::1] frame):
     """Parse the body of a frame (no length word); return (status, fields). For tests and tools, not the data path."""
-    cdef V2Request request
+    cdef Request request
     cdef size_t size = frame.shape[0]
     cdef Status status = v2_parse(&frame[0] if size else NULL, <uint32_t> size, &request)
     fields = {
-        "op": request.op,
+        "op": v2_opcode(request.op),
         "version": request.version,
         "flags": request.flags,
         "ledger": request.ledger,
         "entry": request.entry,
-        "request_id": request.request_id,
+        "request_id": <int64_t> request.request_id,
         "count_max": request.count_max,
         "size_max": request.size_max,
         "key": _key_bytes(&request),

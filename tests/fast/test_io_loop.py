@@ -1,6 +1,6 @@
 """What an I/O loop does with frames: cutting, refusing, pausing, going on, closing.
 
-Rooms: io_loop, intake, loop_state, connection, membership, dispatch, epoll, waker.
+Rooms: io_loop, intake, loop_state, connection, membership, answers, dispatch, epoll, waker.
 """
 
 import contextlib

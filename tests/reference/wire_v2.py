@@ -73,6 +73,7 @@ def decode_request(body: bytes) -> tuple[int, Request | None]:
     if len(body) < 4:
         return CLOSED, None
     version, op, flags = decode_header(body)
+    flags &= FENCE | RECOVERY_ADD | HIGH_PRIORITY
     if op == AUTH:
         return OK, Request(op, version, flags, body=body[4:])
     if op == ADD:
