@@ -52,11 +52,14 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     long_polls              reads that wait for a higher LAC
     direct                  the stores without a socket, for tests and tools
     policy                  requests that Python answers: the queue there and back
+    addresses               connections by peer address
+    complaints              what peers did wrong, on its way to the log
     connection              a connection's output and held input
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
     answers                 every answer of the data path, in its request's protocol
     dispatch                the switch on operation
+    net_limits              limits and counters that all I/O loops share
     membership              accepting, handing over, arming and closing connections
     intake                  receiving, cutting frames, holding back
     io_loop                 wait, take in, acknowledge, write

@@ -5,6 +5,8 @@ slice stays referenced only while its region is not wanted back; then `conn_sett
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from bookie._fast.addresses cimport Address, Addresses
+from bookie._fast.long_polls cimport PollLimits, PollOwner
 from bookie._fast.runs cimport Region
 from bookie._fast.types cimport Status
 
@@ -30,6 +32,11 @@ cdef struct NetLimits:
     bint nodelay
     bint keepalive
     uint8_t auth             # AuthState of a new connection
+    int linger_s             # -1: off
+    int64_t unauthenticated_ns  # 0: for ever
+    int64_t idle_ns          # 0: for ever
+    Addresses addresses
+    PollLimits polls
     int64_t output_bytes
     int64_t input_bytes
     int64_t connections
@@ -40,6 +47,10 @@ cdef struct Conn:
     NetLimits* limits
     bint v2_only             # a frame was V2: so are all that follow
     int64_t refs             # answers still to come, and 1 while open
+    Address* address         # NULL once closed
+    int64_t since_ns         # accepted
+    int64_t active_ns        # last whole frame or progress of its output
+    PollOwner polls          # each holds a reference
     Conn* prev
     Conn* next
     # input that no complete frame could be made of, or that waits for room
@@ -75,6 +86,8 @@ cdef void conn_free(Conn* conn) noexcept nogil
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil
 # Append a slice; takes over one pin of `region`. False: no memory (the pin stays the caller's).
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
+# Free an empty output buffer: the connection will be quiet for a while.
+cdef void conn_trim(Conn* conn) noexcept nogil
 # Give the kernel what it takes. OK, PENDING when it is full, CLOSED.
 cdef Status conn_flush(Conn* conn) noexcept nogil
 # Copy every referenced slice that is still unsent, and drop what was sent. False: over the budget, close it.

@@ -73,6 +73,17 @@ cdef void conn_free(Conn* conn) noexcept nogil:
     free(conn)
 
 
+cdef void conn_trim(Conn* conn) noexcept nogil:
+    if conn.pending:
+        return
+    free(conn.out)
+    free(conn.items)
+    conn.out = NULL
+    conn.items = NULL
+    conn.items_room = 0
+    set_out_room(conn, 0)
+
+
 cdef OutItem* new_item(Conn* conn) noexcept nogil:
     cdef uint32_t room
     cdef OutItem* grown
@@ -168,10 +179,8 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
     if conn.head == conn.count:
         conn.head = conn.count = 0
         conn.out_used = 0
-        if conn.out_room > OUT_KEEP:
-            free(conn.out)
-            conn.out = NULL
-            set_out_room(conn, 0)
+        if conn.out_room > OUT_KEEP or conn.polls.count:
+            conn_trim(conn)
 
 
 cdef Status conn_flush(Conn* conn) noexcept nogil:

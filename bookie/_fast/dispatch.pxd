@@ -2,6 +2,7 @@
 from libc.stdint cimport uint8_t, uint32_t
 
 from bookie._fast.connection cimport Conn
+from bookie._fast.long_polls cimport Poll
 from bookie._fast.loop_state cimport Ack, IoLoop
 from bookie._fast.read_path cimport Answer, PoolJob
 from bookie._fast.types cimport Status
@@ -12,3 +13,5 @@ cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t si
 cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil
 # The read pool is done with this job. CLOSED: close the connection.
 cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil
+# The wait of this read is over, by whatever ended it. CLOSED: close the connection.
+cdef Status dispatch_poll(IoLoop* loop, Conn* conn, const Poll* poll) noexcept nogil

@@ -252,3 +252,7 @@ cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil
         answer_release(&job.answer)
         return OK
     return answer_read(loop, conn, &job.request, &job.answer)
+
+
+cdef Status dispatch_poll(IoLoop* loop, Conn* conn, const Poll* poll) noexcept nogil:
+    return serve_read(loop, conn, &poll.request) if conn.fd >= 0 else OK

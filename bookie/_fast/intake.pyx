@@ -3,11 +3,12 @@ from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from bookie._fast.connection cimport conn_flush, conn_hold, conn_hold_room
+from bookie._fast.complaints cimport BAD_FRAME, BAD_LENGTH, TOO_MUCH_INPUT
+from bookie._fast.connection cimport conn_hold, conn_hold_room
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
 from bookie._fast.loop_state cimport INPUT_BYTES
-from bookie._fast.membership cimport close_conn
+from bookie._fast.membership cimport close_bad, close_conn, flush
 from bookie._fast.types cimport CLOSED, FULL, Status
 from bookie._fast.wire_v2 cimport FRAME_PREFIX
 
@@ -20,7 +21,7 @@ cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
     """Too much output waits: try to send it at once, and stop serving this connection if that does not help."""
     if conn.pending <= conn.limits.output_high:
         return False
-    if conn_flush(conn) == CLOSED:
+    if flush(loop, conn) == CLOSED:
         close_conn(loop, conn)
         return True
     conn.choked = conn.pending > conn.limits.output_low
@@ -35,8 +36,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
     while not conn.gated and size - at >= FRAME_PREFIX:
         length = load_i32(data + at)
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
-            loop.stats.broken_frames += 1
-            close_conn(loop, conn)
+            close_bad(loop, conn, BAD_LENGTH)
             return size
         if <uint64_t> length > size - at - FRAME_PREFIX:
             break
@@ -47,9 +47,9 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
             conn.stalled_until = 0
             loop.stalled -= 1
         if status == CLOSED:
-            loop.stats.broken_frames += 1
-            close_conn(loop, conn)
+            close_bad(loop, conn, BAD_FRAME)
             return size
+        conn.active_ns = loop.now
         at += FRAME_PREFIX + <uint64_t> length
         if choke(loop, conn) or conn.fd < 0:
             break
@@ -58,8 +58,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
 
 cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
     if conn.fd >= 0 and not conn_hold(conn, data, size):
-        loop.stats.closed_by_limit += 1
-        close_conn(loop, conn)
+        close_bad(loop, conn, TOO_MUCH_INPUT)
 
 
 cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -85,8 +84,7 @@ cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
     if room < INPUT_BYTES:
         room = INPUT_BYTES
     if conn.held_size == conn.held_room and not conn_hold_room(conn, room):
-        loop.stats.closed_by_limit += 1
-        close_conn(loop, conn)
+        close_bad(loop, conn, TOO_MUCH_INPUT)
         return True
     room = conn.held_room if conn.held_room < total else total
     n = recv(conn.fd, conn.held + conn.held_size, room - conn.held_size, MSG_DONTWAIT)

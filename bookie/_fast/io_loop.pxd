@@ -1,6 +1,6 @@
 """An I/O loop: epoll over the connections it owns (state: `loop_state`). One thread runs one loop."""
-from bookie._fast.connection cimport NetLimits
 from bookie._fast.loop_state cimport IoLoop
+from bookie._fast.net_limits cimport NetLimitsRoom
 
 cdef class IoLoopRoom:
     cdef IoLoop loop
@@ -8,6 +8,3 @@ cdef class IoLoopRoom:
     cdef object pool_room
     cdef object policy_room
     cdef NetLimitsRoom limits_room
-
-cdef class NetLimitsRoom:
-    cdef NetLimits limits

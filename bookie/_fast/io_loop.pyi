@@ -1,28 +1,9 @@
 from typing import Any
 
+from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.policy import PolicyRoom
 from bookie._fast.read_path import ReadPoolRoom
 from bookie._fast.storage import StoresRoom
-
-class NetLimitsRoom:
-    def __init__(
-        self,
-        *,
-        frame_bytes_max: int,
-        batch_bytes_max: int,
-        output_high: int,
-        output_low: int,
-        output_bytes_max: int,
-        input_bytes_max: int,
-        connections_max: int,
-        fd_reserve: int,
-        throttle_ms: int,
-        spin_us: int,
-        nodelay: bool,
-        keepalive: bool,
-        authenticate: bool = ...,
-    ) -> None: ...
-    def stats(self) -> dict[str, int]: ...
 
 class IoLoopRoom:
     def __init__(
@@ -32,4 +13,5 @@ class IoLoopRoom:
     def run(self) -> None: ...
     def stop(self, now: bool) -> None: ...
     def stats(self) -> dict[str, Any]: ...
+    def complaints(self) -> list[tuple[bytes, int, int]]: ...
     def close(self) -> None: ...

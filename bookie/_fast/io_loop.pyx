@@ -1,11 +1,12 @@
 """The loop: wait and take in; then acknowledge what was synced, write, and tell the journals."""
 from libc.errno cimport errno
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from bookie._fast.connection cimport Conn, conn_flush, conn_settle
-from bookie._fast.dispatch cimport dispatch_ack, dispatch_read
+from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
+from bookie._fast.connection cimport Conn, conn_settle
+from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.epoll cimport (
     EPOLL_CLOEXEC,
     EPOLL_CTL_ADD,
@@ -18,12 +19,24 @@ from bookie._fast.epoll cimport (
     epoll_wait,
 )
 from bookie._fast.fatal cimport fatal_is_set
-from bookie._fast.gate cimport AUTH_OPEN, AUTH_WAITING, gate_answer
+from bookie._fast.gate cimport gate_answer
 from bookie._fast.intake cimport receive, serve_held
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
+from bookie._fast.long_polls cimport Poll, polls_free, polls_init, polls_next, polls_pass, polls_timeout_ms
 from bookie._fast.loop_state cimport INPUT_BYTES, Ack
-from bookie._fast.membership cimport accept_some, arm, close_conn, mark_dirty, release, take_handed
+from bookie._fast.membership cimport (
+    accept_some,
+    arm,
+    close_bad,
+    close_conn,
+    close_late,
+    flush,
+    mark_dirty,
+    release,
+    take_handed,
+)
+from bookie._fast.net_limits cimport NetLimitsRoom
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.read_path cimport Inbox, PoolJob, ReadPoolRoom, answer_release
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
@@ -57,8 +70,7 @@ cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
     """An awaited answer was written to the connection's output, or could not be."""
     if conn.fd >= 0:
         if status == CLOSED:
-            loop.stats.closed_by_limit += 1
-            close_conn(loop, conn)
+            close_bad(loop, conn, TOO_MUCH_OUTPUT)
         else:
             mark_dirty(loop, conn)
     release(conn)
@@ -136,9 +148,16 @@ cdef void settle_all(IoLoop* loop) noexcept nogil:
     while conn != NULL:
         following = conn.next
         if conn.slices and not conn_settle(conn):
-            loop.stats.closed_by_limit += 1
-            close_conn(loop, conn)
+            close_bad(loop, conn, TOO_MUCH_OUTPUT)
         conn = following
+
+
+cdef void serve_polls(IoLoop* loop) noexcept nogil:
+    """Answer the reads whose wait for a LAC is over; at the end of the loop all are."""
+    cdef Poll poll
+    polls_pass(&loop.polls, INT64_MAX if bk_load(&loop.stopping) else loop.now)
+    while polls_next(&loop.polls, &poll):
+        answered(loop, <Conn*> poll.request.owner, dispatch_poll(loop, <Conn*> poll.request.owner, &poll))
 
 
 cdef void retry_stalled(IoLoop* loop) noexcept nogil:
@@ -162,7 +181,6 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
     cdef Conn* conn = loop.dirty
     cdef Conn* following
     cdef Status status
-    cdef uint64_t before
     loop.dirty = NULL
     while conn != NULL:
         following = conn.next_dirty
@@ -171,9 +189,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
             release(conn)
             conn = following
             continue
-        before = conn.pending
-        status = conn_flush(conn)
-        loop.stats.bytes_out += before - conn.pending
+        status = flush(loop, conn)
         conn.refs += 1           # serving may close it
         if status == CLOSED:
             close_conn(loop, conn)
@@ -217,15 +233,27 @@ cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
             return
 
 
+cdef int patience_ms(const IoLoop* loop) noexcept nogil:
+    """How long the loop may sleep if nothing happens; -1: for ever."""
+    cdef int64_t now
+    cdef int left, late
+    if loop.dirty != NULL:
+        return 0
+    if loop.polls.count == 0 and loop.late_check == 0:
+        return TICK_MS if loop.stalled else -1
+    now = now_ns()
+    left = polls_timeout_ms(&loop.polls, now)
+    if loop.late_check:
+        late = <int> ((loop.late_check - now) // 1000000) + 1 if loop.late_check > now else 0
+        left = late if left < 0 or late < left else left
+    return TICK_MS if loop.stalled and (left < 0 or left > TICK_MS) else left
+
+
 cdef int wait_events(IoLoop* loop, epoll_event* events) noexcept nogil:
     """Spin a bounded while if configured, then sleep until something happens."""
-    cdef int timeout = -1
+    cdef int timeout = patience_ms(loop)
     cdef int n
     cdef int64_t until
-    if loop.stalled:
-        timeout = TICK_MS
-    if loop.dirty != NULL:
-        timeout = 0
     if loop.limits.spin_ns and timeout:
         until = now_ns() + loop.limits.spin_ns
         while now_ns() < until:
@@ -285,50 +313,24 @@ cdef void run(IoLoop* loop) noexcept nogil:
     cdef int n
     while not fatal_is_set():
         n = wait_events(loop, events)
+        loop.now = now_ns()
         serve_events(loop, events, n)
         take_handed(loop)
         serve_inbox(loop)
         serve_policy(loop)
+        serve_polls(loop)
         retry_stalled(loop)
         tell_journals(loop)
         serve_acks(loop)
         flush_dirty(loop)
         settle_all(loop)
         ask_for_flush(loop)
+        close_late(loop)
         if bk_load(&loop.stopping) and (bk_load(&loop.stopping) > 1 or drained(loop)):
             break
     while loop.conns != NULL:
         close_conn(loop, loop.conns)
     close_inbox(&loop.inbox)
-
-
-cdef class NetLimitsRoom:
-    """Limits and shared counters of all I/O loops."""
-
-    def __init__(self, *, frame_bytes_max: int, batch_bytes_max: int, output_high: int, output_low: int,
-                 output_bytes_max: int, input_bytes_max: int, connections_max: int, fd_reserve: int,
-                 throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool,
-                 authenticate: bool = False):
-        self.limits.frame_bytes_max = frame_bytes_max
-        self.limits.batch_bytes_max = batch_bytes_max
-        self.limits.output_high = output_high
-        self.limits.output_low = output_low
-        self.limits.output_bytes_max = output_bytes_max
-        self.limits.input_bytes_max = input_bytes_max
-        self.limits.connections_max = connections_max
-        self.limits.fd_reserve = fd_reserve
-        self.limits.throttle_ns = throttle_ms * 1000000
-        self.limits.spin_ns = spin_us * 1000
-        self.limits.nodelay = nodelay
-        self.limits.keepalive = keepalive
-        self.limits.auth = AUTH_WAITING if authenticate else AUTH_OPEN
-
-    def stats(self) -> dict[str, int]:
-        return {
-            "connections": bk_load(&self.limits.connections),
-            "output_buffer_bytes": bk_load(&self.limits.output_bytes),
-            "input_buffer_bytes": bk_load(&self.limits.input_bytes),
-        }
 
 
 cdef class IoLoopRoom:
@@ -364,6 +366,8 @@ cdef class IoLoopRoom:
         event.events = EPOLLIN
         event.data.ptr = &loop.waker
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.waker.fd, &event)
+        complaints_init(&loop.complaints)
+        polls_init(&loop.polls, loop.stores, &loop.limits.polls, loop.stores.loop_count, &loop.waker)
         loop.stores.loops[loop.stores.loop_count] = &loop.waker
         loop.stores.loop_count += 1
         for i in range(loop.stores.journal_count):
@@ -396,7 +400,12 @@ cdef class IoLoopRoom:
     def stats(self) -> dict[str, object]:
         stats = dict(self.loop.stats)
         stats["errors"] = list(self.loop.stats.errors)
+        stats.update(<dict> self.loop.polls.stats)
         return stats
+
+    def complaints(self) -> list[tuple[bytes, int, int]]:
+        """What peers did wrong since the last call: address (16 bytes), index of REASONS_SPOKEN, times. Any thread."""
+        return complaints_drain(&self.loop.complaints)
 
     def close(self) -> None:
         """Free everything; the thread has ended and the read pool is stopped."""
@@ -435,5 +444,6 @@ cdef class IoLoopRoom:
             self.loop.acks[i].head = self.loop.acks[i].tail = 0
             free(self.loop.acks[i].ring)
             self.loop.acks[i].ring = NULL
+        polls_free(&self.loop.polls)
         free(self.loop.input)
         self.loop.input = NULL

@@ -1,5 +1,7 @@
 from bookie._fast.storage import StoresRoom
 
+BUDGETED: int
+
 class PollsRoom:
     def __init__(self, stores: StoresRoom, *, waiting_max: int, per_owner_max: int) -> None: ...
     def wait(self, owner: int, number: int, ledger: int, previous_lac: int, timeout_ms: int, now_ms: int) -> str: ...

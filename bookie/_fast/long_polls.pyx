@@ -421,6 +421,9 @@ cdef int polls_timeout_ms(const Polls* polls, int64_t now) noexcept nogil:
     return <int> left if left < 3600000 else 3600000
 
 
+BUDGETED = POLL_BYTES
+
+
 cdef class PollsRoom:
     """The polls of a loop that is not there, for tests: time is what they say it is."""
 

@@ -4,8 +4,11 @@ Its thread owns all of it; others reach it only by its inbox, its hand-over and 
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from bookie._fast.addresses cimport Address
+from bookie._fast.complaints cimport Complaints
 from bookie._fast.connection cimport Conn, NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
+from bookie._fast.long_polls cimport Polls
 from bookie._fast.read_path cimport Inbox, ReadPool, ReadRequest
 from bookie._fast.stores cimport STORES_MOST, Stores
 from bookie._fast.sync cimport pthread_mutex_t
@@ -34,6 +37,10 @@ cdef struct AckQueue:
     uint64_t tail
     uint64_t room            # power of two
 
+cdef struct Handed:
+    int fd
+    Address* address
+
 cdef struct LoopStats:
     int64_t adds
     int64_t reads
@@ -46,7 +53,10 @@ cdef struct LoopStats:
     int64_t bytes_in
     int64_t bytes_out
     int64_t accepted
-    int64_t refused
+    int64_t refused          # connections: too many of them
+    int64_t refused_address  # too many of one address
+    int64_t closed_unauthenticated
+    int64_t closed_idle
     int64_t closed_by_limit  # budget of input or output exceeded
     int64_t broken_frames
     int64_t stalls           # an add had to wait for room
@@ -70,10 +80,14 @@ cdef struct IoLoop:
     Conn* conns
     Conn* dirty
     int64_t stalled          # connections
+    int64_t now              # monotonic, of this round
+    int64_t late_check       # when to look for connections that outstayed a limit; 0: no connections, or no limit
+    Polls polls
+    Complaints complaints
     int64_t unpin_seen
     # connections accepted by another loop; guarded by `handed_lock`
     pthread_mutex_t handed_lock
-    int handed[HANDED_MOST]
+    Handed handed[HANDED_MOST]
     int handed_count
     IoLoop* peers[64]
     int peer_count

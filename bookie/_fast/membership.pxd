@@ -2,15 +2,23 @@
 
 A Conn lives until its socket is closed and the last answer that refers to it has come.
 """
+from bookie._fast.complaints cimport Reason
 from bookie._fast.connection cimport Conn
 from bookie._fast.loop_state cimport IoLoop
+from bookie._fast.types cimport Status
 
 # One reference less; the last one frees.
 cdef void release(Conn* conn) noexcept nogil
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil
+# The peer broke a rule: its open connection ends, and the log will say why.
+cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil
+# Give the kernel what it takes now, counted: OK, PENDING when it is full, CLOSED.
+cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil
 # Its output is written at the end of the round.
 cdef void mark_dirty(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void accept_some(IoLoop* loop) noexcept nogil
+# Close what outstayed its time, when it is time to look.
+cdef void close_late(IoLoop* loop) noexcept nogil
 # Connections that another loop accepted for this one.
 cdef void take_handed(IoLoop* loop) noexcept nogil

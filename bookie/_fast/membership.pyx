@@ -1,10 +1,23 @@
 """Which connections a loop owns: accepted, handed over, armed in epoll, closed. Runs on the loop's thread."""
 from libc.errno cimport EMFILE, ENFILE, errno
-from libc.stdint cimport INT32_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from posix.resource cimport RLIMIT_NOFILE, getrlimit, rlimit
 
-from bookie._fast.connection cimport NetLimits, conn_drop, conn_free, conn_new
+from bookie._fast.addresses cimport ADDRESS_BYTES, Address, address_bytes, address_enter, address_leave
+from bookie._fast.complaints cimport (
+    BAD_FRAME,
+    BAD_LENGTH,
+    TOO_LONG_IDLE,
+    TOO_LONG_UNAUTHENTICATED,
+    TOO_MANY_CONNECTIONS,
+    TOO_MANY_OF_ADDRESS,
+    TOO_MUCH_INPUT,
+    TOO_MUCH_OUTPUT,
+    Reason,
+    complain,
+)
+from bookie._fast.connection cimport NetLimits, conn_drop, conn_flush, conn_free, conn_new
 from bookie._fast.epoll cimport (
     EPOLL_CTL_ADD,
     EPOLL_CTL_MOD,
@@ -13,18 +26,27 @@ from bookie._fast.epoll cimport (
     epoll_ctl,
     epoll_event,
 )
-from bookie._fast.gate cimport gate_closed
-from bookie._fast.loop_state cimport HANDED_MOST
-from bookie._fast.sync cimport bk_add, bk_load, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.gate cimport AUTH_WAITING, gate_closed
+from bookie._fast.long_polls cimport polls_cancel
+from bookie._fast.loop_state cimport HANDED_MOST, Handed
+from bookie._fast.sync cimport bk_add, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.waker cimport waker_wake
 
 cdef extern from "<sys/socket.h>" nogil:
-    int accept4(int, void*, void*, int) noexcept
+    struct sockaddr_storage:
+        pass
+    struct c_linger "linger":
+        int l_onoff
+        int l_linger
+    struct sockaddr:
+        pass
+    int accept4(int, sockaddr*, unsigned int*, int) noexcept
     int setsockopt(int, int, int, const void*, unsigned int) noexcept
     int SOCK_NONBLOCK
     int SOCK_CLOEXEC
     int SOL_SOCKET
     int SO_KEEPALIVE
+    int SO_LINGER
 
 cdef extern from "<netinet/in.h>" nogil:
     int IPPROTO_TCP
@@ -42,6 +64,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     ACCEPT_BATCH = 64
+    LATE_CHECK_NS = 1000000000
 
 
 cdef void release(Conn* conn) noexcept nogil:
@@ -49,6 +72,12 @@ cdef void release(Conn* conn) noexcept nogil:
     conn.refs -= 1
     if conn.refs == 0:
         conn_free(conn)
+
+
+cdef void leave(IoLoop* loop, Address* address) noexcept nogil:
+    """One connection less, in all and of its address."""
+    bk_add(&loop.limits.connections, -1)
+    address_leave(&loop.limits.addresses, address)
 
 
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -66,11 +95,33 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
         loop.conns = conn.next
     if conn.next != NULL:
         conn.next.prev = conn.prev
-    bk_add(&loop.limits.connections, -1)
+    leave(loop, conn.address)
+    conn.address = NULL
+    conn.refs -= polls_cancel(&loop.polls, &conn.polls)
     conn_drop(conn)
     gate_closed(loop, conn)
     if not conn.dirty:
         release(conn)            # else when it is taken off the dirty list
+
+
+cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:
+    if conn.fd < 0:
+        return
+    if reason == BAD_LENGTH or reason == BAD_FRAME:
+        loop.stats.broken_frames += 1
+    elif reason == TOO_MUCH_INPUT or reason == TOO_MUCH_OUTPUT:
+        loop.stats.closed_by_limit += 1
+    complain(&loop.complaints, conn.address.ip, reason)
+    close_conn(loop, conn)
+
+
+cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil:
+    cdef uint64_t before = conn.pending
+    cdef Status status = conn_flush(conn)
+    if conn.pending < before:
+        loop.stats.bytes_out += before - conn.pending
+        conn.active_ns = loop.now
+    return status
 
 
 cdef void mark_dirty(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -96,14 +147,21 @@ cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
     epoll_ctl(loop.epoll, EPOLL_CTL_MOD, conn.fd, &event)
 
 
-cdef void adopt(IoLoop* loop, int fd) noexcept nogil:
+cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
     cdef Conn* conn = conn_new(fd, loop, loop.limits)
     cdef epoll_event event
+    cdef c_linger linger
     cdef int one = 1
     if conn == NULL:
         c_close(fd)
-        bk_add(&loop.limits.connections, -1)
+        leave(loop, address)
         return
+    conn.address = address
+    conn.since_ns = conn.active_ns = now_ns()
+    if loop.limits.linger_s >= 0:
+        linger.l_onoff = 1
+        linger.l_linger = loop.limits.linger_s
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger))
     if loop.limits.nodelay:
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))
     if loop.limits.keepalive:
@@ -119,23 +177,24 @@ cdef void adopt(IoLoop* loop, int fd) noexcept nogil:
         close_conn(loop, conn)
 
 
-cdef void hand_over(IoLoop* loop, int fd) noexcept nogil:
+cdef void hand_over(IoLoop* loop, int fd, Address* address) noexcept nogil:
     """Give the connection to the next loop in turn."""
     cdef IoLoop* peer = loop.peers[loop.peer_next]
     loop.peer_next = (loop.peer_next + 1) % loop.peer_count
     if peer == loop:
-        adopt(loop, fd)
+        adopt(loop, fd, address)
         return
     pthread_mutex_lock(&peer.handed_lock)
     if peer.handed_count < HANDED_MOST:
-        peer.handed[peer.handed_count] = fd
+        peer.handed[peer.handed_count].fd = fd
+        peer.handed[peer.handed_count].address = address
         peer.handed_count += 1
         fd = -1
     pthread_mutex_unlock(&peer.handed_lock)
     if fd < 0:
         waker_wake(&peer.waker)
     else:
-        adopt(loop, fd)
+        adopt(loop, fd, address)
 
 
 cdef bint spares_files(const NetLimits* limits, int fd) noexcept nogil:
@@ -149,12 +208,33 @@ cdef bint spares_files(const NetLimits* limits, int fd) noexcept nogil:
     return fd < <int64_t> most.rlim_cur - reserve
 
 
+cdef Address* admit(IoLoop* loop, int fd, const uint8_t* ip) noexcept nogil:
+    """Count a new connection; NULL: it is one too many."""
+    cdef Address* address
+    if bk_add(&loop.limits.connections, 1) > loop.limits.connections_max or not spares_files(loop.limits, fd):
+        bk_add(&loop.limits.connections, -1)
+        loop.stats.refused += 1
+        complain(&loop.complaints, ip, TOO_MANY_CONNECTIONS)
+        return NULL
+    address = address_enter(&loop.limits.addresses, ip)
+    if address == NULL:
+        bk_add(&loop.limits.connections, -1)
+        loop.stats.refused_address += 1
+        complain(&loop.complaints, ip, TOO_MANY_OF_ADDRESS)
+    return address
+
+
 cdef void accept_some(IoLoop* loop) noexcept nogil:
+    cdef sockaddr_storage peer
+    cdef unsigned int size
+    cdef uint8_t ip[ADDRESS_BYTES]
+    cdef Address* address
     cdef int _, fd
     if loop.spare_fd < 0:
         loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
     for _ in range(ACCEPT_BATCH):
-        fd = accept4(loop.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)
+        size = sizeof(peer)
+        fd = accept4(loop.listener, <sockaddr*> &peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)
         if fd < 0:
             if (errno == EMFILE or errno == ENFILE) and loop.spare_fd >= 0:
                 # refuse one connection with the descriptor kept for this, instead of spinning on it
@@ -165,24 +245,55 @@ cdef void accept_some(IoLoop* loop) noexcept nogil:
                     loop.stats.refused += 1
                 loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
             return
-        if bk_add(&loop.limits.connections, 1) > loop.limits.connections_max or not spares_files(loop.limits, fd):
-            bk_add(&loop.limits.connections, -1)
-            loop.stats.refused += 1
+        address_bytes(&peer, ip)
+        address = admit(loop, fd, ip)
+        if address == NULL:
             c_close(fd)
             continue
         loop.stats.accepted += 1
-        hand_over(loop, fd)
+        hand_over(loop, fd, address)
+
+
+cdef bint idle(const Conn* conn, int64_t before) noexcept nogil:
+    """Nothing moved since then, and nothing is owed."""
+    return conn.active_ns < before and conn.refs == 1 and conn.stalled_until == 0
+
+
+cdef void close_late(IoLoop* loop) noexcept nogil:
+    cdef NetLimits* limits = loop.limits
+    cdef Conn* conn = loop.conns
+    cdef Conn* following
+    cdef int64_t often = LATE_CHECK_NS
+    if limits.idle_ns == 0 and (limits.unauthenticated_ns == 0 or limits.auth != AUTH_WAITING):
+        return
+    if loop.late_check and loop.now < loop.late_check:
+        return
+    while conn != NULL:
+        following = conn.next
+        if limits.unauthenticated_ns and conn.auth == AUTH_WAITING \
+                and conn.since_ns < loop.now - limits.unauthenticated_ns:
+            loop.stats.closed_unauthenticated += 1
+            close_bad(loop, conn, TOO_LONG_UNAUTHENTICATED)
+        elif limits.idle_ns and idle(conn, loop.now - limits.idle_ns):
+            loop.stats.closed_idle += 1
+            close_bad(loop, conn, TOO_LONG_IDLE)
+        conn = following
+    if limits.idle_ns and limits.idle_ns // 4 < often:
+        often = limits.idle_ns // 4
+    if limits.unauthenticated_ns and limits.unauthenticated_ns // 4 < often:
+        often = limits.unauthenticated_ns // 4
+    loop.late_check = loop.now + often if loop.conns != NULL else 0
 
 
 cdef void take_handed(IoLoop* loop) noexcept nogil:
-    cdef int fds[HANDED_MOST]
+    cdef Handed fds[HANDED_MOST]
     cdef int count, i
     if loop.handed_count == 0:
         return
     pthread_mutex_lock(&loop.handed_lock)
     count = loop.handed_count
-    memcpy(fds, loop.handed, count * sizeof(int))
+    memcpy(fds, loop.handed, count * sizeof(Handed))
     loop.handed_count = 0
     pthread_mutex_unlock(&loop.handed_lock)
     for i in range(count):
-        adopt(loop, fds[i])
+        adopt(loop, fds[i].fd, fds[i].address)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bookie._fast.long_polls import BUDGETED as POLL_BYTES
 from bookie.errors import StartRefused
 from bookie.server.settings import NetworkSettings
 from bookie.storage.settings import MIB
@@ -19,7 +20,12 @@ UNLIMITED = 1 << 60
 
 def parts(storage: Mapping[str, int], network: NetworkSettings) -> dict[str, int]:
     """Every budget by name, in bytes; `storage` are those of the ledger storage."""
-    return {**storage, "network_input": network.input_bytes_max, "network_output": network.output_bytes_max}
+    return {
+        **storage,
+        "network_input": network.input_bytes_max,
+        "network_output": network.output_bytes_max,
+        "long_polls": network.long_polls_max * POLL_BYTES,
+    }
 
 
 def check(budgets: Mapping[str, int], limit: int) -> int:

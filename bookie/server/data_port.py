@@ -6,9 +6,11 @@ import threading
 import time
 
 from bookie._fast import fatal
-from bookie._fast.io_loop import IoLoopRoom, NetLimitsRoom
+from bookie._fast.io_loop import IoLoopRoom
+from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie.errors import StartRefused
+from bookie.server.complaints import Complaint, ComplaintLog
 from bookie.server.settings import NetworkSettings, cores
 from bookie.storage.ledger_storage import LedgerStorage
 
@@ -30,6 +32,7 @@ class DataPort:
         self._loops: list[IoLoopRoom] = []
         self._threads: list[threading.Thread] = []
         self._limits: NetLimitsRoom | None = None
+        self._complaints = ComplaintLog(self._complained)
 
     def start(self) -> tuple[str, int]:
         """Bind, listen and serve; return the bound (host, port). StartRefused when the address cannot be had."""
@@ -51,6 +54,12 @@ class DataPort:
             spin_us=settings.spin_us,
             nodelay=settings.tcp_nodelay,
             keepalive=settings.keepalive,
+            linger_s=settings.linger_s,
+            connections_per_address_max=settings.connections_per_address_max,
+            unauthenticated_ms=settings.unauthenticated_ms_max,
+            idle_ms=settings.idle_ms_max,
+            long_polls_max=settings.long_polls_max,
+            long_polls_per_connection_max=settings.long_polls_per_connection_max,
         )
         self._loops = [IoLoopRoom(stores, pool, self._limits) for _ in range(settings.io_threads or cores())]
         self._loops[0].listen(self._listener.fileno(), self._loops)
@@ -58,6 +67,7 @@ class DataPort:
             thread = threading.Thread(target=self._run, args=(loop, index), name=f"io-{index}", daemon=True)
             self._threads.append(thread)
             thread.start()
+        self._complaints.start()
         host, port = self._listener.getsockname()[:2]
         return host, port
 
@@ -102,6 +112,7 @@ class DataPort:
             loop.stop(True)
         for thread in self._threads:
             thread.join()
+        self._complaints.stop()
         self._listener.close()
         self._listener = None
 
@@ -115,6 +126,9 @@ class DataPort:
         for loop in self._loops:
             loop.close()
         self._loops.clear()
+
+    def _complained(self) -> list[Complaint]:
+        return [complaint for loop in self._loops for complaint in loop.complaints()]
 
     def stats(self) -> dict[str, int]:
         """Counters summed over the loops; refusals by status under `error_<status>`."""

@@ -130,6 +130,19 @@ GROUPS = (
                 high=65535),
             Key("serverMaxConnections", "network.connections_max", int, "10000", "Connections at a time; further ones"
                 " are closed at once.", low=1, high=1_000_000),
+            Key("serverMaxConnectionsPerAddress", "network.connections_per_address_max", int, "0", "Connections at a"
+                " time from one IP address; further ones are closed at once. 0 is no limit of its own.",
+                high=1_000_000),
+            Key("serverAuthenticationTimeoutMs", "network.unauthenticated_ms_max", int, "10000", "Where"
+                " authentication is configured: a connection that has not completed it after this long is closed. 0"
+                " is never.", high=86_400_000, unit="ms"),
+            Key("serverIdleTimeoutMs", "network.idle_ms_max", int, "0", "A connection on which no request arrives, no"
+                " answer moves and nothing waits for this long is closed. 0 is never.", high=86_400_000, unit="ms"),
+            Key("serverMaxLongPolls", "network.long_polls_max", int, "100000", "Reads that wait for a higher LAC, over"
+                " all connections, half a KiB each; more are refused with `ETOOMANYREQUESTS`.", low=0,
+                high=100_000_000),
+            Key("serverMaxLongPollsPerConnection", "network.long_polls_per_connection_max", int, "10000", "The same"
+                " for one connection.", high=100_000_000),
             Key("serverMaxInputMemorySizeMb", "network.input_bytes_max", int, "256", "Memory for requests that are"
                 " not yet handled, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
             Key("serverMaxOutputMemorySizeMb", "network.output_bytes_max", int, "256", "Memory for answers that are"

@@ -42,6 +42,14 @@ class NetworkSettings:
     output_bytes_max: int = 256 * MIB
     input_bytes_max: int = 256 * MIB
     connections_max: int = 10_000
+    connections_per_address_max: int = 0
+    """0: as many as in all."""
+    unauthenticated_ms_max: int = 10_000
+    """Where authentication is configured, a connection has so long for it; 0: for ever."""
+    idle_ms_max: int = 0
+    """A connection with nothing to do is closed after this; 0: never."""
+    long_polls_max: int = 100_000
+    long_polls_per_connection_max: int = 10_000
     spin_us: int = 0
     """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
     tcp_nodelay: bool = True

@@ -1,0 +1,40 @@
+"""What peers did wrong, for the log: noted by an I/O loop without the GIL, drained by Python once a second.
+
+Bounded: the same reason from the same address is counted, and what finds no place is counted without its address.
+"""
+from libc.stdint cimport int64_t, uint8_t
+
+from bookie._fast.addresses cimport ADDRESS_BYTES
+from bookie._fast.sync cimport pthread_mutex_t
+
+cdef enum:
+    COMPLAINTS_MOST = 64         # of one loop, between two drains
+
+cdef enum Reason:
+    BAD_LENGTH = 0               # of a frame
+    BAD_FRAME = 1                # neither protocol can read it
+    TOO_MUCH_OUTPUT = 2          # it does not read its answers
+    TOO_MUCH_INPUT = 3           # its frames are more than the budget holds
+    TOO_MANY_CONNECTIONS = 4     # in all
+    TOO_MANY_OF_ADDRESS = 5
+    TOO_LONG_UNAUTHENTICATED = 6
+    TOO_LONG_IDLE = 7
+    REASONS = 8
+
+cdef struct Complaint:
+    uint8_t ip[ADDRESS_BYTES]
+    uint8_t reason
+    int64_t count
+
+cdef struct Complaints:
+    pthread_mutex_t lock
+    Complaint rows[COMPLAINTS_MOST]
+    int64_t count                # atomic
+    int64_t lost                 # that found no place
+    int64_t totals[REASONS]      # since the start
+
+cdef void complaints_init(Complaints* complaints) noexcept nogil
+# The loop's own thread, or that which accepts for it.
+cdef void complain(Complaints* complaints, const uint8_t* ip, Reason reason) noexcept nogil
+# For Python: [(16 address bytes, reason, times)] since the last call; all zeros stand for those that found no place.
+cdef list complaints_drain(Complaints* complaints)

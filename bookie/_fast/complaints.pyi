@@ -1,0 +1,1 @@
+REASONS_SPOKEN: tuple[str, ...]

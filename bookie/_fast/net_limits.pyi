@@ -1,0 +1,25 @@
+class NetLimitsRoom:
+    def __init__(
+        self,
+        *,
+        frame_bytes_max: int,
+        batch_bytes_max: int,
+        output_high: int,
+        output_low: int,
+        output_bytes_max: int,
+        input_bytes_max: int,
+        connections_max: int,
+        fd_reserve: int,
+        throttle_ms: int,
+        spin_us: int,
+        nodelay: bool,
+        keepalive: bool,
+        linger_s: int = ...,
+        authenticate: bool = ...,
+        connections_per_address_max: int = ...,
+        unauthenticated_ms: int = ...,
+        idle_ms: int = ...,
+        long_polls_max: int = ...,
+        long_polls_per_connection_max: int = ...,
+    ) -> None: ...
+    def stats(self) -> dict[str, int]: ...

@@ -1,0 +1,46 @@
+"""Filled before the first loop starts; only the counters change after that, atomically."""
+from bookie._fast.addresses cimport addresses_free, addresses_init
+from bookie._fast.gate cimport AUTH_OPEN, AUTH_WAITING
+from bookie._fast.sync cimport bk_load
+
+
+cdef class NetLimitsRoom:
+    """Limits and shared counters of all I/O loops."""
+
+    def __init__(self, *, frame_bytes_max: int, batch_bytes_max: int, output_high: int, output_low: int,
+                 output_bytes_max: int, input_bytes_max: int, connections_max: int, fd_reserve: int,
+                 throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool, linger_s: int = -1,
+                 authenticate: bool = False, connections_per_address_max: int = 0, unauthenticated_ms: int = 0,
+                 idle_ms: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0):
+        self.limits.frame_bytes_max = frame_bytes_max
+        self.limits.batch_bytes_max = batch_bytes_max
+        self.limits.output_high = output_high
+        self.limits.output_low = output_low
+        self.limits.output_bytes_max = output_bytes_max
+        self.limits.input_bytes_max = input_bytes_max
+        self.limits.connections_max = connections_max
+        self.limits.fd_reserve = fd_reserve
+        self.limits.throttle_ns = throttle_ms * 1000000
+        self.limits.spin_ns = spin_us * 1000
+        self.limits.nodelay = nodelay
+        self.limits.keepalive = keepalive
+        self.limits.linger_s = linger_s
+        self.limits.auth = AUTH_WAITING if authenticate else AUTH_OPEN
+        self.limits.unauthenticated_ns = unauthenticated_ms * 1000000
+        self.limits.idle_ns = idle_ms * 1000000
+        self.limits.polls.waiting_max = long_polls_max
+        self.limits.polls.per_owner_max = long_polls_per_connection_max
+        addresses_init(&self.limits.addresses, connections_per_address_max)
+
+    def stats(self) -> dict[str, int]:
+        """Gauges over all loops."""
+        return {
+            "connections": bk_load(&self.limits.connections),
+            "connected_addresses": self.limits.addresses.count,
+            "long_polls_waiting": bk_load(&self.limits.polls.waiting),
+            "output_buffer_bytes": bk_load(&self.limits.output_bytes),
+            "input_buffer_bytes": bk_load(&self.limits.input_bytes),
+        }
+
+    def __dealloc__(self):
+        addresses_free(&self.limits.addresses)

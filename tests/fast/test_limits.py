@@ -1,0 +1,162 @@
+"""Limits of the data port on real sockets: who is turned away, and what the log hears of it.
+
+Rooms: addresses, complaints, net_limits, membership.
+"""
+
+import logging
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie._fast.complaints import REASONS_SPOKEN
+from bookie.server.complaints import report
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import add, batch, read
+
+PAYLOAD = bytes(1000)
+
+
+@contextmanager
+def from_address(bookie: LocalBookie, host: str) -> Iterator[socket.socket]:
+    """A connection whose own end is `host`."""
+    with socket.create_connection(bookie.address, timeout=30.0, source_address=(host, 0)) as sock:
+        yield sock
+
+
+def turned_away(sock: socket.socket) -> bool:
+    """The other end closes without a word."""
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_more_connections_of_one_address_than_allowed(tmp_path: Path) -> None:
+    """The address over its limit is refused, another one is served; a place that becomes free is given away again."""
+    with local_bookie(tmp_path, connections_per_address_max=3) as bookie:
+        peers = [bookie.peer() for _ in range(3)]
+        assert peers[0].ask(add(1, 7, PAYLOAD)).code == 0
+        assert all(peer.ask(read(1, 7)).code == 0 for peer in peers)
+        with from_address(bookie, "127.0.0.1") as refused:
+            assert turned_away(refused)
+        with from_address(bookie, "127.0.0.2") as other:
+            other.sendall(struct.pack(">i", -1))
+            assert turned_away(other)
+        assert bookie.stat("refused_address") == 1
+        assert bookie.stat("accepted") == 4
+        peers.pop().close()
+        served = False
+        while not served:
+            with bookie.peer() as again:
+                again.send(read(1, 7))
+                try:
+                    served = again.answer().code == 0
+                except (EOFError, ConnectionResetError):  # the end of the other one had not been seen yet
+                    continue
+        for peer in peers:
+            peer.close()
+
+
+def test_many_addresses(tmp_path: Path) -> None:
+    """Each is counted by itself, and forgotten with its last connection."""
+    with local_bookie(tmp_path, connections_per_address_max=1) as bookie:
+        for turn in range(2):
+            socks = []
+            for host in range(1, 151):
+                sock = socket.create_connection(bookie.address, 30.0, source_address=(f"127.0.{turn}.{host}", 0))
+                sock.sendall(struct.pack(">iBBHqq", 20, 2, 2, 0, 1, 7))
+                assert sock.recv(100)
+                socks.append(sock)
+            assert bookie.stat("connected_addresses") == 150
+            for sock in socks:
+                sock.sendall(struct.pack(">i", -1))
+                assert turned_away(sock)
+                sock.close()
+        assert bookie.stat("connected_addresses") == 0
+        assert bookie.stat("refused_address") == 0
+
+
+def test_an_idle_connection_ends(tmp_path: Path) -> None:
+    """The one on which nothing happens, not the one that asks, nor one in the middle of its time."""
+    with local_bookie(tmp_path, idle_ms_max=300) as bookie, bookie.peer() as busy:
+        assert busy.ask(add(1, 0)).code == 0
+        with bookie.peer() as idle:
+            idle.sock.setblocking(False)
+            ended = False
+            while not ended:
+                assert busy.ask(read(1, 0)).code == 0
+                try:
+                    ended = idle.sock.recv(1) == b""
+                except BlockingIOError:
+                    continue
+        assert bookie.stat("closed_idle") == 1
+        assert busy.ask(read(1, 0)).code == 0
+
+
+def test_one_who_never_reads_is_idle(tmp_path: Path) -> None:
+    """Answers that nobody takes are no reason to stay."""
+    limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000, "idle_ms_max": 300}
+    with local_bookie(tmp_path, **limits) as bookie, bookie.peer() as busy:
+        busy.send(*(add(1, entry, PAYLOAD) for entry in range(200)))
+        assert {busy.answer().code for _ in range(200)} == {0}
+        with bookie.peer(receive_bytes=4096) as deaf:
+            deaf.send(*(batch(1, 0, count=200, size=1 << 20) for _ in range(50)))
+            while bookie.stat("closed_idle") == 0:
+                assert busy.ask(read(1, 0)).code == 0
+        assert bookie.stat("closed_idle") == 1
+
+
+def test_the_log_hears_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Many broken frames from one address: each is counted, few lines are written, none holds its bytes."""
+    times = 60
+    with caplog.at_level(logging.WARNING), local_bookie(tmp_path, connections_max=1) as bookie:
+        for _ in range(times):
+            with bookie.peer() as peer:
+                peer.sock.sendall(struct.pack(">i", -5))
+                assert peer.closed()
+        assert bookie.stat("broken_frames") + bookie.stat("refused") == times
+    rows = [record for record in caplog.records if record.getMessage() == "turned away a peer"]
+    assert sum(row.__dict__["times"] for row in rows) == times
+    assert {row.__dict__["peer"] for row in rows} == {"127.0.0.1"}
+    assert len(rows) < times
+
+
+def test_complaints_are_summed_up() -> None:
+    """One row for each address, with the reason that came most often."""
+    four, six = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 9]), bytes(15) + b"\x01"
+    rows = report([(four, 0, 3), (six, 2, 1), (four, 1, 5), (bytes(16), len(REASONS_SPOKEN) - 1, 7)])
+    assert rows == [
+        {"peer": "10.0.0.9", "times": 8, "reason": REASONS_SPOKEN[1]},
+        {"peer": "::1", "times": 1, "reason": REASONS_SPOKEN[2]},
+        {"peer": "several", "times": 7, "reason": REASONS_SPOKEN[-1]},
+    ]
+
+
+@pytest.mark.parametrize(("linger_s", "end"), [(-1, EOFError), (0, ConnectionResetError)])
+def test_linger(tmp_path: Path, linger_s: int, end: type[Exception]) -> None:
+    """With a linger of 0 a close is a reset; without one it is an end."""
+    with local_bookie(tmp_path, linger_s=linger_s) as bookie, bookie.peer() as peer:
+        peer.sock.sendall(struct.pack(">i", -1))
+        with pytest.raises(end):
+            peer.answer()
+
+
+def test_every_byte_out_is_counted(tmp_path: Path) -> None:
+    """Also those that are sent in the middle of a round because too many wait."""
+    limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000}
+    with local_bookie(tmp_path, **limits) as bookie, bookie.peer() as peer:
+        peer.send(*(add(1, entry, PAYLOAD) for entry in range(200)))
+        assert {peer.answer().code for _ in range(200)} == {0}
+        peer.send(*(batch(1, 0, count=200) for _ in range(20)))
+        bodies = [peer.answer().body for _ in range(20)]
+        received = 200 * 28 + sum(36 + len(body) for body in bodies)
+        with bookie.peer() as other:
+            assert other.ask(read(1, 300)).code == 2
+        while bookie.stat("bytes_out") < received + 28:
+            pass
+        assert bookie.stat("bytes_out") == received + 28
