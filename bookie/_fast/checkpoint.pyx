@@ -6,7 +6,7 @@ from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_TRUNC, O_WRONLY
 
 from bookie._fast.cursor cimport load_u32, store_i64, store_u64
-from bookie._fast.entry_log cimport elog_append, elog_rotate, elog_sync
+from bookie._fast.entry_log cimport elog_append, elog_hurry, elog_rotate, elog_sync
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec, sync_dir, write_full
 from bookie._fast.journal_files cimport journal_mark, journal_trim
@@ -184,7 +184,12 @@ cdef inline uint64_t entry_of(const uint8_t* record) noexcept nogil:
     return (<uint64_t> load_u32(record + LENGTH_PREFIX + 8) << 32) | load_u32(record + LENGTH_PREFIX + 12)
 
 
-cdef Status append_ledger(Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
+cdef inline bint behind(Stores* stores, Store* store) noexcept nogil:
+    """The half that takes adds is well on its way to the next flush, and this one is not over yet."""
+    return bk_load(&store.halves[bk_load(&store.active)].used) > stores.flush_bytes // 2
+
+
+cdef Status append_ledger(Stores* stores, Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
     """Append a ledger's runs in large gathers, then note where each record went."""
     cdef iovec parts[PARTS_MOST]
     cdef uint32_t first = 0
@@ -203,6 +208,7 @@ cdef Status append_ledger(Store* store, LedgerRuns* ledger, Indexing* indexing) 
             parts[i - first].iov_len = end - begin
             size += end - begin
             i += 1
+        elog_hurry(store.log, behind(stores, store))
         status = elog_append(store.log, ledger.ledger, parts, <int> (i - first), size, &log_id, &offset)
         if status != OK:
             return status
@@ -304,14 +310,14 @@ cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
         waker_wake(stores.loops[n])
 
 
-cdef Status write_out(Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
+cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
     """Append, sync the log, commit the index: the three steps that must follow each other."""
     cdef uint32_t i
     cdef Status status = index_begin(store.index)
     if status != OK:
         return status
     for i in range(flushing.count):
-        status = append_ledger(store, flushing.ledgers[i], indexing)
+        status = append_ledger(stores, store, flushing.ledgers[i], indexing)
         if status != OK:
             break
     if status == OK:
@@ -341,7 +347,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
     indexing.run.count = 0
     status = collect(store, half, &flushing)
     if status == OK:
-        status = write_out(store, &flushing, indexing)
+        status = write_out(stores, store, &flushing, indexing)
     if status == OK:
         step(STEP_INDEX_COMMITTED)
         forget_overridden(store, &flushing)

@@ -21,6 +21,8 @@ cdef EntryLogWriter* elog_writer(FileOps* ops, const char* directory, uint32_t n
                                  uint64_t size_limit) noexcept nogil
 cdef void elog_writer_free(EntryLogWriter* writer) noexcept nogil
 
+# In a hurry, writes are as large as the disk likes them; else small enough to let a journal's pass between.
+cdef void elog_hurry(EntryLogWriter* writer, bint hurry) noexcept nogil
 # Append `parts`: records `u32 length | entry` of one ledger, contiguous, `size` bytes in all. Rolls to a new log first
 # when they do not fit under the size limit. Answers where the first length word lies. Never splits `parts` over
 # logs; `parts` are used up. BAD_REQUEST (they do not sum up to `size`, or no log can hold them) and NO_MEMORY: nothing

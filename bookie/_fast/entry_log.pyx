@@ -45,7 +45,8 @@ cdef extern from "<stdlib.h>" nogil:
 cdef enum:
     PATH_BYTES = 4096
     NAME_BYTES = 32              # room for "/ffffffff.log", "/lastId.tmp"
-    BUFFER_BYTES = 0x200000      # 2 MiB a write
+    BUFFER_BYTES = 0x200000      # a write in a hurry: the disk at its best
+    CALM_BYTES = 0x80000         # a write else: a journal's write does not wait long behind it
     BLOCK_BYTES = 4096           # direct writes are whole blocks of this
     RESERVE_BYTES = 0x4000000    # 64 MiB: disk blocks are asked for in steps of this
     MAP_OFFSET_AT = 8            # i64 map offset, i32 ledger count: the 12 bytes written when a log is closed
@@ -64,6 +65,7 @@ cdef struct EntryLogWriter:
     uint64_t position            # where the next record goes
     uint64_t synced              # everything below is on disk
     uint8_t* buffer              # BUFFER_BYTES, aligned: records not written yet, from `written` on
+    uint64_t chunk               # it is written when it holds so much
     uint64_t written             # a multiple of BLOCK_BYTES; the file has everything below
     uint64_t reserved            # disk blocks are reserved below; UINT64_MAX where the file system cannot
     Status failed
@@ -86,6 +88,7 @@ cdef EntryLogWriter* elog_writer(FileOps* ops, const char* directory, uint32_t n
         return NULL
     memcpy(writer.directory, directory, size)
     writer.ops = ops
+    writer.chunk = CALM_BYTES
     writer.next_id = next_id
     writer.fd = -1
     writer.size_limit = size_limit
@@ -247,23 +250,28 @@ cdef int write_buffer(EntryLogWriter* writer, bint tail) noexcept nogil:
 
 
 cdef int write_bytes(EntryLogWriter* writer, const uint8_t* data, uint64_t size) noexcept nogil:
-    """Gather the bytes in the buffer; a full buffer is one write."""
-    cdef uint64_t held, part
+    """Gather the bytes in the buffer; a chunk of it is one write."""
+    cdef uint64_t held, part, limit
     cdef int rc
     while size > 0:
         held = writer.position - writer.written
-        part = BUFFER_BYTES - held
+        limit = writer.chunk if held < writer.chunk else BUFFER_BYTES
+        part = limit - held
         if part > size:
             part = size
         memcpy(writer.buffer + held, data, part)
         writer.position += part
         data += part
         size -= part
-        if held + part == BUFFER_BYTES:
+        if held + part == limit:
             rc = write_buffer(writer, False)
             if rc < 0:
                 return rc
     return 0
+
+
+cdef void elog_hurry(EntryLogWriter* writer, bint hurry) noexcept nogil:
+    writer.chunk = BUFFER_BYTES if hurry else CALM_BYTES
 
 
 cdef int write_parts(EntryLogWriter* writer, const iovec* parts, int count) noexcept nogil:

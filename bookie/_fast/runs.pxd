@@ -24,7 +24,7 @@ cdef struct Page:
     int64_t ledger
     Page* next               # of the same region; owner's use
     bint live                # False once its memory is about to be reused (read cache; guarded by the shard)
-    int64_t follow           # the entry behind it, until somebody reads ahead from there; -1: none (guarded by the shard)
+    int64_t follow           # the entry behind it, until it is read ahead; -1: none (guarded by the shard)
     uint32_t taken           # entries that reads took of it so far (guarded by the shard)
 
 cdef struct Run:

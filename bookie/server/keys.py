@@ -203,7 +203,7 @@ GROUPS = (
     Group(
         "Journal",
         (
-            Key("journalMaxSizeMB", "journal.file_bytes_max", int, "512", "A journal file is closed at this size.",
+            Key("journalMaxSizeMB", "journal.file_bytes_max", int, "128", "A journal file is closed at this size.",
                 low=16, high=2048, unit="MiB", scale=MIB, differs="2048: files behind the backups are written again,"
                 " which smaller ones reach sooner"),
             Key("journalMaxBackups", "journal.backups_max", int, "5", "Journal files kept behind the checkpoint.",

@@ -11,7 +11,7 @@ class JournalSettings:
     """How adds become durable. Upstream's key of each field is listed in docs/configuration.md."""
 
     directories: tuple[Path, ...]
-    file_bytes_max: int = 512 * MIB
+    file_bytes_max: int = 128 * MIB
     """At most 4 GiB: a group notes where it starts in 32 bits."""
     backups_max: int = 5
     prealloc_bytes: int = 64 * MIB
