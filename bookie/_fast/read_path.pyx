@@ -334,8 +334,8 @@ cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexce
     return upper
 
 
-cdef Status publish(const Stores* stores, Store* store, Shard* shard, const ReadRequest* request, Answer* answer, const Run* run,
-                    int64_t epoch) noexcept nogil:
+cdef Status publish(const Stores* stores, Store* store, Shard* shard, const ReadRequest* request, Answer* answer,
+                    const Run* run, int64_t epoch) noexcept nogil:
     """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
     """
     cdef LedgerRuns* runs
