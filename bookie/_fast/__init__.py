@@ -44,6 +44,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     read_cache              runs read from it
     stores                  what the data path knows of all ledger directories
     storage                 one ledger directory: caches, index and entry log together
+    entry_ranges            which entries of a ledger are stored, as ranges
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores
   service

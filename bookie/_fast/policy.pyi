@@ -16,6 +16,8 @@ class Task:
     session: int
     frame: bytes
     peer: str
+    @property
+    def answered(self) -> bool: ...
     def answer(self, body: Buffer, action: int) -> None: ...
 
 class PolicyRoom:

@@ -162,6 +162,11 @@ cdef class Task:
             job.answer_size = size
         self.give_back(action)
 
+    @property
+    def answered(self) -> bool:
+        """Whether it is no longer in Python's hands; events need no answer."""
+        return self.job == NULL
+
     cdef void give_back(self, int action) noexcept:
         cdef PolicyJob* job = self.job
         self.job = NULL

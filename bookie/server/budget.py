@@ -25,6 +25,7 @@ def parts(storage: Mapping[str, int], network: NetworkSettings) -> dict[str, int
         "network_input": network.input_bytes_max,
         "network_output": network.output_bytes_max,
         "long_polls": network.long_polls_max * POLL_BYTES,
+        "policy_queue": network.policy_bytes_max,
     }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused
 from bookie.metadata.identity import IdentitySettings, is_loopback
 from bookie.metadata.uri import uri_from_zookeeper_keys
@@ -38,6 +39,7 @@ PARTS = {
     "journal": JournalSettings,
     "disks": DiskSettings,
     "server": ServerSettings,
+    "auth": AuthSettings,
 }
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
 

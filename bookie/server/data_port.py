@@ -1,16 +1,28 @@
-"""The data port: the listening socket and the I/O loops behind it. Bytes never pass through Python."""
+"""The data port: the listening socket, the I/O loops behind it, and the threads for what they leave to Python.
+
+Entries never pass through Python.
+"""
 
 import logging
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from bookie._fast import fatal
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
+from bookie._fast.policy import PolicyRoom
 from bookie._fast.scheduling import wish_short_slice
+from bookie._fast.storage import StoresRoom
+from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
+from bookie.pb import wire_pb2 as wire
 from bookie.server.complaints import Complaint, ComplaintLog
+from bookie.server.requests.authentication import Authentication
+from bookie.server.requests.bookie_info import BookieInfo
+from bookie.server.requests.desk import Answer, Desk
+from bookie.server.requests.entry_list import EntryList
 from bookie.server.settings import NetworkSettings, cores
 from bookie.storage.ledger_storage import LedgerStorage
 
@@ -25,14 +37,19 @@ log = logging.getLogger(__name__)
 class DataPort:
     """Serves the wire protocol on one address. `start`, then `stop` (idempotent); the storage runs before and after."""
 
-    def __init__(self, storage: LedgerStorage, settings: NetworkSettings) -> None:
+    def __init__(
+        self, storage: LedgerStorage, settings: NetworkSettings, provider: ServerProvider | None = None
+    ) -> None:
         self.storage = storage
         self.settings = settings
+        self.provider = provider
         self._listener: socket.socket | None = None
         self._loops: list[IoLoopRoom] = []
         self._threads: list[threading.Thread] = []
         self._limits: NetLimitsRoom | None = None
         self._complaints = ComplaintLog(self._complained)
+        self._desk: Desk | None = None
+        self._clerks: list[threading.Thread] = []
 
     def start(self) -> tuple[str, int]:
         """Bind, listen and serve; return the bound (host, port). StartRefused when the address cannot be had."""
@@ -60,13 +77,17 @@ class DataPort:
             idle_ms=settings.idle_ms_max,
             long_polls_max=settings.long_polls_max,
             long_polls_per_connection_max=settings.long_polls_per_connection_max,
+            authenticate=self.provider is not None,
         )
-        self._loops = [IoLoopRoom(stores, pool, self._limits) for _ in range(settings.io_threads or cores())]
+        self._desk = self._make_desk(stores)
+        self._loops = [
+            IoLoopRoom(stores, pool, self._limits, self._desk.room) for _ in range(settings.io_threads or cores())
+        ]
         self._loops[0].listen(self._listener.fileno(), self._loops)
         for index, loop in enumerate(self._loops):
-            thread = threading.Thread(target=self._run, args=(loop, index), name=f"io-{index}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._threads.append(self._spawn(f"io-{index}", loop.run))
+        for index in range(settings.policy_threads):
+            self._clerks.append(self._spawn(f"policy-{index}", self._desk.run))
         self._complaints.start()
         host, port = self._listener.getsockname()[:2]
         return host, port
@@ -87,17 +108,36 @@ class DataPort:
             ) from error
         return listener
 
-    def _run(self, loop: IoLoopRoom, index: int) -> None:
-        try:
-            wish_short_slice()
-            loop.run()
-        except BaseException as error:
-            log.exception("I/O loop died loop=%d", index)
-            fatal.trip(f"I/O loop {index} died: {error}")
+    def _make_desk(self, stores: StoresRoom) -> Desk:
+        settings = self.settings
+        room = PolicyRoom(
+            jobs_max=settings.policy_queue_max,
+            bytes_max=settings.policy_bytes_max,
+            frame_bytes_max=settings.auth_bytes_max,
+        )
+        answers: dict[int, Answer] = {
+            wire.GET_BOOKIE_INFO: BookieInfo(self.storage.storage.ledger_directories),
+            wire.GET_LIST_OF_ENTRIES_OF_LEDGER: EntryList(stores, settings.frame_bytes_max),
+        }
+        return Desk(room, answers, Authentication(self.provider) if self.provider else None)
+
+    @staticmethod
+    def _spawn(name: str, body: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                wish_short_slice()
+                body()
+            except BaseException as error:
+                log.exception("essential thread died thread=%s", name)
+                fatal.trip(f"thread {name} died: {error}")
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread
 
     def threads(self) -> tuple[threading.Thread, ...]:
         """The essential threads: none may end before `stop`."""
-        return tuple(self._threads)
+        return (*self._threads, *self._clerks)
 
     def stop(self, grace_s: float) -> None:
         """Stop accepting and reading, send what is owed within `grace_s` seconds, close every connection."""
@@ -113,8 +153,16 @@ class DataPort:
         for thread in self._threads:
             thread.join()
         self._complaints.stop()
+        self._stop_desk()
         self._listener.close()
         self._listener = None
+
+    def _stop_desk(self) -> None:
+        """The loops have ended: whatever is answered now is for nobody."""
+        if self._desk is not None:
+            self._desk.room.stop()
+        for thread in self._clerks:
+            thread.join()
 
     def hurry(self) -> None:
         """Let a running or coming `stop` close every connection at once. Any thread."""
@@ -133,6 +181,7 @@ class DataPort:
     def stats(self) -> dict[str, int]:
         """Counters summed over the loops; refusals by status under `error_<status>`."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
+        total |= self._desk.stats() if self._desk is not None else {}
         for loop in self._loops:
             for name, value in loop.stats().items():
                 if name == "errors":

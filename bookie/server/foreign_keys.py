@@ -4,8 +4,6 @@ __all__ = ["IGNORED", "LATER", "REFUSED"]
 
 REFUSED = {
     "allowStorageExpansion": ("false", "directories cannot be added: a ledger belongs to (id modulo count) of them"),
-    "authorizedRoles": ("", "roles are not supported"),
-    "bookieAuthProviderFactoryClass": ("", "authentication is not supported"),
     "entryLogPerLedgerEnabled": ("false", "entry logs hold the entries of many ledgers"),
     "httpServerTlsEnable": ("false", "there is no HTTP server"),
     "journalFormatVersionToWrite": ("6", "journals are written in version 6"),

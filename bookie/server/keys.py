@@ -149,6 +149,35 @@ GROUPS = (
                 " not yet sent, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
             Key("serverSpinMicros", "network.spin_us", int, "0", "Busy-poll this long before sleeping: lowers the"
                 " latency of one request at a time, costs CPU. 0 never spins.", high=1000, unit="us"),
+            Key("policyThreads", "network.policy_threads", int, "2", "Threads for authentication, bookie info and lists"
+                " of entries. Adds and reads never wait for them.", low=1, high=64),
+            Key("maxPendingPolicyRequests", "network.policy_queue_max", int, "1000", "Requests waiting for those"
+                " threads; more are refused with `ETOOMANYREQUESTS`, authentication by closing the connection.", low=1,
+                high=1_000_000),
+            Key("policyQueueSizeMb", "network.policy_bytes_max", int, "16", "Memory for those requests.", low=1,
+                high=1 << 16, unit="MiB", scale=MIB),
+        ),
+    ),
+    Group(
+        "Authentication",
+        (
+            Key("bookieAuthProviderFactoryClass", "auth.provider", str, "", "Who is let in: `token`, `sasl`,"
+                " `certificate`, Apache BookKeeper's class name for one of them, or an installed provider; unset:"
+                " everybody. docs/security.md has examples."),
+            Key("authTokenFile", "auth.token_file", str, "", "For `token`: the file with the tokens, one a line;"
+                " unset: the environment variable `BOOKIE_AUTH_TOKEN`."),
+            Key("saslJaasConfigFile", "auth.jaas_file", str, "", "For `sasl`: the JAAS file with the users, as Java"
+                " reads it from `java.security.auth.login.config`."),
+            Key("saslJaasBookieSectionName", "auth.jaas_section", str, "Bookie", "Its section for bookies."),
+            Key("saslJaasClientAllowedIds", "auth.allowed_ids", str, ".*bookkeeper.*", "Regular expression that the"
+                " name of a user must match as a whole."),
+            Key("authorizedRoles", "auth.authorized_roles", str, "", "For `certificate`: roles that are let in,"
+                " separated by commas; a certificate names its role in the subject: `OU=0:role`."),
+            Key("authorizedCertificateNames", "auth.authorized_names", str, "", "For `certificate`: subject alternative"
+                " names (DNS, URI, e-mail) that are let in, separated by commas."),
+            Key("authProviderFile", "auth.provider_file", str, "", "For an installed provider: a file of its own."),
+            Key("authMessageSizeMax", "network.auth_bytes_max", int, "65536", "Largest AUTH frame before its sender is"
+                " authenticated; a larger one costs the connection.", low=1024, high=16 * MIB, unit="bytes"),
         ),
     ),
     Group(

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bookie.auth.registry import open_server
 from bookie.errors import BookKeeperError, StartRefused
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
@@ -71,7 +72,7 @@ class Bookie:
             settings.metadata.service_uri, session_timeout_ms=settings.metadata.session_timeout_ms
         )
         self._storage = LedgerStorage(settings.storage, settings.journal)
-        self._data_port = DataPort(self._storage, self._settings.network)
+        self._data_port = DataPort(self._storage, self._settings.network, open_server(settings.auth))
         self._mode = Mode()
         self._undo = ExitStack()
         self._hurry = threading.Event()

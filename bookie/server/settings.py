@@ -1,8 +1,9 @@
 """Settings that belong to the server package: frozen values with units in their names. `config` fills them."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bookie.auth.settings import AuthSettings
 from bookie.metadata.identity import IdentitySettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
@@ -50,6 +51,13 @@ class NetworkSettings:
     """A connection with nothing to do is closed after this; 0: never."""
     long_polls_max: int = 100_000
     long_polls_per_connection_max: int = 10_000
+    policy_threads: int = 2
+    """Python threads for authentication and seldom requests."""
+    policy_queue_max: int = 1000
+    policy_bytes_max: int = 16 * MIB
+    """Of the frames of requests that wait for those threads."""
+    auth_bytes_max: int = 64 * 1024
+    """An AUTH frame of a connection that is not authenticated yet."""
     spin_us: int = 0
     """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
     tcp_nodelay: bool = True
@@ -111,3 +119,4 @@ class Settings:
     journal: JournalSettings
     disks: DiskSettings
     server: ServerSettings
+    auth: AuthSettings = field(default_factory=AuthSettings)

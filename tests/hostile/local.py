@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bookie._fast.file import Files
+from bookie.auth.provider import ServerProvider
 from bookie.server.data_port import DataPort
 from bookie.server.settings import NetworkSettings
 from bookie.storage.ledger_storage import LedgerStorage
@@ -56,7 +57,9 @@ class LocalBookie:
 
 
 @contextmanager
-def local_bookie(directory: Path, *, files: Files | None = None, **settings: Any) -> Iterator[LocalBookie]:
+def local_bookie(
+    directory: Path, *, files: Files | None = None, provider: ServerProvider | None = None, **settings: Any
+) -> Iterator[LocalBookie]:
     """Serve on `directory` until the end of the block; `settings` go to the part that knows them."""
     network, storage, journal = dict(NETWORK), dict(STORAGE), dict(JOURNAL)
     for name, value in settings.items():
@@ -68,7 +71,7 @@ def local_bookie(directory: Path, *, files: Files | None = None, **settings: Any
         owner[name] = value
     ledgers = StorageSettings(ledger_directories=(directory / "ledgers",), **storage)
     rooms = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
-    port = DataPort(rooms, NetworkSettings(**network))
+    port = DataPort(rooms, NetworkSettings(**network), provider)
     try:
         rooms.open()
         rooms.start()

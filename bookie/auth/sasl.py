@@ -1,0 +1,170 @@
+"""SASL DIGEST-MD5 between clients and bookies, compatible with Apache BookKeeper's `sasl` provider.
+
+    client -> empty                      (the mechanism has no initial response)
+    bookie -> challenge: realm, nonce
+    client -> user, proof of the password
+    bookie -> rspauth: proof that the bookie knows it too; the client is in
+
+Java's client then sends one more empty token, which the bookie answers as to any AUTH of an authenticated connection.
+"""
+
+import hmac
+import re
+import secrets
+from dataclasses import replace
+
+from bookie.auth import digest_md5
+from bookie.auth.digest_md5 import Response
+from bookie.auth.jaas import read_section
+from bookie.auth.provider import AuthenticationFailed, Outcome
+from bookie.auth.settings import AuthSettings
+from bookie.errors import ConfigurationError
+
+__all__ = ["PLUGIN", "SaslClient", "SaslServer", "server"]
+
+PLUGIN = "sasl"
+SERVICE = "bookkeeper"
+REALM = "bookkeeper"
+"""Upstream gives every host this name, so that the realm and the URI are the same everywhere."""
+DIGEST_URI = f"{SERVICE}/{REALM}".encode()
+USER_PREFIX = "user_"
+
+
+def server(settings: AuthSettings) -> "SaslServer":
+    """The bookie's provider: users out of the JAAS file. Raises ConfigurationError."""
+    if not settings.jaas_file:
+        raise ConfigurationError("saslJaasConfigFile=: SASL needs its users; name the JAAS file that holds them")
+    options = read_section(settings.jaas_file, settings.jaas_section)
+    users = {name.removeprefix(USER_PREFIX): text for name, text in options.items() if name.startswith(USER_PREFIX)}
+    if not users:
+        where = f"{settings.jaas_file}: section {settings.jaas_section}"
+        raise ConfigurationError(f'{where} names no user; add {USER_PREFIX}NAME="password"')
+    try:
+        allowed = re.compile(settings.allowed_ids)
+    except re.error as error:
+        raise ConfigurationError(
+            f"saslJaasClientAllowedIds={settings.allowed_ids}: it is no regular expression ({error.msg}); correct it"
+        ) from None
+    return SaslServer(users, allowed)
+
+
+class SaslServer:
+    """Knows `users` (name -> password) and lets in those whose name matches `allowed`."""
+
+    plugin_name = PLUGIN
+
+    def __init__(self, users: dict[str, str], allowed: re.Pattern[str]) -> None:
+        self._users = users
+        self._allowed = allowed
+        self._nobody = secrets.token_hex(16)  # the work for an unknown user is the same
+
+    def __repr__(self) -> str:
+        return f"SaslServer({len(self._users)} users)"
+
+    def session(self, peer: str) -> "SaslServerSession":  # noqa: ARG002 - where a user comes from does not matter
+        """For a new connection."""
+        return SaslServerSession(self)
+
+    def prove(self, response: Response) -> Outcome:
+        """The user, proven, and our own proof. AuthenticationFailed has one text for wrong names and passwords."""
+        user = response.user()
+        password = self._users.get(user, self._nobody)
+        proven = digest_md5.matches(response, password)
+        if not (proven and user in self._users):
+            raise AuthenticationFailed("the user or the password is wrong")
+        if response.authzid not in (None, b"", response.username):
+            raise AuthenticationFailed("the client wants to act for another user")
+        if not self._allowed.fullmatch(user):
+            raise AuthenticationFailed("the user is right but saslJaasClientAllowedIds does not let it in")
+        return Outcome(b"rspauth=" + digest_md5.response_value(response, password, method=b""), user)
+
+
+class SaslServerSession:
+    """Challenge, response, done. A nonce is good for one response."""
+
+    def __init__(self, provider: SaslServer) -> None:
+        self._provider = provider
+        self._nonce: bytes | None = None
+
+    def process(self, token: bytes) -> Outcome:
+        """The client's first token, then its response."""
+        if self._nonce is None:
+            if token:
+                raise AuthenticationFailed("the client starts with a response but there was no challenge")
+            nonce = secrets.token_urlsafe(24)
+            self._nonce = nonce.encode()
+            return Outcome(digest_md5.challenge(REALM, nonce))
+        response = digest_md5.parse_response(token)
+        fits = (
+            hmac.compare_digest(response.nonce, self._nonce)
+            and response.nonce_count == digest_md5.FIRST_USE
+            and response.qop == digest_md5.QOP
+            and response.realm == REALM.encode()
+            and response.digest_uri.lower() == DIGEST_URI
+        )
+        if not fits:
+            raise AuthenticationFailed("the response is not for this challenge, service or realm")
+        return self._provider.prove(response)
+
+    def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
+        """Encryption alone proves nothing here."""
+        return Outcome()
+
+
+class SaslClient:
+    """Logs in as `user`."""
+
+    plugin_name = PLUGIN
+
+    def __init__(self, user: str, password: str) -> None:
+        self._user = user
+        self._password = password
+
+    def __repr__(self) -> str:
+        return "SaslClient(...)"
+
+    def session(self, host: str) -> "SaslClientSession":  # noqa: ARG002 - every bookie has the same realm
+        """For a new connection."""
+        return SaslClientSession(self._user, self._password)
+
+
+class SaslClientSession:
+    """Empty token, response, check of the bookie's own proof."""
+
+    def __init__(self, user: str, password: str) -> None:
+        self._user = user
+        self._password = password
+        self._expected: bytes | None = None
+        self.done = False
+
+    def first(self) -> bytes:
+        """Nothing to say before the challenge, and that is said."""
+        return b""
+
+    def answer(self, token: bytes) -> bytes | None:
+        """To the challenge, then to the bookie's proof."""
+        if self._expected is not None:
+            if not hmac.compare_digest(digest_md5.rspauth(token), self._expected):
+                raise AuthenticationFailed("the bookie does not know the password; do not trust it")
+            self.done = True
+            return None
+        asked = digest_md5.parse_challenge(token)
+        try:
+            username = self._user.encode("utf-8" if asked.utf8 else "latin-1")
+        except UnicodeEncodeError:
+            raise AuthenticationFailed("the bookie does not take user names outside of ISO 8859-1") from None
+        response = Response(
+            username=username,
+            realm=asked.realm,
+            nonce=asked.nonce,
+            cnonce=secrets.token_urlsafe(24).encode(),
+            nonce_count=digest_md5.FIRST_USE,
+            qop=digest_md5.QOP,
+            digest_uri=DIGEST_URI,
+            value=b"",
+            authzid=None,
+            utf8=asked.utf8,
+        )
+        value = digest_md5.response_value(response, self._password, method=b"AUTHENTICATE")
+        self._expected = digest_md5.response_value(response, self._password, method=b"")
+        return digest_md5.encode_response(replace(response, value=value))

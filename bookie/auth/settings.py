@@ -1,0 +1,23 @@
+"""What a bookie is told about authentication: names and places, never a secret."""
+
+from dataclasses import dataclass
+
+__all__ = ["AuthSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthSettings:
+    """Frozen; `bookie.server.config` fills it. Secrets stay in the files named here."""
+
+    provider: str = ""
+    """A name of `registry`; empty: everybody is let in."""
+    provider_file: str = ""
+    """For installed providers: a file of their own."""
+    token_file: str = ""
+    authorized_roles: str = ""
+    """Separated by commas."""
+    authorized_names: str = ""
+    jaas_file: str = ""
+    jaas_section: str = "Bookie"
+    allowed_ids: str = ".*bookkeeper.*"
+    """A regular expression that a SASL user's whole name must match."""

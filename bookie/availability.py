@@ -1,0 +1,71 @@
+"""Which entries of a ledger a bookie holds: the answer to GET_LIST_OF_ENTRIES_OF_LEDGER, as upstream encodes it.
+
+    header  64 bytes   i32 version (0) | i32 groups | zeros
+    group   24 bytes   i64 first start | i64 last start | i32 size | i32 period      ascending by first start
+
+A group stands for runs of `size` consecutive ids that start at first, first + period, …, last. Upstream's encoder, and
+ours, writes one group for each maximal run, with period 0; any period is understood. Big-endian.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+__all__ = ["AvailableEntries", "encode"]
+
+VERSION = 0
+HEADER_BYTES = 64
+GROUP = np.dtype([("first", ">i8"), ("last", ">i8"), ("size", ">i4"), ("period", ">i4")])
+
+
+def encode(ranges: Iterable[tuple[int, int]]) -> bytes:
+    """The bytes for these maximal ranges (first, last), ascending."""
+    groups = np.array([(first, first, last - first + 1, 0) for first, last in ranges], dtype=GROUP)
+    header = np.zeros(HEADER_BYTES // 4, dtype=">i4")
+    header[:2] = VERSION, len(groups)
+    return header.tobytes() + groups.tobytes()
+
+
+class AvailableEntries:
+    """A decoded answer. `entry in available`, `available.count()`."""
+
+    def __init__(self, groups: NDArray[np.void]) -> None:
+        self._groups = groups
+        self._firsts = groups["first"].tolist()
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Raises ValueError for another version or for bytes that break the format."""
+        raw = memoryview(data)
+        if len(raw) < HEADER_BYTES:
+            raise ValueError(f"a list of entries has {HEADER_BYTES} bytes at least, this one {len(raw)}")
+        version, count = np.frombuffer(raw, ">i4", 2).tolist()
+        if version != VERSION:
+            raise ValueError(f"the list of entries is of version {version}; only {VERSION} is known")
+        if count < 0 or len(raw) - HEADER_BYTES != count * GROUP.itemsize:
+            raise ValueError(f"the list of entries announces {count} groups but has {len(raw)} bytes")
+        groups = np.frombuffer(raw, GROUP, count, HEADER_BYTES)
+        first, last, size, period = (groups[name].astype(np.int64) for name in GROUP.names or ())
+        single = (first == last) & (period == 0)
+        several = (period >= size) & (last > first) & ((last - first) % np.maximum(period, 1) == 0)
+        if not ((first >= 0) & (size > 0) & (single | several)).all() or not (np.diff(first) > 0).all():
+            raise ValueError("the list of entries has a group that makes no sense")
+        return cls(groups)
+
+    def __contains__(self, entry: int) -> bool:
+        at = bisect_right(self._firsts, entry) - 1
+        if at < 0:
+            return False
+        first, last, size, period = self._groups[at].tolist()
+        if entry >= last + size:
+            return False
+        return bool((entry - first) % period < size if period else entry - first < size)
+
+    def count(self) -> int:
+        """How many entries there are."""
+        first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())
+        return int((((last - first) // np.maximum(period, 1) + 1) * size).sum())

@@ -1,0 +1,9 @@
+"""Requests that Python answers: seldom ones, and those that are a matter of policy.
+
+desk             the threads that take them from the compiled room `policy` and answer
+replies          V3 answers
+bookie_info      GET_BOOKIE_INFO
+entry_list       GET_LIST_OF_ENTRIES_OF_LEDGER
+authentication   AUTH, in V2 and V3
+rejections       a log line for each misbehaving peer, one a second at most
+"""

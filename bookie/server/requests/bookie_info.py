@@ -1,0 +1,70 @@
+"""GET_BOOKIE_INFO: how large the ledger disks are and what is free on them. Any thread."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bookie.pb import wire_pb2 as wire
+from bookie.server.requests import replies
+
+__all__ = ["BookieInfo", "capacity", "Capacity"]
+
+TOTAL, FREE = 1, 2
+"""Bits of `requested`."""
+
+log = logging.getLogger(__name__)
+
+
+class Capacity(NamedTuple):
+    """Bytes; `free` is what an ordinary user may still write."""
+
+    total: int
+    free: int
+
+
+def capacity(directories: Sequence[Path]) -> Capacity:
+    """Over all directories, each file system counted once. OSError when one cannot be asked."""
+    total = free = 0
+    seen: set[int] = set()
+    for directory in directories:
+        device = directory.stat().st_dev
+        if device in seen:
+            continue
+        seen.add(device)
+        status = os.statvfs(directory)
+        total += status.f_blocks * status.f_frsize
+        free += status.f_bavail * status.f_frsize
+    return Capacity(total, free)
+
+
+class BookieInfo:
+    """Answers for `directories`."""
+
+    def __init__(self, directories: Sequence[Path], measure: Callable[[Sequence[Path]], Capacity] = capacity) -> None:
+        self._directories = tuple(directories)
+        self._measure = measure
+
+    def __call__(self, request: wire.Request) -> bytes:
+        """The answer to one request."""
+        if not request.HasField("getBookieInfoRequest"):
+            return replies.answer(request, replies.EBADREQ)
+        part = wire.GetBookieInfoResponse(status=replies.EOK)
+        if not replies.right_version(request):
+            part.status = replies.EBADVERSION
+        else:
+            self._fill(part, request.getBookieInfoRequest.requested)
+        return replies.answer(request, part.status, getBookieInfoResponse=part)
+
+    def _fill(self, part: wire.GetBookieInfoResponse, requested: int) -> None:
+        try:
+            found = self._measure(self._directories)
+        except OSError as error:
+            log.error("a ledger directory cannot be asked for its size error=%s", error)
+            part.status = replies.EIO
+            return
+        if requested & TOTAL:
+            part.totalDiskCapacity = found.total
+        if requested & FREE:
+            part.freeDiskSpace = found.free

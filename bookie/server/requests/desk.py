@@ -1,0 +1,68 @@
+"""The threads that answer what Python answers: they wait in the compiled room `policy`, work, and give the job back.
+
+`run` is the body of each thread. They end when the room is stopped, which happens after the I/O loops have ended.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from bookie._fast import policy
+from bookie._fast.policy import PolicyRoom, Task
+from bookie.pb import wire_pb2 as wire
+from bookie.server.requests import replies
+from bookie.server.requests.authentication import Authentication
+
+__all__ = ["Answer", "Desk"]
+
+Answer = Callable[[wire.Request], bytes]
+
+log = logging.getLogger(__name__)
+
+
+class Desk:
+    """`answers` by operation; `authentication` is None when everybody is let in."""
+
+    def __init__(
+        self, room: PolicyRoom, answers: Mapping[int, Answer], authentication: Authentication | None = None
+    ) -> None:
+        self.room = room
+        self._answers = dict(answers)
+        self._authentication = authentication
+
+    def run(self) -> None:
+        """Serve until the room is stopped and empty."""
+        while (task := self.room.take()) is not None:
+            try:
+                self._serve(task)
+            except Exception as error:  # noqa: BLE001 - its text may hold what a peer sent, so only its kind is logged
+                log.error("a request failed", extra={"operation": task.operation, "error": type(error).__name__})
+                self._give_up(task)
+
+    def _serve(self, task: Task) -> None:
+        if task.kind == policy.CLOSED:
+            if self._authentication:
+                self._authentication.ended(task)
+        elif task.kind == policy.UPGRADED and self._authentication:
+            self._authentication.upgraded(task)
+        elif task.operation == wire.AUTH and self._authentication:
+            self._authentication.serve(task)
+        else:
+            request = wire.Request.FromString(task.frame)
+            answer = self._answers.get(task.operation)
+            body = answer(request) if answer else replies.answer(request, replies.EBADREQ)
+            task.answer(body, policy.NOTHING)
+
+    @staticmethod
+    def _give_up(task: Task) -> None:
+        """Close the connection, unless it was answered before the failure."""
+        if not task.answered:
+            task.answer(b"", policy.CLOSE)
+
+    def stats(self) -> dict[str, int]:
+        """Counters and gauges."""
+        total = dict(self.room.stats())
+        if self._authentication:
+            total["auth_sessions"] = self._authentication.sessions()
+            total["auth_accepted"] = self._authentication.accepted
+            total["auth_rejected"] = self._authentication.rejected
+        return total

@@ -1,0 +1,53 @@
+"""GET_LIST_OF_ENTRIES_OF_LEDGER: which entries of a ledger are stored here. Costs as much as there are runs."""
+
+import logging
+
+from bookie._fast.entry_ranges import entry_ranges
+from bookie._fast.storage import StoresRoom
+from bookie.availability import encode
+from bookie.pb import wire_pb2 as wire
+from bookie.server.requests import replies
+
+__all__ = ["EntryList"]
+
+OVERHEAD_BYTES = 128
+"""More than a frame, a header and the fields around the list take."""
+
+log = logging.getLogger(__name__)
+
+
+class EntryList:
+    """Answers for `stores`; a list that no frame of `frame_bytes_max` can hold is an I/O error."""
+
+    def __init__(self, stores: StoresRoom, frame_bytes_max: int) -> None:
+        self._stores = stores
+        self._bytes_max = frame_bytes_max - OVERHEAD_BYTES
+
+    def __call__(self, request: wire.Request) -> bytes:
+        """The answer to one request."""
+        if not request.HasField("getListOfEntriesOfLedgerRequest"):
+            return replies.answer(request, replies.EBADREQ)
+        ledger = request.getListOfEntriesOfLedgerRequest.ledgerId
+        part = wire.GetListOfEntriesOfLedgerResponse(status=replies.EOK, ledgerId=ledger)
+        if not replies.right_version(request):
+            part.status = replies.EBADVERSION
+        else:
+            self._fill(part, ledger)
+        return replies.answer(request, part.status, getListOfEntriesOfLedgerResponse=part)
+
+    def _fill(self, part: wire.GetListOfEntriesOfLedgerResponse, ledger: int) -> None:
+        try:
+            ranges = entry_ranges(self._stores, ledger)
+        except OSError as error:
+            log.error("the entries of a ledger cannot be listed ledger=%d error=%s", ledger, error)
+            part.status = replies.EIO
+            return
+        if ranges is None:
+            part.status = replies.ENOLEDGER
+            return
+        encoded = encode(ranges)
+        if len(encoded) > self._bytes_max:
+            log.error("the list of entries does not fit a frame ledger=%d bytes=%d", ledger, len(encoded))
+            part.status = replies.EIO
+            return
+        part.availabilityOfEntriesOfLedger = encoded

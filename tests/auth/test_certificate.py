@@ -1,0 +1,90 @@
+"""Roles and names in client certificates, as upstream reads them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bookie.auth.certificate import server
+from bookie.auth.provider import AuthenticationFailed
+from bookie.auth.settings import AuthSettings
+from bookie.errors import ConfigurationError
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+NOW = datetime.now(UTC)
+
+
+def certificate(*units: str, names: tuple[x509.GeneralName, ...] = ()) -> bytes:
+    """A self-signed one (TLS has judged chains before), in DER."""
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COMMON_NAME, "client"),
+            *(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit) for unit in units),
+        ]
+    )
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(KEY.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW)
+        .not_valid_after(NOW + timedelta(days=1))
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+
+@pytest.mark.parametrize(
+    ("units", "role"),
+    [
+        (("0:writer",), "writer"),
+        (("0: writer , reader",), "writer"),
+        (("1:cluster;0:writer",), "writer"),
+        (("0:writer;0:reader",), None),  # the last of several counts upstream
+        (("0:reader,writer",), None),  # the first role counts
+        (("1:writer",), None),
+        (("writer",), None),
+        (("0:",), None),
+        (("0:other", "0:writer"), None),  # the first unit counts
+        ((), None),
+    ],
+)
+def test_roles_of_the_organizational_unit(units: tuple[str, ...], role: str | None) -> None:
+    """`OU=0:role,...;1:...`: the first role of code 0 in the first unit."""
+    session = server(AuthSettings(authorized_roles="writer, admin")).session("127.0.0.1:1")
+    outcome = session.upgraded(certificate(*units))
+    assert outcome.principal == role
+    assert outcome.token is None
+    assert (outcome.reason is None) == (role is not None)
+
+
+@pytest.mark.parametrize(
+    "name", [x509.DNSName("pulsar.example"), x509.UniformResourceIdentifier("spiffe://example/pulsar"),
+             x509.RFC822Name("pulsar@example.org")]
+)  # fmt: skip
+def test_names_beside_the_subject(name: x509.GeneralName) -> None:
+    """Each kind of name lets in where it is listed, and only there."""
+    shown = certificate("0:nobody", names=(x509.DNSName("other.example"), name))
+    assert server(AuthSettings(authorized_names=f"x, {name.value}")).session("").upgraded(shown).principal == name.value
+    assert server(AuthSettings(authorized_names="y")).session("").upgraded(shown).principal is None
+
+
+def test_no_certificate_and_no_certificate_at_all() -> None:
+    """Without one nobody is let in; bytes that are none end the connection; tokens prove nothing."""
+    session = server(AuthSettings(authorized_roles="writer")).session("")
+    assert session.upgraded(None).principal is None
+    with pytest.raises(AuthenticationFailed, match="cannot be parsed"):
+        session.upgraded(b"0\x03abc")
+    with pytest.raises(AuthenticationFailed, match="START_TLS"):
+        session.process(b"")
+
+
+def test_somebody_must_be_let_in() -> None:
+    """A list without an entry is a mistake."""
+    with pytest.raises(ConfigurationError, match="authorizedRoles"):
+        server(AuthSettings(authorized_roles=" , "))

@@ -1,0 +1,258 @@
+"""Connections that must say who they are first: over sockets, honest, confused and hostile.
+
+Rooms: policy, gate.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bookie.auth.provider import Outcome
+from bookie.auth.sasl import SaslClient, SaslServer
+from bookie.auth.token import TokenClient, TokenServer
+from tests.hostile.auth_frames import EOK, ask, auth, log_in, receive, said, v2_auth
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import TIMEOUT_S, Peer, add, batch, read
+from tests.reference.wire_v2 import encode_request
+
+OK, UNAUTHORIZED = 0, 102
+TOKEN = b"marker-token-that-nobody-may-see"
+PASSWORD = "marker-password-that-nobody-may-see"
+USER = "bookkeeper"
+pytestmark = pytest.mark.leaks("one bookie serves several tests, and opens logs as it goes")
+either_protocol = pytest.mark.parametrize("protocol", [2])
+
+
+@pytest.fixture(scope="module")
+def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
+    """A bookie that wants the token."""
+    with local_bookie(tmp_path_factory.mktemp("token"), provider=TokenServer((TOKEN,))) as bookie:
+        yield bookie
+
+
+@pytest.fixture(scope="module")
+def sasl_bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
+    """A bookie that wants a user's password."""
+    provider = SaslServer({USER: PASSWORD}, re.compile(".*"))
+    with local_bookie(tmp_path_factory.mktemp("sasl"), provider=provider) as bookie:
+        yield bookie
+
+
+@pytest.fixture
+def peer(bookie: LocalBookie) -> Iterator[Peer]:
+    """A connection that is not authenticated."""
+    with bookie.peer() as peer:
+        yield peer
+
+
+def eventually(condition: Callable[[], bool], peer: Peer) -> None:
+    """Poll with an exchange on `peer` in between, so that the bookie's loops make progress."""
+    for _ in range(20_000):
+        if condition():
+            return
+        peer.ask(read(1, 0))
+    raise AssertionError("it did not come to pass")
+
+
+def test_nothing_is_served_before(peer: Peer) -> None:
+    """Adds and reads are refused in their own shape; nothing of them is kept."""
+    assert peer.ask(add(1, 0, b"x")).code == UNAUTHORIZED
+    assert peer.ask(read(1, 0)).code == UNAUTHORIZED
+    assert peer.ask(read(1, -1, flags=1, key=b"k" * 20)).code == UNAUTHORIZED
+    assert peer.ask(read(1, 0, version=9)).code == UNAUTHORIZED
+    peer.send(batch(1, 0))
+    assert peer.closed()
+
+
+@either_protocol
+def test_in_with_the_token(bookie: LocalBookie, protocol: int) -> None:
+    """And from then on AUTH is answered as by a bookie that asks nobody."""
+    with bookie.peer() as peer:
+        log_in(peer, protocol, "token", TokenClient(TOKEN).session(""))
+        assert peer.ask(add(2, protocol, b"x")).code == OK
+        answer = ask(peer, 2, "token", b"again")
+        assert (answer.plugin, answer.payload) == ("AuthDisabledPlugin", b"")
+
+
+@either_protocol
+def test_in_with_a_password(sasl_bookie: LocalBookie, protocol: int) -> None:
+    """SASL takes two rounds; Java's empty farewell is answered, too."""
+    with sasl_bookie.peer() as peer:
+        log_in(peer, protocol, "sasl", SaslClient(USER, PASSWORD).session(""))
+        assert ask(peer, protocol, "sasl", b"").plugin == "AuthDisabledPlugin"
+        assert peer.ask(add(2, protocol, b"x")).code == OK
+
+
+def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
+    """Frames in the same segment wait until Python has judged, and are answered in order."""
+    with bookie.peer() as peer:
+        requests = b"".join(encode_request(add(3, entry, b"x" * 100)) for entry in range(50))
+        peer.sock.sendall(auth(2, "token", TOKEN) + requests)
+        assert said(2, receive(peer)).status == EOK
+        assert {peer.answer().code for _ in range(50)} == {OK}
+    with bookie.peer() as peer:
+        peer.sock.sendall(auth(2, "token", b"wrong") + requests)
+        assert peer.closed()
+
+
+def test_a_wrong_password_ends_a_v2_connection(sasl_bookie: LocalBookie) -> None:
+    """V2 has no word for it."""
+    with sasl_bookie.peer() as peer, pytest.raises((EOFError, ConnectionResetError)):
+        log_in(peer, 2, "sasl", SaslClient(USER, "wrong").session(""))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        auth(2, "sasl", TOKEN),
+        auth(2, "", TOKEN),
+        v2_auth(b""),
+        v2_auth(b"\xff" * 40),
+        v2_auth(b"\x0a\x05token"),
+        auth(2, "token", b"x" * (64 << 10)),
+    ],
+    ids=["another plugin", "no plugin", "nothing", "no message", "no payload", "too large"],
+)
+def test_wrong_v2_messages_cost_the_connection(peer: Peer, frame: bytes) -> None:
+    """Without an answer."""
+    peer.sock.sendall(frame)
+    assert peer.closed()
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    messages=st.lists(st.one_of(st.binary(max_size=200), st.just(b"")), min_size=1, max_size=4), proper=st.booleans()
+)
+def test_any_message_is_answered_or_costs_the_connection(
+    sasl_bookie: LocalBookie, messages: list[bytes], *, proper: bool
+) -> None:
+    """Arbitrary payloads and arbitrary bytes in place of a message; nobody gets in, and the bookie stays."""
+    with sasl_bookie.peer() as peer:
+        frames = [auth(2, "sasl", message) if proper else v2_auth(message) for message in messages]
+        try:
+            for frame in frames:
+                peer.sock.sendall(frame)
+                receive(peer)
+            assert peer.ask(read(1, 0)).code == UNAUTHORIZED
+        except (EOFError, ConnectionError):
+            pass
+
+
+def test_nothing_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Tokens and passwords, right or wrong, stand in no log record, whatever its level."""
+    caplog.set_level(logging.DEBUG)
+    with local_bookie(tmp_path / "token", provider=TokenServer((TOKEN,))) as bookie:
+        with bookie.peer() as peer:
+            log_in(peer, 2, "token", TokenClient(TOKEN).session(""))
+        with bookie.peer() as peer:
+            peer.sock.sendall(auth(2, "token", b"marker-wrong-token"))
+            assert peer.closed()
+    provider = SaslServer({USER: PASSWORD}, re.compile(".*"))
+    with local_bookie(tmp_path / "sasl", provider=provider) as bookie:
+        with bookie.peer() as peer:
+            log_in(peer, 2, "sasl", SaslClient(USER, PASSWORD).session(""))
+        with bookie.peer() as peer, pytest.raises((EOFError, ConnectionResetError)):
+            log_in(peer, 2, "sasl", SaslClient("marker-user", "marker-wrong").session(""))
+    told = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "not authenticated" in told
+    assert "marker" not in told
+
+
+def test_who_never_finishes_holds_nothing_for_long(sasl_bookie: LocalBookie) -> None:
+    """A session lasts as long as its connection, and ends with it."""
+    with sasl_bookie.peer() as honest:
+        log_in(honest, 2, "sasl", SaslClient(USER, PASSWORD).session(""))
+        eventually(lambda: sasl_bookie.stat("auth_sessions") == 0, honest)
+        half_way = [sasl_bookie.peer() for _ in range(40)]
+        for peer in half_way:
+            assert b"nonce" in ask(peer, 2, "sasl", b"").payload
+        assert sasl_bookie.stat("auth_sessions") == 40
+        for number, peer in enumerate(half_way):
+            (peer.abort if number % 2 else peer.close)()
+        eventually(lambda: sasl_bookie.stat("auth_sessions") == 0, honest)
+        assert sasl_bookie.stat("policy_queued") == 0
+    with sasl_bookie.peer() as silent, sasl_bookie.peer() as refused:
+        assert refused.ask(read(1, 0)).code == UNAUTHORIZED
+        assert sasl_bookie.stat("auth_sessions") == 0
+        silent.close()
+
+
+class Slow:
+    """A provider that keeps every thread until it is told otherwise."""
+
+    plugin_name = "slow"
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Event()
+
+    def session(self, peer: str) -> "Slow":  # noqa: ARG002
+        """Stateless."""
+        return self
+
+    def process(self, token: bytes) -> Outcome:
+        """`quick` is let in at once."""
+        if token != b"quick":
+            self.begun.release()
+            assert self.go.wait(TIMEOUT_S)
+        if token == b"break":
+            raise RuntimeError("marker-of-a-secret")
+        return Outcome(b"welcome", "somebody")
+
+    def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
+        """Not used here."""
+        return Outcome()
+
+
+def test_a_slow_provider_holds_up_nobody_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """While it thinks: others are served, too many are turned away, who leaves is forgotten, who fails is closed."""
+    provider = Slow()
+    with (
+        local_bookie(tmp_path, provider=provider, policy_threads=2, policy_queue_max=4, io_threads=1) as bookie,
+        bookie.peer() as known,
+    ):
+        log_in_quickly(known)
+        waiting = [bookie.peer() for _ in range(4)]
+        for number, peer in enumerate(waiting):
+            peer.sock.sendall(auth(2, "slow", b"break" if number == 0 else b"think"))
+        assert provider.begun.acquire(timeout=TIMEOUT_S)
+        assert provider.begun.acquire(timeout=TIMEOUT_S)
+        eventually(lambda: bookie.stat("policy_queued") == 4, known)
+        assert known.ask(add(1, 0, b"x")).code == OK
+        with bookie.peer() as late:
+            late.sock.sendall(auth(2, "slow", b"quick"))
+            assert late.closed()
+        waiting[3].abort()
+        provider.go.set()
+        assert waiting[0].closed()
+        for peer in waiting[1:3]:
+            assert said(2, receive(peer)).payload == b"welcome"
+            assert peer.ask(read(1, 0)).code == OK
+        eventually(lambda: bookie.stat("policy_queued") == 0, known)
+        assert bookie.stat("auth_sessions") == 0
+        for peer in waiting:
+            peer.close()
+    assert "marker" not in caplog.text
+
+
+def log_in_quickly(peer: Peer) -> None:
+    """As somebody whom the slow provider knows."""
+    assert ask(peer, 2, "slow", b"quick").payload == b"welcome"
+
+
+def test_stopping_does_not_wait_for_the_gate(tmp_path: Path) -> None:
+    """Connections half-way through their authentication do not keep a bookie from stopping."""
+    provider = SaslServer({USER: PASSWORD}, re.compile(".*"))
+    with local_bookie(tmp_path, provider=provider) as bookie:
+        peers = [bookie.peer() for _ in range(8)]
+        for peer in peers:
+            ask(peer, 2, "sasl", b"")
+    for peer in peers:
+        assert peer.closed()
+        peer.close()
