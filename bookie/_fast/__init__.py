@@ -59,6 +59,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
     answers                 every answer of the data path, in its request's protocol
+    admission               how much may be under way at a time
     dispatch                the switch on operation
     net_limits              limits and counters that all I/O loops share
     membership              accepting, handing over, arming and closing connections

@@ -26,7 +26,11 @@ cdef struct NetLimits:
     int64_t input_bytes_max  # incomplete frames of all connections
     int64_t connections_max
     int64_t fd_reserve       # descriptors that connections must leave to files
-    int64_t pending_adds_max  # per loop
+    int64_t pending_adds_max  # per loop: more are refused
+    int64_t pending_reads_max  # per loop, waiting for the disk
+    int64_t pending_per_connection_max  # without an answer, long polls aside
+    int64_t adds_in_progress_max  # per loop: its connections are not read meanwhile; 0: any number
+    int64_t reads_in_progress_max
     int64_t throttle_ns
     int64_t spin_ns
     bint nodelay

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read
 from bookie._fast.gate cimport AUTH_WAITING, gate_admit
 from bookie._fast.loop_state cimport AckQueue
@@ -199,6 +200,8 @@ cdef Status parse(Conn* conn, const uint8_t* frame, uint32_t size, Request* requ
 cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     """THE switch."""
     cdef ReadRequest read
+    if admission(loop, conn, request) != OK:
+        return answer_code(loop, conn, request, TOO_MANY_REQUESTS)
     if request.op == ADD_ENTRY:
         loop.stats.adds += 1
         return serve_add(loop, conn, request)

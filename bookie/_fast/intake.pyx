@@ -3,6 +3,7 @@ from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from bookie._fast.admission cimport hold_back
 from bookie._fast.complaints cimport BAD_FRAME, BAD_LENGTH, TOO_MUCH_INPUT
 from bookie._fast.connection cimport conn_hold, conn_hold_room
 from bookie._fast.cursor cimport load_i32
@@ -39,6 +40,8 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
             close_bad(loop, conn, BAD_LENGTH)
             return size
         if <uint64_t> length > size - at - FRAME_PREFIX:
+            break
+        if hold_back(loop, conn):
             break
         status = dispatch(loop, conn, data + at + FRAME_PREFIX, <uint32_t> length)
         if status == FULL:

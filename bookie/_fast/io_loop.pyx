@@ -109,6 +109,7 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
     pthread_mutex_unlock(&loop.inbox.lock)
     while job != NULL:
         following = job.next
+        loop.inbox.owed -= 1
         answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
         free(job)
         job = following
@@ -363,6 +364,7 @@ cdef class IoLoopRoom:
         pthread_mutex_init(&loop.handed_lock, NULL)
         pthread_mutex_init(&loop.inbox.lock, NULL)
         loop.inbox.waker = &loop.waker
+        loop.inbox.owed_max = limits.limits.pending_reads_max
         event.events = EPOLLIN
         event.data.ptr = &loop.waker
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.waker.fd, &event)
@@ -401,6 +403,7 @@ cdef class IoLoopRoom:
         stats = dict(self.loop.stats)
         stats["errors"] = list(self.loop.stats.errors)
         stats.update(<dict> self.loop.polls.stats)
+        stats["refused_reads"] = self.loop.inbox.refused
         return stats
 
     def complaints(self) -> list[tuple[bytes, int, int]]:

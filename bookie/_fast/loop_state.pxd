@@ -55,6 +55,9 @@ cdef struct LoopStats:
     int64_t accepted
     int64_t refused          # connections: too many of them
     int64_t refused_address  # too many of one address
+    int64_t refused_by_connection  # requests: too many of one connection have no answer yet
+    int64_t refused_adds     # too many of the loop
+    int64_t held_back        # times that a connection was not read for that
     int64_t closed_unauthenticated
     int64_t closed_idle
     int64_t closed_by_limit  # budget of input or output exceeded

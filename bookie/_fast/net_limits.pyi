@@ -19,6 +19,11 @@ class NetLimitsRoom:
         connections_per_address_max: int = ...,
         unauthenticated_ms: int = ...,
         idle_ms: int = ...,
+        pending_adds_max: int = ...,
+        pending_reads_max: int = ...,
+        pending_per_connection_max: int = ...,
+        adds_in_progress_max: int = ...,
+        reads_in_progress_max: int = ...,
         long_polls_max: int = ...,
         long_polls_per_connection_max: int = ...,
     ) -> None: ...

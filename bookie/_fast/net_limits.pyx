@@ -11,7 +11,9 @@ cdef class NetLimitsRoom:
                  output_bytes_max: int, input_bytes_max: int, connections_max: int, fd_reserve: int,
                  throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool, linger_s: int = -1,
                  authenticate: bool = False, connections_per_address_max: int = 0, unauthenticated_ms: int = 0,
-                 idle_ms: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0):
+                 idle_ms: int = 0, pending_adds_max: int = 1 << 40, pending_reads_max: int = 0,
+                 pending_per_connection_max: int = 1 << 40, adds_in_progress_max: int = 0,
+                 reads_in_progress_max: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0):
         self.limits.frame_bytes_max = frame_bytes_max
         self.limits.batch_bytes_max = batch_bytes_max
         self.limits.output_high = output_high
@@ -28,6 +30,11 @@ cdef class NetLimitsRoom:
         self.limits.auth = AUTH_WAITING if authenticate else AUTH_OPEN
         self.limits.unauthenticated_ns = unauthenticated_ms * 1000000
         self.limits.idle_ns = idle_ms * 1000000
+        self.limits.pending_adds_max = pending_adds_max
+        self.limits.pending_reads_max = pending_reads_max
+        self.limits.pending_per_connection_max = pending_per_connection_max
+        self.limits.adds_in_progress_max = adds_in_progress_max
+        self.limits.reads_in_progress_max = reads_in_progress_max
         self.limits.polls.waiting_max = long_polls_max
         self.limits.polls.per_owner_max = long_polls_per_connection_max
         addresses_init(&self.limits.addresses, connections_per_address_max)

@@ -45,6 +45,9 @@ cdef struct Inbox:
     pthread_mutex_t lock
     PoolJob* jobs
     bint closed              # nobody will look at answers any more
+    int64_t owed             # jobs submitted and not taken back; the loop's own
+    int64_t owed_max
+    int64_t refused          # jobs over that
     Waker* waker
 
 cdef struct PoolJob:
@@ -73,7 +76,7 @@ cdef void region_unpin(Region* region) noexcept nogil
 
 # Let the pool read ahead, if the answer tells from where; never waits.
 cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil
-# TOO_MANY_REQUESTS when the queue is full. The inbox gets the job back with its answer; it owns it then (`free`).
+# TOO_MANY_REQUESTS when the queue is full, or the inbox is owed as many as it may (fences and high priority aside). The inbox gets the job back with its answer; it owns it then (`free`).
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil
 
 cdef class ReadPoolRoom:

@@ -17,6 +17,7 @@ from bookie._fast.location_index cimport (
 )
 from bookie._fast.planted cimport PLANT_NO_ENTRY_ON_EIO, bk_planted
 from bookie._fast.read_cache cimport ring_page, ring_trim
+from bookie._fast.request cimport FENCE, HIGH_PRIORITY
 from bookie._fast.runs cimport (
     Found,
     LedgerRuns,
@@ -450,7 +451,11 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
     cdef Status status = OK
-    if pool.queued >= pool.queued_max:
+    cdef bint urgent = request.flags & (HIGH_PRIORITY | FENCE) != 0
+    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= inbox.owed_max:
+        inbox.refused += 1
+        return TOO_MANY_REQUESTS
+    if pool.queued >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
         return TOO_MANY_REQUESTS
     job = <PoolJob*> malloc(sizeof(PoolJob))
     if job == NULL:
@@ -472,6 +477,8 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
     pthread_mutex_unlock(&pool.lock)
     if status != OK:
         free(job)
+    elif inbox != NULL:
+        inbox.owed += 1
     return status
 
 

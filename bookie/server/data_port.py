@@ -58,6 +58,7 @@ class DataPort:
         if stores is None or pool is None:
             raise RuntimeError("the storage is not started")
         self._listener = self._listen()
+        loops = settings.io_threads or cores()
         self._limits = NetLimitsRoom(
             frame_bytes_max=settings.frame_bytes_max,
             batch_bytes_max=settings.batch_bytes_max,
@@ -75,14 +76,17 @@ class DataPort:
             connections_per_address_max=settings.connections_per_address_max,
             unauthenticated_ms=settings.unauthenticated_ms_max,
             idle_ms=settings.idle_ms_max,
+            pending_adds_max=settings.pending_adds_max,
+            pending_reads_max=settings.pending_reads_max,
+            pending_per_connection_max=settings.pending_per_connection_max,
+            adds_in_progress_max=-(-settings.adds_in_progress_max // loops),
+            reads_in_progress_max=-(-settings.reads_in_progress_max // loops),
             long_polls_max=settings.long_polls_max,
             long_polls_per_connection_max=settings.long_polls_per_connection_max,
             authenticate=self.provider is not None,
         )
         self._desk = self._make_desk(stores)
-        self._loops = [
-            IoLoopRoom(stores, pool, self._limits, self._desk.room) for _ in range(settings.io_threads or cores())
-        ]
+        self._loops = [IoLoopRoom(stores, pool, self._limits, self._desk.room) for _ in range(loops)]
         self._loops[0].listen(self._listener.fileno(), self._loops)
         for index, loop in enumerate(self._loops):
             self._threads.append(self._spawn(f"io-{index}", loop.run))

@@ -49,6 +49,13 @@ class NetworkSettings:
     """Where authentication is configured, a connection has so long for it; 0: for ever."""
     idle_ms_max: int = 0
     """A connection with nothing to do is closed after this; 0: never."""
+    pending_adds_max: int = 100_000
+    pending_reads_max: int = 10_000
+    """Both of one I/O loop: adds without an answer, reads that wait for the disk. More are refused."""
+    pending_per_connection_max: int = 50_000
+    adds_in_progress_max: int = 0
+    reads_in_progress_max: int = 0
+    """Of all loops: when so many are under way, no connection is read until some are done. 0: any number."""
     long_polls_max: int = 100_000
     long_polls_per_connection_max: int = 10_000
     policy_threads: int = 2

@@ -1,0 +1,55 @@
+"""Requests under way: acknowledgements that wait for a journal, and reads that wait for the disk."""
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t
+
+from bookie._fast.request cimport (
+    ADD_ENTRY,
+    BATCH_READ_ENTRY,
+    FENCE,
+    FORCE_LEDGER,
+    HIGH_PRIORITY,
+    READ_ENTRY,
+)
+from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
+
+cdef enum:
+    HELD_REFS = 2                # of a connection while a frame of it is served: open, and in hand
+
+
+cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
+    cdef int64_t count = 0
+    cdef uint32_t i
+    for i in range(loop.stores.journal_count):
+        count += <int64_t> (loop.acks[i].tail - loop.acks[i].head)
+    return count
+
+
+cdef Status admission(IoLoop* loop, const Conn* conn, const Request* request) noexcept nogil:
+    cdef bint adding = request.op == ADD_ENTRY or request.op == FORCE_LEDGER
+    if request.flags & (HIGH_PRIORITY | FENCE):
+        return OK
+    if not adding and request.op != READ_ENTRY and request.op != BATCH_READ_ENTRY:
+        return OK
+    if conn.refs - HELD_REFS - conn.polls.count >= loop.limits.pending_per_connection_max:
+        loop.stats.refused_by_connection += 1
+        return TOO_MANY_REQUESTS
+    if adding and adds_under_way(loop) >= loop.limits.pending_adds_max:
+        loop.stats.refused_adds += 1
+        return TOO_MANY_REQUESTS
+    return OK
+
+
+cdef bint hold_back(IoLoop* loop, Conn* conn) noexcept nogil:
+    cdef int64_t adds_max = loop.limits.adds_in_progress_max
+    cdef int64_t reads_max = loop.limits.reads_in_progress_max
+    if adds_max == 0 and reads_max == 0:
+        return False
+    if (adds_max and adds_under_way(loop) >= adds_max) or (reads_max and loop.inbox.owed >= reads_max):
+        if conn.stalled_until == 0:
+            conn.stalled_until = INT64_MAX
+            loop.stalled += 1
+            loop.stats.held_back += 1
+        return True
+    if conn.stalled_until == INT64_MAX:
+        conn.stalled_until = 0   # what follows may have to wait for something else
+        loop.stalled -= 1
+    return False

@@ -1,0 +1,137 @@
+"""Requests under way, on real sockets while the disk stands still: refused, or not read, until some are done."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.hostile.local import local_bookie
+from tests.hostile.peer import add, batch, entry_of, read
+from tests.reference.wire_v2 import Request
+
+HIGH_PRIORITY = 4
+RECOVERY = 6
+TOO_MANY = 106
+ONE_LOOP: dict[str, Any] = {"io_threads": 1}
+
+
+@pytest.fixture
+def faulty() -> Iterator[ModuleType]:
+    """Files whose operations stall on demand; at the end they all go on."""
+    module = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    module.clear()
+    yield module
+    module.clear()
+    module.release()
+
+
+def adds(ids: range, flags: int = 0) -> list[Request]:
+    """Small entries of ledger 1."""
+    return [add(1, entry, b"x", flags=flags) for entry in ids]
+
+
+def go_on(faulty: ModuleType) -> None:
+    """The disk moves again."""
+    faulty.clear()
+    faulty.release()
+
+
+def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
+    """Those over the limit of the loop are refused at once; a recovery add of high priority is not, nor is a read."""
+    with (
+        local_bookie(tmp_path, files=faulty.FaultyFiles(), pending_adds_max=10, **ONE_LOOP) as bookie,
+        bookie.peer() as peer,
+        bookie.peer() as other,
+    ):
+        peer.send(*adds(range(5)))
+        assert [peer.answer().code for _ in range(5)] == [0] * 5
+        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
+        peer.send(*adds(range(5, 15)))
+        assert faulty.wait_hit(rule, 30.0)
+        refused = [other.ask(request).code for request in adds(range(100, 103))]
+        assert refused == [TOO_MANY] * 3
+        assert other.ask(read(1, 0)).code == 0
+        other.send(*adds(range(200, 202), RECOVERY))
+        assert other.ask(read(1, 1)).code == 0
+        assert bookie.stat("refused_adds") == 3
+        go_on(faulty)
+        assert {peer.answer().code for _ in range(10)} == {0}
+        assert {other.answer().code for _ in range(2)} == {0}
+        assert other.ask(add(1, 300, b"x")).code == 0
+
+
+def test_more_requests_of_one_connection_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
+    """Only that connection is refused."""
+    with (
+        local_bookie(tmp_path, files=faulty.FaultyFiles(), pending_per_connection_max=10, **ONE_LOOP) as bookie,
+        bookie.peer() as peer,
+        bookie.peer() as other,
+    ):
+        peer.send(*adds(range(5)))
+        assert [peer.answer().code for _ in range(5)] == [0] * 5
+        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
+        peer.send(*adds(range(5, 15)))
+        assert faulty.wait_hit(rule, 30.0)
+        peer.send(*adds(range(15, 18)), read(1, 0))
+        assert [peer.answer().code for _ in range(4)] == [TOO_MANY] * 4
+        assert other.ask(read(1, 0)).code == 0
+        other.send(*adds(range(20, 22)))
+        go_on(faulty)
+        assert {peer.answer().code for _ in range(10)} == {0}
+        assert {other.answer().code for _ in range(2)} == {0}
+        assert bookie.stat("refused_by_connection") == 4
+        assert peer.ask(read(1, 0)).code == 0
+
+
+def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -> None:
+    """Over that limit nothing is refused: it is not read, and served in order when the disk goes on."""
+    with (
+        local_bookie(tmp_path, files=faulty.FaultyFiles(), adds_in_progress_max=10, **ONE_LOOP) as bookie,
+        bookie.peer() as peer,
+    ):
+        peer.send(*adds(range(5)))
+        assert [peer.answer().code for _ in range(5)] == [0] * 5
+        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
+        peer.send(*adds(range(5, 500)))
+        assert faulty.wait_hit(rule, 30.0)
+        while bookie.stat("held_back") == 0:
+            pass
+        assert bookie.stat("adds") == 15
+        go_on(faulty)
+        answers = [peer.answer() for _ in range(495)]
+        assert [(answer.code, answer.entry) for answer in answers] == [(0, entry) for entry in range(5, 500)]
+
+
+def cold(directory: Path) -> None:
+    """Ten ledgers of a big entry each, on disk only."""
+    with local_bookie(directory) as bookie, bookie.peer() as peer:
+        peer.send(*(add(ledger, 0, bytes(100_000)) for ledger in range(10)))
+        assert [peer.answer().code for _ in range(10)] == [0] * 10
+        assert bookie.storage.checkpoint()
+
+
+@pytest.mark.parametrize("limit", ["pending_reads_max", "reads_in_progress_max"])
+def test_more_reads_than_may_wait(tmp_path: Path, faulty: ModuleType, limit: str) -> None:
+    """Reads while the disk stands still: refused over one limit, not read over the other; high priority passes."""
+    cold(tmp_path)
+    settings: dict[str, Any] = {limit: 4, **ONE_LOOP}
+    with local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie, bookie.peer() as peer:
+        rule = faulty.plan("pread", "STALL", suffix=".log", times=100)
+        peer.send(*(read(ledger, 0) for ledger in range(8)), batch(8, 0, flags=HIGH_PRIORITY, request_id=9))
+        assert faulty.wait_hit(rule, 30.0)
+        if limit == "pending_reads_max":
+            refused = [peer.answer() for _ in range(4)]
+            assert [(answer.code, answer.ledger) for answer in refused] == [(TOO_MANY, at) for at in range(4, 8)]
+            assert bookie.stat("refused_reads") == 4
+        else:
+            while bookie.stat("held_back") == 0:
+                pass
+            assert bookie.stat("reads") == 4
+        go_on(faulty)
+        left = 5 if limit == "pending_reads_max" else 9
+        answers = [peer.answer() for _ in range(left)]
+        assert {answer.code for answer in answers} == {0}
+        assert {answer.ledger for answer in answers} == ({*range(4), 8} if left == 5 else set(range(9)))
+        assert all(answer.body[-100_000:] == entry_of(1, 0, bytes(100_000))[-100_000:] for answer in answers)
