@@ -54,6 +54,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     direct                  the stores without a socket, for tests and tools
     policy                  requests that Python answers: the queue there and back
     addresses               connections by peer address
+    limits                  what every connection keeps to
     complaints              what peers did wrong, on its way to the log
     connection              a connection's output and held input
     loop_state              what an I/O loop owns

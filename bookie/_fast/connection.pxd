@@ -5,8 +5,9 @@ slice stays referenced only while its region is not wanted back; then `conn_sett
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bookie._fast.addresses cimport Address, Addresses
-from bookie._fast.long_polls cimport PollLimits, PollOwner
+from bookie._fast.addresses cimport Address
+from bookie._fast.limits cimport NetLimits
+from bookie._fast.long_polls cimport PollOwner
 from bookie._fast.runs cimport Region
 from bookie._fast.types cimport Status
 
@@ -15,35 +16,6 @@ cdef struct OutItem:
     uint64_t at
     uint64_t size
     Region* region
-
-cdef struct NetLimits:
-    # constant after start, shared by all loops; the counters are atomic
-    uint32_t frame_bytes_max
-    uint64_t batch_bytes_max
-    uint64_t output_high     # bytes per connection: stop reading its requests
-    uint64_t output_low      # read on
-    int64_t output_bytes_max  # copied output of all connections
-    int64_t input_bytes_max  # incomplete frames of all connections
-    int64_t connections_max
-    int64_t fd_reserve       # descriptors that connections must leave to files
-    int64_t pending_adds_max  # per loop: more are refused
-    int64_t pending_reads_max  # per loop, waiting for the disk
-    int64_t pending_per_connection_max  # without an answer, long polls aside
-    int64_t adds_in_progress_max  # per loop: its connections are not read meanwhile; 0: any number
-    int64_t reads_in_progress_max
-    int64_t throttle_ns
-    int64_t spin_ns
-    bint nodelay
-    bint keepalive
-    uint8_t auth             # AuthState of a new connection
-    int linger_s             # -1: off
-    int64_t unauthenticated_ns  # 0: for ever
-    int64_t idle_ns          # 0: for ever
-    Addresses addresses
-    PollLimits polls
-    int64_t output_bytes
-    int64_t input_bytes
-    int64_t connections
 
 cdef struct Conn:
     int fd                   # -1 once closed

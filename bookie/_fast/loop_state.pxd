@@ -6,7 +6,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.addresses cimport Address
 from bookie._fast.complaints cimport Complaints
-from bookie._fast.connection cimport Conn, NetLimits
+from bookie._fast.connection cimport Conn
+from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.long_polls cimport Polls
 from bookie._fast.read_path cimport Inbox, ReadPool, ReadRequest

@@ -17,7 +17,7 @@ from bookie._fast.complaints cimport (
     Reason,
     complain,
 )
-from bookie._fast.connection cimport NetLimits, conn_drop, conn_flush, conn_free, conn_new
+from bookie._fast.connection cimport conn_drop, conn_flush, conn_free, conn_new
 from bookie._fast.epoll cimport (
     EPOLL_CTL_ADD,
     EPOLL_CTL_MOD,
@@ -27,6 +27,7 @@ from bookie._fast.epoll cimport (
     epoll_event,
 )
 from bookie._fast.gate cimport AUTH_WAITING, gate_closed
+from bookie._fast.limits cimport NetLimits
 from bookie._fast.long_polls cimport polls_cancel
 from bookie._fast.loop_state cimport HANDED_MOST, Handed
 from bookie._fast.sync cimport bk_add, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock

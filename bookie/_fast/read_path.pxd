@@ -76,7 +76,8 @@ cdef void region_unpin(Region* region) noexcept nogil
 
 # Let the pool read ahead, if the answer tells from where; never waits.
 cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil
-# TOO_MANY_REQUESTS when the queue is full, or the inbox is owed as many as it may (fences and high priority aside). The inbox gets the job back with its answer; it owns it then (`free`).
+# TOO_MANY_REQUESTS when the queue is full, or the inbox is owed as many as it may (fences and high priority aside).
+# The inbox gets the job back with its answer; it owns it then (`free`).
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil
 
 cdef class ReadPoolRoom:
