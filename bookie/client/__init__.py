@@ -10,8 +10,9 @@ demo       write a million entries and read them back
 """
 
 from bookie.client.batch import EntryBatch
-from bookie.client.channel import Channel, Flags
+from bookie.client.channel import Channel
 from bookie.client.digest import Digest, DigestType, Entry, master_key
+from bookie.client.flags import Flags
 from bookie.client.reply import Reply
 from bookie.client.stream import AddStream
 

@@ -3,14 +3,16 @@
 Any thread. A batch owns the buffer that it was received in: views of it stay valid as long as anything refers to them.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast import record
 from bookie.client.digest import Digest
-from bookie.errors import DigestMismatch
+from bookie.client.reply import Reply
+from bookie.errors import DigestMismatch, IncorrectParameter
 
 LENGTH_PREFIX = 4
 
@@ -19,12 +21,16 @@ class EntryBatch:
     """Entries first, first + 1, … of one ledger, as stored (header and digest included).
 
     `buffer` is a run of `u32 length | entry`; record k lies at [offsets[k], offsets[k + 1]), int64, n + 1 of them.
-    ValueError when the buffer ends inside a record.
+    `lac`: the highest one that the bookie knew, if it said so (V3). ValueError when the buffer ends inside a record, or
+    holds none.
     """
 
-    __slots__ = ("buffer", "first", "ledger", "offsets")
+    __slots__ = ("buffer", "first", "lac", "ledger", "offsets")
 
-    def __init__(self, ledger: int, first: int, buffer: memoryview) -> None:
+    def __init__(self, ledger: int, first: int, buffer: memoryview, lac: int | None = None) -> None:
+        if not len(buffer):
+            raise ValueError("a batch without entries")
+        self.lac = lac
         self.ledger = ledger
         self.first = first
         self.buffer = buffer
@@ -68,3 +74,28 @@ class EntryBatch:
         starts, ends = self.payload_spans(digest)
         for k, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             yield self.first + k, self.buffer[start:end]
+
+
+def batches(
+    request: Callable[[int, int], Reply[EntryBatch]], wanted: range, *, max_count: int, in_flight: int
+) -> Iterator[EntryBatch]:
+    """All entries that are wanted, in order, with `in_flight` batches on their way. NoSuchEntry at a gap.
+
+    `request` asks for a batch from an entry on, of so many entries at most. When answers bring fewer than asked for,
+    what is missing is asked for again, and later requests are made that much smaller.
+    """
+    if max_count < 1 or in_flight < 1:
+        raise IncorrectParameter(f"max_count {max_count} and in_flight {in_flight} must be at least 1")
+    waiting: deque[tuple[int, Reply[EntryBatch]]] = deque()
+    ask = wanted.start
+    while waiting or ask < wanted.stop:
+        while ask < wanted.stop and len(waiting) < in_flight:
+            end = min(ask + max_count, wanted.stop)
+            waiting.append((end, request(ask, end - ask)))
+            ask = end
+        end, reply = waiting.popleft()
+        batch = reply.result()
+        if batch.end < end:
+            max_count = len(batch)
+            waiting.appendleft((end, request(batch.end, end - batch.end)))
+        yield batch

@@ -4,25 +4,33 @@ One thread, the channel's receiver. Answers with entries are lent out as views: 
 of it was lent, else it belongs to the views and new memory takes its place.
 """
 
-import socket
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Buffer
 
 from bookie._fast import client_wire
+from bookie.client.security import Link
 
 SLAB_BYTES = 4 << 20
 ROOM_BYTES_MIN = 64 << 10
 ROWS = 8192
 
 
+class Cutter(Protocol):
+    """Cuts whole answers off a buffer: `cut` of the room that knows the protocol."""
+
+    def __call__(self, buffer: Buffer, frame_bytes_max: int, rows: NDArray[Any], /) -> tuple[int, int, int]: ...
+
+
 class ReceiveBuffer:
-    """Cuts what a socket delivers into rows of `client_wire.RESPONSE`. `frame_bytes_max` bounds its memory."""
+    """Cuts what a connection delivers into rows of `client_wire.RESPONSE`. `frame_bytes_max` bounds its memory."""
 
-    __slots__ = ("_end", "_lent", "_limit", "_need", "_slab", "_start", "rows", "view")
+    __slots__ = ("_cut", "_end", "_lent", "_limit", "_need", "_slab", "_start", "rows", "view")
 
-    def __init__(self, frame_bytes_max: int) -> None:
+    def __init__(self, frame_bytes_max: int, cut: Cutter) -> None:
+        self._cut = cut
         self._limit = frame_bytes_max
         self._slab: NDArray[np.uint8] = np.empty(SLAB_BYTES, dtype=np.uint8)
         self._start = self._end = self._need = 0
@@ -30,10 +38,10 @@ class ReceiveBuffer:
         self.rows: NDArray[Any] = np.zeros(ROWS, dtype=client_wire.RESPONSE)
         self.view = self._slab.data
 
-    def receive(self, sock: socket.socket) -> int:
-        """Take in what the socket has; 0 when the peer closed. Raises what `recv` raises."""
+    def receive(self, link: Link) -> int:
+        """Take in what has arrived; 0 when the peer closed. Raises what `recv_into` raises."""
         self._make_room()
-        got = sock.recv_into(self.view[self._end :])
+        got = link.recv_into(self.view[self._end :])
         self._end += got
         return got
 
@@ -45,7 +53,7 @@ class ReceiveBuffer:
         whole = self.view[self._start : self._end]
         if len(whole) < self._need:
             return 0, whole
-        count, taken, self._need = client_wire.cut(whole, self._limit, self.rows)
+        count, taken, self._need = self._cut(whole, self._limit, self.rows)
         self._start += taken
         return count, whole
 

@@ -6,32 +6,38 @@ read during `append` only.
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.add_window import AddWindow, percentile_ns
-from bookie._fast.client_wire import AddFramer
-from bookie.client.digest import Digest
-from bookie.errors import IncorrectParameter, RequestTimeout, WriteError, error_from_v2
+from bookie.errors import IncorrectParameter, RequestTimeout, WriteError
 
 if TYPE_CHECKING:
-    from bookie.client.channel import Channel
+    from bookie.client.connection import Connection
 
 CHUNK_BYTES = 1 << 20
 """Payload bytes that go to the socket in one piece."""
 
 
+class Framer(Protocol):
+    """Builds the ADD frames of one ledger's writer; see `client_wire.AddFramer.build`."""
+
+    def build(
+        self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
+    ) -> NDArray[np.uint8]: ...
+
+
 class AddStream:
-    """Made by `Channel.add_stream`. `lac` and `length` describe the ledger in front of `first`.
+    """Made by `add_stream` of a channel. `lac` and `length` describe the ledger in front of `first`.
 
     Each entry carries as LAC the last id that this bookie has confirmed without a gap: right for a ledger written to
     one bookie; writers with a quorum pass what their quorum confirmed to `append`.
     """
 
-    def __init__(self, channel: "Channel", window: AddWindow, framer: AddFramer, *, lac: int, length: int) -> None:
+    def __init__(self, channel: "Connection", window: AddWindow, framer: Framer, *, lac: int, length: int) -> None:
         self._channel = channel
         self._window = window
         self._framer = framer
@@ -112,7 +118,7 @@ class AddStream:
     def _raise_refusal(self) -> None:
         if self._window.error_entry < 0:
             return
-        error = error_from_v2(self._window.error_code, WriteError) or WriteError
+        error = self._channel.error_for(self._window.error_code, WriteError) or WriteError
         raise error(
             f"{self._name(self._window.error_entry)}: refused with code {self._window.error_code}: {error.__doc__}"
         )
@@ -129,8 +135,3 @@ class AddStream:
             self._window.sent(len(offsets) - 1)
         self.length += int(offsets[-1] - offsets[0])
         self._channel.send(frames.data)
-
-
-def framer(digest: Digest, ledger: int, frame_bytes_max: int, flags: int) -> AddFramer:
-    """The frame builder of a ledger's writer."""
-    return AddFramer(digest.digester, digest.master_key, ledger, frame_bytes_max, flags=flags)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -156,7 +157,7 @@ def test_arbitrary_bytes_as_an_answer(body: bytes) -> None:
     message = pb.Response()
     try:
         message.ParseFromString(body)
-    except ValueError:
+    except DecodeError:
         return
     if message.HasField("header") and message.HasField("status"):
         assert found[0][:3] == (message.header.operation, message.status, message.header.txnId)

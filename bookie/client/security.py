@@ -1,0 +1,119 @@
+"""How a channel is encrypted and authenticated before it is used: the seams for TLS and for providers.
+
+Runs on the connecting thread, before anybody else knows the channel.
+"""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from typing_extensions import Buffer
+
+from bookie.client.messages import framed, parsed
+from bookie.errors import BookieUnavailable, SecurityError, UnauthorizedAccess, error_from_v3
+from bookie.pb import wire_pb2 as pb
+
+AUTH_DISABLED = "AuthDisabledPlugin"
+"""The plugin name that a bookie answers which lets everybody in."""
+FRAME_PREFIX = 4
+ANSWER_BYTES_MAX = 1 << 10
+
+
+class Link(Protocol):
+    """What a channel sends and receives through: a socket, or something encrypted on top of one.
+
+    One thread receives while others send. BlockingIOError when the socket's time limit has passed.
+    """
+
+    def sendall(self, data: Buffer, /) -> None: ...
+    def recv_into(self, buffer: Buffer, /) -> int: ...
+    def shutdown(self, how: int, /) -> None: ...
+    def close(self) -> None: ...
+
+
+class ClientSession(Protocol):
+    """The client's side of one connection's authentication. Raises UnauthorizedAccess."""
+
+    @property
+    def done(self) -> bool:
+        """Whether this side is satisfied."""
+
+    def first(self) -> bytes | None:
+        """What to send first; None: nothing, the connection itself convinces the bookie."""
+
+    def answer(self, token: bytes) -> bytes | None:
+        """What to answer to the bookie's token; None: nothing."""
+
+
+class ClientProvider(Protocol):
+    """A client's authentication provider."""
+
+    @property
+    def plugin_name(self) -> str:
+        """What bookies call it."""
+
+    def session(self, host: str) -> ClientSession:
+        """For a new connection to a bookie at `host`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """`encrypt` makes a link of a socket whose peer expects a ClientHello, and of the host that its certificate must
+    name; raises SecurityError. None: plain. `auth`: who we are; None: nobody in particular."""
+
+    encrypt: Callable[[socket.socket, str], Link] | None = None
+    auth: ClientProvider | None = None
+
+    def secure(self, sock: socket.socket, host: str, address: str) -> Link:
+        """Upgrade the connection if that is wanted. SecurityError, BookieUnavailable."""
+        if self.encrypt is None:
+            return sock
+        start_tls(sock, address)
+        return self.encrypt(sock, host)
+
+
+def start_tls(sock: socket.socket, address: str) -> None:
+    """Ask for encryption in clear text, in V3 whatever is spoken later. SecurityError when the bookie has no TLS."""
+    header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.START_TLS, txnId=0)
+    request = pb.Request(header=header, startTLSRequest=pb.StartTLSRequest())
+    try:
+        sock.sendall(framed(request))
+        size = int.from_bytes(_exactly(sock, FRAME_PREFIX), "big")
+        if size > ANSWER_BYTES_MAX:
+            raise SecurityError(f"{address}: answered START_TLS with {size} bytes; it speaks another protocol")
+        answer = parsed(pb.Response, _exactly(sock, size))
+    except OSError as error:
+        raise BookieUnavailable(f"{address}: connection lost at START_TLS ({error}); does it speak V3?") from error
+    except ValueError as error:
+        raise SecurityError(f"{address}: malformed answer to START_TLS: {error}") from error
+    refused = error_from_v3(answer.status, SecurityError)
+    if refused is not None:
+        raise refused(f"{address}: START_TLS answered with status {answer.status}; is TLS configured there?")
+
+
+def authenticate(
+    provider: ClientProvider, host: str, address: str, exchange: Callable[[str, bytes], tuple[str, bytes]]
+) -> None:
+    """Tokens to and fro until both sides are satisfied, or the bookie lets everybody in. UnauthorizedAccess."""
+    session = provider.session(host)
+    token = session.first()
+    while token is not None:
+        plugin, answer = exchange(provider.plugin_name, token)
+        if plugin == AUTH_DISABLED:
+            return
+        if plugin != provider.plugin_name:
+            raise UnauthorizedAccess(f"{address}: authenticates by {plugin!r}, not by {provider.plugin_name!r}")
+        token = session.answer(answer)
+    if not session.done:
+        raise UnauthorizedAccess(f"{address}: {provider.plugin_name} ended before it was satisfied")
+
+
+def _exactly(sock: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = sock.recv(size - len(data))
+        if not part:
+            raise ConnectionResetError("the bookie closed it")
+        data += part
+    return bytes(data)
