@@ -7,20 +7,18 @@ even when its caller has given up, so that no answer is ever taken for another o
 import itertools
 import struct
 import time
-from collections.abc import Iterator
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast import client_wire
 from bookie._fast.add_window import AddWindow
-from bookie.client.batch import EntryBatch, batches
-from bookie.client.connection import Connection, Key, Limits, Row
+from bookie.client.batch import EntryBatch
+from bookie.client.connection import Key, Limits, Row
 from bookie.client.digest import Digest
-from bookie.client.flags import LAST_ENTRY, MIB, Flags
+from bookie.client.flags import LAST_ENTRY, MIB
 from bookie.client.messages import parsed
+from bookie.client.operations import BookieChannel
 from bookie.client.receive import Cutter
 from bookie.client.reply import Reply
 from bookie.client.security import Link
@@ -29,7 +27,6 @@ from bookie.errors import (
     BookKeeperError,
     IllegalOperation,
     IncorrectParameter,
-    NoSuchEntry,
     ReadError,
     UnauthorizedAccess,
     WriteError,
@@ -40,8 +37,8 @@ from bookie.pb.wire_pb2 import AuthMessage
 OP_ADD, OP_READ, OP_AUTH, OP_BATCH_READ = 1, 2, 3, 7
 
 
-class Channel(Connection):
-    """See `Connection`."""
+class Channel(BookieChannel):
+    """See `Connection` and `BookieChannel`."""
 
     cutter: ClassVar[Cutter] = staticmethod(client_wire.cut)
     batch_op: ClassVar[int] = OP_BATCH_READ
@@ -55,22 +52,6 @@ class Channel(Connection):
         self._leaving: list[AddWindow] = []  # of streams given up while adds were unanswered
 
     # --- adds ---------------------------------------------------------------------------------------------------------
-
-    def add(
-        self, ledger: int, entry: int, payload: Buffer, *, digest: Digest, lac: int, length: int, flags: int = 0
-    ) -> None:
-        """Store an entry; returns when it is durable. `length`: payload bytes of the ledger including this entry.
-
-        `flags`: RECOVERY_ADD is let through by a fence. LedgerFenced, UnauthorizedAccess, BookieReadOnly, WriteError, …
-        """
-        self.add_async(ledger, entry, payload, digest=digest, lac=lac, length=length, flags=flags).result()
-
-    def add_async(
-        self, ledger: int, entry: int, payload: Buffer, *, digest: Digest, lac: int, length: int, flags: int = 0
-    ) -> Reply[None]:
-        """`add` without waiting for the answer."""
-        stored = digest.seal(ledger, entry, payload, lac=lac, length=length)
-        return self.add_stored_async(stored, digest.master_key, flags=flags)
 
     def add_stored_async(self, stored: Buffer, master_key: bytes, *, flags: int = 0) -> Reply[None]:
         """Store bytes that are an entry already, header and digest included: a copy from another replica."""
@@ -108,23 +89,6 @@ class Channel(Connection):
             self._windows.append(window)
         return AddStream(self, window, frames, lac=lac, length=length)
 
-    def add_batch(
-        self,
-        ledger: int,
-        first: int,
-        payloads: Buffer,
-        offsets: NDArray[np.int64],
-        *,
-        digest: Digest,
-        lac: int = -1,
-        length: int = 0,
-        outstanding: int = 10_000,
-    ) -> AddStream:
-        """Store payloads[offsets[k]:offsets[k + 1]] as entry first + k, for every k; returns the finished stream."""
-        with self.add_stream(ledger, first, digest=digest, lac=lac, length=length, outstanding=outstanding) as stream:
-            stream.append(payloads, offsets)
-        return stream
-
     def drop_stream(self, window: AddWindow) -> None:
         """The stream's writer has left. What it sent stays known until it is answered; nothing new takes its names."""
         with self.changed:
@@ -149,39 +113,11 @@ class Channel(Connection):
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
-    def read(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> bytes:
-        """An entry as stored; `Digest.open` verifies it. NoSuchLedger, NoSuchEntry, ReadError, …"""
-        return self.read_async(ledger, entry, flags=flags, master_key=master_key).result()
-
     def read_async(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> Reply[bytes]:
         """`read` without waiting for the answer."""
         frame = client_wire.read_frame(ledger, entry, flags, master_key)
         what = f"read of ledger {ledger}, {'last entry' if entry == LAST_ENTRY else f'entry {entry}'}"
         return self._submit((OP_READ, ledger, entry), frame, what, ReadError, bytes)
-
-    def read_last(self, ledger: int) -> bytes:
-        """The entry with the highest id that the bookie holds, as stored. NoSuchLedger, NoSuchEntry, ReadError, …"""
-        return self.read(ledger, LAST_ENTRY)
-
-    def fence(self, ledger: int, master_key: bytes) -> bytes | None:
-        """Refuse all further adds but recovery's; return the last entry as stored, None when there is none."""
-        try:
-            return self.read(ledger, LAST_ENTRY, flags=Flags.FENCE, master_key=master_key)
-        except NoSuchEntry:
-            return None
-
-    def batch_read(
-        self,
-        ledger: int,
-        start: int,
-        max_count: int = 0,
-        max_size: int = MIB,
-        *,
-        flags: int = 0,
-        master_key: bytes | None = None,
-    ) -> EntryBatch:
-        """Entries from `start` on, one at least. `max_count` <= 0: no count limit; `max_size`: bytes of the answer."""
-        return self.batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key).result()
 
     def batch_read_async(
         self,
@@ -201,17 +137,6 @@ class Channel(Connection):
         what = f"batch read of ledger {ledger} from entry {start}"
         return self._submit(
             (OP_BATCH_READ, request_id, 0), frame, what, ReadError, lambda run: EntryBatch(ledger, start, run)
-        )
-
-    def batch_read_all(
-        self, ledger: int, first: int, last: int, *, max_count: int = 1000, max_size: int = MIB, in_flight: int = 4
-    ) -> Iterator[EntryBatch]:
-        """All entries from `first` to `last`, in order, with `in_flight` batches on their way. See `batches`."""
-        return batches(
-            lambda start, count: self.batch_read_async(ledger, start, count, max_size),
-            range(first, last + 1),
-            max_count=max_count,
-            in_flight=in_flight,
         )
 
     # --- the protocol -------------------------------------------------------------------------------------------------

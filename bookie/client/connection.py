@@ -249,7 +249,7 @@ class Connection(ABC):
         error = self.error_for(code, reply.default)  # raises for an unknown code: the reply fails with the connection
         del self._pending[key]
         if error is not None:
-            reply.fail(error(f"{reply.what}: answered with code {code}: {error.__doc__}"), code)
+            reply.fail(error(f"{reply.what}: answered with code {code}: {error.__doc__}"))
             return
         try:
             reply.succeed(reply.decode(received[at : at + size]))

@@ -21,7 +21,7 @@ def renewed(error: BookKeeperError) -> BookKeeperError:
 class Reply(Generic[T]):
     """What the `_async` calls return. `what` names the request in errors; `decode` turns the body into the value."""
 
-    __slots__ = ("_changed", "_error", "_value", "code", "deadline", "decode", "default", "done", "what")
+    __slots__ = ("_changed", "_error", "_value", "deadline", "decode", "default", "done", "what")
 
     def __init__(
         self,
@@ -39,7 +39,6 @@ class Reply(Generic[T]):
         self.decode = decode
         self.deadline = deadline
         self.done = False
-        self.code = 0
 
     def result(self) -> T:
         """Wait for the answer and return it. Raises what the bookie answered, BookieUnavailable or RequestTimeout."""
@@ -60,11 +59,10 @@ class Reply(Generic[T]):
             self._value = value
             self.done = True
 
-    def fail(self, error: BookKeeperError, code: int = 0) -> None:
-        """Under the channel's lock. The first completion counts. `code`: as answered; 0 when nobody answered."""
+    def fail(self, error: BookKeeperError) -> None:
+        """Under the channel's lock. The first completion counts."""
         if not self.done:
             self._error = error
-            self.code = code
             self.done = True
 
     def expire(self) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from typing_extensions import Buffer
 
+from bookie.auth.provider import ClientProvider
 from bookie.client.messages import framed, parsed
 from bookie.errors import BookieUnavailable, SecurityError, UnauthorizedAccess, error_from_v3
 from bookie.pb import wire_pb2 as pb
@@ -30,31 +31,6 @@ class Link(Protocol):
     def recv_into(self, buffer: Buffer, /) -> int: ...
     def shutdown(self, how: int, /) -> None: ...
     def close(self) -> None: ...
-
-
-class ClientSession(Protocol):
-    """The client's side of one connection's authentication. Raises UnauthorizedAccess."""
-
-    @property
-    def done(self) -> bool:
-        """Whether this side is satisfied."""
-
-    def first(self) -> bytes | None:
-        """What to send first; None: nothing, the connection itself convinces the bookie."""
-
-    def answer(self, token: bytes) -> bytes | None:
-        """What to answer to the bookie's token; None: nothing."""
-
-
-class ClientProvider(Protocol):
-    """A client's authentication provider."""
-
-    @property
-    def plugin_name(self) -> str:
-        """What bookies call it."""
-
-    def session(self, host: str) -> ClientSession:
-        """For a new connection to a bookie at `host`."""
 
 
 @dataclass(frozen=True, slots=True)
