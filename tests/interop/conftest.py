@@ -108,7 +108,7 @@ class Client:
     def __init__(self, driver: Driver, uri: str, **settings: Any) -> None:
         self.driver = driver
         self.name = f"client-{next(_numbers)}"
-        self.call("connect", uri=uri, v2=True, batch=True, **settings)
+        self.call("connect", **{"uri": uri, "v2": True, "batch": True, **settings})
 
     def call(self, op: str, *, seconds: float = 120, **arguments: Any) -> Answer:
         """One operation of this client. Raises JavaError."""

@@ -8,6 +8,7 @@ import itertools
 import json
 import subprocess
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,17 @@ class JavaError(Exception):
 class Driver:
     """One `peer.Driver` process. `start` it, `stop` it."""
 
-    def __init__(self, peer: JavaPeer, log: Path, *, heap_mb: int = 512, direct_mb: int = 512) -> None:
-        self._command = peer.command("peer.Driver", heap_mb=heap_mb, direct_mb=direct_mb, options=LASTING)
+    def __init__(
+        self,
+        peer: JavaPeer,
+        log: Path,
+        *,
+        heap_mb: int = 512,
+        direct_mb: int = 512,
+        options: Sequence[str] = (),
+    ) -> None:
+        options = (*LASTING, *options)
+        self._command = peer.command("peer.Driver", heap_mb=heap_mb, direct_mb=direct_mb, options=options)
         self._log = log
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Answer]] = {}

@@ -1,0 +1,163 @@
+"""SASL DIGEST-MD5 between the Java client and our bookies, and between our client's provider and Java's bookies.
+
+Java takes its users from the JAAS file that the system property `java.security.auth.login.config` names; so each side
+that logs in as somebody is a process of its own.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.auth.provider import ClientSession
+from bookie.auth.sasl import SaslClient
+from tests.fixtures.java_peer import QUICK, JavaPeer
+from tests.fixtures.java_process import SMALL, JavaBookie, free_port
+from tests.hostile.auth_frames import EUA, ask, log_in
+from tests.hostile.peer import Peer, add, read
+from tests.interop.conftest import Client, new_cluster
+from tests.interop.driver import UNAUTHORIZED, Driver
+from tests.interop.targets import Start
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.leaks("a Java process for each password serves the whole file"),
+]
+
+USER, PASSWORD = "bookkeeper-tester", 'quoted "Pässwört"'
+SERVER = "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
+CLIENT = {"clientAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"}
+NOT_ENOUGH_BOOKIES, HANDLE_NOT_AVAILABLE = -6, -8
+MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+
+
+def jaas(directory: Path, *, password: str = PASSWORD) -> Path:
+    """One file for both sides."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "jaas.conf"
+    known, own = (text.replace("\\", r"\\").replace('"', r"\"") for text in (PASSWORD, password))
+    file.write_text(
+        f'Bookie {{\n  {MODULE}\n    user_{USER}="{known}";\n}};\n'
+        f'BookKeeper {{\n  {MODULE}\n    username="{USER}"\n    password="{own}";\n}};\n'
+    )
+    return file
+
+
+@pytest.fixture(scope="module")
+def java_as(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
+    """A Java client process that knows this password; one for each."""
+    made: dict[str, Driver] = {}
+
+    def driver(password: str) -> Driver:
+        if password not in made:
+            directory = tmp_path_factory.mktemp("java-as")
+            option = f"-Djava.security.auth.login.config={jaas(directory, password=password)}"
+            made[password] = Driver(java_peer, directory / "driver.log", options=(option, "-Dfile.encoding=UTF-8"))
+            made[password].start()
+        return made[password]
+
+    yield driver
+    for one in made.values():
+        one.stop()
+
+
+@pytest.fixture
+def uri(java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
+    """A cluster without other bookies."""
+    return new_cluster(java_peer, zookeeper.address, tmp_path / "init")
+
+
+@pytest.fixture
+def ours(uri: str, bookies: Callable[..., Any], tmp_path: Path) -> Start:
+    """Starts bookies of ours that know the user."""
+
+    def start(count: int = 1, **settings: str) -> list[Any]:
+        given = {"bookieAuthProviderFactoryClass": SERVER, "saslJaasConfigFile": str(jaas(tmp_path)), **settings}
+        started: list[Any] = bookies(count, metadataServiceUri=uri, **given)
+        return started
+
+    return start
+
+
+def life_of_a_ledger(client: Client, ensemble: int = 1) -> None:
+    """Create, add, read, recover."""
+    writer = client.call("create", e=ensemble, w=ensemble, a=ensemble, password="p")
+    assert client.call("add", handle=writer["handle"], n=500, size=300)["added"] == 500
+    assert client.call("read", handle=writer["handle"], first=0, last=499, size=300)["wrong"] == 0
+    reader = client.call("open", ledger=writer["ledger"], recovery=True, password="p")
+    assert reader["lac"] == 499
+
+
+def nothing_is_added(client: Client) -> None:
+    """The ledger is made, for that needs no bookie; its entries are refused."""
+    writer = client.call("create", password="p")
+    added = client.call("add", handle=writer["handle"], n=3, size=300)
+    assert added["added"] == 0
+    assert added["error"]["code"] in {UNAUTHORIZED, NOT_ENOUGH_BOOKIES, HANDLE_NOT_AVAILABLE}
+
+
+@pytest.mark.parametrize("v2", [True])
+def test_a_java_client_logs_in_and_works(ours: Start, java_as: Callable[[str], Driver], uri: str, *, v2: bool) -> None:
+    """With Java's own provider, in either protocol; the log has neither user's password."""
+    targets = ours(2)
+    client = Client(java_as(PASSWORD), uri, v2=v2, settings=CLIENT)
+    life_of_a_ledger(client, 2)
+    client.call("disconnect")
+    for target in targets:
+        told = target.log_text()
+        assert f"principal={USER}" in told
+        assert "Pässwört" not in told
+
+
+@pytest.mark.parametrize("v2", [True])
+def test_a_java_client_with_a_wrong_password(
+    ours: Start, java_as: Callable[[str], Driver], uri: str, *, v2: bool
+) -> None:
+    """It cannot write, and the bookie says why in its log."""
+    (target,) = ours(1)
+    client = Client(java_as("wrong"), uri, v2=v2, settings=CLIENT)
+    nothing_is_added(client)
+    client.call("disconnect")
+    assert re.search("not authenticated: the user or the password is wrong", target.log_text())
+
+
+@pytest.mark.parametrize("v2", [True])
+def test_a_java_client_that_does_not_log_in(ours: Start, java_driver: Driver, uri: str, *, v2: bool) -> None:
+    """It cannot write either."""
+    ours(1)
+    client = Client(java_driver, uri, v2=v2)
+    nothing_is_added(client)
+    client.call("disconnect")
+
+
+@pytest.fixture
+def java_bookie(java_peer: JavaPeer, uri: str, tmp_path: Path) -> Iterator[JavaBookie]:
+    """A bookie of Apache BookKeeper that knows the user."""
+    options = (*QUICK, f"-Djava.security.auth.login.config={jaas(tmp_path)}", "-Dfile.encoding=UTF-8")
+    settings = {**SMALL, "bookieAuthProviderFactoryClass": SERVER}
+    bookie = JavaBookie(java_peer, tmp_path / "java-bookie", free_port(), uri, settings, options=options)
+    bookie.start()
+    yield bookie
+    bookie.kill()
+
+
+def session(password: str = PASSWORD) -> ClientSession:
+    """Our side."""
+    return SaslClient(USER, password).session("127.0.0.1")
+
+
+def test_our_provider_logs_in_at_a_java_bookie(java_bookie: JavaBookie) -> None:
+    """Both protocols, and both proofs hold; before it, the same requests are refused in the same way."""
+    address = ("127.0.0.1", java_bookie.port)
+    for protocol in (2, 3):
+        with Peer(address) as peer:
+            log_in(peer, protocol, "sasl", session())
+            if protocol == 2:
+                assert peer.ask(add(7, 0, b"x")).code == 0
+    with Peer(address) as peer:
+        assert peer.ask(read(7, 0)).code == 102
+        assert ask(peer, 2, "sasl", b"").payload.startswith(b"realm=")
+    with Peer(address) as peer:
+        assert ask(peer, 3, "token", b"").status == EUA
