@@ -13,19 +13,20 @@ import pytest
 
 from bookie.auth.provider import ClientSession
 from bookie.auth.sasl import SaslClient
+from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import QUICK, JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie, free_port
 from tests.hostile.auth_frames import EUA, ask, log_in
 from tests.hostile.peer import Peer, add, read
 from tests.interop.conftest import Client, new_cluster
 from tests.interop.driver import UNAUTHORIZED, Driver
-from tests.interop.targets import Start
 
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.leaks("a Java process for each password serves the whole file"),
 ]
 
+StartOurs = Callable[..., list[BookieProcess]]
 USER, PASSWORD = "bookkeeper-tester", 'quoted "Pässwört"'
 SERVER = "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
 CLIENT = {"clientAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"}
@@ -70,13 +71,12 @@ def uri(java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def ours(uri: str, bookies: Callable[..., Any], tmp_path: Path) -> Start:
+def ours(uri: str, bookies: StartOurs, tmp_path: Path) -> StartOurs:
     """Starts bookies of ours that know the user."""
 
-    def start(count: int = 1, **settings: str) -> list[Any]:
+    def start(count: int = 1, **settings: str) -> list[BookieProcess]:
         given = {"bookieAuthProviderFactoryClass": SERVER, "saslJaasConfigFile": str(jaas(tmp_path)), **settings}
-        started: list[Any] = bookies(count, metadataServiceUri=uri, **given)
-        return started
+        return bookies(count, metadataServiceUri=uri, **given)
 
     return start
 
@@ -99,7 +99,9 @@ def nothing_is_added(client: Client) -> None:
 
 
 @pytest.mark.parametrize("v2", [True])
-def test_a_java_client_logs_in_and_works(ours: Start, java_as: Callable[[str], Driver], uri: str, *, v2: bool) -> None:
+def test_a_java_client_logs_in_and_works(
+    ours: StartOurs, java_as: Callable[[str], Driver], uri: str, *, v2: bool
+) -> None:
     """With Java's own provider, in either protocol; the log has neither user's password."""
     targets = ours(2)
     client = Client(java_as(PASSWORD), uri, v2=v2, settings=CLIENT)
@@ -113,7 +115,7 @@ def test_a_java_client_logs_in_and_works(ours: Start, java_as: Callable[[str], D
 
 @pytest.mark.parametrize("v2", [True])
 def test_a_java_client_with_a_wrong_password(
-    ours: Start, java_as: Callable[[str], Driver], uri: str, *, v2: bool
+    ours: StartOurs, java_as: Callable[[str], Driver], uri: str, *, v2: bool
 ) -> None:
     """It cannot write, and the bookie says why in its log."""
     (target,) = ours(1)
@@ -124,7 +126,7 @@ def test_a_java_client_with_a_wrong_password(
 
 
 @pytest.mark.parametrize("v2", [True])
-def test_a_java_client_that_does_not_log_in(ours: Start, java_driver: Driver, uri: str, *, v2: bool) -> None:
+def test_a_java_client_that_does_not_log_in(ours: StartOurs, java_driver: Driver, uri: str, *, v2: bool) -> None:
     """It cannot write either."""
     ours(1)
     client = Client(java_driver, uri, v2=v2)

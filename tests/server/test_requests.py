@@ -1,0 +1,282 @@
+"""Requests that Python answers, handed to the handlers as the compiled room would: what goes in, what comes out."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie._fast import policy
+from bookie.auth.provider import AuthenticationFailed, Outcome
+from bookie.auth.token import TokenServer
+from bookie.pb import wire_pb2 as wire
+from bookie.server.requests import authentication
+from bookie.server.requests.authentication import Authentication
+from bookie.server.requests.bookie_info import BookieInfo, Capacity, capacity
+from bookie.server.requests.entry_list import EntryList
+from tests.reference.entry_ranges import encode_entries
+from tests.reference.storage import entry
+from tests.storage.opened import Opened
+
+TOKEN = b"a token of sixteen bytes or more"
+
+
+def request(
+    operation: wire.OperationType, *, version: wire.ProtocolVersion = wire.VERSION_THREE, **part: object
+) -> wire.Request:
+    """A V3 request with priority, so that a copied header shows."""
+    header = wire.BKPacketHeader(version=version, operation=operation, txnId=77, priority=100)
+    return wire.Request(header=header, **part)  # type: ignore[arg-type]
+
+
+def fresh(answer: bytes) -> wire.Response:
+    """An answer whose header is the operation's own, without the priority."""
+    response = wire.Response.FromString(answer)
+    assert response.header.txnId == 77
+    assert not response.header.HasField("priority")
+    return response
+
+
+# --- GET_BOOKIE_INFO --------------------------------------------------------------------------------------------------
+
+
+def info(requested: int | None = None, **more: object) -> wire.Request:
+    """The request; None leaves the field out."""
+    part = wire.GetBookieInfoRequest() if requested is None else wire.GetBookieInfoRequest(requested=requested)
+    return request(wire.GET_BOOKIE_INFO, getBookieInfoRequest=part, **more)  # type: ignore[arg-type]
+
+
+def test_one_file_system_is_counted_once(tmp_path: Path) -> None:
+    """Directories on one disk share its space."""
+    both = [tmp_path / "one", tmp_path / "two"]
+    for directory in both:
+        directory.mkdir()
+    status = os.statvfs(tmp_path)
+    found = capacity(both)
+    assert found.total == status.f_blocks * status.f_frsize
+    assert found.total == capacity(both[:1]).total
+
+
+def test_other_file_systems_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each device adds its size and what is free on it; the root's reserve is not free."""
+
+    @dataclass
+    class Disk:
+        f_blocks: int
+        f_bavail: int
+        f_frsize: int = 4096
+        f_bfree: int = 10**9
+
+    @dataclass
+    class Stat:
+        st_dev: int
+
+    disks = {"a": (1, Disk(100, 10)), "b": (2, Disk(50, 5)), "c": (1, Disk(100, 10))}
+    monkeypatch.setattr(Path, "stat", lambda self: Stat(disks[self.name][0]))
+    monkeypatch.setattr(os, "statvfs", lambda path: disks[path.name][1])
+    assert capacity([tmp_path / name for name in disks]) == Capacity(150 * 4096, 15 * 4096)
+
+
+@pytest.mark.parametrize("requested", [None, 0, 1, 2, 3, 4, -1])
+def test_only_what_was_asked_for(requested: int | None) -> None:
+    """Bit 0 the size, bit 1 what is free."""
+    answer = fresh(BookieInfo((), lambda _: Capacity(10**12, 25 * 10**10))(info(requested)))
+    part = answer.getBookieInfoResponse
+    bits = requested or 0
+    assert (answer.status, part.status) == (wire.EOK, wire.EOK)
+    assert part.HasField("totalDiskCapacity") == bool(bits & 1)
+    assert part.HasField("freeDiskSpace") == bool(bits & 2)
+
+
+def test_the_worked_example() -> None:
+    """Byte for byte as upstream answers."""
+    asked = wire.Request.FromString(bytes.fromhex("0a06080310081809ca06020803"))
+    answer = BookieInfo((), lambda _: Capacity(10**12, 25 * 10**10))(asked)
+    assert answer.hex() == "0a060803100818091000ca061008001080a094a58d1d188088a5a9a307"
+
+
+def test_bookie_info_that_cannot_be_had() -> None:
+    """A disk that does not answer, another version, a request without its part."""
+
+    def broken(_: Sequence[Path]) -> Capacity:
+        raise OSError(5, "Input/output error")
+
+    assert fresh(BookieInfo((), broken)(info(3))).getBookieInfoResponse.status == wire.EIO
+    old = fresh(BookieInfo((), broken)(info(3, version=wire.VERSION_TWO)))
+    assert (old.status, old.getBookieInfoResponse.status) == (wire.EBADVERSION, wire.EBADVERSION)
+    bare = fresh(BookieInfo((), broken)(request(wire.GET_BOOKIE_INFO)))
+    assert (bare.status, bare.HasField("getBookieInfoResponse")) == (wire.EBADREQ, False)
+
+
+# --- GET_LIST_OF_ENTRIES_OF_LEDGER ------------------------------------------------------------------------------------
+
+
+def entries_of(ledger: int, **more: object) -> wire.Request:
+    """The request."""
+    part = wire.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
+    return request(
+        wire.GET_LIST_OF_ENTRIES_OF_LEDGER,
+        getListOfEntriesOfLedgerRequest=part,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_lists_of_entries(tmp_path: Path) -> None:
+    """Upstream's bytes for what is stored; unknown ledgers; what no frame can hold; another version."""
+    opened = Opened(tmp_path)
+    stored = [0, 1, 2, 5, 6, 8]
+    for number in stored:
+        opened.direct.add(entry(4, number), b"k" * 20)
+    assert opened.storage.stores is not None
+    ask = EntryList(opened.storage.stores, 5 << 20)
+    answer = fresh(ask(entries_of(4)))
+    part = answer.getListOfEntriesOfLedgerResponse
+    assert (answer.status, part.status, part.ledgerId) == (wire.EOK, wire.EOK, 4)
+    assert part.availabilityOfEntriesOfLedger == encode_entries(stored)
+    unknown = fresh(ask(entries_of(5)))
+    assert (unknown.status, unknown.getListOfEntriesOfLedgerResponse.ledgerId) == (wire.ENOLEDGER, 5)
+    assert not unknown.getListOfEntriesOfLedgerResponse.HasField("availabilityOfEntriesOfLedger")
+    assert fresh(EntryList(opened.storage.stores, 256)(entries_of(4))).status == wire.EIO
+    assert fresh(ask(entries_of(4, version=wire.VERSION_ONE))).status == wire.EBADVERSION
+    assert fresh(ask(request(wire.GET_LIST_OF_ENTRIES_OF_LEDGER))).status == wire.EBADREQ
+    opened.stop()
+
+
+# --- AUTH -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Handed:
+    """A task as the room hands it out, and what was answered."""
+
+    frame: bytes
+    protocol: int = 3
+    session: int = 1
+    peer: str = "192.0.2.1:4000"
+    kind: int = policy.REQUEST
+    operation: int = wire.AUTH
+    answers: list[tuple[bytes, int]] = field(default_factory=list)
+
+    @property
+    def answered(self) -> bool:
+        """Once is enough."""
+        return bool(self.answers)
+
+    def answer(self, body: bytes, action: int) -> None:
+        """Note it."""
+        self.answers.append((body, action))
+
+
+def auth(plugin: str, payload: bytes) -> bytes:
+    """A V3 AUTH."""
+    message = wire.AuthMessage(authPluginName=plugin, payload=payload)
+    return request(wire.AUTH, authRequest=message).SerializeToString()
+
+
+def serve(auth_: Authentication, task: Handed) -> tuple[wire.Response, int]:
+    """The V3 answer and the action."""
+    auth_.serve(task)  # type: ignore[arg-type]
+    ((body, action),) = task.answers
+    return wire.Response.FromString(body), action
+
+
+def test_v3_answers_copy_the_header() -> None:
+    """In with the token; another plugin is told so and may try again; a wrong token is the end."""
+    auth_ = Authentication(TokenServer((TOKEN,)))
+    for plugin, payload, status, action in (
+        ("sasl", TOKEN, wire.EUA, policy.NOTHING),
+        ("token", TOKEN, wire.EOK, policy.AUTHENTICATED),
+        ("token", b"x", wire.EUA, policy.CLOSE),
+    ):
+        response, done = serve(auth_, Handed(auth(plugin, payload)))
+        assert (response.status, done) == (status, action)
+        assert (response.header.txnId, response.header.priority) == (77, 100)
+        assert response.HasField("authResponse") == (status == wire.EOK)
+    assert (auth_.accepted, auth_.rejected, auth_.sessions()) == (1, 1, 0)
+
+
+class Endless:
+    """A provider that is never content, and may say nothing at all."""
+
+    plugin_name = "endless"
+
+    def __init__(self, token: bytes | None) -> None:
+        self.token = token
+
+    def session(self, peer: str) -> "Endless":  # noqa: ARG002
+        """Stateless."""
+        return self
+
+    def process(self, token: bytes) -> Outcome:  # noqa: ARG002
+        """Once more."""
+        return Outcome(self.token)
+
+    def upgraded(self, certificate: bytes | None) -> Outcome:
+        """Let in with any certificate."""
+        if certificate == b"broken":
+            raise AuthenticationFailed("cannot be parsed")
+        return Outcome(principal="c") if certificate else Outcome(reason="no certificate")
+
+
+def test_a_conversation_without_end_is_ended() -> None:
+    """After so many messages, whatever the provider thinks."""
+    auth_ = Authentication(Endless(b"more"))
+    for _ in range(authentication.MESSAGES_MAX):
+        assert serve(auth_, Handed(auth("endless", b"")))[1] == policy.NOTHING
+        assert auth_.sessions() == 1
+    response, action = serve(auth_, Handed(auth("endless", b"")))
+    assert (response.status, action) == (wire.EUA, policy.CLOSE)
+    assert auth_.sessions() == 0
+
+
+def test_a_provider_may_be_silent() -> None:
+    """Then nothing is sent, and the session goes on until its connection ends."""
+    auth_ = Authentication(Endless(None))
+    for protocol, frame in ((3, auth("endless", b"")), (2, b"\2\3\0\0\x0a\x07endless\x12\0")):
+        task = Handed(frame, protocol)
+        auth_.serve(task)  # type: ignore[arg-type]
+        assert task.answers == [(b"", policy.NOTHING)]
+    auth_.ended(Handed(b"", kind=policy.CLOSED))  # type: ignore[arg-type]
+    assert auth_.sessions() == 0
+
+
+@pytest.mark.parametrize(
+    ("certificate", "action"),
+    [(b"der", policy.AUTHENTICATED), (b"", policy.NOTHING), (b"broken", policy.CLOSE)],
+)
+def test_certificates_are_judged_when_they_are_shown(certificate: bytes, action: int) -> None:
+    """In, not in but still there, or out."""
+    auth_ = Authentication(Endless(None))
+    task = Handed(certificate, kind=policy.UPGRADED)
+    auth_.upgraded(task)  # type: ignore[arg-type]
+    assert task.answers == [(b"", action)]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_v2_answers_echo_version_and_plugin(version: int) -> None:
+    """A header of version 0 is the opcode alone."""
+    header = bytes([version, 3, 0xFF, 0xFF]) if version else b"\0\0\0\3"
+    message = wire.AuthMessage(authPluginName="token", payload=TOKEN).SerializeToString()
+    task = Handed(header + message, 2)
+    Authentication(TokenServer((TOKEN,))).serve(task)  # type: ignore[arg-type]
+    ((body, action),) = task.answers
+    assert body[:4] == (bytes([version, 3, 0, 0]) if version else b"\0\0\0\3")
+    assert wire.AuthMessage.FromString(body[4:]).payload == b""
+    assert action == policy.AUTHENTICATED
+
+
+@given(st.binary(max_size=100))
+def test_any_v2_message_is_answered_once(body: bytes) -> None:
+    """Nothing but the token gets in."""
+    auth_ = Authentication(TokenServer((TOKEN,)))
+    task = Handed(b"\2\3\0\0" + body, 2)
+    auth_.serve(task)  # type: ignore[arg-type]
+    try:
+        right = wire.AuthMessage.FromString(body).payload == TOKEN
+    except DecodeError:
+        right = False
+    assert [action for _, action in task.answers] == [policy.AUTHENTICATED if right else policy.CLOSE]
