@@ -1,6 +1,6 @@
 /* The bound of reads from cache: a single-threaded server that does nothing but the I/O.
  *
- *   read_bound LEDGER ENTRIES SIZE        SIZE: bytes of user data; prints its port
+ *   read_bound LEDGER ENTRIES SIZE SPIN   SIZE: bytes of user data; SPIN: 1 never sleeps; prints its port
  *
  * The ledger lies in memory as the bookie would send it: u32 length | entry, one after another. A batch is answered with
  * one header and one slice of it, a single read with one header and one entry; what the socket delivered is answered
@@ -135,14 +135,15 @@ static void serve(int epoll, struct client *c, const struct ledger *l, uint32_t 
 
 int main(int argc, char **argv)
 {
-    const char *usage = "LEDGER ENTRIES SIZE";
+    const char *usage = "LEDGER ENTRIES SIZE SPIN";
     struct ledger ledger = build_ledger(argument(argc, argv, 1, usage), argument(argc, argv, 2, usage),
                                         (int)argument(argc, argv, 3, usage));
+    int timeout = argument(argc, argv, 4, usage) ? 0 : -1;
     int epoll = epoll_create1(EPOLL_CLOEXEC), listener = listen_and_tell();
     watch(epoll, EPOLL_CTL_ADD, listener, EPOLLIN, NULL);
     for (;;) {
         struct epoll_event events[64];
-        int ready = epoll_wait(epoll, events, 64, -1);
+        int ready = epoll_wait(epoll, events, 64, timeout);
         for (int i = 0; i < ready; i++) {
             if (events[i].data.ptr) {
                 serve(epoll, events[i].data.ptr, &ledger, events[i].events);

@@ -149,9 +149,12 @@ def file_rate(files: list[Path]) -> Result:
 def bounds(rows: Sequence[Row], plan: Plan) -> Measured:
     """The programs that do only the I/O, under the same loads."""
     reading = [row for row in rows if row.bound == "read"]
-    if reading:
-        with bound_server("read_bound", CACHED_LEDGER, plan.cached_entries, SIZE) as (port, pid):
-            for row in reading:
+    for spin in (False, True):
+        rows_of_kind = [row for row in reading if row.spins == spin]
+        if not rows_of_kind:
+            continue
+        with bound_server("read_bound", CACHED_LEDGER, plan.cached_entries, SIZE, int(spin)) as (port, pid):
+            for row in rows_of_kind:
                 yield row.name, cached_load(row, plan, port, pid)
     for row in rows:
         directory = plan.directory / "server"

@@ -32,7 +32,7 @@ def run_server(command: list[str]) -> Iterator[tuple[int, int]]:
 @pytest.fixture
 def read_server(programs: dict[str, Path]) -> Iterator[tuple[int, int]]:
     """A server that holds one ledger in memory."""
-    yield from run_server([str(programs["read_bound"]), str(LEDGER), str(ENTRIES), str(SIZE)])
+    yield from run_server([str(programs["read_bound"]), str(LEDGER), str(ENTRIES), str(SIZE), "0"])
 
 
 @pytest.fixture
