@@ -18,6 +18,9 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     digest                  the client's digest of an entry
     record                  walking runs of `u32 length | entry`
     wire_v2                 V2 request and response layouts
+    proto_wire              protobuf's varints, tags and fields
+    wire_v3                 V3 requests
+    wire_v3_answers         V3 answers
     client_wire             the client's side of them: batches of requests, answers cut into rows
     client_wire_v3          the same for V3
     add_window              the unacknowledged end of a stream of adds

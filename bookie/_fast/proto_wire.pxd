@@ -1,0 +1,89 @@
+"""Protobuf's wire format: bounded varints, tags, skipping, writing. No messages, no state, no allocation; any thread.
+
+A reader answers the place after what it read, or NULL when the bytes are no protobuf or end too early. What is refused
+and what is let pass is what the protobuf library (upb) refuses and lets pass, so that both judge a message alike.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+cdef enum WireType:
+    WIRE_VARINT = 0
+    WIRE_FIXED64 = 1
+    WIRE_BYTES = 2
+    WIRE_GROUP = 3
+    WIRE_GROUP_END = 4
+    WIRE_FIXED32 = 5
+
+cdef enum:
+    VARINT_BYTES_MAX = 10
+    SHORT_BYTES_MAX = 5          # of a tag or a length; shorter numbers may be padded up to that
+    NESTING_MAX = 100            # groups and sub-messages within each other
+    BYTES_MAX = 0x7FFFFFFF       # of a string, bytes or sub-message
+
+cdef const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint32_t bytes_max,
+                                uint64_t* value) noexcept nogil
+# Skip the field that `tag` opens; `at` lies behind the tag. `nesting` more groups may open within each other. Numbers
+# are not judged, not even 0: the library refuses that in a message that has fields, but not in groups and in empty
+# messages.
+cdef const uint8_t* skip_field(const uint8_t* at, const uint8_t* end, uint32_t tag, uint32_t nesting) noexcept nogil
+
+cdef inline const uint8_t* read_varint(const uint8_t* at, const uint8_t* end, uint64_t* value) noexcept nogil:
+    """Bits above the 64th are dropped."""
+    if at != end and at[0] < 0x80:
+        value[0] = at[0]
+        return at + 1
+    return long_varint(at, end, VARINT_BYTES_MAX, value)
+
+cdef inline const uint8_t* read_tag(const uint8_t* at, const uint8_t* end, uint32_t* tag) noexcept nogil:
+    cdef uint64_t value
+    if at != end and at[0] < 0x80:
+        tag[0] = at[0]
+        return at + 1
+    at = long_varint(at, end, SHORT_BYTES_MAX, &value)
+    if at == NULL or value > <uint64_t> 0xFFFFFFFF:
+        return NULL
+    tag[0] = <uint32_t> value
+    return at
+
+cdef inline const uint8_t* read_size(const uint8_t* at, const uint8_t* end, uint32_t* size) noexcept nogil:
+    """The length of a string, bytes or sub-message, which lies whole before `end`."""
+    cdef uint64_t value
+    if at != end and at[0] < 0x80:
+        value = at[0]
+        at += 1
+    else:
+        at = long_varint(at, end, SHORT_BYTES_MAX, &value)
+    if at == NULL or value > BYTES_MAX or value > <uint64_t> (end - at):
+        return NULL
+    size[0] = <uint32_t> value
+    return at
+
+cdef inline uint32_t varint_bytes(uint64_t value) noexcept nogil:
+    cdef uint32_t size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+cdef inline uint8_t* write_varint(uint8_t* out, uint64_t value) noexcept nogil:
+    """At most VARINT_BYTES_MAX bytes; the place after them."""
+    while value >= 0x80:
+        out[0] = <uint8_t> value | 0x80
+        out += 1
+        value >>= 7
+    out[0] = <uint8_t> value
+    return out + 1
+
+cdef inline uint8_t* write_padded(uint8_t* out, uint64_t value, uint32_t size) noexcept nogil:
+    """`value`, below 2 ** (7 * size), in exactly `size` bytes."""
+    while size > 1:
+        out[0] = <uint8_t> value | 0x80
+        out += 1
+        value >>= 7
+        size -= 1
+    out[0] = <uint8_t> value
+    return out + 1
+
+cdef inline uint8_t* write_number(uint8_t* out, uint8_t field, int64_t value) noexcept nogil:
+    """A field 1 to 15 that holds an integer or a choice; a negative one takes ten bytes."""
+    out[0] = (field << 3) | WIRE_VARINT
+    return write_varint(out + 1, <uint64_t> value)

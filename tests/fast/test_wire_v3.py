@@ -1,0 +1,120 @@
+"""V3 requests: worked frames, and the compiled parser against the protobuf library on messages of every kind."""
+
+from dataclasses import asdict
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bookie._fast import wire_v3
+from bookie.errors import CODES
+from bookie.pb import wire_pb2 as pb
+from tests.golden.wire_v2 import E0, E3, K0, KP
+from tests.golden.wire_v3 import FRAMES, LAC_1
+from tests.reference import wire_v3 as model
+from tests.reference.proto_wire import GROUP, GROUP_END, field, tag
+from tests.reference.v3_messages import requests
+from tests.reference.wire_v3 import FENCE, HIGH_PRIORITY, LONG_POLL, PIGGYBACK, RECOVERY_ADD, TIMED, Request
+
+REQUESTS = {
+    "add": Request(3, 2, request_id=1, ledger=7, entry=0, key=K0, body=E0),
+    "recovery_add": Request(3, 2, RECOVERY_ADD | HIGH_PRIORITY, 100, 7, 3, 5, key=KP, body=E3),
+    "fence": Request(3, 1, FENCE, ledger=7, entry=-1, request_id=2, key=KP),
+    "long_poll": Request(
+        3, 1, LONG_POLL | TIMED | PIGGYBACK, ledger=7, entry=-1, request_id=4, previous_lac=0, timeout_ms=1000
+    ),
+    "write_lac": Request(3, 6, ledger=7, request_id=6, argument=1, key=K0, body=LAC_1),
+    "bookie_info": Request(3, 8, request_id=9, argument=3),
+    "start_tls": Request(3, 9, request_id=10),
+    "batch_read": Request(3, 12, ledger=7, request_id=13, count_max=10, size_max=1 << 20),
+    "write_close": Request(3, 13, ledger=7, request_id=14, key=K0),
+}
+
+
+def agrees(body: bytes) -> bool:
+    """Whether compiled parser and protobuf library say the same of `body`."""
+    expected, request = model.decode_request(body)
+    status, fields = wire_v3.parse(body)
+    if request is None or status != expected:
+        return status == expected
+    if fields["op"] == pb.AUTH:
+        found, fields["body"] = fields["body"], None
+        message = model.parse_message(body)
+        assert message is not None
+        if found is not None and pb.AuthMessage.FromString(found) != message.authRequest:
+            return False
+    return fields == asdict(request)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_worked_request(name: str) -> None:
+    """The server understands the frame; so does the protobuf library."""
+    assert wire_v3.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
+    assert agrees(FRAMES[name][4:])
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_cut_anywhere(name: str) -> None:
+    """A frame that ends early is judged as the library judges it; answers are no requests but parse as some."""
+    for end in range(len(FRAMES[name]) - 3):
+        assert agrees(FRAMES[name][4:][:end])
+
+
+HEADER = field(1, field(1, 3) + field(2, 9) + field(3, 1))
+
+
+@settings(max_examples=500)
+@given(requests())
+@example(HEADER + field(106, b"\0\0"))
+@example(HEADER + b"\0\0")
+def test_request_like_the_library(body: bytes) -> None:
+    """Whatever order, repetition, padding, type or number a field has: the same judgement and the same fields."""
+    assert agrees(body)
+
+
+@settings(max_examples=500)
+@given(requests(), st.integers(0, 200), st.integers(0, 255), st.integers(0, 3))
+def test_damaged_request_like_the_library(body: bytes, at: int, byte: int, cut: int) -> None:
+    """One byte changed, the end cut off: the same judgement and the same fields."""
+    damaged = bytearray(body)
+    if damaged:
+        damaged[at % len(damaged)] = byte
+    assert agrees(bytes(damaged[: len(damaged) - cut]))
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_like_the_library(body: bytes) -> None:
+    """Bytes of no origin are judged alike."""
+    assert agrees(body)
+    assert agrees(HEADER + body)
+
+
+@pytest.mark.parametrize("depth", [98, 99, 100, 101])
+@pytest.mark.parametrize("part", [0, 1, 100, 106, 200])
+def test_nesting_ends_where_the_library_ends_it(part: int, depth: int) -> None:
+    """Groups at the top, and in a message, which is a level itself."""
+    groups = tag(9, GROUP) * depth + tag(9, GROUP_END) * depth
+    inner = {1: b"", 100: field(1, 7) + field(2, 0), 106: b"", 200: field(1, b"k") + field(2, b"v")}
+    body = HEADER + (field(part, inner[part] + groups) if part else groups)
+    assert agrees(body)
+    assert (wire_v3.parse(body)[0] == model.CORRUPT) == (depth > (100 if part == 0 else 99))
+
+
+def test_auth_in_one_piece_and_in_two() -> None:
+    """The bytes of the message when it came whole; nothing when the protobuf library must put it together."""
+    header = field(1, field(1, 3) + field(2, 5) + field(3, 1))
+    name, payload = field(1, b"token"), field(2, b"secret")
+    assert wire_v3.parse(header + field(102, name + payload))[1]["body"] == name + payload
+    status, fields = wire_v3.parse(field(102, name) + header + field(102, payload))
+    assert (status, fields["body"]) == (model.OK, None)
+    assert wire_v3.parse(header + field(102, name))[0] == model.CORRUPT
+
+
+def test_codes_are_of_the_table() -> None:
+    """Every Status has a code that clients know, and limbo its own."""
+    known = {code.v3 for code in CODES}
+    codes = [wire_v3.code(status) for status in range(20)]
+    assert set(codes) == known
+    assert codes[0] == 0
+    assert 0 not in codes[1:]
+    assert wire_v3.code(11) == 507
