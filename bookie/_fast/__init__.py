@@ -13,6 +13,8 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     fatal                   the latch that stops every acknowledgement after the first failed write
     crc                     CRC32C and CRC32
     file                    FileOps, the seam through which every byte reaches a disk
+    openssl_c               OpenSSL's C functions
+    tls                     the server's side of TLS on memory
     _faulty                 FileOps that fail, tear and stall on a plan: built for tests only (BOOKIE_FAULTS=1)
   formats
     digest                  the client's digest of an entry
