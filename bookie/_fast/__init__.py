@@ -62,13 +62,15 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     limits                  what every connection keeps to
     complaints              what peers did wrong, on its way to the log
     connection              a connection's output and held input
+    loop_stats              what an I/O loop counts
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
     answers                 every answer of the data path, in its request's protocol
     admission               how much may be under way at a time
-    dispatch                the switch on operation
     net_limits              limits and counters that all I/O loops share
     membership              accepting, handing over, arming and closing connections
+    upgrade                 START_TLS: from a clear loop to an encrypted one
+    dispatch                the switch on operation
     intake                  receiving, cutting frames, holding back
     io_loop                 wait, take in, acknowledge, write
 """

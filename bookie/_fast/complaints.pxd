@@ -19,7 +19,11 @@ cdef enum Reason:
     TOO_MANY_OF_ADDRESS = 5
     TOO_LONG_UNAUTHENTICATED = 6
     TOO_LONG_IDLE = 7
-    REASONS = 8
+    BAD_HANDSHAKE = 8            # of TLS
+    TOO_LONG_HANDSHAKE = 9
+    TOO_MANY_HANDSHAKES = 10
+    CLEAR_AFTER_TLS = 11         # bytes in clear behind START_TLS
+    REASONS = 12
 
 cdef struct Complaint:
     uint8_t ip[ADDRESS_BYTES]

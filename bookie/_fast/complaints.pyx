@@ -13,6 +13,10 @@ REASONS_SPOKEN = (
     "the address has as many connections as serverMaxConnectionsPerAddress allows",
     "it did not authenticate in time",
     "it was idle for too long",
+    "its TLS handshake failed",
+    "its TLS handshake took longer than tlsHandshakeTimeoutMs",
+    "there are as many TLS handshakes as tlsHandshakesMax allows",
+    "it sent clear bytes behind START_TLS",
     "too many addresses at once to name them",
 )
 

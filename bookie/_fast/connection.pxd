@@ -9,6 +9,7 @@ from bookie._fast.addresses cimport Address
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.long_polls cimport PollOwner
 from bookie._fast.runs cimport Region
+from bookie._fast.tls cimport Tls
 from bookie._fast.types cimport Status
 
 cdef struct OutItem:
@@ -36,8 +37,10 @@ cdef struct Conn:
     int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
     bint choked              # its output is above the high mark
     uint32_t armed           # epoll events asked for
-    # authentication (room `gate`)
-    uint8_t auth             # AuthState
+    Tls* tls                 # NULL: what goes over the socket is clear
+    bint upgrading           # START_TLS is being answered in clear: no further frame is looked at
+    uint64_t sealed          # encrypted bytes not yet given to the kernel; part of the output budget
+    uint8_t auth             # AuthState (room `gate`)
     bint gated               # no frame is served until Python has answered the last one
     int64_t session          # of its authentication, as Python knows it; 0: none
     int64_t policy_jobs      # that Python has not answered yet

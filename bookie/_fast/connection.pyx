@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memmove
 from bookie._fast.file cimport iovec
 from bookie._fast.read_path cimport region_unpin
 from bookie._fast.sync cimport bk_add
+from bookie._fast.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.types cimport CLOSED, OK, PENDING
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -26,6 +27,7 @@ cdef enum:
     OUT_LITTLE = 1 << 16
     OUT_KEEP = 1 << 18           # an empty output buffer up to this size is kept
     ITEMS_FIRST = 16
+    SEAL_BYTES = 1 << 16         # encrypted at a time: what a connection whose peer does not read may leave behind
 
 
 cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil:
@@ -54,7 +56,17 @@ cdef void set_out_room(Conn* conn, uint64_t room) noexcept nogil:
     conn.out_room = room
 
 
+cdef void set_sealed(Conn* conn, uint64_t sealed) noexcept nogil:
+    if sealed != conn.sealed:
+        bk_add(&conn.limits.output_bytes, <int64_t> sealed - <int64_t> conn.sealed)
+        conn.sealed = sealed
+
+
 cdef void conn_drop(Conn* conn) noexcept nogil:
+    if conn.tls != NULL:
+        tls_close(conn.tls, -1)
+        conn.tls = NULL
+    set_sealed(conn, 0)
     drop_output(conn)
     set_out_room(conn, 0)
     bk_add(&conn.limits.input_bytes, -<int64_t> conn.held_room)
@@ -183,7 +195,54 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
             conn_trim(conn)
 
 
+cdef Status seal_record(Conn* conn) noexcept nogil:
+    """Encrypt the front of the output: a long piece from where it lies, short ones gathered."""
+    cdef uint8_t gathered[TLS_RECORD]
+    cdef uint32_t i = conn.head
+    cdef uint64_t size = 0
+    cdef uint64_t part
+    cdef const uint8_t* data = gathered
+    cdef OutItem* item = &conn.items[i]
+    if item.size >= TLS_RECORD or i + 1 == conn.count:
+        data = item.base if item.base != NULL else conn.out + item.at
+        size = item.size if item.size < TLS_RECORD else TLS_RECORD
+    else:
+        while i < conn.count and size < TLS_RECORD:
+            item = &conn.items[i]
+            part = item.size if item.size < TLS_RECORD - size else TLS_RECORD - size
+            memcpy(gathered + size, item.base if item.base != NULL else conn.out + item.at, part)
+            size += part
+            i += 1
+    if tls_write(conn.tls, data, <uint32_t> size) != OK:
+        return CLOSED
+    sent(conn, size)
+    return OK
+
+
+cdef Status flush_sealed(Conn* conn) noexcept nogil:
+    """Encrypt and send in turn, so that little waits encrypted. A peer that does not read costs budget, or its place."""
+    cdef uint64_t left = 0
+    cdef uint64_t before
+    cdef Status status = tls_send(conn.tls, conn.fd, &left)
+    while status == OK and conn.pending and conn.tls.state == TLS_OPEN:
+        before = conn.pending
+        while conn.pending and before - conn.pending < SEAL_BYTES:
+            if seal_record(conn) != OK:
+                return CLOSED
+        status = tls_send(conn.tls, conn.fd, &left)
+    set_sealed(conn, left)
+    if left and conn.limits.output_bytes > conn.limits.output_bytes_max:
+        return CLOSED
+    return status
+
+
 cdef Status conn_flush(Conn* conn) noexcept nogil:
+    if conn.tls != NULL:
+        return flush_sealed(conn)
+    return flush_clear(conn)
+
+
+cdef Status flush_clear(Conn* conn) noexcept nogil:
     cdef iovec parts[IOV_MOST]
     cdef msghdr message
     cdef uint32_t i, n

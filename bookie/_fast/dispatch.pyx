@@ -1,6 +1,7 @@
 """Requests in, answers out: one place that decides, rooms below that do the work."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy
 
 from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read
@@ -39,6 +40,8 @@ from bookie._fast.types cimport (
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
 )
+from bookie._fast.connection cimport conn_reserve
+from bookie._fast.upgrade cimport start_tls
 from bookie._fast.wire_v2 cimport BATCH_ANSWER_BYTES, FRAME_PREFIX, v2_parse, v2_version_ok
 
 cdef enum:
@@ -215,10 +218,27 @@ cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nog
     return serve_read(loop, conn, &read)
 
 
+cdef Status serve_start_tls(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Stands in for V3 until its parser is there: transaction 10."""
+    cdef Status status = start_tls(loop, conn)
+    cdef uint8_t* out
+    if status == CLOSED:
+        return CLOSED
+    if status == OK:
+        out = conn_reserve(conn, 17)
+        memcpy(out, b"\x00\x00\x00\x0d\x0a\x06\x08\x03\x10\x09\x18\x0a\x10\x00\xd2\x06\x00", 17)
+    else:
+        out = conn_reserve(conn, 15)
+        memcpy(out, b"\x00\x00\x00\x0b\x0a\x06\x08\x03\x10\x09\x18\x0a\x10\x94\x03", 15)
+    return OK
+
+
 cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size) noexcept nogil:
     cdef Request request
-    cdef Status status = parse(conn, frame, size, &request)
-    cdef Status admitted
+    cdef Status status, admitted
+    if size == 11 and memcmp(frame, b"\x0a\x06\x08\x03\x10\x09\x18\x0a\xd2\x06\x00", 11) == 0:
+        return serve_start_tls(loop, conn)
+    status = parse(conn, frame, size, &request)
     if status == CLOSED:
         return CLOSED
     if conn.auth == AUTH_WAITING:

@@ -11,6 +11,7 @@ cdef extern from "<sys/epoll.h>" nogil:
     int epoll_ctl(int, int, int, epoll_event*) noexcept
     int epoll_wait(int, epoll_event*, int, int) noexcept
     int EPOLL_CTL_ADD
+    int EPOLL_CTL_DEL
     int EPOLL_CTL_MOD
     int EPOLL_CLOEXEC
     uint32_t EPOLLIN

@@ -4,13 +4,15 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from bookie._fast.admission cimport hold_back
-from bookie._fast.complaints cimport BAD_FRAME, BAD_LENGTH, TOO_MUCH_INPUT
+from bookie._fast.complaints cimport BAD_FRAME, BAD_HANDSHAKE, BAD_LENGTH, CLEAR_AFTER_TLS, TOO_MUCH_INPUT
 from bookie._fast.connection cimport conn_hold, conn_hold_room
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
-from bookie._fast.loop_state cimport INPUT_BYTES
+from bookie._fast.loop_state cimport INPUT_BYTES, SEALED_BYTES
 from bookie._fast.membership cimport close_bad, close_conn, flush
-from bookie._fast.types cimport CLOSED, FULL, Status
+from bookie._fast.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
+from bookie._fast.types cimport CLOSED, FULL, OK, Status
+from bookie._fast.upgrade cimport shake_hands
 from bookie._fast.wire_v2 cimport FRAME_PREFIX
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -34,7 +36,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
     cdef uint64_t at = 0
     cdef int64_t length
     cdef Status status
-    while not conn.gated and size - at >= FRAME_PREFIX:
+    while not conn.gated and not conn.upgrading and size - at >= FRAME_PREFIX:
         length = load_i32(data + at)
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
             close_bad(loop, conn, BAD_LENGTH)
@@ -56,6 +58,9 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         at += FRAME_PREFIX + <uint64_t> length
         if choke(loop, conn) or conn.fd < 0:
             break
+    if conn.upgrading and at < size:
+        close_bad(loop, conn, CLEAR_AFTER_TLS)
+        return size
     return at
 
 
@@ -72,6 +77,61 @@ cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
     used = serve_frames(loop, conn, conn.held, conn.held_size)
     if conn.fd >= 0:
         keep_rest(loop, conn, conn.held + used, conn.held_size - used)
+
+
+cdef bint hold_more(Conn* conn, uint64_t size) noexcept nogil:
+    """Room in the connection's own buffer for `size` more bytes."""
+    cdef uint64_t room = conn.held_size + size
+    if room <= conn.held_room:
+        return True
+    return conn_hold_room(conn, room if room > conn.held_room * 2 else conn.held_room * 2)
+
+
+cdef void decrypt_long(IoLoop* loop, Conn* conn) noexcept nogil:
+    """A long frame grows where it is."""
+    cdef uint64_t got = tls_read(conn.tls, loop.input, INPUT_BYTES * 2)
+    if not hold_more(conn, got):
+        close_bad(loop, conn, TOO_MUCH_INPUT)
+        return
+    memcpy(conn.held + conn.held_size, loop.input, got)
+    conn.held_size += got
+    if conn.held_size >= <uint64_t> load_i32(conn.held) + FRAME_PREFIX:
+        serve_held(loop, conn)
+
+
+cdef void decrypt(IoLoop* loop, Conn* conn) noexcept nogil:
+    cdef uint64_t have = conn.held_size
+    cdef uint64_t used
+    if have:
+        memcpy(loop.input, conn.held, have)
+    have += tls_read(conn.tls, loop.input + have, INPUT_BYTES * 2 - have)
+    used = serve_frames(loop, conn, loop.input, have)
+    if conn.fd >= 0:
+        keep_rest(loop, conn, loop.input + used, have - used)
+
+
+cdef void receive_sealed(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Decrypt all that the socket has given at once: what stays in OpenSSL is less than a record."""
+    cdef Status status
+    cdef ssize_t n = recv(conn.fd, loop.encrypted, SEALED_BYTES, MSG_DONTWAIT)
+    if n <= 0:
+        if n == 0 or (errno != EAGAIN and errno != EINTR):
+            close_conn(loop, conn)
+        return
+    loop.stats.bytes_in += n
+    status = OK if tls_take(conn.tls, loop.encrypted, <uint32_t> n) else CLOSED
+    if status == OK and conn.tls.state == TLS_HANDSHAKE:
+        status = shake_hands(loop, conn)
+    if status == CLOSED:
+        close_bad(loop, conn, BAD_HANDSHAKE)
+    if status != OK:
+        return
+    if conn.held_size >= FRAME_PREFIX and <uint64_t> load_i32(conn.held) + FRAME_PREFIX > INPUT_BYTES:
+        decrypt_long(loop, conn)
+    else:
+        decrypt(loop, conn)
+    if conn.fd >= 0 and conn.tls.state != TLS_OPEN:
+        close_conn(loop, conn)
 
 
 cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -105,6 +165,9 @@ cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
 cdef void receive(IoLoop* loop, Conn* conn) noexcept nogil:
     cdef uint64_t have, used
     cdef ssize_t n
+    if conn.tls != NULL:
+        receive_sealed(loop, conn)
+        return
     if receive_long(loop, conn):
         return
     have = conn.held_size

@@ -7,4 +7,5 @@ cdef class IoLoopRoom:
     cdef object stores_room
     cdef object pool_room
     cdef object policy_room
+    cdef object tls_room
     cdef NetLimitsRoom limits_room

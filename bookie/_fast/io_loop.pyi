@@ -4,11 +4,18 @@ from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.policy import PolicyRoom
 from bookie._fast.read_path import ReadPoolRoom
 from bookie._fast.storage import StoresRoom
+from bookie._fast.tls import TlsServerRoom
 
 class IoLoopRoom:
     def __init__(
-        self, stores: StoresRoom, pool: ReadPoolRoom, limits: NetLimitsRoom, policy: PolicyRoom | None = None
+        self,
+        stores: StoresRoom,
+        pool: ReadPoolRoom,
+        limits: NetLimitsRoom,
+        policy: PolicyRoom | None = None,
+        tls: TlsServerRoom | None = None,
     ) -> None: ...
+    def move_encrypted_to(self, loops: list[IoLoopRoom]) -> None: ...
     def listen(self, listener_fd: int, peers: list[IoLoopRoom]) -> None: ...
     def run(self) -> None: ...
     def stop(self, now: bool) -> None: ...

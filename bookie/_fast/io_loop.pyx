@@ -24,7 +24,7 @@ from bookie._fast.intake cimport receive, serve_held
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport Poll, polls_free, polls_init, polls_next, polls_pass, polls_timeout_ms
-from bookie._fast.loop_state cimport INPUT_BYTES, Ack
+from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES, Ack
 from bookie._fast.membership cimport (
     accept_some,
     arm,
@@ -49,7 +49,9 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
+from bookie._fast.tls cimport TlsServerRoom
 from bookie._fast.types cimport CLOSED, Status
+from bookie._fast.upgrade cimport drop_moved, expire_handshakes, move_on, take_moved
 from bookie._fast.waker cimport waker_clear, waker_init, waker_wake
 
 cdef extern from "<unistd.h>" nogil:
@@ -199,9 +201,10 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
             serve_held(loop, conn)
             if conn.fd >= 0 and conn.pending:
                 mark_dirty(loop, conn)
-        if conn.fd >= 0:
-            arm(loop, conn)
-        release(conn)
+        if not move_on(loop, conn):
+            if conn.fd >= 0:
+                arm(loop, conn)
+            release(conn)
         conn = following
 
 
@@ -241,12 +244,14 @@ cdef int patience_ms(const IoLoop* loop) noexcept nogil:
     if loop.dirty != NULL:
         return 0
     if loop.polls.count == 0 and loop.late_check == 0:
-        return TICK_MS if loop.stalled else -1
+        return TICK_MS if loop.stalled else HANDSHAKE_TICK_MS if loop.handshaking else -1
     now = now_ns()
     left = polls_timeout_ms(&loop.polls, now)
     if loop.late_check:
         late = <int> ((loop.late_check - now) // 1000000) + 1 if loop.late_check > now else 0
         left = late if left < 0 or late < left else left
+    if loop.handshaking and (left < 0 or left > HANDSHAKE_TICK_MS):
+        left = HANDSHAKE_TICK_MS
     return TICK_MS if loop.stalled and (left < 0 or left > TICK_MS) else left
 
 
@@ -291,7 +296,7 @@ cdef bint drained(IoLoop* loop) noexcept nogil:
     """Nothing is owed to any peer."""
     cdef Conn* conn = loop.conns
     while conn != NULL:
-        if conn.pending or conn.refs > 1:
+        if conn.pending or conn.sealed or conn.refs > 1:
             return False
         conn = conn.next
     return True
@@ -317,6 +322,7 @@ cdef void run(IoLoop* loop) noexcept nogil:
         loop.now = now_ns()
         serve_events(loop, events, n)
         take_handed(loop)
+        take_moved(loop)
         serve_inbox(loop)
         serve_policy(loop)
         serve_polls(loop)
@@ -327,6 +333,7 @@ cdef void run(IoLoop* loop) noexcept nogil:
         settle_all(loop)
         ask_for_flush(loop)
         close_late(loop)
+        expire_handshakes(loop)
         if bk_load(&loop.stopping) and (bk_load(&loop.stopping) > 1 or drained(loop)):
             break
     while loop.conns != NULL:
@@ -343,13 +350,15 @@ cdef class IoLoopRoom:
         self.loop.listener = -1
         self.loop.spare_fd = -1
 
-    def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits, PolicyRoom policy=None):
+    def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits, PolicyRoom policy=None,
+                 TlsServerRoom tls=None):
         cdef IoLoop* loop = &self.loop
         cdef epoll_event event
         self.stores_room = stores
         self.pool_room = pool
         self.limits_room = limits
         self.policy_room = policy
+        self.tls_room = tls
         loop.stores = stores.stores
         loop.pool = &pool.pool
         loop.limits = &limits.limits
@@ -357,7 +366,10 @@ cdef class IoLoopRoom:
         policy_inbox_init(&loop.policy_done, &loop.waker)
         loop.epoll = epoll_create1(EPOLL_CLOEXEC)
         loop.input = <uint8_t*> malloc(INPUT_BYTES * 2)
-        if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker):
+        if tls is not None:
+            loop.tls = &tls.server
+            loop.encrypted = <uint8_t*> malloc(SEALED_BYTES)
+        if loop.epoll < 0 or loop.input == NULL or (tls is not None and loop.encrypted == NULL) or not waker_init(&loop.waker):
             raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
         if loop.stores.loop_count == LOOPS_MOST:
             raise ValueError(f"more than {LOOPS_MOST} I/O loops")
@@ -388,6 +400,12 @@ cdef class IoLoopRoom:
         event.data.ptr = &self.loop
         if epoll_ctl(self.loop.epoll, EPOLL_CTL_ADD, listener_fd, &event) != 0:
             raise OSError(errno, "cannot poll the listening socket")
+
+    def move_encrypted_to(self, list loops) -> None:
+        """START_TLS moves this loop's connections on to `loops`, which serve TLS, in turn. Before it runs."""
+        for other in loops:
+            self.loop.tls_loops[self.loop.tls_loop_count] = &(<IoLoopRoom> other).loop
+            self.loop.tls_loop_count += 1
 
     def run(self) -> None:
         """Serve until stopped or a fatal failure."""
@@ -430,6 +448,7 @@ cdef class IoLoopRoom:
             release(<Conn*> answer.owner)
             policy_free(answer)
             answer = later
+        drop_moved(&self.loop)
         while self.loop.dirty != NULL:
             conn = self.loop.dirty
             self.loop.dirty = conn.next_dirty
@@ -449,4 +468,5 @@ cdef class IoLoopRoom:
             self.loop.acks[i].ring = NULL
         polls_free(&self.loop.polls)
         free(self.loop.input)
-        self.loop.input = NULL
+        free(self.loop.encrypted)
+        self.loop.input = self.loop.encrypted = NULL

@@ -10,15 +10,18 @@ from bookie._fast.connection cimport Conn
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.long_polls cimport Polls
+from bookie._fast.loop_stats cimport LoopStats
 from bookie._fast.read_path cimport Inbox, ReadPool, ReadRequest
 from bookie._fast.stores cimport STORES_MOST, Stores
 from bookie._fast.sync cimport pthread_mutex_t
+from bookie._fast.tls cimport TlsServer
 from bookie._fast.waker cimport Waker
 
 cdef enum:
     INPUT_BYTES = 1 << 18
-    CODES = 20
     HANDED_MOST = 1024
+    SEALED_BYTES = 1 << 17   # received at a time from an encrypted connection
+    HANDSHAKE_TICK_MS = 500  # how late the end of a handshake that takes too long may be noticed
 
 cdef struct Ack:
     # An answer that waits for a journal group.
@@ -41,31 +44,6 @@ cdef struct AckQueue:
 cdef struct Handed:
     int fd
     Address* address
-
-cdef struct LoopStats:
-    int64_t adds
-    int64_t reads
-    int64_t batch_reads
-    int64_t fences
-    int64_t auths
-    int64_t refused_unauthenticated
-    int64_t policy_answers
-    int64_t read_entries     # answered, single and batched
-    int64_t bytes_in
-    int64_t bytes_out
-    int64_t accepted
-    int64_t refused          # connections: too many of them
-    int64_t refused_address  # too many of one address
-    int64_t refused_by_connection  # requests: too many of one connection have no answer yet
-    int64_t refused_adds     # too many of the loop
-    int64_t held_back        # times that a connection was not read for that
-    int64_t closed_unauthenticated
-    int64_t closed_idle
-    int64_t closed_by_limit  # budget of input or output exceeded
-    int64_t broken_frames
-    int64_t stalls           # an add had to wait for room
-    int64_t inline_commits
-    int64_t errors[CODES]    # by Status
 
 cdef struct IoLoop:
     int epoll
@@ -93,6 +71,15 @@ cdef struct IoLoop:
     pthread_mutex_t handed_lock
     Handed handed[HANDED_MOST]
     int handed_count
+    # connections that go on encrypted, linked by `next`; guarded by `handed_lock`
+    Conn* moved
+    TlsServer* tls           # NULL: this loop serves clear connections
+    uint8_t* encrypted       # SEALED_BYTES as received; NULL with `tls`
+    int64_t handshaking      # connections
+    int64_t handshakes_checked  # when, in ns
+    IoLoop* tls_loops[64]    # where START_TLS moves connections to; none: it is refused
+    int tls_loop_count
+    int tls_loop_next
     IoLoop* peers[64]
     int peer_count
     int peer_next

@@ -10,6 +10,9 @@ from bookie._fast.types cimport Status
 # One reference less; the last one frees.
 cdef void release(Conn* conn) noexcept nogil
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil
+# In and out of the loop's list and its epoll. False: epoll does not know it.
+cdef bint link(IoLoop* loop, Conn* conn) noexcept nogil
+cdef void unlink(IoLoop* loop, Conn* conn) noexcept nogil
 # The peer broke a rule: its open connection ends, and the log will say why.
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil
 # Give the kernel what it takes now, counted: OK, PENDING when it is full, CLOSED.

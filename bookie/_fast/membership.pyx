@@ -20,6 +20,7 @@ from bookie._fast.complaints cimport (
 from bookie._fast.connection cimport conn_drop, conn_flush, conn_free, conn_new
 from bookie._fast.epoll cimport (
     EPOLL_CTL_ADD,
+    EPOLL_CTL_DEL,
     EPOLL_CTL_MOD,
     EPOLLIN,
     EPOLLOUT,
@@ -29,8 +30,9 @@ from bookie._fast.epoll cimport (
 from bookie._fast.gate cimport AUTH_WAITING, gate_closed
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.long_polls cimport polls_cancel
-from bookie._fast.loop_state cimport HANDED_MOST, Handed
+from bookie._fast.loop_state cimport HANDED_MOST, SEALED_BYTES, Handed
 from bookie._fast.sync cimport bk_add, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.tls cimport TLS_HANDSHAKE, tls_close
 from bookie._fast.waker cimport waker_wake
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -81,12 +83,22 @@ cdef void leave(IoLoop* loop, Address* address) noexcept nogil:
     address_leave(&loop.limits.addresses, address)
 
 
-cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Close the socket now; the memory goes when the last answer that refers to it has come."""
-    if conn.fd < 0:
-        return
-    c_close(conn.fd)
-    conn.fd = -1
+cdef bint link(IoLoop* loop, Conn* conn) noexcept nogil:
+    cdef epoll_event event
+    conn.loop = loop
+    conn.prev = NULL
+    conn.next = loop.conns
+    if loop.conns != NULL:
+        loop.conns.prev = conn
+    loop.conns = conn
+    conn.armed = EPOLLIN
+    event.events = EPOLLIN
+    event.data.ptr = conn
+    return epoll_ctl(loop.epoll, EPOLL_CTL_ADD, conn.fd, &event) == 0
+
+
+cdef void unlink(IoLoop* loop, Conn* conn) noexcept nogil:
+    cdef epoll_event event
     if conn.stalled_until:
         conn.stalled_until = 0
         loop.stalled -= 1
@@ -96,6 +108,25 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
         loop.conns = conn.next
     if conn.next != NULL:
         conn.next.prev = conn.prev
+    epoll_ctl(loop.epoll, EPOLL_CTL_DEL, conn.fd, &event)
+
+
+cdef void end_tls(IoLoop* loop, Conn* conn) noexcept nogil:
+    if conn.tls.state == TLS_HANDSHAKE:
+        loop.handshaking -= 1
+    tls_close(conn.tls, conn.fd)
+    conn.tls = NULL
+
+
+cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Close the socket now; the memory goes when the last answer that refers to it has come."""
+    if conn.fd < 0:
+        return
+    if conn.tls != NULL:
+        end_tls(loop, conn)
+    unlink(loop, conn)
+    c_close(conn.fd)
+    conn.fd = -1
     leave(loop, conn.address)
     conn.address = NULL
     conn.refs -= polls_cancel(&loop.polls, &conn.polls)
@@ -136,9 +167,10 @@ cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
     """Ask epoll for what the connection can use now."""
     cdef epoll_event event
     cdef uint32_t wanted = 0
-    if not conn.choked and not conn.gated and conn.stalled_until == 0 and bk_load(&loop.stopping) == 0:
+    if (not conn.choked and not conn.gated and not conn.upgrading and conn.stalled_until == 0
+            and conn.sealed <= SEALED_BYTES and bk_load(&loop.stopping) == 0):
         wanted |= EPOLLIN
-    if conn.pending:
+    if conn.pending or conn.sealed:
         wanted |= EPOLLOUT
     if wanted == conn.armed:
         return
@@ -150,7 +182,6 @@ cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
 
 cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
     cdef Conn* conn = conn_new(fd, loop, loop.limits)
-    cdef epoll_event event
     cdef c_linger linger
     cdef int one = 1
     if conn == NULL:
@@ -167,14 +198,7 @@ cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))
     if loop.limits.keepalive:
         setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one))
-    conn.next = loop.conns
-    if loop.conns != NULL:
-        loop.conns.prev = conn
-    loop.conns = conn
-    conn.armed = EPOLLIN
-    event.events = EPOLLIN
-    event.data.ptr = conn
-    if epoll_ctl(loop.epoll, EPOLL_CTL_ADD, fd, &event) != 0:
+    if not link(loop, conn):
         close_conn(loop, conn)
 
 

@@ -1,0 +1,31 @@
+"""What an I/O loop counts: its own thread writes, anybody reads. No code."""
+from libc.stdint cimport int64_t
+
+cdef enum:
+    CODES = 20
+
+cdef struct LoopStats:
+    int64_t adds
+    int64_t reads
+    int64_t batch_reads
+    int64_t fences
+    int64_t auths
+    int64_t refused_unauthenticated
+    int64_t policy_answers
+    int64_t read_entries     # answered, single and batched
+    int64_t bytes_in
+    int64_t bytes_out
+    int64_t accepted
+    int64_t refused          # connections: too many of them
+    int64_t refused_address  # too many of one address
+    int64_t refused_by_connection  # requests: too many of one connection have no answer yet
+    int64_t refused_adds     # too many of the loop
+    int64_t held_back        # times that a connection was not read for that
+    int64_t closed_unauthenticated
+    int64_t closed_idle
+    int64_t closed_by_limit  # budget of input or output exceeded
+    int64_t broken_frames
+    int64_t stalls           # an add had to wait for room
+    int64_t inline_commits
+    int64_t upgrades         # connections that went on to TLS
+    int64_t errors[CODES]    # by Status
