@@ -36,6 +36,7 @@ cdef struct OpenSSL:
 cdef enum:
     SSL_ERROR_WANT_READ = 2
     SSL_ERROR_ZERO_RETURN = 6
+    SSL_MODE_AUTO_RETRY = 0x04   # an SSL_read that meets another kind of record goes on to the next
     SSL_MODE_RELEASE_BUFFERS = 0x10
 
 cdef OpenSSL openssl

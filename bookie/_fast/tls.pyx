@@ -8,6 +8,7 @@ from libc.string cimport memcpy
 from bookie._fast.openssl_c cimport (
     SSL_ERROR_WANT_READ,
     SSL_ERROR_ZERO_RETURN,
+    SSL_MODE_AUTO_RETRY,
     SSL_MODE_RELEASE_BUFFERS,
     X509,
     context_pointer,
@@ -60,7 +61,7 @@ cdef Tls* tls_accept(TlsServer* server) noexcept nogil:
         return NULL
     openssl.bio_set_mem_eof_return(tls.source, -1)
     openssl.ssl_set_bio(tls.ssl, tls.source, tls.sink)
-    openssl.ssl_set_mode(tls.ssl, SSL_MODE_RELEASE_BUFFERS)
+    openssl.ssl_set_mode(tls.ssl, SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS)
     openssl.ssl_set_accept_state(tls.ssl)
     tls.server = server
     tls.deadline_ns = now_ns() + server.timeout_ns

@@ -74,6 +74,31 @@ class NetworkSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """TLS on the data port. Paths are as in the file; empty means unset."""
+
+    provider_factory: str = ""
+    """Empty: no TLS."""
+    key_store_type: str = "pem"
+    key_store: str = ""
+    """The private key (PEM), or key and certificates (PKCS12)."""
+    key_store_password_path: str = ""
+    certificate_path: str = ""
+    """The certificate and those between it and the root (PEM)."""
+    trust_store_type: str = "pem"
+    trust_store: str = ""
+    trust_store_password_path: str = ""
+    client_authentication: bool = False
+    protocols: str = ""
+    cipher_suites: str = ""
+    refresh_s: int = 60
+    """0: the files are read once."""
+    io_threads: int = 1
+    handshake_timeout_ms: int = 10_000
+    handshakes_max: int = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSettings:
     """Where cookies, registrations and ledger metadata live."""
 

@@ -1,0 +1,167 @@
+"""TLS of the data port: contexts made from files, and made anew when the files change.
+
+Used at start, by `--check`, and by a thread of its own. Keys and passwords go from their files into OpenSSL and nowhere
+else; errors name keys, paths and remedies, never contents.
+"""
+
+import logging
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.x509 import Certificate
+from OpenSSL import SSL
+
+from bookie._fast.openssl_c import version
+from bookie._fast.tls import TlsServerRoom
+from bookie.server.errors import ConfigError
+from bookie.server.settings import TlsSettings
+from bookie.server.tls_ciphers import split
+from bookie.server.tls_files import Identity, read_identity, read_trusted
+
+__all__ = ["make_context", "TlsContexts"]
+
+log = logging.getLogger(__name__)
+
+PROTOCOLS = {"TLSv1.2": SSL.OP_NO_TLSv1_2, "TLSv1.3": SSL.OP_NO_TLSv1_3}
+OLD_PROTOCOLS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+
+
+def make_context(settings: TlsSettings) -> SSL.Context:
+    """A context for new connections, from the files as they are now. Raises ConfigError."""
+    context = SSL.Context(SSL.TLS_SERVER_METHOD)
+    context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    # A resumed session would skip what has changed since: the trust store, a withdrawn certificate.
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.set_session_id(b"bookie")
+    context.set_options(
+        SSL.OP_NO_TICKET | SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE
+    )
+    context.set_options(_without(settings.protocols))
+    _set_ciphers(context, settings.cipher_suites)
+    _use_identity(context, settings, read_identity(settings))
+    if settings.client_authentication:
+        _require_certificates(context, read_trusted(settings))
+    return context
+
+
+def _without(protocols: str) -> int:
+    """The options that leave only the wanted protocols."""
+    wanted = [name.strip() for name in protocols.split(",") if name.strip()]
+    if not wanted:
+        return 0
+    for name in wanted:
+        if name not in PROTOCOLS:
+            reason = "is too old to be safe" if name in OLD_PROTOCOLS else "is not known"
+            raise ConfigError("tlsEnabledProtocols", protocols, f"{name} {reason}", "set it to TLSv1.2, TLSv1.3 or both")
+    return sum(option for name, option in PROTOCOLS.items() if name not in wanted)
+
+
+def _set_ciphers(context: SSL.Context, suites: str) -> None:
+    older, newer = split(suites)
+    try:
+        context.set_cipher_list(older.encode())
+        context.set_tls13_ciphersuites(newer.encode())
+    except SSL.Error:
+        raise ConfigError(
+            "tlsEnabledCipherSuites", suites, "OpenSSL knows none of these, or one of TLSv1.3 is not known",
+            "use names as in TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 and TLS_AES_128_GCM_SHA256, or remove it",
+        ) from None  # fmt: skip
+
+
+def _use_identity(context: SSL.Context, settings: TlsSettings, identity: Identity) -> None:
+    try:
+        context.use_certificate(identity.certificate)
+        for certificate in identity.chain:
+            context.add_extra_chain_cert(certificate)
+        context.use_privatekey(identity.key)
+        context.check_privatekey()
+    except SSL.Error:
+        raise ConfigError(
+            "tlsKeyStore", settings.key_store, "key and certificate do not belong together, or OpenSSL rejects them",
+            "name the key that the certificate was made for, 2048 bits of RSA or more",
+        ) from None  # fmt: skip
+    if identity.certificate.not_valid_after_utc < datetime.now(UTC):
+        log.warning("the TLS certificate has expired: clients that verify it will not connect")
+
+
+def _require_certificates(context: SSL.Context, trusted: list[Certificate]) -> None:
+    store = context.get_cert_store()
+    assert store is not None
+    for certificate in trusted:
+        store.add_cert(certificate)
+        context.add_client_ca(certificate)
+    context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
+
+
+class TlsContexts:
+    """The context in use. The constructor loads it, or raises ConfigError; `start` watches the files, `stop` ends that.
+
+    A changed file that cannot be used is logged once, and the former context stays.
+    """
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self.settings = settings
+        self._seen = self._stamps()
+        self.room = TlsServerRoom(
+            make_context(settings),
+            handshakes_max=settings.handshakes_max,
+            timeout_ms=settings.handshake_timeout_ms,
+        )
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to watch, unless that is switched off."""
+        log.info("TLS is offered", extra={"library": version(), "client_certificates": self._policy()})
+        if self.settings.refresh_s and self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="tls-files", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Idempotent."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def refresh(self) -> bool:
+        """Look at the files now: True when a new context is in use."""
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return False
+        self._seen = stamps
+        try:
+            self.room.replace(make_context(self.settings))
+        except ConfigError as error:
+            log.error("TLS files have changed but cannot be used, the former ones stay: %s", error)
+            return False
+        log.info("TLS files have changed and are used for new connections")
+        return True
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self.settings.refresh_s):
+            self.refresh()
+
+    def _stamps(self) -> tuple[tuple[int, int, int], ...]:
+        settings = self.settings
+        paths = (
+            settings.key_store,
+            settings.key_store_password_path,
+            settings.certificate_path,
+            settings.trust_store,
+            settings.trust_store_password_path,
+        )
+        return tuple(_stamp(Path(path)) for path in paths if path)
+
+    def _policy(self) -> str:
+        return "required" if self.settings.client_authentication else "not asked for"
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What differs once the file was written or replaced."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_size, found.st_mtime_ns
