@@ -220,7 +220,7 @@ cdef Status seal_record(Conn* conn) noexcept nogil:
 
 
 cdef Status flush_sealed(Conn* conn) noexcept nogil:
-    """Encrypt and send in turn, so that little waits encrypted. A peer that does not read costs budget, or its place."""
+    """Encrypt and send in turn, so that little waits encrypted; that counts as output of the budget."""
     cdef uint64_t left = 0
     cdef uint64_t before
     cdef Status status = tls_send(conn.tls, conn.fd, &left)

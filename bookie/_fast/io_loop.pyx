@@ -369,7 +369,9 @@ cdef class IoLoopRoom:
         if tls is not None:
             loop.tls = &tls.server
             loop.encrypted = <uint8_t*> malloc(SEALED_BYTES)
-        if loop.epoll < 0 or loop.input == NULL or (tls is not None and loop.encrypted == NULL) or not waker_init(&loop.waker):
+        if tls is not None and loop.encrypted == NULL:
+            raise MemoryError
+        if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker):
             raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
         if loop.stores.loop_count == LOOPS_MOST:
             raise ValueError(f"more than {LOOPS_MOST} I/O loops")

@@ -1,8 +1,8 @@
 """OpenSSL's C functions, through pointers out of the `cryptography` package: one process never holds a second copy.
 
-Found at the first call of `load`, constant afterwards; callable without the GIL. OpenSSL's own rules hold: an SSL is used
-by one thread at a time, an SSL_CTX by any; the error queue belongs to the thread. No Python callback may be installed in
-a context whose connections are served here: it would take the GIL.
+Found at the first call of `load`, constant afterwards; callable without the GIL. OpenSSL's own rules hold: an SSL is
+used by one thread at a time, an SSL_CTX by any; the error queue belongs to the thread. No Python callback may be
+installed in a context whose connections are served here: it would take the GIL.
 """
 ctypedef void SSL
 ctypedef void SSL_CTX

@@ -58,13 +58,15 @@ cdef int resolve(object module) except -1:
         except AttributeError:
             raise ImportError(f"the cryptography package hands out no {name}; {REMEDY}") from None
         if ffi.typeof(address).cname != wanted:
-            raise ImportError(f"{name} of the cryptography package is {ffi.typeof(address).cname}, not {wanted}; {REMEDY}")
+            found = ffi.typeof(address).cname
+            raise ImportError(f"{name} of the cryptography package is {found}, not {wanted}; {REMEDY}")
         symbols[i].target[0] = <void*> <uintptr_t> int(ffi.cast("uintptr_t", address))
     for name, value in (("SSL_ERROR_WANT_READ", SSL_ERROR_WANT_READ), ("SSL_ERROR_ZERO_RETURN", SSL_ERROR_ZERO_RETURN),
                         ("SSL_MODE_AUTO_RETRY", SSL_MODE_AUTO_RETRY),
                         ("SSL_MODE_RELEASE_BUFFERS", SSL_MODE_RELEASE_BUFFERS)):
-        if getattr(lib, name, None) != value:
-            raise ImportError(f"{name} of the cryptography package is {getattr(lib, name, None)}, not {value}; {REMEDY}")
+        found = getattr(lib, name, None)
+        if found != value:
+            raise ImportError(f"{name} of the cryptography package is {found}, not {value}; {REMEDY}")
     return 0
 
 

@@ -1,8 +1,8 @@
 """The server's side of TLS on one connection: bytes in, bytes out, on memory; the socket stays its owner's.
 
-Everything of a `Tls` runs on the thread of its I/O loop and never takes the GIL. What the peer sent is read from where it
-lies and used up in the same round, so nothing is kept but an incomplete record; what is encrypted gathers in memory until
-`tls_send` has given it to the kernel. There is no renegotiation and no resumption. `TlsServer` is shared by all loops.
+Everything of a `Tls` runs on the thread of its I/O loop and never takes the GIL. What the peer sent is read from where
+it lies and used up in the same round, so nothing is kept but an incomplete record; what is encrypted gathers in memory
+until `tls_send` has given it to the kernel. There is no renegotiation and no resumption. All loops share `TlsServer`.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -42,7 +42,7 @@ cdef struct Tls:
 
 # A connection that waits for a ClientHello. NULL: no memory, or too many handshakes.
 cdef Tls* tls_accept(TlsServer* server) noexcept nogil
-# Here is what the socket had. The bytes must stay where they are until `tls_handshake` says PENDING or `tls_read` is done.
+# Here is what the socket had. The bytes must stay there until `tls_handshake` says PENDING or `tls_read` is done.
 cdef bint tls_take(Tls* tls, uint8_t* data, uint32_t size) noexcept nogil
 # OK: done, `tls_read` has what follows. PENDING: send, then wait for more. CLOSED: failed; send tells the peer why.
 cdef Status tls_handshake(Tls* tls) noexcept nogil

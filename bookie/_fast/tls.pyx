@@ -1,7 +1,7 @@
 """TLS on memory, by OpenSSL's functions. The error queue is the thread's, so every call starts with an empty one."""
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.limits cimport INT_MAX
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 

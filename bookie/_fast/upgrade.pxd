@@ -8,7 +8,7 @@ from bookie._fast.connection cimport Conn
 from bookie._fast.loop_state cimport IoLoop
 from bookie._fast.types cimport Status
 
-# The peer asks for TLS. OK: answer so, and serve nothing more here. BAD_REQUEST: TLS is not configured, or is on already.
+# The peer asks for TLS. OK: answer so, and serve nothing more here. BAD_REQUEST: it is not configured, or on already.
 # CLOSED: close the connection, because answers are outstanding.
 cdef Status start_tls(IoLoop* loop, Conn* conn) noexcept nogil
 # When it is to move and all is flushed, hand it over with the caller's reference: True, it is not this loop's any more.

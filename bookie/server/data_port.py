@@ -13,6 +13,7 @@ from bookie._fast import fatal
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.policy import PolicyRoom
+from bookie._fast.read_path import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoresRoom
 from bookie.auth.provider import ServerProvider
@@ -24,6 +25,7 @@ from bookie.server.requests.bookie_info import BookieInfo
 from bookie.server.requests.desk import Answer, Desk
 from bookie.server.requests.entry_list import EntryList
 from bookie.server.settings import NetworkSettings, cores
+from bookie.server.tls import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 
 __all__ = ["DataPort"]
@@ -38,11 +40,16 @@ class DataPort:
     """Serves the wire protocol on one address. `start`, then `stop` (idempotent); the storage runs before and after."""
 
     def __init__(
-        self, storage: LedgerStorage, settings: NetworkSettings, provider: ServerProvider | None = None
+        self,
+        storage: LedgerStorage,
+        settings: NetworkSettings,
+        provider: ServerProvider | None = None,
+        tls: TlsContexts | None = None,
     ) -> None:
         self.storage = storage
         self.settings = settings
         self.provider = provider
+        self.tls = tls
         self._listener: socket.socket | None = None
         self._loops: list[IoLoopRoom] = []
         self._threads: list[threading.Thread] = []
@@ -88,6 +95,7 @@ class DataPort:
         self._desk = self._make_desk(stores)
         self._loops = [IoLoopRoom(stores, pool, self._limits, self._desk.room) for _ in range(loops)]
         self._loops[0].listen(self._listener.fileno(), self._loops)
+        self._loops += self._sealed_loops(stores, pool, self._limits, self._desk.room)
         for index, loop in enumerate(self._loops):
             self._threads.append(self._spawn(f"io-{index}", loop.run))
         for index in range(settings.policy_threads):
@@ -95,6 +103,19 @@ class DataPort:
         self._complaints.start()
         host, port = self._listener.getsockname()[:2]
         return host, port
+
+    def _sealed_loops(
+        self, stores: StoresRoom, pool: ReadPoolRoom, limits: NetLimitsRoom, policy: PolicyRoom
+    ) -> list[IoLoopRoom]:
+        """Loops for TLS, to which those in clear move connections after START_TLS; none where TLS is not configured."""
+        if self.tls is None:
+            return []
+        threads = self.tls.settings.io_threads
+        sealed = [IoLoopRoom(stores, pool, limits, policy, self.tls.room) for _ in range(threads)]
+        for loop in self._loops:
+            loop.move_encrypted_to(sealed)
+        self.tls.start()
+        return sealed
 
     def _listen(self) -> socket.socket:
         host, port = self.settings.host, self.settings.port
@@ -158,6 +179,8 @@ class DataPort:
             thread.join()
         self._complaints.stop()
         self._stop_desk()
+        if self.tls is not None:
+            self.tls.stop()
         self._listener.close()
         self._listener = None
 
@@ -186,6 +209,7 @@ class DataPort:
         """Counters summed over the loops; refusals by status under `error_<status>`."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._desk.stats() if self._desk is not None else {}
+        total |= self.tls.room.stats() if self.tls is not None else {}
         for loop in self._loops:
             for name, value in loop.stats().items():
                 if name == "errors":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cryptography.x509 import Certificate
 from OpenSSL import SSL
+from OpenSSL.crypto import X509
 
 from bookie._fast.openssl_c import version
 from bookie._fast.tls import TlsServerRoom
@@ -89,7 +90,7 @@ def _require_certificates(context: SSL.Context, trusted: list[Certificate]) -> N
     store = context.get_cert_store()
     assert store is not None
     for certificate in trusted:
-        store.add_cert(certificate)
+        store.add_cert(X509.from_cryptography(certificate))
         context.add_client_ca(certificate)
     context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
 

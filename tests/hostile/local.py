@@ -12,7 +12,8 @@ from typing import Any
 from bookie._fast.file import Files
 from bookie.auth.provider import ServerProvider
 from bookie.server.data_port import DataPort
-from bookie.server.settings import NetworkSettings
+from bookie.server.settings import NetworkSettings, TlsSettings
+from bookie.server.tls import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 from tests.hostile.peer import Peer
@@ -58,7 +59,12 @@ class LocalBookie:
 
 @contextmanager
 def local_bookie(
-    directory: Path, *, files: Files | None = None, provider: ServerProvider | None = None, **settings: Any
+    directory: Path,
+    *,
+    files: Files | None = None,
+    provider: ServerProvider | None = None,
+    tls: TlsSettings | None = None,
+    **settings: Any,
 ) -> Iterator[LocalBookie]:
     """Serve on `directory` until the end of the block; `settings` go to the part that knows them."""
     network, storage, journal = dict(NETWORK), dict(STORAGE), dict(JOURNAL)
@@ -71,7 +77,7 @@ def local_bookie(
         owner[name] = value
     ledgers = StorageSettings(ledger_directories=(directory / "ledgers",), **storage)
     rooms = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
-    port = DataPort(rooms, NetworkSettings(**network), provider)
+    port = DataPort(rooms, NetworkSettings(**network), provider, TlsContexts(tls) if tls else None)
     try:
         rooms.open()
         rooms.start()

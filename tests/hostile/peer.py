@@ -3,6 +3,7 @@
 Used by one thread at a time; the test owns the socket.
 """
 
+import contextlib
 import socket
 import struct
 from typing import Self
@@ -94,6 +95,14 @@ class Peer:
             if not piece:
                 raise EOFError
             parts += piece
+        return bytes(parts)
+
+    def take_all(self) -> bytes:
+        """Everything until the bookie hangs up."""
+        parts = bytearray()
+        with contextlib.suppress(ConnectionResetError):
+            while piece := self.sock.recv(1 << 16):
+                parts += piece
         return bytes(parts)
 
     def answer(self) -> Response:

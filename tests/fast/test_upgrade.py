@@ -1,0 +1,333 @@
+"""From clear to encrypted on one connection, and peers that do it wrong: nothing of them stays, nobody else notices.
+
+Rooms: tls, upgrade, intake, connection.
+"""
+
+import contextlib
+import random
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.certificates import Authority, Party
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import Peer, add, batch, entry_of, read, records
+from tests.hostile.tls_peer import ACCEPTED, REFUSED, START_TLS, TlsPeer, client_context, settings_of
+from tests.reference.wire_v2 import encode_request
+
+PAYLOAD = bytes(range(250)) * 4
+ENTRIES = 500
+CLIENT_HELLO_START = bytes.fromhex("16030100c8010000c40303")
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Vouches for the bookie."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def party(ca: Authority) -> Party:
+    """The bookie's certificate."""
+    return ca.issue("bookie", hosts=["127.0.0.1"])
+
+
+@pytest.fixture
+def bookie(tmp_path: Path, party: Party) -> Iterator[LocalBookie]:
+    """With a ledger 1, and small limits."""
+    limits: dict[str, Any] = {"output_high_bytes": 400_000, "output_low_bytes": 100_000, "output_bytes_max": 4 << 20}
+    room = {"write_cache_bytes": 32 << 20, "buffer_bytes": 16 << 20}
+    with local_bookie(tmp_path, tls=settings_of(party), **limits, **room) as bookie:
+        with bookie.peer() as peer:
+            peer.send(*(add(1, entry, PAYLOAD) for entry in range(ENTRIES)))
+            assert {peer.answer().code for _ in range(ENTRIES)} == {0}
+        yield bookie
+        assert bookie.stat("tls_connections") == bookie.stat("tls_handshaking") == 0
+
+
+@pytest.fixture
+def peer(bookie: LocalBookie, ca: Authority) -> Iterator[TlsPeer]:
+    """An encrypted connection."""
+    with TlsPeer(bookie.address, client_context(ca)) as peer:
+        yield peer
+    settled(bookie)
+
+
+def settled(bookie: LocalBookie, **counts: int) -> None:
+    """Wait until the bookie has seen the end of all encrypted connections: each round of a loop lets one of them go."""
+    with bookie.peer() as other:
+        while bookie.stat("tls_connections") or any(bookie.stat(name) < count for name, count in counts.items()):
+            assert served(other)
+
+
+def served(peer: Peer) -> bool:
+    """A read answers with the right bytes."""
+    return peer.ask(read(1, 7)).body == entry_of(1, 7, PAYLOAD)
+
+
+def test_everything_passes(peer: TlsPeer) -> None:
+    """B21: adds, reads, batches and refusals, as on a connection in clear."""
+    assert served(peer)
+    assert peer.ask(add(2, 0, b"x" * 70_000)).code == 0
+    assert peer.ask(read(2, 0)).body == entry_of(2, 0, b"x" * 70_000)
+    assert peer.ask(read(2, 1)).code == 2
+    peer.send(*(batch(1, start, count=60, request_id=start) for start in range(0, ENTRIES - 60, 7)))
+    for start in range(0, ENTRIES - 60, 7):
+        answer = peer.answer()
+        assert answer.request_id == start
+        assert records(answer.body) == [entry_of(1, start + k, PAYLOAD) for k in range(60)]
+
+
+def test_large_frames_both_ways(peer: TlsPeer) -> None:
+    """B21: frames longer than any buffer, in records that end anywhere, among short ones."""
+    dice = random.Random(3)
+    payloads = [dice.randbytes(size) for size in (3 << 20, 10, 1 << 18, (1 << 18) - 60, 0, 1 << 20)]
+    stream = b"".join(encode_request(add(3, entry, payload)) for entry, payload in enumerate(payloads))
+    at = 0
+    while at < len(stream):
+        size = dice.choice((1, 5, 4000, 16384, 100_000))
+        peer.sock.sendall(stream[at : at + size])
+        at += size
+    assert [peer.answer().code for _ in payloads] == [0] * len(payloads)
+    for entry, payload in enumerate(payloads):
+        assert peer.ask(read(3, entry)).body == entry_of(3, entry, payload)
+
+
+def test_a_peer_that_does_not_read_is_paused(bookie: LocalBookie, ca: Authority) -> None:
+    """S6: its output stays bounded; when it reads at last everything comes, in order and whole."""
+    with TlsPeer(bookie.address, client_context(ca), receive_bytes=4096) as slow, bookie.peer() as other:
+        wanted = [start for start in range(0, ENTRIES - 60, 30) for _ in range(20)]
+        slow.send(*(batch(1, start, count=60, request_id=start) for start in wanted))
+        assert all(served(other) for _ in range(100))
+        assert bookie.stat("read_entries") < 60 * len(wanted)
+        assert bookie.stat("output_buffer_bytes") <= 4 << 20
+        for start in wanted:
+            answer = slow.answer()
+            assert (answer.code, answer.request_id) == (0, start)
+            assert records(answer.body) == [entry_of(1, start + k, PAYLOAD) for k in range(60)]
+    settled(bookie)
+    assert bookie.stat("output_buffer_bytes") == 0
+
+
+def test_not_configured(tmp_path: Path) -> None:
+    """Golden vectors 30 and 32: refused, and the connection goes on in clear."""
+    with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
+        peer.sock.sendall(START_TLS)
+        assert peer.take(len(REFUSED)) == REFUSED
+        assert peer.ask(add(1, 7, PAYLOAD)).code == 0
+        assert served(peer)
+
+
+def test_not_twice(peer: TlsPeer) -> None:
+    """Inside TLS it is refused as where TLS is not configured."""
+    peer.sock.sendall(START_TLS)
+    assert peer.take(len(REFUSED)) == REFUSED
+    assert served(peer)
+
+
+@pytest.mark.parametrize("behind", [CLIENT_HELLO_START, encode_request(read(1, 7)), b"\0", START_TLS])
+def test_nothing_in_clear_behind_it(bookie: LocalBookie, behind: bytes) -> None:
+    """Whoever adds to the segment of START_TLS does not see the answer first: the connection ends, nothing is served."""
+    reads = bookie.stat("reads")
+    with bookie.peer() as peer, bookie.peer() as other:
+        peer.sock.sendall(START_TLS + behind)
+        assert not peer.take_all().startswith(ACCEPTED + b"\0")
+        assert bookie.stat("reads") == reads
+        assert served(other)
+    assert bookie.stat("upgrades") == 0
+
+
+def test_answers_in_clear_come_first(bookie: LocalBookie, ca: Authority) -> None:
+    """Requests that were answered already may precede it in the same segment."""
+    with bookie.peer() as peer:
+        peer.sock.sendall(encode_request(read(1, 7)) * 3 + START_TLS)
+        for _ in range(3):
+            assert peer.answer().body == entry_of(1, 7, PAYLOAD)
+        assert peer.take(len(ACCEPTED)) == ACCEPTED
+        peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
+        assert served(peer)
+    settled(bookie)
+
+
+def test_garbage_for_a_handshake(bookie: LocalBookie) -> None:
+    """Bytes that are no TLS, a record that lies, and frames in clear: an alert or nothing, then the end. None is kept."""
+    dice = random.Random(11)
+    tries = [
+        dice.randbytes(300),
+        b"\x16\x03\x01\xff\xff" + bytes(200),
+        encode_request(read(1, 7)) * 5,
+        CLIENT_HELLO_START + dice.randbytes(194),
+        b"\x15\x03\x03\x00\x02\x02\x28",
+    ]
+    with bookie.peer() as other:
+        for garbage in tries:
+            with bookie.peer() as peer:
+                peer.sock.sendall(START_TLS)
+                assert peer.take(len(ACCEPTED)) == ACCEPTED
+                peer.sock.sendall(garbage)
+                assert entry_of(1, 7, PAYLOAD)[:50] not in peer.take_all()
+            assert served(other)
+    settled(bookie, tls_handshakes_failed=len(tries))
+    assert bookie.stat("tls_handshakes") == 0
+
+
+def test_half_a_handshake_and_gone(bookie: LocalBookie, ca: Authority) -> None:
+    """A ClientHello, whole or cut anywhere, then an end or a reset: all is let go."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    shy = client_context(ca).wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        shy.do_handshake()
+    hello = outgoing.read()
+    tries = 0
+    for cut in (0, 1, 5, len(hello) // 2, len(hello)):
+        for leave in ("close", "abort", "shutdown"):
+            with bookie.peer() as peer:
+                peer.sock.sendall(START_TLS)
+                assert peer.take(len(ACCEPTED)) == ACCEPTED
+                peer.sock.sendall(hello[:cut])
+                if leave == "shutdown":
+                    peer.sock.shutdown(socket.SHUT_WR)
+                elif leave == "abort":
+                    peer.abort()
+            tries += 1
+    settled(bookie, tls_handshakes_failed=tries)
+    assert bookie.stat("tls_handshaking") == 0
+
+
+def test_slow_handshakes(tmp_path: Path, ca: Authority, party: Party) -> None:
+    """Two hundred at once that never go on: nobody else waits for them, and they end when their time is up."""
+    settings = settings_of(party, handshake_timeout_ms=300)
+    with local_bookie(tmp_path, tls=settings) as bookie, bookie.peer() as plain, contextlib.ExitStack() as stack:
+        assert plain.ask(add(1, 7, PAYLOAD)).code == 0
+        shy = [stack.enter_context(bookie.peer()) for _ in range(200)]
+        for number, peer in enumerate(shy):
+            peer.sock.sendall(START_TLS)
+            assert peer.take(len(ACCEPTED)) == ACCEPTED
+            peer.sock.sendall(CLIENT_HELLO_START[: number % len(CLIENT_HELLO_START)])
+            assert served(plain)
+        assert all(peer.take_all() == b"" for peer in shy)
+        with TlsPeer(bookie.address, client_context(ca)) as good:
+            assert served(good)
+        settled(bookie, tls_handshakes_failed=200)
+
+
+def test_too_many_handshakes(tmp_path: Path, ca: Authority, party: Party) -> None:
+    """Those over the limit are closed; when one of the others is done or gone, there is room again."""
+    with local_bookie(tmp_path, tls=settings_of(party, handshakes_max=3)) as bookie, contextlib.ExitStack() as stack:
+        shy = [stack.enter_context(bookie.peer()) for _ in range(3)]
+        for peer in shy:
+            peer.sock.sendall(START_TLS)
+            assert peer.take(len(ACCEPTED)) == ACCEPTED
+        settled_at(bookie, "tls_handshaking", 3)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            TlsPeer(bookie.address, client_context(ca))
+        shy.pop().close()
+        settled_at(bookie, "tls_handshaking", 2)
+        with TlsPeer(bookie.address, client_context(ca)) as good:
+            assert good.ask(add(1, 7, PAYLOAD)).code == 0
+        for peer in shy:
+            peer.close()
+        settled(bookie)
+
+
+def settled_at(bookie: LocalBookie, name: str, value: int) -> None:
+    """Wait until a counter has a value; each round asks the bookie something."""
+    with bookie.peer() as other:
+        while bookie.stat(name) != value:
+            assert other.ask(read(99, 0)).code == 1
+
+
+def test_two_hundred_at_once(bookie: LocalBookie, ca: Authority) -> None:
+    """Handshakes in parallel all succeed, while a connection in clear is served."""
+
+    def go(_: int) -> bool:
+        with TlsPeer(bookie.address, client_context(ca)) as peer:
+            return served(peer)
+
+    with ThreadPoolExecutor(20) as threads, bookie.peer() as plain:
+        jobs = [threads.submit(go, number) for number in range(200)]
+        while not all(job.done() for job in jobs):
+            assert served(plain)
+        assert all(job.result() for job in jobs)
+    settled(bookie)
+    assert (bookie.stat("tls_handshakes"), bookie.stat("tls_handshakes_failed")) == (200, 0)
+
+
+def test_client_certificates(tmp_path: Path, ca: Authority, party: Party) -> None:
+    """Where they are required: one from the right authority is let in; none, one of another, an expired one are not."""
+    other = Authority(tmp_path / "other", "another authority")
+    bad = [None, other.issue("client"), ca.issue("late", age_days=30)]
+    with local_bookie(tmp_path, tls=settings_of(party, trust=ca.certificate)) as bookie:
+        with TlsPeer(bookie.address, client_context(ca, ca.issue("client"))) as peer:
+            assert peer.ask(add(1, 7, PAYLOAD)).code == 0
+            assert served(peer)
+        for shown in bad:
+            # with TLSv1.3 the client learns of it when it reads
+            with (
+                pytest.raises((ssl.SSLError, ConnectionError, EOFError)),
+                TlsPeer(bookie.address, client_context(ca, shown)) as peer,
+            ):
+                peer.ask(read(1, 7))
+        settled(bookie, tls_handshakes_failed=len(bad))
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_versions(tmp_path: Path, ca: Authority, party: Party, version: ssl.TLSVersion) -> None:
+    """Both are spoken, unless configured otherwise; there is no resumption, so every session is checked anew."""
+    context = client_context(ca)
+    context.minimum_version = context.maximum_version = version
+    name = version.name.replace("_", ".", 1)
+    with local_bookie(tmp_path, tls=settings_of(party)) as bookie:
+        with TlsPeer(bookie.address, context) as peer:
+            assert peer.ask(add(1, 7, PAYLOAD)).code == 0
+            assert isinstance(peer.sock, ssl.SSLSocket)
+            assert peer.sock.version() == name
+            session = peer.sock.session
+        with bookie.peer() as again:
+            again.sock.sendall(START_TLS)
+            assert again.take(len(ACCEPTED)) == ACCEPTED
+            again.sock = context.wrap_socket(again.sock, server_hostname="127.0.0.1", session=session)
+            assert served(again)
+            assert isinstance(again.sock, ssl.SSLSocket)
+            assert not again.sock.session_reused
+        settled(bookie)
+    only_other = "TLSv1.2" if version is ssl.TLSVersion.TLSv1_3 else "TLSv1.3"
+    with local_bookie(tmp_path / "other", tls=settings_of(party, protocols=only_other)) as bookie:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            TlsPeer(bookie.address, context)
+        settled(bookie, tls_handshakes_failed=1)
+
+
+def test_good_bye(bookie: LocalBookie, ca: Authority) -> None:
+    """When the peer says good-bye the bookie answers it and hangs up; a record that was changed on the way ends it."""
+    with TlsPeer(bookie.address, client_context(ca)) as peer:
+        assert isinstance(peer.sock, ssl.SSLSocket)
+        assert served(peer)
+        peer.sock = peer.sock.unwrap()
+        assert peer.closed()
+    with TlsPeer(bookie.address, client_context(ca)) as peer:
+        assert isinstance(peer.sock, ssl.SSLSocket)
+        assert served(peer)
+        raw = socket.socket(fileno=peer.sock.detach())
+        with raw:
+            raw.sendall(struct.pack(">BHH", 23, 0x0303, 40) + bytes(40))
+            while raw.recv(1000):
+                pass
+    settled(bookie)
+
+
+def test_stop_while_connections_change_over(tmp_path: Path, party: Party) -> None:
+    """A bookie that stops amid handshakes lets go of all of them."""
+    for _ in range(5):
+        with local_bookie(tmp_path, tls=settings_of(party)) as bookie, contextlib.ExitStack() as stack:
+            peers = [stack.enter_context(bookie.peer()) for _ in range(20)]
+            for peer in peers:
+                peer.sock.sendall(START_TLS)
+        assert bookie.port.tls is not None
+        assert bookie.port.tls.room.stats()["tls_connections"] == 0

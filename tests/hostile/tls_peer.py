@@ -1,0 +1,59 @@
+"""Peers that speak TLS behind START_TLS, as frames: Python's own ssl module, with nothing in common with ours."""
+
+import socket
+import ssl
+import struct
+from pathlib import Path
+
+from bookie.server.settings import TlsSettings
+from tests.fixtures.certificates import Authority, Party
+from tests.hostile.peer import Peer
+
+START_TLS = bytes.fromhex("0000000b0a0608031009180ad20600")
+ACCEPTED = bytes.fromhex("0000000d0a0608031009180a1000d20600")
+REFUSED = bytes.fromhex("0000000b0a0608031009180a109403")
+"""Golden vectors 30 to 32."""
+
+
+def settings_of(party: Party, *, trust: Path | None = None, **options: object) -> TlsSettings:
+    """A bookie's settings; with `trust`, clients must have a certificate from there."""
+    return TlsSettings(
+        provider_factory="org.apache.bookkeeper.tls.TLSContextFactory",
+        key_store=str(party.key),
+        certificate_path=str(party.certificate),
+        trust_store=str(trust or ""),
+        client_authentication=trust is not None,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def client_context(ca: Authority, party: Party | None = None) -> ssl.SSLContext:
+    """Trusts `ca`; shows `party`'s certificate when asked."""
+    context = ssl.create_default_context(cafile=str(ca.certificate))
+    if party is not None:
+        context.load_cert_chain(party.certificate, party.key)
+    return context
+
+
+class TlsPeer(Peer):
+    """A peer whose connection is encrypted before its first frame."""
+
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext, *, receive_bytes: int = 0) -> None:
+        super().__init__(address, receive_bytes=receive_bytes)
+        try:
+            self.start_tls()
+            self.sock: socket.socket = context.wrap_socket(self.sock, server_hostname=address[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def abort(self) -> None:
+        """Close with a reset instead of an end, and without a good-bye."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    def start_tls(self) -> None:
+        """The bookie agrees, in clear."""
+        self.sock.sendall(START_TLS)
+        answer = self.take(len(ACCEPTED))
+        assert answer == ACCEPTED
