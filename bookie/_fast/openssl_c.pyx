@@ -1,4 +1,6 @@
 """Finds OpenSSL's C functions in the `cryptography` package. No state but the table."""
+import importlib
+
 from libc.stdint cimport uintptr_t
 
 cdef struct Symbol:
@@ -13,10 +15,10 @@ binding = None
 
 
 cdef object open_binding():
-    """The module with OpenSSL's functions."""
+    """The module with OpenSSL's functions; pyOpenSSL has to be there too, for it makes the contexts."""
     try:
+        importlib.import_module("OpenSSL.SSL")
         from cryptography.hazmat.bindings._rust import _openssl
-        from OpenSSL.SSL import Context
     except ImportError as error:
         raise ImportError(f"OpenSSL cannot be loaded: {error}; {REMEDY}") from error
     if not hasattr(_openssl, "lib") or not hasattr(_openssl, "ffi"):

@@ -54,7 +54,9 @@ def _without(protocols: str) -> int:
     for name in wanted:
         if name not in PROTOCOLS:
             reason = "is too old to be safe" if name in OLD_PROTOCOLS else "is not known"
-            raise ConfigError("tlsEnabledProtocols", protocols, f"{name} {reason}", "set it to TLSv1.2, TLSv1.3 or both")
+            raise ConfigError(
+                "tlsEnabledProtocols", protocols, f"{name} {reason}", "set it to TLSv1.2, TLSv1.3 or both"
+            )
     return sum(option for name, option in PROTOCOLS.items() if name not in wanted)
 
 

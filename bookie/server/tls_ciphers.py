@@ -12,7 +12,7 @@ OLDER = re.compile(r"TLS_(\w+?)_WITH_(\w+)")
 
 
 def split(suites: str) -> tuple[str, str]:
-    """OpenSSL's lists for TLSv1.2 and for TLSv1.3, of a list of either spelling; where one would be empty, our default."""
+    """OpenSSL's lists for TLSv1.2 and for TLSv1.3, from names of either spelling; our default for an empty one."""
     names = [name.strip() for name in re.split("[,:]", suites) if name.strip()]
     newer = [name for name in names if NEWER.fullmatch(name)]
     older = [_openssl_name(name) for name in names if name not in newer]

@@ -18,7 +18,13 @@ __all__ = ["Identity", "read_identity", "read_trusted"]
 
 FILE_BYTES_MAX = 1 << 20
 KEY_KINDS = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey, ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)
-Key = dsa.DSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey | rsa.RSAPrivateKey
+Key = (
+    dsa.DSAPrivateKey
+    | ec.EllipticCurvePrivateKey
+    | ed25519.Ed25519PrivateKey
+    | ed448.Ed448PrivateKey
+    | rsa.RSAPrivateKey
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

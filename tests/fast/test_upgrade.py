@@ -42,7 +42,7 @@ def party(ca: Authority) -> Party:
 def bookie(tmp_path: Path, party: Party) -> Iterator[LocalBookie]:
     """With a ledger 1, and small limits."""
     limits: dict[str, Any] = {"output_high_bytes": 400_000, "output_low_bytes": 100_000, "output_bytes_max": 4 << 20}
-    room = {"write_cache_bytes": 32 << 20, "buffer_bytes": 16 << 20}
+    room: dict[str, Any] = {"write_cache_bytes": 32 << 20, "buffer_bytes": 16 << 20}
     with local_bookie(tmp_path, tls=settings_of(party), **limits, **room) as bookie:
         with bookie.peer() as peer:
             peer.send(*(add(1, entry, PAYLOAD) for entry in range(ENTRIES)))
@@ -133,7 +133,7 @@ def test_not_twice(peer: TlsPeer) -> None:
 
 @pytest.mark.parametrize("behind", [CLIENT_HELLO_START, encode_request(read(1, 7)), b"\0", START_TLS])
 def test_nothing_in_clear_behind_it(bookie: LocalBookie, behind: bytes) -> None:
-    """Whoever adds to the segment of START_TLS does not see the answer first: the connection ends, nothing is served."""
+    """Whoever adds to the segment of START_TLS has not seen the answer: the connection ends, nothing is served."""
     reads = bookie.stat("reads")
     with bookie.peer() as peer, bookie.peer() as other:
         peer.sock.sendall(START_TLS + behind)
@@ -156,7 +156,7 @@ def test_answers_in_clear_come_first(bookie: LocalBookie, ca: Authority) -> None
 
 
 def test_garbage_for_a_handshake(bookie: LocalBookie) -> None:
-    """Bytes that are no TLS, a record that lies, and frames in clear: an alert or nothing, then the end. None is kept."""
+    """Bytes that are no TLS, a record that lies, and frames in clear: an alert or nothing, then the end."""
     dice = random.Random(11)
     tries = [
         dice.randbytes(300),
