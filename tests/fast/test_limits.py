@@ -3,25 +3,27 @@
 Rooms: addresses, complaints, net_limits, membership.
 """
 
+import contextlib
 import logging
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bookie._fast.complaints import REASONS_SPOKEN
+from bookie.auth.token import TokenClient, TokenServer
 from bookie.server.complaints import report
+from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import add, batch, read
 
 PAYLOAD = bytes(1000)
 
 
-@contextmanager
+@contextlib.contextmanager
 def from_address(bookie: LocalBookie, host: str) -> Iterator[socket.socket]:
     """A connection whose own end is `host`."""
     with socket.create_connection(bookie.address, timeout=30.0, source_address=(host, 0)) as sock:
@@ -96,6 +98,22 @@ def test_an_idle_connection_ends(tmp_path: Path) -> None:
                     continue
         assert bookie.stat("closed_idle") == 1
         assert busy.ask(read(1, 0)).code == 0
+
+
+def test_time_to_authenticate(tmp_path: Path) -> None:
+    """Who has not said who it is after that time is closed, whatever it says meanwhile; who has, stays."""
+    provider = TokenServer((b"open",))
+    with local_bookie(tmp_path, provider=provider, unauthenticated_ms_max=300) as bookie, bookie.peer() as known:
+        log_in(known, 2, "token", TokenClient(b"open").session(""))
+        assert known.ask(add(1, 0)).code == 0
+        with bookie.peer() as unknown:
+            refused = 0
+            with contextlib.suppress(EOFError, ConnectionError):
+                while known.ask(read(1, 0)).code == 0:
+                    refused += unknown.ask(read(1, 0)).code == 102
+            assert refused > 0
+        assert bookie.stat("closed_unauthenticated") == 1
+        assert known.ask(read(1, 0)).code == 0
 
 
 def test_one_who_never_reads_is_idle(tmp_path: Path) -> None:
