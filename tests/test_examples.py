@@ -38,3 +38,20 @@ def test_the_readme(bookies: Bookies) -> None:
     (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert "3181" in snippet
     assert run(["-c", snippet.replace("3181", str(bookie.port))]) == "b'hello'\n[b'hello', b'world']\n"
+
+
+def test_the_examples_of_security(new_bookies: Bookies, tmp_path: Path) -> None:
+    """Each Python program of docs/security.md gets into a bookie that is configured as the text before it says."""
+    text = (ROOT / "docs/security.md").read_text()
+    jaas = text.partition("`/etc/bookie/jaas.conf`:\n\n")[2].partition("\n\nThe first")[0]
+    (tmp_path / "jaas.conf").write_text(jaas)
+    (tmp_path / "tokens").write_text("MAlwBo9v3hCnzVvQ8ep2CP5nrnSXMGpG\n")
+    here = text.replace("/etc/bookie/", f"{tmp_path}/")
+    programs = re.findall(r"```python\n(.*?)```", here, re.DOTALL)
+    assert len(programs) == 2
+    for program, before in zip(programs, re.split(r"```python\n.*?```", here, flags=re.DOTALL), strict=False):
+        settings = re.findall(r"^    (bookieAuth\w+|auth\w+|sasl\w+)=(.*)$", before, re.MULTILINE)
+        (bookie,) = new_bookies(**dict(settings))
+        bookie.start()
+        assert run(["-c", program.replace("3181", str(bookie.port))]) == "b'hello'\n"
+        assert "authenticated" in bookie.log_text()

@@ -1,22 +1,27 @@
 """Providers by name: the built-in ones, Apache BookKeeper's class names for them, and installed ones.
 
-An installed provider is an entry point of the group `bookie.auth` that names a callable `(AuthSettings) ->
-ServerProvider`. Its name, or the Java class name that it stands in for, goes into `bookieAuthProviderFactoryClass`.
+An installed provider is an entry point that names a callable: of the group `bookie.auth` for bookies,
+`(AuthSettings) -> ServerProvider`; of `bookie.auth.client` for clients, `(ClientAuthSettings) -> ClientProvider`. Its
+name, or the Java class name that it stands in for, goes into `bookieAuthProviderFactoryClass` or
+`ClientAuthSettings.provider`.
 """
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
+from typing import Any
 
 from bookie.auth import certificate, sasl, token
-from bookie.auth.provider import ServerProvider
-from bookie.auth.settings import AuthSettings
+from bookie.auth.provider import ClientProvider, ServerProvider
+from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
 
-__all__ = ["GROUP", "open_server"]
+__all__ = ["CLIENT_GROUP", "GROUP", "open_client", "open_server"]
 
 GROUP = "bookie.auth"
+CLIENT_GROUP = "bookie.auth.client"
 ServerFactory = Callable[[AuthSettings], ServerProvider]
+ClientFactory = Callable[[ClientAuthSettings], ClientProvider]
 NONE = ("", "none", "org.apache.bookkeeper.auth.AuthProviderFactoryFactory$AuthenticationDisabledAuthProviderFactory")
 BUILT_IN: dict[str, ServerFactory] = {
     "certificate": certificate.server,
@@ -25,6 +30,11 @@ BUILT_IN: dict[str, ServerFactory] = {
     "sasl": sasl.server,
     "token": token.server,
 }
+BUILT_IN_CLIENT: dict[str, ClientFactory] = {
+    "org.apache.bookkeeper.sasl.SASLClientProviderFactory": sasl.client,
+    "sasl": sasl.client,
+    "token": token.client,
+}
 
 
 def open_server(settings: AuthSettings) -> ServerProvider | None:
@@ -32,18 +42,33 @@ def open_server(settings: AuthSettings) -> ServerProvider | None:
     name = settings.provider
     if name in NONE:
         return None
-    factory = BUILT_IN.get(name) or _installed(name)
+    factory = BUILT_IN.get(name) or _installed(GROUP, name)
     if factory is None:
-        known = [*BUILT_IN, *(entry.name for entry in entry_points(group=GROUP))]
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-        raise ConfigurationError(
-            f"bookieAuthProviderFactoryClass={name}: there is no such provider; the nearest known one is {nearest}"
-        )
-    return factory(settings)
+        raise _unknown(f"bookieAuthProviderFactoryClass={name}", name, GROUP, BUILT_IN)
+    provider: ServerProvider = factory(settings)
+    return provider
 
 
-def _installed(name: str) -> ServerFactory | None:
-    for entry in entry_points(group=GROUP, name=name):
-        loaded: ServerFactory = entry.load()
+def open_client(settings: ClientAuthSettings) -> ClientProvider | None:
+    """The provider that a client is to use; None: it is nobody in particular. Raises ConfigurationError."""
+    name = settings.provider
+    if name in NONE:
+        return None
+    factory = BUILT_IN_CLIENT.get(name) or _installed(CLIENT_GROUP, name)
+    if factory is None:
+        raise _unknown(f"provider {name}", name, CLIENT_GROUP, BUILT_IN_CLIENT)
+    provider: ClientProvider = factory(settings)
+    return provider
+
+
+def _installed(group: str, name: str) -> Callable[..., Any] | None:
+    for entry in entry_points(group=group, name=name):
+        loaded: Callable[..., Any] = entry.load()
         return loaded
     return None
+
+
+def _unknown(what: str, name: str, group: str, built_in: Iterable[str]) -> ConfigurationError:
+    known = [*built_in, *(entry.name for entry in entry_points(group=group))]
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+    return ConfigurationError(f"{what}: there is no such provider; the nearest known one is {nearest}")

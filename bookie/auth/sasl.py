@@ -17,10 +17,10 @@ from bookie.auth import digest_md5
 from bookie.auth.digest_md5 import Response
 from bookie.auth.jaas import read_section
 from bookie.auth.provider import AuthenticationFailed, Outcome
-from bookie.auth.settings import AuthSettings
+from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
 
-__all__ = ["PLUGIN", "SaslClient", "SaslServer", "server"]
+__all__ = ["client", "PLUGIN", "SaslClient", "SaslServer", "server"]
 
 PLUGIN = "sasl"
 SERVICE = "bookkeeper"
@@ -46,6 +46,17 @@ def server(settings: AuthSettings) -> "SaslServer":
             f"saslJaasClientAllowedIds={settings.allowed_ids}: it is no regular expression ({error.msg}); correct it"
         ) from None
     return SaslServer(users, allowed)
+
+
+def client(settings: ClientAuthSettings) -> "SaslClient":
+    """The client's provider: user and password out of its section of the JAAS file. Raises ConfigurationError."""
+    if not settings.jaas_file:
+        raise ConfigurationError("jaas_file is empty: SASL needs a user; name the JAAS file that holds it")
+    options = read_section(settings.jaas_file, settings.jaas_section)
+    if "username" not in options or "password" not in options:
+        where = f"{settings.jaas_file}: section {settings.jaas_section}"
+        raise ConfigurationError(f'{where} has no login; add username="..." and password="..."')
+    return SaslClient(options["username"], options["password"])
 
 
 class SaslServer:

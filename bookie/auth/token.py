@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bookie.auth.provider import AuthenticationFailed, Outcome
-from bookie.auth.settings import AuthSettings
+from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
 
-__all__ = ["PLUGIN", "server", "TokenClient", "TokenServer"]
+__all__ = ["client", "PLUGIN", "server", "TokenClient", "TokenServer"]
 
 PLUGIN = "token"
 VARIABLE = "BOOKIE_AUTH_TOKEN"
@@ -43,6 +43,11 @@ def read_tokens(path: str, environment: Mapping[str, str]) -> tuple[bytes, ...]:
 def server(settings: AuthSettings) -> "TokenServer":
     """The bookie's provider. Raises ConfigurationError."""
     return TokenServer(read_tokens(settings.token_file, os.environ))
+
+
+def client(settings: ClientAuthSettings) -> "TokenClient":
+    """The client's provider; of several tokens the first is sent. Raises ConfigurationError."""
+    return TokenClient(read_tokens(settings.token_file, os.environ)[0])
 
 
 def digest(token: bytes) -> bytes:

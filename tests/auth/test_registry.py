@@ -1,12 +1,13 @@
 """Which provider a name stands for."""
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from bookie.auth import registry
 from bookie.auth.certificate import CertificateServer
-from bookie.auth.settings import AuthSettings
+from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.auth.token import TokenServer
 from bookie.errors import ConfigurationError
 
@@ -41,3 +42,35 @@ def test_installed_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     found = registry.open_server(AuthSettings(provider="com.example.Own", provider_file="x" * 20))
     assert found is not None
     assert found.session("").process(b"x" * 20).principal
+
+
+def test_clients_by_name(tmp_path: Path) -> None:
+    """The same names, upstream's class for clients, and files that hold who they are."""
+    assert registry.open_client(ClientAuthSettings()) is None
+    (tmp_path / "tokens").write_text("first-token-of-enough-bytes\nsecond-token-of-enough-bytes\n")
+    token = registry.open_client(ClientAuthSettings(provider="token", token_file=str(tmp_path / "tokens")))
+    assert token is not None
+    assert token.session("").first() == b"first-token-of-enough-bytes"
+    (tmp_path / "jaas.conf").write_text('BookKeeper { a.B required username="me" password="s3cret"; };')
+    java = "org.apache.bookkeeper.sasl.SASLClientProviderFactory"
+    sasl = registry.open_client(ClientAuthSettings(provider=java, jaas_file=str(tmp_path / "jaas.conf")))
+    assert sasl is not None
+    assert sasl.plugin_name == "sasl"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"provider": "tokn"}, "nearest known one is token"),
+        ({"provider": "sasl"}, "jaas_file is empty"),
+        ({"provider": "sasl", "jaas_file": "jaas.conf"}, "has no login"),
+    ],
+)
+def test_wrong_settings_of_clients(tmp_path: Path, settings: dict[str, str], why: str) -> None:
+    """Named, without what stands in the file."""
+    if "jaas_file" in settings:
+        (tmp_path / "jaas.conf").write_text('BookKeeper { a.B required password="s3cret"; };')
+        settings = {**settings, "jaas_file": str(tmp_path / "jaas.conf")}
+    with pytest.raises(ConfigurationError, match=why) as refused:
+        registry.open_client(ClientAuthSettings(**settings))
+    assert "s3cret" not in str(refused.value)
