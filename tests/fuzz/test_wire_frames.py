@@ -1,18 +1,14 @@
 """The fuzz targets of wire_frames: each over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fuzz.driver import fuzz
 from tests.fuzz.wire_frames import TARGETS
 
-SECONDS = int(os.environ.get("BOOKIE_FUZZ_SECONDS", "60"))
-ROOT = Path(__file__).resolve().parent.parent.parent
 WORDS = st.sampled_from(
     [0, 1, 4, 15, 16, 23, 24, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 4092, 4093, 0x02010000, 0x02070001]
 )
@@ -44,12 +40,4 @@ def test_mutated_seeds(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_fuzz(name: str, tmp_path: Path) -> None:
     """Atheris over the target from its seeds: no crash, no leak, no answer that differs from the model's."""
-    pytest.importorskip("atheris", reason="pip install atheris")
-    for number, seed in enumerate(TARGETS[name][1]()):
-        (tmp_path / f"{number}").write_bytes(seed)
-    command = [sys.executable, "-m", "tests.fuzz.wire_frames", name, f"-max_total_time={SECONDS}"]
-    options = ["-max_len=8192", "-rss_limit_mb=1024", "-verbosity=0", str(tmp_path)]
-    done = subprocess.run(
-        [*command, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS + 120
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    fuzz("tests.fuzz.wire_frames", name, TARGETS[name][1](), tmp_path, 8192)

@@ -12,11 +12,14 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from bookie._fast import client_wire, record, wire_v2
+from bookie._fast import client_wire, record, wire_v2, wire_v3
 from bookie._fast.digest import Digester
+from tests.golden import wire_v3 as golden_v3
 from tests.golden.wire_v2 import DIGESTS, E0, E1, FRAMES
 from tests.reference import record as record_model
 from tests.reference import wire_v2 as wire_model
+from tests.reference import wire_v3 as v3_model
+from tests.reference.proto_wire import GROUP, GROUP_END, field, tag
 
 LIMIT = 4096
 ROWS = np.zeros(64, dtype=client_wire.RESPONSE)
@@ -30,6 +33,11 @@ def request(data: bytes) -> None:
     status, found = wire_v2.parse(data)
     assert status == expected
     assert fields is None or found == asdict(fields)
+
+
+def request_v3(data: bytes) -> None:
+    """Parse `data` as a V3 request, as the protobuf library does: what it refuses makes a connection V2 for good."""
+    assert v3_model.agrees(data, *wire_v3.parse(data))
 
 
 def cut_all(data: bytes) -> list[wire_model.Response]:
@@ -77,6 +85,21 @@ def request_seeds() -> list[bytes]:
     return [frame[4:] for frame in FRAMES.values()]
 
 
+def request_v3_seeds() -> list[bytes]:
+    """The bodies of all worked frames of V3; a message in two pieces, contexts, groups in the deep, a padded length."""
+    header = field(1, field(1, 3) + field(2, 1) + field(3, 1) + field(4, 100))
+    deep = tag(9, GROUP) * 99 + tag(9, GROUP_END) * 99
+    context = field(200, field(1, b"k") + field(2, b"v"))
+    pieces = field(100, field(1, 7)) + header + field(100, field(2, -1) + field(100, 2) + deep)
+    auth = field(1, field(1, 3) + field(2, 5) + field(3, 1)) + field(102, field(1, b"token") + field(2, b"x"))
+    return [
+        *(frame[4:] for frame in golden_v3.FRAMES.values()),
+        pieces + context,
+        auth,
+        header + b"\xd2\x86\x80\x00\x00",
+    ]
+
+
 def response_seeds() -> list[bytes]:
     """The worked frames, alone and in one stream."""
     return [*FRAMES.values(), b"".join(FRAMES.values())]
@@ -90,6 +113,7 @@ def record_seeds() -> list[bytes]:
 
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
     "request": (request, request_seeds),
+    "request_v3": (request_v3, request_v3_seeds),
     "responses": (responses, response_seeds),
     "records": (records, record_seeds),
 }
@@ -105,6 +129,7 @@ def main() -> None:
     with atheris.instrument_imports():  # the models' branches are what guides the fuzzer through the compiled rooms'
         importlib.reload(record_model)
         importlib.reload(wire_model)
+        importlib.reload(v3_model)
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()
 

@@ -1,6 +1,7 @@
 """V3 requests in plain Python through the protobuf library: the oracle of `bookie._fast.wire_v3`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -100,3 +101,16 @@ def decode_request(data: bytes) -> tuple[int, Request | None]:
         return BAD_REQUEST, Request(header.version, header.operation, flags, **common)
     more, fields = _fields(message, header.operation)
     return OK, Request(header.version, header.operation, flags | more, **common, **fields)
+
+
+def agrees(data: bytes, status: int, fields: Mapping[str, Any]) -> bool:
+    """Whether what a parser made of `data` is what the library makes of it."""
+    expected, request = decode_request(data)
+    if request is None or status != expected:
+        return status == expected
+    body = fields["body"]
+    if status == OK and request.op == pb.AUTH:
+        message = parse_message(data)
+        whole = body is None or (message is not None and pb.AuthMessage.FromString(body) == message.authRequest)
+        return whole and {**fields, "body": None} == asdict(request)
+    return fields == asdict(request)

@@ -1,0 +1,32 @@
+"""What V3 costs a server: requests parsed, and runs of records turned into entries of a batch. 1,000 a call."""
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from bookie._fast import wire_v3, wire_v3_answers
+from tests.reference.proto_wire import field
+
+TIMES = 1000
+IDS = field(1, 1 << 30) + field(2, 1 << 20)
+REQUESTS = {
+    "add": field(101, IDS + field(3, bytes(20)) + field(4, bytes(1060))),
+    "read": field(100, IDS),
+    "batch_read": field(109, IDS + field(3, 100) + field(4, 5 << 20)),
+}
+OPERATIONS = {"add": 2, "read": 1, "batch_read": 12}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_parse(benchmark: BenchmarkFixture, name: str) -> None:
+    """From the body of a frame to a request."""
+    frame = field(1, field(1, 3) + field(2, OPERATIONS[name]) + field(3, 1 << 40)) + REQUESTS[name]
+    benchmark.extra_info["entries"] = TIMES
+    assert benchmark(wire_v3.parse_often, frame, TIMES) == 0
+
+
+@pytest.mark.parametrize("size", [128, 1024, 4096])
+def test_batch_entries(benchmark: BenchmarkFixture, size: int) -> None:
+    """A copied run of records becomes entries of a batch; the copy counts."""
+    run = (size.to_bytes(4, "big") + bytes(size)) * TIMES
+    benchmark.extra_info["entries"] = TIMES
+    benchmark(lambda: wire_v3_answers.batch_entries(bytearray(run)))
