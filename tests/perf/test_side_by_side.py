@@ -66,6 +66,6 @@ def test_a_run_on_our_bookie(tmp_path: Path) -> None:
         assert line["card"]["cores"] > 0
         assert figure(line["results"]["ours"][0], "entries_s") or line["row"] == "location index"
     against_bound = [v for line in kept.values() for v in line["verdicts"] if v["against"] == "bound"]
-    assert len(against_bound) == 5
+    assert len(against_bound) == 6
     assert all(verdict["value"] > 0 for verdict in against_bound)
     assert not (tmp_path / "data").exists()
