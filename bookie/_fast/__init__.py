@@ -48,13 +48,15 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     write_cache             runs waiting for the disk
     read_cache              runs read from it
     stores                  what the data path knows of all ledger directories
+    last_entry              what the index tells once of a ledger's end
     storage                 one ledger directory: caches, index and entry log together
     entry_ranges            which entries of a ledger are stored, as ranges
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores
   service
     loads                   single flight of disk reads
-    read_path               assembling answers; the read pool's faulting-in of cold runs
+    gather                  assembling answers from memory
+    read_path               the read pool: faulting-in of cold runs
     long_polls              reads that wait for a higher LAC
     direct                  the stores without a socket, for tests and tools
     policy                  requests that Python answers: the queue there and back

@@ -11,8 +11,10 @@ from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec, sync_dir, write_full
 from bookie._fast.journal_files cimport journal_mark, journal_trim
 from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty
+from bookie._fast.last_entry cimport learn_last
 from bookie._fast.location_index cimport (
     RUN_SLOTS_MAX,
+    IndexReader,
     IndexRun,
     LedgerRecord,
     index_abort,
@@ -20,6 +22,8 @@ from bookie._fast.location_index cimport (
     index_commit,
     index_put_ledger,
     index_put_run,
+    index_reader,
+    index_reader_free,
 )
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
 from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
@@ -279,10 +283,13 @@ cdef void dirty_again(Store* store, Flushing* flushing) noexcept nogil:
 
 
 cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nogil:
-    """Cached reads of ledgers whose older entries were written again may be stale now."""
+    """Cached reads of ledgers whose older entries were written again may be stale now. A ledger that this process had
+    not looked up yet counts as such, this one time.
+    """
     cdef uint32_t i
     cdef Shard* shard
     cdef LedgerRuns* cached
+    cdef IndexReader* reader = NULL
     for i in range(flushing.count):
         if not flushing.ledgers[i].overrides:
             continue
@@ -293,6 +300,12 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
         if cached != NULL:
             map_remove(&shard.cached, flushing.ledgers[i].ledger)
         pthread_mutex_unlock(&shard.lock)
+        if reader == NULL:
+            reader = index_reader(store.index)
+        if reader != NULL:
+            learn_last(shard, reader, flushing.ledgers[i].ledger)
+    if reader != NULL:
+        index_reader_free(reader)
 
 
 cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:

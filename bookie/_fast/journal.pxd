@@ -21,6 +21,8 @@ cdef void journal_kick(Journal* journal) noexcept nogil
 # for the one that commits (NULL: none).
 cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil
 cdef bint journal_idle(Journal* journal) noexcept nogil
+# The last group that holds anything: once it is synced, so is all that was appended before the call.
+cdef int64_t journal_last_group(Journal* journal) noexcept nogil
 cdef class JournalRoom:
     cdef Journal* journal
     cdef object files

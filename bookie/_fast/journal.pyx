@@ -111,6 +111,14 @@ cdef bint journal_idle(Journal* journal) noexcept nogil:
     )
 
 
+cdef int64_t journal_last_group(Journal* journal) noexcept nogil:
+    cdef int64_t number
+    pthread_mutex_lock(&journal.lock)
+    number = journal.open_group if journal.groups[journal.active].used else journal.open_group - 1
+    pthread_mutex_unlock(&journal.lock)
+    return number
+
+
 cdef uint64_t close_group(Journal* journal, Group* group) noexcept nogil:
     """Pad to the alignment; answer the bytes of the closed group."""
     cdef uint64_t pad = journal.alignment - group.used % journal.alignment
@@ -129,6 +137,15 @@ cdef void publish(Journal* journal, int64_t number, const Waker* committer) noex
     bk_exchange(&journal.synced_group, number)      # a full barrier before looking who waits
     for i in range(journal.waker_count):
         if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting):
+            waker_wake(journal.wakers[i])
+
+
+cdef void publish_written(Journal* journal, const Waker* committer) noexcept nogil:
+    """The group is with the operating system: those who asked for no more are told before the sync."""
+    cdef int i
+    bk_exchange(&journal.written_group, journal.unwritten_number)
+    for i in range(journal.waker_count):
+        if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting_written):
             waker_wake(journal.wakers[i])
 
 
@@ -175,6 +192,8 @@ cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
     if out_of_space(rc) and committer != NULL:
         hand_over(journal)
         return True
+    if rc == 0:
+        publish_written(journal, committer)
     if rc == 0 and journal.sync_data and not (bk_planted(PLANT_SKIP_SYNC) and journal.unwritten_number & 1):
         rc = journal.ops.fdatasync(journal.fd)
     if rc != 0 and not bk_planted(PLANT_ACK_AFTER_FAILURE):

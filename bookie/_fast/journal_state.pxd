@@ -64,6 +64,7 @@ cdef struct Journal:
     uint64_t unwritten_bytes
     # published
     int64_t handed_over          # atomic, set under `lock`: the journal thread is to wait for room for `unwritten`
+    int64_t written_group        # atomic; handed to the operating system, not yet synced
     int64_t synced_group         # atomic
     int64_t full                 # atomic; a group waits for room on the disk: take no more adds
     pthread_mutex_t mark_lock    # guards the mark and the list of files

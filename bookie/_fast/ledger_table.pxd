@@ -21,14 +21,17 @@ cdef struct Ledger:
     int64_t events           # bumped by what ends every long poll: fence, explicit LAC
     int64_t lac_time_ms      # wall clock of the last rise of `lac` that somebody waited for
     int64_t fence_group      # journal group of the fence record; 0: not pending in this process
+    bint write_closed        # its writer said that nothing follows, or it was fenced: it is in the list `closed`
     Ledger* next
     Ledger* next_dirty
+    Ledger* next_closed
 
 cdef struct LedgerMap:
     Ledger** buckets
     uint32_t size
     uint32_t count
     Ledger* dirty            # list through next_dirty
+    Ledger* closed           # list through next_closed: write-closed since somebody last took them, each once
 
 cdef bint ledgers_init(LedgerMap* map) noexcept nogil
 cdef void ledgers_free(LedgerMap* map) noexcept nogil
@@ -40,4 +43,8 @@ cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key,
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) noexcept nogil
 cdef void ledger_mark_dirty(LedgerMap* map, Ledger* ledger) noexcept nogil
+# Note that nothing more is expected. False: it was noted before.
+cdef bint ledger_mark_closed(LedgerMap* map, Ledger* ledger) noexcept nogil
+# The next ledger of the list, off it; NULL: none.
+cdef Ledger* ledger_take_closed(LedgerMap* map) noexcept nogil
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil

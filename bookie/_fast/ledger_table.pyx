@@ -4,6 +4,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from bookie._fast.planted cimport PLANT_ANY_KEY, bk_planted
+from bookie._fast.run_codec cimport MASTER_KEY_MAX
 from bookie._fast.types cimport OK, UNAUTHORIZED
 
 cdef enum:
@@ -36,6 +37,7 @@ cdef bint ledgers_init(LedgerMap* map) noexcept nogil:
     map.size = BUCKETS_FIRST
     map.count = 0
     map.dirty = NULL
+    map.closed = NULL
     map.buckets = <Ledger**> calloc(BUCKETS_FIRST, sizeof(Ledger*))
     return map.buckets != NULL
 
@@ -133,7 +135,9 @@ cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) n
 cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
     if ledger.key_size == key_size and (bytes_equal(ledger.key, key, key_size) or bk_planted(PLANT_ANY_KEY)):
         return OK
-    if all_zero(key, key_size):
+    if key_size > MASTER_KEY_MAX:
+        return UNAUTHORIZED      # nobody has such a key
+    if key_size and all_zero(key, key_size):
         return OK
     if all_zero(ledger.key, ledger.key_size) and ledger_set_key(ledger, key, key_size):
         ledger.key_logged = False
@@ -148,3 +152,20 @@ cdef void ledger_mark_dirty(LedgerMap* map, Ledger* ledger) noexcept nogil:
     ledger.dirty = True
     ledger.next_dirty = map.dirty
     map.dirty = ledger
+
+
+cdef bint ledger_mark_closed(LedgerMap* map, Ledger* ledger) noexcept nogil:
+    if ledger.write_closed:
+        return False
+    ledger.write_closed = True
+    ledger.next_closed = map.closed
+    map.closed = ledger
+    return True
+
+
+cdef Ledger* ledger_take_closed(LedgerMap* map) noexcept nogil:
+    cdef Ledger* ledger = map.closed
+    if ledger != NULL:
+        map.closed = ledger.next_closed
+        ledger.write_closed = False
+    return ledger

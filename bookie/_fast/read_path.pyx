@@ -1,23 +1,32 @@
-"""Reads: from the write cache, from the read cache, or faulted in from the entry log by the read pool."""
+"""Cold reads: found in the index, faulted in from the entry log, then gathered from memory like all others."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.entry_log cimport elog_read
+from bookie._fast.gather cimport (
+    PRIVATE,
+    answer_begin,
+    answer_complete,
+    answer_from_memory,
+    answer_release,
+    answer_take,
+    region_unpin,
+)
+from bookie._fast.last_entry cimport learn_last
 from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.loads cimport load_begin, load_end, loads_init
 from bookie._fast.location_index cimport (
     IndexHit,
     IndexReader,
-    index_last,
     index_lookup,
     index_reader,
     index_reader_free,
 )
 from bookie._fast.planted cimport PLANT_NO_ENTRY_ON_EIO, bk_planted
 from bookie._fast.read_cache cimport ring_page, ring_trim
-from bookie._fast.request cimport FENCE, HIGH_PRIORITY
+from bookie._fast.request cimport FENCE, HIGH_PRIORITY, PIGGYBACK
 from bookie._fast.runs cimport (
     Found,
     LedgerRuns,
@@ -27,15 +36,12 @@ from bookie._fast.runs cimport (
     map_find,
     map_get,
     page_add_slot,
-    page_offset,
-    run_take,
     runs_find,
     runs_insert,
 )
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
 from bookie._fast.sync cimport (
-    bk_add,
     bk_add_relaxed,
     bk_load,
     cond_init,
@@ -50,10 +56,10 @@ from bookie._fast.types cimport (
     END,
     ENTRY_HEADER_MIN,
     ENTRY_ID_LAST,
+    ENTRY_LAC_MIN,
     IO_ERROR,
     LENGTH_PREFIX,
     NO_ENTRY,
-    NO_LEDGER,
     NO_MEMORY,
     OK,
     PENDING,
@@ -63,16 +69,8 @@ from bookie._fast.types cimport (
 from bookie._fast.waker cimport waker_wake
 
 cdef enum:
-    LAYERS = 3
-    PRIVATE = 0              # the size of a region that frees itself
     RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
-    AHEAD_SHARE = 8          # reads took one in so many entries of a page: bring the next one
-
-
-cdef void region_unpin(Region* region) noexcept nogil:
-    """Let go of a region; the last one to do so frees a private one."""
-    if bk_add(&region.pins, -1) == 0 and region.size == PRIVATE:
-        free(region)
+    LAC_AT = 16              # in an entry
 
 
 cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
@@ -96,110 +94,6 @@ cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
     page.follow = -1
     page.taken = 0
     return page
-
-
-cdef void answer_release(Answer* answer) noexcept nogil:
-    cdef uint32_t i
-    for i in range(answer.slices):
-        region_unpin(answer.regions[i])
-    answer.slices = 0
-
-
-cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogil:
-    answer.status = OK
-    answer.next = request.entry
-    answer.count = 0
-    answer.bytes = 0
-    answer.slices = 0
-    answer.ahead = -1
-
-
-cdef inline bint complete(const ReadRequest* request, const Answer* answer) noexcept nogil:
-    if answer.count >= request.count or answer.slices == SLICES_MOST:
-        return True
-    return answer.count > 0 and answer.bytes + RECORD_LEAST > request.bytes
-
-
-cdef uint32_t take(const ReadRequest* request, Answer* answer, const Run* run, uint32_t slot,
-                   int64_t upper) noexcept nogil:
-    """Reference what fits of a run that holds `answer.next` at `slot`; how many entries."""
-    cdef uint64_t left = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
-    cdef uint32_t n = run_take(run, slot, answer.next, upper, request.count - answer.count, left, answer.count == 0)
-    cdef uint32_t start, end
-    if n == 0:
-        return 0
-    start = page_offset(run.page, slot)
-    end = page_offset(run.page, slot + n)
-    bk_add(&run.page.region.pins, 1)
-    answer.parts[answer.slices].base = run.page.data + start
-    answer.parts[answer.slices].size = end - start
-    answer.regions[answer.slices] = run.page.region
-    answer.slices += 1
-    answer.bytes += end - start
-    answer.count += n
-    answer.next += n
-    run.page.taken += n
-    if run.page.follow >= 0 and run.page.taken > run.page.slots // AHEAD_SHARE:
-        answer.ahead = run.page.follow
-        run.page.follow = -1
-    return n
-
-
-cdef Status resolve_last(Ledger* ledger, Answer* answer) noexcept nogil:
-    """Turn `last entry` into an id: PENDING when only the index knows."""
-    if not ledger.last_known:
-        return PENDING
-    if ledger.last < 0:
-        return NO_ENTRY
-    answer.next = ledger.last
-    return OK
-
-
-cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer* answer) noexcept nogil:
-    cdef Store* store = store_of(stores, request.ledger)
-    cdef Shard* shard = shard_of(store, request.ledger)
-    cdef LedgerRuns* layers[LAYERS]
-    cdef Ledger* ledger
-    cdef Found found
-    cdef int64_t upper
-    cdef int64_t half
-    cdef uint32_t i, taken
-    pthread_mutex_lock(&shard.lock)
-    ledger = ledger_find(&shard.ledgers, request.ledger)
-    if ledger == NULL:
-        answer.status = NO_LEDGER
-    elif answer.next == ENTRY_ID_LAST:
-        answer.status = UNKNOWN_STATE if ledger.limbo else resolve_last(ledger, answer)
-    if answer.status == OK:
-        half = bk_load(&store.active)
-        layers[0] = map_find(&shard.halves[half], request.ledger)
-        layers[1] = map_find(&shard.halves[half ^ 1], request.ledger)
-        layers[2] = map_find(&shard.cached, request.ledger)
-        while answer.status == OK and not complete(request, answer):
-            # the newest layer that holds the entry wins, up to where a newer layer has something to say
-            upper = INT64_MAX
-            for i in range(LAYERS):
-                runs_find(layers[i], answer.next, &found)
-                if found.run != NULL:
-                    break
-                if found.next_first < upper:
-                    upper = found.next_first
-            if found.run == NULL:
-                if ledger.last_known and answer.next > ledger.last and not ledger.limbo:
-                    answer.status = NO_ENTRY
-                else:
-                    answer.status = PENDING
-                break
-            taken = take(request, answer, found.run, found.slot, upper)
-            if i < 2:
-                bk_add_relaxed(&store.stats.write_cache_hits, taken)
-            else:
-                bk_add_relaxed(&store.stats.read_cache_hits, taken)
-            if taken == 0:
-                break
-    pthread_mutex_unlock(&shard.lock)
-    if answer.status == NO_ENTRY and answer.count:
-        answer.status = OK
 
 
 cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noexcept nogil:
@@ -350,28 +244,53 @@ cdef Status publish(const Stores* stores, Store* store, Shard* shard, const Read
             if stores.readahead_entries > 1:
                 run.page.follow = run.last + 1
         upper = first_unflushed(shard, request.ledger, answer.next)
-        if upper > answer.next and take(request, answer, run, 0, upper) == 0:
+        if upper > answer.next and answer_take(request, answer, run, 0, upper) == 0:
             status = END
     pthread_mutex_unlock(&shard.lock)
     return status
 
 
-cdef Status learn_last(Stores* stores, IndexReader* reader, int64_t ledger_id) noexcept nogil:
-    """Ask the index for the ledger's last entry, once per process."""
-    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+cdef Status last_lac(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_t entry, int64_t* lac) noexcept nogil:
+    """The LAC that the ledger's last entry tells."""
+    cdef ReadRequest request
+    cdef Answer answer
+    cdef Status status
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = entry
+    request.count = 1
+    answer_from_disk(pool, reader, &request, &answer)
+    status = answer.status if answer.status != NO_ENTRY else IO_ERROR
+    if status == OK and answer.bytes >= LENGTH_PREFIX + ENTRY_LAC_MIN:
+        lac[0] = load_i64(answer.parts[0].base + LENGTH_PREFIX + LAC_AT)
+    answer_release(&answer)
+    return status
+
+
+cdef Status learn_lac(ReadPool* pool, IndexReader* reader, int64_t ledger_id) noexcept nogil:
+    """Bring the LAC up to what earlier processes stored, once per process. Pool threads only."""
+    cdef Shard* shard = shard_of(store_of(pool.stores, ledger_id), ledger_id)
     cdef Ledger* ledger
+    cdef int64_t lac = -1
     cdef int64_t last = -1
-    cdef Status status = index_last(reader, ledger_id, &last)
-    if status != OK and status != NO_ENTRY:
-        return IO_ERROR
+    cdef Status status = learn_last(shard, reader, ledger_id)
+    if status != OK:
+        return status
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    if ledger != NULL:
-        if status == OK and last > ledger.last:
-            ledger.last = last
-        ledger.last_known = True
+    if ledger != NULL and not ledger.lac_known:
+        last = ledger.last
     pthread_mutex_unlock(&shard.lock)
-    return OK
+    if last >= 0:
+        status = last_lac(pool, reader, ledger_id, last, &lac)
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    if ledger != NULL and status == OK:
+        if lac > ledger.lac:
+            ledger.lac = lac
+        ledger.lac_known = True
+    pthread_mutex_unlock(&shard.lock)
+    return status
 
 
 cdef bint in_limbo(Stores* stores, int64_t ledger_id) noexcept nogil:
@@ -385,19 +304,39 @@ cdef bint in_limbo(Stores* stores, int64_t ledger_id) noexcept nogil:
     return limbo
 
 
-cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, const ReadRequest* request,
-                           Answer* answer) noexcept nogil:
+cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
+    """The disk ended the gathering: what was gathered is the answer, or the reason why there is nothing."""
+    if answer.count:
+        answer.status = OK
+        if status != NO_ENTRY:
+            bk_add_relaxed(&store_of(stores, request.ledger).stats.short_batches, 1)
+    elif status == NO_ENTRY and in_limbo(stores, request.ledger):
+        answer.status = UNKNOWN_STATE
+    elif status == NO_ENTRY and request.flags & PIGGYBACK and answer.has_lac:
+        answer.status = END
+    else:
+        answer.status = status
+
+
+cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, ReadRequest* request, Answer* answer) noexcept nogil:
     """Memory first, then the disk, until the request is satisfied. Pool threads only."""
     cdef Stores* stores = pool.stores
-    cdef Status status = OK
+    cdef Status status = learn_last(shard_of(store_of(stores, request.ledger), request.ledger), reader, request.ledger)
     cdef int64_t at
+    cdef bint learnt = False
     answer_begin(answer, request)
     while True:
         answer_from_memory(stores, request, answer)
         if answer.status != PENDING:
             return
-        if answer.next == ENTRY_ID_LAST:
-            status = learn_last(stores, reader, request.ledger)
+        if request.wants_lac and not answer.has_lac and not learnt:
+            learnt = True
+            status = learn_lac(pool, reader, request.ledger)
+            if status != OK and not request.flags & PIGGYBACK:
+                request.wants_lac = False        # the entries are worth more than the LAC that goes with them
+                status = OK
+        elif answer.next == ENTRY_ID_LAST:
+            status = learn_last(shard_of(store_of(stores, request.ledger), request.ledger), reader, request.ledger)
         else:
             at = answer.next
             if not load_begin(&pool.loads, request.ledger, at, at + stores.readahead_entries):
@@ -408,16 +347,9 @@ cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, const ReadReques
         if status != OK and status != END:
             break
         answer.status = OK
-        if status == END or complete(request, answer) or (answer.count and answer.bytes >= request.bytes):
+        if status == END or answer_complete(request, answer) or (answer.count and answer.bytes >= request.bytes):
             return
-    if answer.count:
-        answer.status = OK
-        if status != NO_ENTRY:
-            bk_add_relaxed(&store_of(stores, request.ledger).stats.short_batches, 1)
-    elif status == NO_ENTRY and in_limbo(stores, request.ledger):
-        answer.status = UNKNOWN_STATE
-    else:
-        answer.status = status
+    conclude(stores, request, answer, status)
 
 
 cdef void read_ahead(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_t entry) noexcept nogil:
@@ -509,6 +441,14 @@ cdef void deliver(PoolJob* job) noexcept nogil:
     waker_wake(inbox.waker)
 
 
+cdef void serve(ReadPool* pool, IndexReader* reader, PoolJob* job) noexcept nogil:
+    if job.request.learns:
+        answer_begin(&job.answer, &job.request)
+        job.answer.status = learn_lac(pool, reader, job.request.ledger)
+    else:
+        answer_from_disk(pool, reader, &job.request, &job.answer)
+
+
 cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
     cdef PoolJob* job = next_job(pool)
     cdef Stores* stores = pool.stores
@@ -519,7 +459,7 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
             read_ahead(pool, reader, job.request.ledger, job.request.entry)
             free(job)
         else:
-            answer_from_disk(pool, reader, &job.request, &job.answer)
+            serve(pool, reader, job)
             pool_read_ahead(pool, job.request.ledger, &job.answer)
             bk_add_relaxed(&pool.served, 1)
             deliver(job)

@@ -8,6 +8,9 @@ from bookie._fast.runs cimport Region
 from bookie._fast.stores cimport Store, Stores
 from bookie._fast.types cimport Status
 
+cdef enum:
+    EXPLICIT_LAC_MAX = 4096      # ids and the longest digest take 36
+
 # Add one entry: key, fence, cache, journal. OK with the journal group that makes it durable (0: nothing to wait for);
 # FULL: try again after the loops are woken. `recovery` passes fence and limbo.
 cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
@@ -15,9 +18,11 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
 # Fence: OK with the group to wait for (0: long durable). Creates an unknown ledger, fenced, with this key.
 cdef Status stores_fence(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                          int64_t* group) noexcept nogil
-# Store an explicit LAC packet (`ledger, lac, digest`).
+# Store an explicit LAC packet (`ledger, lac, digest`, EXPLICIT_LAC_MAX bytes at most).
 cdef Status stores_write_lac(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                              const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil
+# The writer says that nothing follows. OK, also for an unknown ledger, to which nothing happens; UNAUTHORIZED.
+cdef Status stores_write_close(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 # Ask the flush thread to work; any thread.
 cdef void stores_request_flush(Stores* stores) noexcept nogil
 # Wake all loops and wait until the region has no pins; False after `timeout_ns`.

@@ -16,8 +16,10 @@ from bookie._fast.ledger_table cimport (
     ledger_add,
     ledger_check_key,
     ledger_find,
+    ledger_mark_closed,
     ledger_mark_dirty,
     ledger_set_lac,
+    ledger_take_closed,
     ledgers_free,
     ledgers_init,
 )
@@ -33,6 +35,7 @@ from bookie._fast.location_index cimport (
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
+from bookie._fast.run_codec cimport MASTER_KEY_MAX
 from bookie._fast.runs cimport LedgerRuns, Page, map_find, map_free, map_init, map_remove, runs_drop_page
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, journal_of, shard_of, store_of
 from bookie._fast.sync cimport (
@@ -82,6 +85,8 @@ cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_
     ledger[0] = ledger_find(&shard.ledgers, id)
     if ledger[0] != NULL:
         return ledger_check_key(&shard.ledgers, ledger[0], key, key_size)
+    if key_size > MASTER_KEY_MAX:
+        return BAD_REQUEST       # the index could not hold it
     ledger[0] = ledger_add(&shard.ledgers, id, key, key_size)
     if ledger[0] == NULL:
         return NO_MEMORY
@@ -149,9 +154,30 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
     return status
 
 
+cdef void close_writes(Store* store, Shard* shard, Ledger* ledger) noexcept nogil:
+    if ledger_mark_closed(&shard.ledgers, ledger):
+        bk_add_relaxed(&store.stats.write_closes, 1)
+
+
+cdef Status stores_write_close(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size) noexcept nogil:
+    cdef Store* store = store_of(stores, ledger_id)
+    cdef Shard* shard = shard_of(store, ledger_id)
+    cdef Ledger* ledger
+    cdef Status status = OK
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    if ledger != NULL:
+        status = ledger_check_key(&shard.ledgers, ledger, key, key_size)
+        if status == OK:
+            close_writes(store, shard, ledger)
+    pthread_mutex_unlock(&shard.lock)
+    return status
+
+
 cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
                          int64_t* group) noexcept nogil:
-    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Store* store = store_of(stores, ledger_id)
+    cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef Status status
     cdef uint64_t watchers = 0
@@ -172,6 +198,7 @@ cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, 
             else:
                 ledger.fenced = True
                 ledger.fence_group = group[0]
+                close_writes(store, shard, ledger)
                 ledger_mark_dirty(&shard.ledgers, ledger)
                 ledger.events += 1
                 watchers = take_watchers(ledger, False)
@@ -195,7 +222,7 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     cdef Status status
     cdef int64_t lac
     cdef uint64_t watchers = 0
-    if ledger_id < 0 or size < 16 or load_i64(packet) != ledger_id:
+    if ledger_id < 0 or size < 16 or size > EXPLICIT_LAC_MAX or load_i64(packet) != ledger_id:
         return BAD_REQUEST
     lac = load_i64(packet + 8)
     pthread_mutex_lock(&shard.lock)
@@ -340,6 +367,24 @@ cdef class StoreRoom:
         if status != OK:
             raise OSError(5, "cannot read the ledgers index", self.directory)
         return self.ledger_count()
+
+    def take_write_closed(self, int most) -> list[int]:
+        """Up to `most` ledgers whose end was announced since they were last taken; each is then told again if it is
+        announced again. Any thread.
+        """
+        cdef Shard* shard
+        cdef Ledger* ledger
+        found = []
+        for i in range(SHARDS):
+            shard = &self.store.shards[i]
+            while len(found) < most:
+                pthread_mutex_lock(&shard.lock)
+                ledger = ledger_take_closed(&shard.ledgers)
+                pthread_mutex_unlock(&shard.lock)
+                if ledger == NULL:
+                    break
+                found.append(ledger.id)
+        return found
 
     def ledger_count(self) -> int:
         return sum(self.store.shards[i].ledgers.count for i in range(SHARDS))

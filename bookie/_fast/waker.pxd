@@ -18,11 +18,13 @@ cdef extern from "<unistd.h>" nogil:
 cdef struct Waker:
     int fd
     int64_t told             # 1 between a wake and the owner's `waker_clear`
-    int64_t waiting          # atomic; 1 while the owner has answers that wait for a journal group
+    int64_t waiting          # atomic; 1 while the owner has answers that wait for a journal group to be synced
+    int64_t waiting_written  # atomic; the same for one to be written
 
 cdef inline bint waker_init(Waker* waker) noexcept nogil:
     waker.told = 0
     waker.waiting = 0
+    waker.waiting_written = 0
     waker.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
     return waker.fd >= 0
 

@@ -1,0 +1,12 @@
+"""The last entry of a ledger that earlier processes wrote: asked of the index once, by who needs it first.
+
+Until then adds to the ledger count as written over older ones. Threads with an IndexReader: read pool, flush.
+"""
+from libc.stdint cimport int64_t
+
+from bookie._fast.location_index cimport IndexReader
+from bookie._fast.stores cimport Shard
+from bookie._fast.types cimport Status
+
+# OK, also for an unknown ledger; IO_ERROR when the index cannot be read, and then nothing is learnt.
+cdef Status learn_last(Shard* shard, IndexReader* reader, int64_t ledger_id) noexcept nogil
