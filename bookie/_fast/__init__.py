@@ -67,6 +67,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     loop_stats              what an I/O loop counts
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
+    acks                    answers that wait for a journal
     answers                 every answer of the data path, in its request's protocol
     admission               how much may be under way at a time
     net_limits              limits and counters that all I/O loops share

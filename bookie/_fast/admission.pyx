@@ -19,7 +19,7 @@ cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
     cdef int64_t count = 0
     cdef uint32_t i
     for i in range(loop.stores.journal_count):
-        count += <int64_t> (loop.acks[i].tail - loop.acks[i].head)
+        count += <int64_t> (loop.acks[i].tail - loop.acks[i].head + loop.written[i].tail - loop.written[i].head)
     return count
 
 

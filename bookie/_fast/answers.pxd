@@ -4,13 +4,15 @@ An answer goes to the end of its connection's output. CLOSED: the output is over
 the connection.
 """
 from bookie._fast.connection cimport Conn
+from bookie._fast.gather cimport Answer, ReadRequest
 from bookie._fast.loop_state cimport Ack, IoLoop
-from bookie._fast.read_path cimport Answer, ReadRequest
 from bookie._fast.request cimport Request
 from bookie._fast.types cimport Status
 
 # An answer without entries: an acknowledgement, or a refusal.
 cdef Status answer_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
+# A V3 request that has no answer of its own: a copy of its header, and a status.
+cdef Status answer_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
 # What was acknowledged later: the Ack has all that its answer echoes.
 cdef Status answer_ack(IoLoop* loop, const Ack* ack) noexcept nogil
 # Entries, or the reason why there are none. Gives up the answer's pins.

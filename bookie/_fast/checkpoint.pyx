@@ -11,10 +11,9 @@ from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec, sync_dir, write_full
 from bookie._fast.journal_files cimport journal_mark, journal_trim
 from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty
-from bookie._fast.last_entry cimport learn_last
+from bookie._fast.last_entry cimport learn_last_alone
 from bookie._fast.location_index cimport (
     RUN_SLOTS_MAX,
-    IndexReader,
     IndexRun,
     LedgerRecord,
     index_abort,
@@ -22,8 +21,6 @@ from bookie._fast.location_index cimport (
     index_commit,
     index_put_ledger,
     index_put_run,
-    index_reader,
-    index_reader_free,
 )
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
 from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
@@ -289,7 +286,6 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
     cdef uint32_t i
     cdef Shard* shard
     cdef LedgerRuns* cached
-    cdef IndexReader* reader = NULL
     for i in range(flushing.count):
         if not flushing.ledgers[i].overrides:
             continue
@@ -300,12 +296,7 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
         if cached != NULL:
             map_remove(&shard.cached, flushing.ledgers[i].ledger)
         pthread_mutex_unlock(&shard.lock)
-        if reader == NULL:
-            reader = index_reader(store.index)
-        if reader != NULL:
-            learn_last(shard, reader, flushing.ledgers[i].ledger)
-    if reader != NULL:
-        index_reader_free(reader)
+        learn_last_alone(store, flushing.ledgers[i].ledger)
 
 
 cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:

@@ -63,6 +63,8 @@ cdef void conn_drop(Conn* conn) noexcept nogil
 cdef void conn_free(Conn* conn) noexcept nogil
 # Room for `size` bytes at the end of the output, to be filled at once; NULL: over the budget, close the connection.
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil
+# Whether the output may grow by `size` bytes.
+cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil
 # Append a slice; takes over one pin of `region`. False: no memory (the pin stays the caller's).
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
 # Free an empty output buffer: the connection will be quiet for a while.

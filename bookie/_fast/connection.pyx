@@ -5,7 +5,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
 from bookie._fast.file cimport iovec
-from bookie._fast.read_path cimport region_unpin
+from bookie._fast.gather cimport region_unpin
 from bookie._fast.sync cimport bk_add
 from bookie._fast.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.types cimport CLOSED, OK, PENDING
@@ -121,6 +121,10 @@ cdef bint affordable(const Conn* conn, uint64_t room) noexcept nogil:
     if room > OUT_LITTLE:
         most -= most // 4
     return conn.limits.output_bytes + <int64_t> room - <int64_t> conn.out_room <= most
+
+
+cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
+    return affordable(conn, (conn.out_used + size) * 2)
 
 
 cdef bint grow_out(Conn* conn, uint64_t size) noexcept nogil:

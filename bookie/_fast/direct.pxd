@@ -4,7 +4,8 @@ For tests and tools that work on a bookie's directories. One Python thread at a 
 care of themselves. What `read` answers stays pinned until it is released.
 """
 from bookie._fast.journal cimport JournalRoom
-from bookie._fast.read_path cimport Answer, Inbox, ReadPool
+from bookie._fast.gather cimport Answer
+from bookie._fast.read_path cimport Inbox, ReadPool
 from bookie._fast.stores cimport Stores
 from bookie._fast.waker cimport Waker
 

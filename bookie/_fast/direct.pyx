@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.fatal cimport fatal_is_set
+from bookie._fast.gather cimport ReadRequest, answer_begin, answer_from_memory, answer_release
 from bookie._fast.journal cimport (
     JournalRoom,
     journal_append,
@@ -18,15 +19,7 @@ from bookie._fast.journal cimport (
 from bookie._fast.journal_files cimport journal_trim
 from bookie._fast.journal_state cimport WAKERS_MOST, Journal
 from bookie._fast.ledger_table cimport Ledger, ledger_find
-from bookie._fast.read_path cimport (
-    PoolJob,
-    ReadPoolRoom,
-    ReadRequest,
-    answer_begin,
-    answer_from_memory,
-    answer_release,
-    pool_submit,
-)
+from bookie._fast.read_path cimport PoolJob, ReadPoolRoom, pool_submit
 from bookie._fast.storage cimport StoresRoom, stores_add, stores_fence, stores_write_lac
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport (

@@ -1,75 +1,122 @@
 """Requests in, answers out: one place that decides, rooms below that do the work."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy
 
+from bookie._fast.acks cimport ack_later
 from bookie._fast.admission cimport admission
-from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read
-from bookie._fast.gate cimport AUTH_WAITING, gate_admit
-from bookie._fast.loop_state cimport AckQueue
-from bookie._fast.read_path cimport (
+from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
+from bookie._fast.cursor cimport load_i64
+from bookie._fast.gate cimport AUTH_WAITING, gate_admit, gate_submit
+from bookie._fast.gather cimport (
     COUNT_MOST,
+    Answer,
     ReadRequest,
     answer_begin,
     answer_from_memory,
     answer_release,
-    pool_read_ahead,
-    pool_submit,
 )
+from bookie._fast.journal cimport journal_last_group
+from bookie._fast.journal_state cimport Journal
+from bookie._fast.long_polls cimport polls_wait
+from bookie._fast.read_path cimport pool_read_ahead, pool_submit
 from bookie._fast.request cimport (
     ADD_ENTRY,
     AUTH,
+    BATCH_READ_ENTRY,
+    DEFERRED_SYNC,
     FENCE,
+    FORCE_LEDGER,
+    GET_BOOKIE_INFO,
+    GET_LIST_OF_ENTRIES_OF_LEDGER,
     HIGH_PRIORITY,
+    LONG_POLL,
+    PIGGYBACK,
     READ_ENTRY,
+    READ_LAC,
     RECOVERY_ADD,
+    START_TLS,
+    TIMED,
+    WRITE_CLOSE,
+    WRITE_LAC,
     Request,
 )
-from bookie._fast.storage cimport stores_add, stores_fence, stores_request_flush
+from bookie._fast.storage cimport (
+    stores_add,
+    stores_fence,
+    stores_request_flush,
+    stores_write_close,
+    stores_write_lac,
+)
 from bookie._fast.stores cimport journal_of
-from bookie._fast.sync cimport bk_exchange, bk_load, now_ns
+from bookie._fast.sync cimport bk_load, now_ns
 from bookie._fast.types cimport (
     BAD_REQUEST,
     BAD_VERSION,
     CLOSED,
+    CORRUPT,
+    ENTRY_HEADER_MIN,
     ENTRY_ID_LAST,
+    ENTRY_LAC_MIN,
     FULL,
+    NEED_MORE,
     OK,
     PENDING,
     READ_ONLY,
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
 )
-from bookie._fast.connection cimport conn_reserve
 from bookie._fast.upgrade cimport start_tls
 from bookie._fast.wire_v2 cimport BATCH_ANSWER_BYTES, FRAME_PREFIX, v2_parse, v2_version_ok
+from bookie._fast.wire_v3 cimport V3_VERSION, v3_parse
 
 cdef enum:
-    ACKS_FIRST = 1024
+    V3_FIRST_BYTE = 0x08         # no field of protobuf begins with less, and no V2 client sends more
+    V3_BATCH_FIXED = 64          # what a V3 batch answer counts besides its entries, and with each of them
+    V3_BATCH_ENTRY = 6
+
+
+cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
+    """Leave it to the read pool; `answer` is room for the refusal."""
+    cdef Status status = pool_submit(loop.pool, request, &loop.inbox)
+    if status == OK:
+        conn.refs += 1
+        return OK
+    answer_begin(answer, request)
+    answer.status = status
+    return answer_read(loop, conn, request, answer)
 
 
 cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noexcept nogil:
     """From memory right here; from the disk by way of the read pool."""
     cdef Answer answer
-    cdef Status status
     answer_begin(&answer, request)
     answer_from_memory(loop.stores, request, &answer)
     pool_read_ahead(loop.pool, request.ledger, &answer)
     if answer.status != PENDING:
         return answer_read(loop, conn, request, &answer)
     answer_release(&answer)
-    status = pool_submit(loop.pool, request, &loop.inbox)
-    if status == OK:
-        conn.refs += 1
-        return OK
-    answer.status = status
-    answer.count = 0
-    return answer_read(loop, conn, request, &answer)
+    return submit(loop, conn, request, &answer)
+
+
+cdef void batch_limits(const IoLoop* loop, const Request* request, ReadRequest* read) noexcept nogil:
+    """Count, and bytes of records beside what else the answer's frame holds."""
+    cdef int64_t limit = request.size_max
+    cdef int64_t fixed = FRAME_PREFIX + BATCH_ANSWER_BYTES
+    read.count = request.count_max if request.count_max > 0 else COUNT_MOST
+    if request.protocol == V3_VERSION:
+        fixed = V3_BATCH_FIXED
+        read.per_entry = V3_BATCH_ENTRY - FRAME_PREFIX
+    if limit > <int64_t> loop.limits.batch_bytes_max:
+        limit = <int64_t> loop.limits.batch_bytes_max
+    if limit > <int64_t> loop.limits.frame_bytes_max:
+        limit = <int64_t> loop.limits.frame_bytes_max
+    if limit > fixed:
+        read.bytes = <uint64_t> (limit - fixed)
+    else:
+        read.count = 1
 
 
 cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadRequest* read) noexcept nogil:
-    """The limits of a batch read: count, and bytes of records beside the answer's 36 fixed bytes."""
-    cdef int64_t limit
     read.ledger = request.ledger
     read.entry = request.entry
     read.request_id = request.request_id
@@ -77,57 +124,25 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     read.protocol = request.protocol
     read.op = request.op
     read.version = request.version
+    read.wants_lac = False
+    read.learns = False
     read.owner = conn
     read.count = 1
+    read.per_entry = 0
     read.bytes = 0
-    if request.op == READ_ENTRY or request.entry == ENTRY_ID_LAST:
+    read.lac_time_ms = 0
+    if request.op == BATCH_READ_ENTRY and request.entry != ENTRY_ID_LAST:
+        batch_limits(loop, request, read)
+    if request.protocol != V3_VERSION:
         return
-    read.count = request.count_max if request.count_max > 0 else COUNT_MOST
-    limit = request.size_max
-    if limit > <int64_t> loop.limits.batch_bytes_max:
-        limit = <int64_t> loop.limits.batch_bytes_max
-    if limit > <int64_t> loop.limits.frame_bytes_max:
-        limit = <int64_t> loop.limits.frame_bytes_max
-    if limit > FRAME_PREFIX + BATCH_ANSWER_BYTES:
-        read.bytes = <uint64_t> limit - (FRAME_PREFIX + BATCH_ANSWER_BYTES)
-    else:
-        read.count = 1
-
-
-cdef bint ack_later(IoLoop* loop, Conn* conn, const Request* request, int64_t group,
-                    ReadRequest* read) noexcept nogil:
-    cdef int64_t at = <int64_t> (<uint64_t> request.ledger % loop.stores.journal_count)
-    cdef AckQueue* queue = &loop.acks[at]
-    cdef Ack* ring
-    cdef Ack* ack
-    cdef uint64_t room, i
-    if queue.tail - queue.head == queue.room:
-        room = queue.room * 2 if queue.room else ACKS_FIRST
-        ring = <Ack*> malloc(room * sizeof(Ack))
-        if ring == NULL:
-            return False
-        for i in range(queue.head, queue.tail):
-            ring[i & (room - 1)] = queue.ring[i & (queue.room - 1)]
-        free(queue.ring)
-        queue.ring = ring
-        queue.room = room
-    ack = &queue.ring[queue.tail & (queue.room - 1)]
-    queue.tail += 1
-    ack.group = group
-    ack.conn = conn
-    ack.ledger = request.ledger
-    ack.entry = request.entry
-    ack.request_id = request.request_id
-    ack.read = read
-    ack.protocol = request.protocol
-    ack.op = request.op
-    ack.version = request.version
-    conn.refs += 1
-    loop.appended[at] += 1
-    if not loop.waker.waiting:
-        # a full barrier: either the committer sees this, or the loop sees the published group before it sleeps
-        bk_exchange(&loop.waker.waiting, 1)
-    return True
+    read.wants_lac = request.op != READ_LAC and not request.flags & FENCE
+    read.previous_lac = request.previous_lac
+    read.timeout_ms = request.timeout_ms
+    if request.op != READ_ENTRY or request.flags & FENCE or not request.flags & LONG_POLL:
+        read.flags &= ~<uint32_t> (PIGGYBACK | LONG_POLL | TIMED)
+    elif request.flags & PIGGYBACK:
+        # what is waited for; no LAC is so high that the sum could wrap
+        read.entry = <int64_t> (<uint64_t> request.previous_lac + 1) if request.previous_lac >= 0 else 0
 
 
 cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -142,25 +157,70 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
     return now >= conn.stalled_until
 
 
+cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:
+    """Whether the bookie is writable for this request; recovery adds may pass where others may not."""
+    if bk_load(&journal_of(loop.stores, ledger).full):
+        return False
+    if not bk_load(&loop.stores.read_only):
+        return True
+    return request.op == ADD_ENTRY and request.flags & HIGH_PRIORITY and bk_load(&loop.stores.high_priority_ok)
+
+
 cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+    """What is stored goes by the ids in the entry, what is answered by those of the request."""
     cdef int64_t group = 0
+    cdef int64_t ledger
+    cdef bint deferred = request.flags & DEFERRED_SYNC and not request.flags & RECOVERY_ADD
     cdef Status status
-    if bk_load(&journal_of(loop.stores, request.ledger).full):
+    if request.body_size < ENTRY_LAC_MIN:
+        return answer_code(loop, conn, request, BAD_REQUEST)
+    ledger = load_i64(request.body)
+    if not takes_writes(loop, request, ledger):
         return answer_code(loop, conn, request, READ_ONLY)
-    if bk_load(&loop.stores.read_only) and not (
-            request.flags & HIGH_PRIORITY and bk_load(&loop.stores.high_priority_ok)):
-        return answer_code(loop, conn, request, READ_ONLY)
-    status = stores_add(loop.stores, request.ledger, request.entry, request.key, request.key_size, request.body,
+    status = stores_add(loop.stores, ledger, load_i64(request.body + 8), request.key, request.key_size, request.body,
                         request.body_size, request.flags & RECOVERY_ADD, &group)
     if status == FULL or status == TOO_MANY_REQUESTS:
         if not out_of_patience(loop, conn):
             return FULL
         status = TOO_MANY_REQUESTS
     if status == OK and group:
-        if ack_later(loop, conn, request, group, NULL):
+        loop.stats.deferred_adds += deferred
+        if ack_later(loop, conn, request, ledger, group, NULL, deferred):
             return OK
         return CLOSED
     return answer_code(loop, conn, request, status)
+
+
+cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+    """Stored under the ledger that the packet names."""
+    cdef int64_t group = 0
+    cdef int64_t ledger
+    cdef Status status
+    loop.stats.write_lacs += 1
+    if request.body_size < ENTRY_HEADER_MIN:
+        return answer_code(loop, conn, request, BAD_REQUEST)
+    ledger = load_i64(request.body)
+    if not takes_writes(loop, request, ledger):
+        return answer_code(loop, conn, request, READ_ONLY)
+    status = stores_write_lac(loop.stores, ledger, request.key, request.key_size, request.body, request.body_size,
+                              &group)
+    if status == FULL:
+        if not out_of_patience(loop, conn):
+            return FULL
+        status = TOO_MANY_REQUESTS
+    if status != OK:
+        return answer_code(loop, conn, request, status)
+    return OK if ack_later(loop, conn, request, ledger, group, NULL, False) else CLOSED
+
+
+cdef Status serve_force(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+    """Answered when all that its journal took so far is on disk."""
+    cdef Journal* journal = journal_of(loop.stores, request.ledger)
+    cdef int64_t group = journal_last_group(journal)
+    loop.stats.forces += 1
+    if bk_load(&journal.synced_group) >= group:
+        return answer_code(loop, conn, request, OK)
+    return OK if ack_later(loop, conn, request, request.ledger, group, NULL, False) else CLOSED
 
 
 cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
@@ -188,21 +248,54 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
         status = serve_read(loop, conn, read)
         free(read)
         return status
-    if ack_later(loop, conn, request, group, read):
+    if ack_later(loop, conn, request, request.ledger, group, read, False):
         return OK
     free(read)
     return CLOSED
 
 
-cdef Status parse(Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
-    """The frame as a request. A connection that sent one frame of V2 speaks it for good."""
-    conn.v2_only = True
-    return v2_parse(frame, size, request)
+cdef Status serve_poll(IoLoop* loop, Conn* conn, ReadRequest* read) noexcept nogil:
+    """A read that may have to wait until the LAC is above the one it brings along; then it goes on as `dispatch_poll`."""
+    cdef Answer answer
+    cdef Status status = OK
+    if read.flags & TIMED:
+        status = polls_wait(&loop.polls, &conn.polls, read, read.previous_lac, read.timeout_ms, loop.now)
+    if status == OK:
+        return serve_read(loop, conn, read)
+    if status == PENDING:
+        conn.refs += 1
+        return OK
+    if status == NEED_MORE:
+        read.learns = True
+        return submit(loop, conn, read, &answer)
+    answer_begin(&answer, read)
+    answer.status = status
+    return answer_read(loop, conn, read, &answer)
+
+
+cdef Status serve_reading(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+    cdef ReadRequest read
+    if request.flags & FENCE:
+        return serve_fence(loop, conn, request)
+    if request.flags & PIGGYBACK and (
+            request.op == BATCH_READ_ENTRY or (request.flags & LONG_POLL and request.entry != ENTRY_ID_LAST)):
+        return answer_code(loop, conn, request, BAD_REQUEST)
+    read_request(loop, conn, request, &read)
+    if read.flags & LONG_POLL:
+        return serve_poll(loop, conn, &read)
+    return serve_read(loop, conn, &read)
+
+
+cdef Status serve_read_lac(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+    cdef ReadRequest read
+    loop.stats.read_lacs += 1
+    read_request(loop, conn, request, &read)
+    read.entry = ENTRY_ID_LAST
+    return serve_read(loop, conn, &read)
 
 
 cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     """THE switch."""
-    cdef ReadRequest read
     if admission(loop, conn, request) != OK:
         return answer_code(loop, conn, request, TOO_MANY_REQUESTS)
     if request.op == ADD_ENTRY:
@@ -210,49 +303,87 @@ cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nog
         return serve_add(loop, conn, request)
     if request.op == READ_ENTRY:
         loop.stats.reads += 1
-    else:
+        return serve_reading(loop, conn, request)
+    if request.op == BATCH_READ_ENTRY:
         loop.stats.batch_reads += 1
-    if request.flags & FENCE:
-        return serve_fence(loop, conn, request)
-    read_request(loop, conn, request, &read)
-    return serve_read(loop, conn, &read)
+        return serve_reading(loop, conn, request)
+    if request.op == WRITE_LAC:
+        return serve_write_lac(loop, conn, request)
+    if request.op == READ_LAC:
+        return serve_read_lac(loop, conn, request)
+    if request.op == FORCE_LEDGER:
+        return serve_force(loop, conn, request)
+    if request.op == WRITE_CLOSE:
+        loop.stats.write_closes += 1
+        return answer_code(loop, conn, request,
+                           stores_write_close(loop.stores, request.ledger, request.key, request.key_size))
+    return answer_refused(loop, conn, request, BAD_REQUEST)
 
 
-cdef Status serve_start_tls(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Stands in for V3 until its parser is there: transaction 10."""
+cdef Status parse(Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
+    """The frame as a request. What is no V3 message is V2, and so is all that follows it on this connection."""
+    cdef Status status
+    if not conn.v2_only:
+        if size and frame[0] >= V3_FIRST_BYTE:
+            status = v3_parse(frame, size, request)
+            if status != CORRUPT:
+                return status
+        conn.v2_only = True
+    return v2_parse(frame, size, request)
+
+
+cdef Status admit(IoLoop* loop, Conn* conn, const Request* request, Status parsed, const uint8_t* frame,
+                  uint32_t size) noexcept nogil:
+    """OK: serve it. END of it otherwise: PENDING when it was dealt with, CLOSED."""
+    cdef Status status = gate_admit(loop, conn, request, parsed == OK, frame, size)
+    if status == OK or status == PENDING or status == CLOSED:
+        return status
+    if request.protocol == V3_VERSION:
+        status = answer_refused(loop, conn, request, status)
+    else:
+        status = answer_code(loop, conn, request, status)
+    return PENDING if status == OK else CLOSED
+
+
+cdef Status by_policy(IoLoop* loop, Conn* conn, const Request* request, const uint8_t* frame,
+                      uint32_t size) noexcept nogil:
+    """What Python answers."""
+    cdef Status status
+    if loop.policy == NULL:
+        return answer_refused(loop, conn, request, BAD_REQUEST)
+    status = gate_submit(loop, conn, request, frame, size)
+    return OK if status == OK else answer_code(loop, conn, request, status)
+
+
+cdef Status serve_start_tls(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     cdef Status status = start_tls(loop, conn)
-    cdef uint8_t* out
     if status == CLOSED:
         return CLOSED
     if status == OK:
-        out = conn_reserve(conn, 17)
-        memcpy(out, b"\x00\x00\x00\x0d\x0a\x06\x08\x03\x10\x09\x18\x0a\x10\x00\xd2\x06\x00", 17)
-    else:
-        out = conn_reserve(conn, 15)
-        memcpy(out, b"\x00\x00\x00\x0b\x0a\x06\x08\x03\x10\x09\x18\x0a\x10\x94\x03", 15)
-    return OK
+        return answer_code(loop, conn, request, OK)
+    return answer_refused(loop, conn, request, status)
 
 
 cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size) noexcept nogil:
     cdef Request request
-    cdef Status status, admitted
-    if size == 11 and memcmp(frame, b"\x0a\x06\x08\x03\x10\x09\x18\x0a\xd2\x06\x00", 11) == 0:
-        return serve_start_tls(loop, conn)
-    status = parse(conn, frame, size, &request)
+    cdef Status admitted
+    cdef Status status = parse(conn, frame, size, &request)
     if status == CLOSED:
         return CLOSED
     if conn.auth == AUTH_WAITING:
-        admitted = gate_admit(loop, conn, &request, status == OK, frame, size)
-        if admitted == PENDING:
-            return OK
-        if admitted == CLOSED:
-            return CLOSED
+        admitted = admit(loop, conn, &request, status, frame, size)
         if admitted != OK:
-            return answer_code(loop, conn, &request, admitted)
+            return CLOSED if admitted == CLOSED else OK
+    if request.protocol == V3_VERSION and status != OK:
+        return answer_refused(loop, conn, &request, BAD_REQUEST)
     if request.op == AUTH:
         loop.stats.auths += 1
         return answer_auth(loop, conn, &request)
-    if not v2_version_ok(request.version):
+    if request.op == START_TLS:
+        return serve_start_tls(loop, conn, &request)
+    if request.op == GET_BOOKIE_INFO or request.op == GET_LIST_OF_ENTRIES_OF_LEDGER:
+        return by_policy(loop, conn, &request, frame, size)
+    if request.version != V3_VERSION if request.protocol == V3_VERSION else not v2_version_ok(request.version):
         return answer_code(loop, conn, &request, BAD_VERSION)
     if status != OK:
         return answer_code(loop, conn, &request, BAD_REQUEST)
@@ -274,8 +405,15 @@ cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil
     if conn.fd < 0:
         answer_release(&job.answer)
         return OK
+    if job.request.learns and job.answer.status == OK:
+        job.request.learns = False
+        return serve_poll(loop, conn, &job.request)
     return answer_read(loop, conn, &job.request, &job.answer)
 
 
 cdef Status dispatch_poll(IoLoop* loop, Conn* conn, const Poll* poll) noexcept nogil:
-    return serve_read(loop, conn, &poll.request) if conn.fd >= 0 else OK
+    cdef ReadRequest read = poll.request
+    if conn.fd < 0:
+        return OK
+    read.lac_time_ms = poll.lac_time_ms
+    return serve_read(loop, conn, &read)

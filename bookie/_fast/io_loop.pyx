@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from bookie._fast.acks cimport ack_next, acks_free
 from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
 from bookie._fast.connection cimport Conn, conn_settle
 from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
@@ -20,11 +21,12 @@ from bookie._fast.epoll cimport (
 )
 from bookie._fast.fatal cimport fatal_is_set
 from bookie._fast.gate cimport gate_answer
+from bookie._fast.gather cimport answer_release
 from bookie._fast.intake cimport receive, serve_held
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport Poll, polls_free, polls_init, polls_next, polls_pass, polls_timeout_ms
-from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES, Ack
+from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES, Ack, AckQueue
 from bookie._fast.membership cimport (
     accept_some,
     arm,
@@ -38,7 +40,7 @@ from bookie._fast.membership cimport (
 )
 from bookie._fast.net_limits cimport NetLimitsRoom
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
-from bookie._fast.read_path cimport Inbox, PoolJob, ReadPoolRoom, answer_release
+from bookie._fast.read_path cimport Inbox, PoolJob, ReadPoolRoom
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
 from bookie._fast.stores cimport LOOPS_MOST
 from bookie._fast.sync cimport (
@@ -78,26 +80,44 @@ cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
     release(conn)
 
 
+cdef bint serve_queue(IoLoop* loop, AckQueue* queue, const int64_t* published) noexcept nogil:
+    """Answer what was published; whether more waits."""
+    cdef Ack* ack
+    cdef int64_t group
+    if queue.head == queue.tail:
+        return False
+    group = bk_load(published)
+    ack = ack_next(queue, group)
+    while ack != NULL:
+        answered(loop, ack.conn, dispatch_ack(loop, ack))
+        ack = ack_next(queue, group)
+    return queue.head != queue.tail
+
+
 cdef void serve_acks(IoLoop* loop) noexcept nogil:
     cdef uint32_t i
-    cdef int64_t synced
-    cdef Ack* ack
     cdef bint waiting = False
+    if loop.waker.waiting_written:
+        for i in range(loop.stores.journal_count):
+            waiting = serve_queue(loop, &loop.written[i], &loop.stores.journals[i].written_group) or waiting
+        if not waiting:
+            bk_store(&loop.waker.waiting_written, 0)
     if not loop.waker.waiting:
         return
+    waiting = False
     for i in range(loop.stores.journal_count):
-        if loop.acks[i].head == loop.acks[i].tail:
-            continue
-        synced = bk_load(&loop.stores.journals[i].synced_group)
-        while loop.acks[i].head != loop.acks[i].tail:
-            ack = &loop.acks[i].ring[loop.acks[i].head & (loop.acks[i].room - 1)]
-            if ack.group > synced:
-                waiting = True
-                break
-            loop.acks[i].head += 1
-            answered(loop, ack.conn, dispatch_ack(loop, ack))
+        waiting = serve_queue(loop, &loop.acks[i], &loop.stores.journals[i].synced_group) or waiting
     if not waiting:
         bk_store(&loop.waker.waiting, 0)
+
+
+cdef void drop_acks(AckQueue* queue) noexcept nogil:
+    cdef Ack* ack = ack_next(queue, INT64_MAX)
+    while ack != NULL:
+        free(ack.read)
+        release(ack.conn)
+        ack = ack_next(queue, INT64_MAX)
+    acks_free(queue)
 
 
 cdef void serve_inbox(IoLoop* loop) noexcept nogil:
@@ -216,7 +236,8 @@ cdef void tell_journals(IoLoop* loop) noexcept nogil:
         if loop.appended[i] == 0:
             continue
         journal = loop.stores.journals[i]
-        if (loop.appended[i] == 1 and journal.flush_when_empty and journal_idle(journal)
+        if (loop.appended[i] == 1 and loop.written[i].head == loop.written[i].tail
+                and journal.flush_when_empty and journal_idle(journal)
                 and journal.stats.sync_ns < INLINE_SYNC_NS * journal.stats.groups):
             loop.stats.inline_commits += 1
             journal_commit(journal, &loop.waker)
@@ -437,7 +458,6 @@ cdef class IoLoopRoom:
         cdef PolicyJob* answer = policy_collect(&self.loop.policy_done)
         cdef PolicyJob* later
         cdef Conn* conn
-        cdef Ack* ack
         while job != NULL:
             following = job.next
             answer_release(&job.answer)
@@ -460,14 +480,8 @@ cdef class IoLoopRoom:
                 c_close(fd)
         self.loop.epoll = self.loop.waker.fd = self.loop.spare_fd = -1
         for i in range(self.loop.stores.journal_count):
-            while self.loop.acks[i].head != self.loop.acks[i].tail:
-                ack = &self.loop.acks[i].ring[self.loop.acks[i].head & (self.loop.acks[i].room - 1)]
-                self.loop.acks[i].head += 1
-                free(ack.read)
-                release(ack.conn)
-            self.loop.acks[i].head = self.loop.acks[i].tail = 0
-            free(self.loop.acks[i].ring)
-            self.loop.acks[i].ring = NULL
+            drop_acks(&self.loop.acks[i])
+            drop_acks(&self.loop.written[i])
         polls_free(&self.loop.polls)
         free(self.loop.input)
         free(self.loop.encrypted)

@@ -5,8 +5,10 @@ Until then adds to the ledger count as written over older ones. Threads with an 
 from libc.stdint cimport int64_t
 
 from bookie._fast.location_index cimport IndexReader
-from bookie._fast.stores cimport Shard
+from bookie._fast.stores cimport Store
 from bookie._fast.types cimport Status
 
 # OK, also for an unknown ledger; IO_ERROR when the index cannot be read, and then nothing is learnt.
-cdef Status learn_last(Shard* shard, IndexReader* reader, int64_t ledger_id) noexcept nogil
+cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noexcept nogil
+# The same with a reader for this question alone.
+cdef Status learn_last_alone(Store* store, int64_t ledger_id) noexcept nogil

@@ -1,11 +1,13 @@
 """Learning a ledger's last entry. The index is asked without the shard's lock: meanwhile adds only raise it."""
 from bookie._fast.ledger_table cimport Ledger, ledger_find
-from bookie._fast.location_index cimport index_last
+from bookie._fast.location_index cimport index_last, index_reader, index_reader_free
+from bookie._fast.stores cimport Shard, shard_of
 from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport IO_ERROR, NO_ENTRY, OK
 
 
-cdef Status learn_last(Shard* shard, IndexReader* reader, int64_t ledger_id) noexcept nogil:
+cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noexcept nogil:
+    cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef int64_t last = -1
     cdef bint known
@@ -27,3 +29,13 @@ cdef Status learn_last(Shard* shard, IndexReader* reader, int64_t ledger_id) noe
         ledger.last_known = True
     pthread_mutex_unlock(&shard.lock)
     return OK
+
+
+cdef Status learn_last_alone(Store* store, int64_t ledger_id) noexcept nogil:
+    cdef IndexReader* reader = index_reader(store.index)
+    cdef Status status
+    if reader == NULL:
+        return IO_ERROR
+    status = learn_last(store, reader, ledger_id)
+    index_reader_free(reader)
+    return status

@@ -8,7 +8,7 @@ or ended.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.notices cimport Notices
-from bookie._fast.read_path cimport ReadRequest
+from bookie._fast.gather cimport ReadRequest
 from bookie._fast.stores cimport Stores
 from bookie._fast.types cimport Status
 from bookie._fast.waker cimport Waker

@@ -7,11 +7,12 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.addresses cimport Address
 from bookie._fast.complaints cimport Complaints
 from bookie._fast.connection cimport Conn
+from bookie._fast.gather cimport ReadRequest
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.long_polls cimport Polls
 from bookie._fast.loop_stats cimport LoopStats
-from bookie._fast.read_path cimport Inbox, ReadPool, ReadRequest
+from bookie._fast.read_path cimport Inbox, ReadPool
 from bookie._fast.stores cimport STORES_MOST, Stores
 from bookie._fast.sync cimport pthread_mutex_t
 from bookie._fast.tls cimport TlsServer
@@ -56,7 +57,8 @@ cdef struct IoLoop:
     Inbox inbox
     PolicyQueue* policy      # NULL: Python answers nothing (tests of rooms)
     PolicyInbox policy_done
-    AckQueue acks[STORES_MOST]
+    AckQueue acks[STORES_MOST]      # wait for a sync
+    AckQueue written[STORES_MOST]   # wait for a write
     int64_t appended[STORES_MOST]
     uint8_t* input
     Conn* conns

@@ -9,6 +9,11 @@ cdef struct LoopStats:
     int64_t reads
     int64_t batch_reads
     int64_t fences
+    int64_t deferred_adds    # acknowledged before their sync
+    int64_t write_lacs
+    int64_t read_lacs
+    int64_t forces
+    int64_t write_closes
     int64_t auths
     int64_t refused_unauthenticated
     int64_t policy_answers

@@ -269,11 +269,12 @@ cdef Status last_lac(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_
 
 cdef Status learn_lac(ReadPool* pool, IndexReader* reader, int64_t ledger_id) noexcept nogil:
     """Bring the LAC up to what earlier processes stored, once per process. Pool threads only."""
-    cdef Shard* shard = shard_of(store_of(pool.stores, ledger_id), ledger_id)
+    cdef Store* store = store_of(pool.stores, ledger_id)
+    cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef int64_t lac = -1
     cdef int64_t last = -1
-    cdef Status status = learn_last(shard, reader, ledger_id)
+    cdef Status status = learn_last(store, reader, ledger_id)
     if status != OK:
         return status
     pthread_mutex_lock(&shard.lock)
@@ -321,7 +322,7 @@ cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, S
 cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, ReadRequest* request, Answer* answer) noexcept nogil:
     """Memory first, then the disk, until the request is satisfied. Pool threads only."""
     cdef Stores* stores = pool.stores
-    cdef Status status = learn_last(shard_of(store_of(stores, request.ledger), request.ledger), reader, request.ledger)
+    cdef Status status = learn_last(store_of(stores, request.ledger), reader, request.ledger)
     cdef int64_t at
     cdef bint learnt = False
     answer_begin(answer, request)
@@ -336,7 +337,7 @@ cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, ReadRequest* req
                 request.wants_lac = False        # the entries are worth more than the LAC that goes with them
                 status = OK
         elif answer.next == ENTRY_ID_LAST:
-            status = learn_last(shard_of(store_of(stores, request.ledger), request.ledger), reader, request.ledger)
+            status = learn_last(store_of(stores, request.ledger), reader, request.ledger)
         else:
             at = answer.next
             if not load_begin(&pool.loads, request.ledger, at, at + stores.readahead_entries):

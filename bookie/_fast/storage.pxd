@@ -21,6 +21,8 @@ cdef Status stores_fence(Stores* stores, int64_t ledger, const uint8_t* key, uin
 # Store an explicit LAC packet (`ledger, lac, digest`, EXPLICIT_LAC_MAX bytes at most).
 cdef Status stores_write_lac(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                              const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil
+# A copy of the ledger's explicit LAC packet, for the caller to free; NULL: it has none, or no memory.
+cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger, uint32_t* size) noexcept nogil
 # The writer says that nothing follows. OK, also for an unknown ledger, to which nothing happens; UNAUTHORIZED.
 cdef Status stores_write_close(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 # Ask the flush thread to work; any thread.

@@ -2,7 +2,8 @@
 lock.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 import numpy
 
@@ -244,6 +245,21 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     if watchers:
         post_notices(&stores.board, watchers, ledger_id)
     return status
+
+
+cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger_id, uint32_t* size) noexcept nogil:
+    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Ledger* ledger
+    cdef uint8_t* copy = NULL
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    if ledger != NULL and ledger.explicit_lac != NULL:
+        size[0] = ledger.explicit_lac_size
+        copy = <uint8_t*> malloc(size[0])
+        if copy != NULL:
+            memcpy(copy, ledger.explicit_lac, size[0])
+    pthread_mutex_unlock(&shard.lock)
+    return copy
 
 
 cdef void stores_request_flush(Stores* stores) noexcept nogil:
