@@ -232,8 +232,8 @@ cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status
 
 
 cdef Status write_read_lac(Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """The explicit packet and the last entry, as far as there are any. Neither: ENOENTRY, also for an unknown ledger; but
-    what could not be read is never said to be absent.
+    """The explicit packet and the last entry, as far as there are any. Neither: ENOENTRY, also for an unknown ledger;
+    but what could not be read is never said to be absent.
     """
     cdef Status status
     if answer.status != OK or answer.count == 0:

@@ -255,7 +255,7 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
 
 
 cdef Status serve_poll(IoLoop* loop, Conn* conn, ReadRequest* read) noexcept nogil:
-    """A read that may have to wait until the LAC is above the one it brings along; then it goes on as `dispatch_poll`."""
+    """A read that may have to wait until the LAC is above the one it brings; `dispatch_poll` goes on with it."""
     cdef Answer answer
     cdef Status status = OK
     if read.flags & TIMED:
