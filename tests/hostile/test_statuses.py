@@ -1,6 +1,6 @@
 """Operation x protocol x condition -> status, over sockets: what a bookie answers is this table.
 
-Rooms: dispatch, answers, acks, gather, storage.
+Rooms: dispatch, answers, acks, gather, last_entry, storage.
 """
 
 from collections.abc import Callable, Iterator
