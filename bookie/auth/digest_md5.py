@@ -11,7 +11,18 @@ from dataclasses import dataclass
 
 from bookie.auth.provider import AuthenticationFailed
 
-__all__ = ["challenge", "Challenge", "matches", "parse_challenge", "parse_response", "Response", "response_value"]
+__all__ = [
+    "challenge",
+    "Challenge",
+    "encode_response",
+    "matches",
+    "parse_challenge",
+    "parse_response",
+    "quoted",
+    "Response",
+    "response_value",
+    "rspauth",
+]
 
 MESSAGE_BYTES_MAX = 4096
 DIRECTIVE = re.compile(
@@ -127,13 +138,13 @@ def matches(response: Response, password: str) -> bool:
 def encode_response(response: Response) -> bytes:
     """The client's message."""
     parts = [
-        b'username="%s"' % _quoted(response.username),
-        b'realm="%s"' % _quoted(response.realm),
-        b'nonce="%s"' % _quoted(response.nonce),
-        b'cnonce="%s"' % _quoted(response.cnonce),
+        b'username="%s"' % quoted(response.username),
+        b'realm="%s"' % quoted(response.realm),
+        b'nonce="%s"' % quoted(response.nonce),
+        b'cnonce="%s"' % quoted(response.cnonce),
         b"nc=" + response.nonce_count,
         b"qop=" + response.qop,
-        b'digest-uri="%s"' % _quoted(response.digest_uri),
+        b'digest-uri="%s"' % quoted(response.digest_uri),
         b"response=" + response.value,
     ]
     return b",".join([b"charset=utf-8", *parts] if response.utf8 else parts)
@@ -178,7 +189,8 @@ def _encode(text: str) -> bytes:
         return text.encode("utf-8")
 
 
-def _quoted(text: bytes) -> bytes:
+def quoted(text: bytes) -> bytes:
+    """What stands between the quotes of a quoted string."""
     return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from bookie.server.requests.bookie_info import BookieInfo, Capacity, capacity
 from bookie.server.requests.entry_list import EntryList
 from tests.reference.entry_ranges import encode_entries
 from tests.reference.storage import entry
+from tests.server.handed import Handed
 from tests.storage.opened import Opened
 
 TOKEN = b"a token of sixteen bytes or more"
@@ -149,28 +150,6 @@ def test_lists_of_entries(tmp_path: Path) -> None:
 # --- AUTH -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Handed:
-    """A task as the room hands it out, and what was answered."""
-
-    frame: bytes
-    protocol: int = 3
-    session: int = 1
-    peer: str = "192.0.2.1:4000"
-    kind: int = policy.REQUEST
-    operation: int = wire.AUTH
-    answers: list[tuple[bytes, int]] = field(default_factory=list)
-
-    @property
-    def answered(self) -> bool:
-        """Once is enough."""
-        return bool(self.answers)
-
-    def answer(self, body: bytes, action: int) -> None:
-        """Note it."""
-        self.answers.append((body, action))
-
-
 def auth(plugin: str, payload: bytes) -> bytes:
     """A V3 AUTH."""
     message = wire.AuthMessage(authPluginName=plugin, payload=payload)
@@ -267,6 +246,14 @@ def test_v2_answers_echo_version_and_plugin(version: int) -> None:
     assert body[:4] == (bytes([version, 3, 0, 0]) if version else b"\0\0\0\3")
     assert wire.AuthMessage.FromString(body[4:]).payload == b""
     assert action == policy.AUTHENTICATED
+
+
+@pytest.mark.parametrize("body", [b"", b"\x0a\x07endless", b"\x12\x00", b"\x0a\x07endless\x12"])
+def test_v2_messages_that_are_not_whole(body: bytes) -> None:
+    """Name and payload are both required; a payload that is not there is not an empty one."""
+    task = Handed(b"\2\3\0\0" + body, 2)
+    Authentication(Endless(b"more")).serve(task)  # type: ignore[arg-type]
+    assert task.answers == [(b"", policy.CLOSE)]
 
 
 @given(st.binary(max_size=100))

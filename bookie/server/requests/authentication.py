@@ -70,11 +70,7 @@ class Authentication:
 
     def _serve_v2(self, task: Task) -> None:
         """Anything wrong costs the connection: V2 has no word for it."""
-        header, body = task.frame[:V2_HEADER_BYTES], task.frame[V2_HEADER_BYTES:]
-        try:
-            message = wire.AuthMessage.FromString(body)
-        except DecodeError:
-            message = None
+        header, message = task.frame[:V2_HEADER_BYTES], _v2_message(task.frame)
         if message is None or message.authPluginName != self._provider.plugin_name:
             self._reject(task, "the message is malformed or for another plugin")
             task.answer(b"", policy.CLOSE)
@@ -134,6 +130,15 @@ class Authentication:
         self._open.pop(task.session, None)
         self.rejected += 1
         self._rejections.about(task.peer, f"not authenticated: {why}")
+
+
+def _v2_message(frame: bytes) -> wire.AuthMessage | None:
+    """None: it is none, or not all of it is there."""
+    try:
+        message = wire.AuthMessage.FromString(frame[V2_HEADER_BYTES:])
+    except DecodeError:
+        return None
+    return message if message.IsInitialized() else None  # parsing alone does not look for required fields
 
 
 def _v2_header(header: bytes) -> bytes:

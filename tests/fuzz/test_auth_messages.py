@@ -1,0 +1,53 @@
+"""The fuzz targets of auth_messages: each over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.auth_messages import TARGETS
+
+SECONDS = int(os.environ.get("BOOKIE_FUZZ_SECONDS", "60"))
+ROOT = Path(__file__).resolve().parent.parent.parent
+WORDS = st.sampled_from([b"", b'"', b"\\", b",", b"=", b"\xff", b"nonce", b"\0", b"\x7f\xff\xff\xff"])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seeds(name: str) -> None:
+    """The seeds as they are, and each of them cut at every byte."""
+    target, seeds = TARGETS[name]
+    for seed in seeds():
+        for end in range(len(seed) + 1):
+            target(seed[:end])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(data=st.data())
+def test_mutated_seeds(name: str, data: st.DataObject) -> None:
+    """Seeds behind each other with words overwritten anywhere: an answer or a refusal each time."""
+    target, seeds = TARGETS[name]
+    out = bytearray(b"".join(data.draw(st.lists(st.sampled_from(seeds()), min_size=1, max_size=3))))
+    for word in data.draw(st.lists(WORDS, max_size=3)):
+        at = data.draw(st.integers(0, len(out)))
+        out[at : at + 2] = word
+    target(bytes(out))
+
+
+@pytest.mark.fuzz
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
+def test_fuzz(name: str, tmp_path: Path) -> None:
+    """Atheris over the target from its seeds: no crash, no leak, nobody gets in."""
+    pytest.importorskip("atheris", reason="pip install atheris")
+    for number, seed in enumerate(TARGETS[name][1]()):
+        (tmp_path / f"{number}").write_bytes(seed)
+    command = [sys.executable, "-m", "tests.fuzz.auth_messages", name, f"-max_total_time={SECONDS}"]
+    options = ["-max_len=8192", "-rss_limit_mb=1024", "-verbosity=0", str(tmp_path)]
+    done = subprocess.run(
+        [*command, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS + 120
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
