@@ -5,6 +5,7 @@ from libc.stdlib cimport free, malloc
 from bookie._fast.acks cimport ack_later
 from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
+from bookie._fast.connection cimport conn_trim
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.gate cimport AUTH_WAITING, gate_admit, gate_submit
 from bookie._fast.gather cimport (
@@ -264,6 +265,7 @@ cdef Status serve_poll(IoLoop* loop, Conn* conn, ReadRequest* read) noexcept nog
         return serve_read(loop, conn, read)
     if status == PENDING:
         conn.refs += 1
+        conn_trim(conn)          # it may be quiet for long
         return OK
     if status == NEED_MORE:
         read.learns = True
