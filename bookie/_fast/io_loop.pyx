@@ -262,7 +262,7 @@ cdef int patience_ms(const IoLoop* loop) noexcept nogil:
     """How long the loop may sleep if nothing happens; -1: for ever."""
     cdef int64_t now
     cdef int left, late
-    if loop.dirty != NULL:
+    if loop.dirty != NULL or (loop.polls.count and bk_load(&loop.stopping)):
         return 0
     if loop.polls.count == 0 and loop.late_check == 0:
         return TICK_MS if loop.stalled else HANDSHAKE_TICK_MS if loop.handshaking else -1
