@@ -33,34 +33,43 @@ static int32_t slot_of_request(struct connection *c, int64_t request)
 }
 
 /* How many entries an answer of this size holds; 0 and *bad if the size fits no such number. */
-static uint32_t entries_in(const struct connection *c, uint32_t frame_bytes, bool *bad)
+static uint32_t entries_in(const struct connection *c, const struct answer *a, uint32_t frame_bytes, bool *bad)
 {
-    uint32_t entry_bytes = (uint32_t)(ENTRY_HEAD_BYTES + c->options->size);
-    if (c->options->mode == MODE_ADD) {
-        *bad = frame_bytes != ADD_ANSWER_BYTES;
+    const struct options *o = c->options;
+    uint32_t entry_bytes = (uint32_t)(ENTRY_HEAD_BYTES + o->size), tail_most = o->protocol == 3 ? V3_TAIL_MOST : 0;
+    uint32_t after_head = frame_bytes - a->entries_at, each = entry_bytes;
+    if (o->mode == MODE_ADD) {
+        *bad = after_head != 0;
         return 1;
     }
-    if (c->options->mode == MODE_READ) {
-        *bad = frame_bytes != READ_ANSWER_BYTES + entry_bytes;
-        return 1;
-    }
-    uint32_t body = frame_bytes - BATCH_ANSWER_BYTES, entries = body / (entry_bytes + 4);
-    *bad = entries * (entry_bytes + 4) != body || entries == 0 || entries > (uint32_t)c->options->batch;
+    if (o->mode == MODE_BATCH)
+        each += a->prefix_bytes;
+    uint32_t entries = o->mode == MODE_READ ? 1 : after_head / each;
+    *bad = a->entry_bytes != entry_bytes || after_head < entries * each || after_head - entries * each > tail_most ||
+           entries == 0 || (o->mode == MODE_BATCH && entries > (uint32_t)o->batch);
     return entries;
+}
+
+/* The length in front of an entry of a batch; NULL when it is another than it should be. */
+static const uint8_t *skip_prefix(const struct connection *c, const uint8_t *at, const uint8_t *end, uint64_t wanted)
+{
+    uint64_t bytes = 0;
+    if (c->options->protocol == 3)
+        at = end - at > 1 && *at == 0x22 ? get_varint(at + 1, end, &bytes) : NULL;
+    else if (end - at >= 4)
+        bytes = get32(at), at += 4;
+    return bytes == wanted ? at : NULL;
 }
 
 /* Every entry of the answer: length, ids and digest. */
 static bool entries_are_true(const struct connection *c, const struct slot *slot)
 {
-    const uint8_t *at = c->frame, *end = c->frame + c->frame_have;
+    const uint8_t *at = c->frame + c->entries_at, *end = c->frame + c->frame_have;
     uint32_t bytes = (uint32_t)(ENTRY_HEAD_BYTES + c->options->size);
-    bool batch = c->options->mode == MODE_BATCH;
-    at += batch ? BATCH_ANSWER_BYTES : READ_ANSWER_BYTES;
-    for (int64_t id = slot->entry; at < end; id++, at += bytes) {
-        if (batch && (end - at < 4 || get32(at) != bytes))
-            return false;
-        at += batch ? 4 : 0;
-        if (end - at < bytes || get64(at) != slot->ledger || get64(at + 8) != id)
+    for (uint32_t k = 0; k < c->answer_entries; k++, at += bytes) {
+        if (c->options->mode == MODE_BATCH)
+            at = skip_prefix(c, at, end, bytes);
+        if (!at || end - at < bytes || get64(at) != slot->ledger || get64(at + 8) != slot->entry + k)
             return false;
         uint32_t state = crc_register(CRC_START, at, ENTRY_DIGEST_AT);
         state = crc_register(state, at + ENTRY_HEAD_BYTES, bytes - ENTRY_HEAD_BYTES);
@@ -70,29 +79,40 @@ static bool entries_are_true(const struct connection *c, const struct slot *slot
     return true;
 }
 
-/* The fixed part has come in: find the request. False: no such request is outstanding. */
-static bool answer_begin(struct connection *c, const uint8_t *head, struct tally *tally)
+static struct answer v2_answer(const struct options *o, const uint8_t *frame, uint32_t frame_bytes)
 {
     static const int operation[] = {OP_ADD, OP_READ, OP_BATCH};
-    enum mode mode = c->options->mode;
-    uint32_t code = get32(head + 8), frame_bytes = get32(head) + 4;
-    bool bad = get32(head + 4) != ((uint32_t)WIRE_VERSION << 24 | (uint32_t)operation[mode] << 16);
-    int64_t ledger = get64(head + 12), entry = get64(head + 20);
-    c->current = mode == MODE_BATCH ? slot_of_request(c, get64(head + 28)) : slot_of_key(c, ledger, entry);
+    bool batch = o->mode == MODE_BATCH;
+    struct answer a = {.code = get32(frame + 8), .ledger = get64(frame + 12), .entry = get64(frame + 20)};
+    a.foreign = get32(frame + 4) != ((uint32_t)WIRE_VERSION << 24 | (uint32_t)operation[o->mode] << 16);
+    a.request = batch ? get64(frame + 28) : -1;
+    a.entries_at = batch ? BATCH_ANSWER_BYTES : READ_ANSWER_BYTES;
+    a.prefix_bytes = 4;
+    a.entry_bytes = batch ? (uint32_t)(ENTRY_HEAD_BYTES + o->size) : frame_bytes - READ_ANSWER_BYTES;
+    return a;
+}
+
+/* The fixed part has come in: find the request. False: no such request is outstanding. */
+static bool answer_begin(struct connection *c, const uint8_t *frame, size_t head, struct tally *tally)
+{
+    const struct options *o = c->options;
+    uint32_t frame_bytes = get32(frame) + 4;
+    struct answer a = o->protocol == 3 ? v3_answer(o, frame, head) : v2_answer(o, frame, frame_bytes);
+    bool by_request = o->mode == MODE_BATCH || o->protocol == 3, bad = a.foreign;
+    c->current = by_request ? slot_of_request(c, a.request) : slot_of_key(c, a.ledger, a.entry);
     if (c->current < 0)
         return false;
     struct slot *slot = &c->slots[c->current];
     c->answer_entries = 0;
-    tally->codes[code < CODES ? code : CODES - 1]++;
-    if (code == 0) {
-        bool wrong_size;
-        c->answer_entries = entries_in(c, frame_bytes, &wrong_size);
-        bad = bad || wrong_size || slot->ledger != ledger || slot->entry != entry;
-        if (mode == MODE_ADD)
+    c->entries_at = a.entries_at;
+    tally->codes[a.code < CODES ? a.code : CODES - 1]++;
+    if (a.code == 0 && !bad) {
+        c->answer_entries = entries_in(c, &a, frame_bytes, &bad);
+        bad = bad || slot->ledger != a.ledger || slot->entry != a.entry;
+        if (o->mode == MODE_ADD)
             c->streams[slot->ledger_index].acknowledged++;
     }
-    int verify = c->options->verify;
-    c->verifying = code == 0 && mode != MODE_ADD && verify > 0 && c->answered % (uint64_t)verify == 0 && !bad;
+    c->verifying = a.code == 0 && o->mode != MODE_ADD && o->verify > 0 && c->answered % (uint64_t)o->verify == 0 && !bad;
     c->frame_have = 0;
     tally->bad += bad;
     return true;
@@ -128,10 +148,23 @@ static void keep(struct connection *c, const uint8_t *data, size_t size)
     c->frame_have += size;
 }
 
+/* How much of the answer at `at` must have come before it can be told what it answers; 0: its length has not come. */
+static size_t head_of(const struct options *o, const uint8_t *at, size_t have)
+{
+    size_t fixed = o->mode == MODE_BATCH ? BATCH_ANSWER_BYTES : READ_ANSWER_BYTES;
+    if (have < 4)
+        return 0;
+    uint32_t frame_bytes = get32(at) + 4;
+    if (frame_bytes < 4 || frame_bytes > FRAME_BYTES_MAX || (o->protocol == 2 && frame_bytes < fixed))
+        die("an answer of %u bytes: not a V%d answer of this operation", frame_bytes, o->protocol);
+    if (o->protocol == 2)
+        return fixed;
+    return frame_bytes < V3_HEAD_MOST ? frame_bytes : V3_HEAD_MOST;
+}
+
 static void parse(struct connection *c, const uint8_t *at, const uint8_t *end, struct tally *tally,
                   const struct run *run, uint64_t now)
 {
-    size_t head = c->options->mode == MODE_BATCH ? BATCH_ANSWER_BYTES : READ_ANSWER_BYTES;
     for (;;) {
         if (c->current >= 0) {
             size_t step = (size_t)(end - at) < c->skip ? (size_t)(end - at) : c->skip;
@@ -142,16 +175,13 @@ static void parse(struct connection *c, const uint8_t *at, const uint8_t *end, s
                 break;
             answer_end(c, tally, run, now);
         }
-        if ((size_t)(end - at) < head)
+        size_t head = head_of(c->options, at, (size_t)(end - at));
+        if (head == 0 || (size_t)(end - at) < head)
             break;
-        uint32_t frame_bytes = get32(at) + 4;
-        if (frame_bytes < head || frame_bytes > FRAME_BYTES_MAX)
-            die("an answer of %u bytes: not a V2 answer of this operation", frame_bytes);
-        if (!answer_begin(c, at, tally))
-            die("an answer to nothing that was asked: ledger %lld, entry %lld", (long long)get64(at + 12),
-                (long long)get64(at + 20));
+        if (!answer_begin(c, at, head, tally))
+            die("an answer of %u bytes to nothing that was asked", get32(at) + 4);
         keep(c, at, head);
-        c->skip = frame_bytes - head;
+        c->skip = get32(at) + 4 - head;
         at += head;
     }
     c->input_have = (size_t)(end - at);

@@ -1,4 +1,4 @@
-/* bkload: a V2 load generator for one bookie, in its own process. Prints one JSON object. See perf/README.md.
+/* bkload: a load generator for one bookie, in V2 or V3, in its own process. Prints one JSON object. See perf/README.md.
  *
  *   bkload add   --port 3181 --size 1024 --outstanding 1000 --ledgers 10 --seconds 20 --warmup 5
  *   bkload fill  --port 3181 --size 1024 --ledgers 4 --entries 1000000        writes the range that the reads want
@@ -40,7 +40,7 @@ static const struct option LONG_OPTIONS[] = {
     {"first-entry", 1, 0, 'E'},  {"entries", 1, 0, 'e'},     {"count", 1, 0, 'k'},      {"seconds", 1, 0, 'd'},
     {"warmup", 1, 0, 'w'},       {"rate", 1, 0, 'r'},        {"batch", 1, 0, 'b'},      {"batch-bytes", 1, 0, 'B'},
     {"verify", 1, 0, 'v'},       {"server-pid", 1, 0, 'P'},  {"seed", 1, 0, 'S'},       {"random", 0, 0, 'R'},
-    {"spin", 0, 0, 'x'},         {"cpu", 1, 0, 'C'},         {0, 0, 0, 0},
+    {"spin", 0, 0, 'x'},         {"cpu", 1, 0, 'C'},         {"protocol", 1, 0, 'V'},  {0, 0, 0, 0},
 };
 
 static double number(const char *name, const char *text, double low, double high)
@@ -76,6 +76,7 @@ static void take_option(struct options *o, int which, const char *name, const ch
     case 'P': o->server_pid = (int)number(name, text, 1, 1 << 30); break;
     case 'C': o->cpu = (int)number(name, text, 0, CPU_SETSIZE - 1); break;
     case 'S': o->seed = (uint64_t)number(name, text, 0, many); break;
+    case 'V': o->protocol = (int)number(name, text, 2, 3); break;
     case 'R': o->random = true; break;
     case 'x': o->spin = true; break;
     default: exit(2); /* getopt has said why */
@@ -109,7 +110,11 @@ static void check_options(struct options *o)
         die("give --seconds, --count, or both");
     if (o->mode == MODE_BATCH && o->entries < o->batch)
         die("--entries %lld: fewer than --batch %d", (long long)o->entries, o->batch);
-    int64_t batch_frame = BATCH_ANSWER_BYTES + (int64_t)o->batch * (4 + ENTRY_HEAD_BYTES + o->size);
+    int64_t head = o->protocol == 3 ? V3_COUNTED_HEAD : BATCH_ANSWER_BYTES, each = o->protocol == 3 ? V3_COUNTED_EACH : 4;
+    int64_t batch_frame = head + (int64_t)o->batch * (each + ENTRY_HEAD_BYTES + o->size);
+    if (o->protocol == 3 && o->first_entry + (o->count ? o->count : o->entries) >= 1ll << 7 * V3_ENTRY_WIDTH)
+        die("--first-entry %lld: V3 requests of this program number entries below %lld", (long long)o->first_entry,
+            1ll << 7 * V3_ENTRY_WIDTH);
     if (o->mode == MODE_BATCH && batch_frame > o->batch_bytes)
         die("--batch %d: needs %lld bytes, --batch-bytes is %lld", o->batch, (long long)batch_frame,
             (long long)o->batch_bytes);
@@ -119,7 +124,7 @@ static struct options parse_options(int argc, char **argv)
 {
     struct options o = {.host = "127.0.0.1", .port = 3181, .size = 1024, .outstanding = 1, .connections = 1,
                         .threads = 1, .ledgers = 1, .batch = 100, .entries = 1, .batch_bytes = 5 * 1024 * 1024,
-                        .seed = 1, .cpu = -1};
+                        .seed = 1, .cpu = -1, .protocol = 2};
     if (argc < 2)
         die("usage: bkload add|fill|read|batch [--option value]...");
     take_mode(&o, argv[1]);

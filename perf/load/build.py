@@ -11,10 +11,12 @@ OUT = PERF.parent / "build" / "perf"
 PROGRAMS = {
     "bkload": [
         "load/answers.c",
+        "load/answers_v3.c",
         "load/bkload.c",
         "load/process.c",
         "load/report.c",
         "load/requests.c",
+        "load/requests_v3.c",
         "load/worker.c",
     ],
     "read_bound": ["bounds/read_bound.c"],

@@ -17,7 +17,7 @@ enum mode { MODE_ADD, MODE_READ, MODE_BATCH };
 struct options {
     enum mode mode;
     const char *mode_name, *host;
-    int port, size, outstanding, connections, threads, ledgers, batch, verify, server_pid, cpu;
+    int port, size, outstanding, connections, threads, ledgers, batch, verify, server_pid, cpu, protocol;
     int64_t first_ledger, first_entry, entries, count, batch_bytes;
     double seconds, warmup, rate;
     bool random, spin;
@@ -31,8 +31,8 @@ struct slot {
     int32_t next, ledger_index;
 };
 
-/* Answers of one code. Codes are 0 to 107; all others share the last place. */
-#define CODES 129
+/* Answers of one code. V2's are 0 to 107, V3's up to 507; all others share the last place. */
+#define CODES 513
 
 struct tally {
     struct histogram latency;
@@ -45,11 +45,26 @@ struct stream {
     int64_t ledger, next, acknowledged;
 };
 
+/* Where a frame of the ring holds what changes from request to request. */
+struct layout {
+    uint32_t bytes, transaction, ledger, entry, body;
+    int ledger_width;
+};
+
+/* The fixed part of an answer, whichever protocol it came in. */
+struct answer {
+    uint32_t code, entries_at;          /* offset of the first entry; in a batch, of its length */
+    uint32_t prefix_bytes, entry_bytes; /* of that length, and of the entry */
+    int64_t ledger, entry, request;
+    bool foreign; /* another version or operation, or a message that breaks off */
+};
+
 /* Owned by its worker. The ring holds `window` prebuilt frames; only ids and digests change from round to round. */
 struct connection {
     const struct options *options;
     int fd;
     uint32_t window, outstanding, frame_bytes, bucket_mask;
+    struct layout layout;
     bool writable_wanted;
     uint8_t *ring;
     uint32_t *data_crc; /* per frame of the ring: register of its user data */
@@ -63,7 +78,7 @@ struct connection {
     uint8_t *input, *frame;       /* receive buffer; the whole of an answer that is being verified */
     size_t input_have, skip, frame_have;
     bool verifying;
-    uint32_t answer_entries;
+    uint32_t answer_entries, entries_at;
 };
 
 struct worker {
@@ -99,6 +114,11 @@ static inline uint32_t slot_bucket(const struct connection *c, int64_t ledger, i
 
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* requests_v3.c: the places in a V3 frame, and all of it that stays; `frame` may be NULL. */
+struct layout v3_frame(const struct options *o, uint8_t *frame);
+void v3_patch(const struct layout *l, uint8_t *frame, const struct slot *slot);
+/* answers_v3.c: the head of an answer of which the first `size` bytes are there. */
+struct answer v3_answer(const struct options *o, const uint8_t *frame, size_t size);
 /* requests.c: frames out. */
 void requests_init(struct connection *c);
 void request_make(struct connection *c, uint64_t now);

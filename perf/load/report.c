@@ -21,9 +21,9 @@ void samples_end(struct samples *s, int server_pid)
 
 static void print_load(const struct options *o)
 {
-    printf("{\"mode\": \"%s\", \"port\": %d, \"size\": %d, \"outstanding\": %d, \"connections\": %d, \"threads\": %d, "
+    printf("{\"mode\": \"%s\", \"protocol\": %d, \"port\": %d, \"size\": %d, \"outstanding\": %d, \"connections\": %d, \"threads\": %d, "
            "\"ledgers\": %d, \"batch\": %d, \"rate\": %.0f, \"random\": %s, \"spin\": %s, ",
-           o->mode_name, o->port, o->size, o->outstanding, o->connections, o->threads, o->ledgers,
+           o->mode_name, o->protocol, o->port, o->size, o->outstanding, o->connections, o->threads, o->ledgers,
            o->mode == MODE_BATCH ? o->batch : 0, o->rate, o->random ? "true" : "false", o->spin ? "true" : "false");
 }
 

@@ -9,20 +9,38 @@ static uint64_t next_random(struct connection *c)
     return c->random;
 }
 
-static void build_frame(struct connection *c, uint32_t at)
+static struct layout v2_layout(const struct options *o)
+{
+    struct layout l = {.ledger = 8, .entry = 16, .transaction = 24, .body = ADD_ENTRY_AT};
+    l.bytes = o->mode == MODE_READ    ? READ_BYTES
+              : o->mode == MODE_BATCH ? BATCH_BYTES
+                                      : (uint32_t)(ADD_ENTRY_AT + ENTRY_HEAD_BYTES + o->size);
+    return l;
+}
+
+static void v2_frame(const struct options *o, uint32_t bytes, uint8_t *frame)
 {
     static const int operation[] = {OP_ADD, OP_READ, OP_BATCH};
-    const struct options *o = c->options;
-    uint8_t *frame = c->ring + (size_t)at * c->frame_bytes;
-    put_frame_head(frame, c->frame_bytes, operation[o->mode]);
+    put_frame_head(frame, bytes, operation[o->mode]);
     if (o->mode == MODE_BATCH) {
         put32(frame + 32, (uint32_t)o->batch);
         put64(frame + 36, (uint64_t)o->batch_bytes);
+    } else if (o->mode == MODE_ADD) {
+        memcpy(frame + 8, MASTER_KEY, sizeof MASTER_KEY);
     }
+}
+
+static void build_frame(struct connection *c, uint32_t at)
+{
+    const struct options *o = c->options;
+    uint8_t *frame = c->ring + (size_t)at * c->frame_bytes;
+    if (o->protocol == 3)
+        v3_frame(o, frame);
+    else
+        v2_frame(o, c->frame_bytes, frame);
     if (o->mode != MODE_ADD)
         return;
-    uint8_t *data = frame + ADD_ENTRY_AT + ENTRY_HEAD_BYTES;
-    memcpy(frame + 8, MASTER_KEY, sizeof MASTER_KEY);
+    uint8_t *data = frame + c->layout.body + ENTRY_HEAD_BYTES;
     fill_random(data, (size_t)o->size, o->seed + at);
     c->data_crc[at] = crc_register(0, data, (size_t)o->size);
 }
@@ -34,9 +52,8 @@ void requests_init(struct connection *c)
     while (buckets < 2 * c->window)
         buckets *= 2;
     c->bucket_mask = buckets - 1;
-    c->frame_bytes = o->mode == MODE_READ    ? READ_BYTES
-                     : o->mode == MODE_BATCH ? BATCH_BYTES
-                                             : (uint32_t)(ADD_ENTRY_AT + ENTRY_HEAD_BYTES + o->size);
+    c->layout = o->protocol == 3 ? v3_frame(o, NULL) : v2_layout(o);
+    c->frame_bytes = c->layout.bytes;
     c->ring = malloc((size_t)c->window * c->frame_bytes);
     c->data_crc = calloc(c->window, sizeof *c->data_crc);
     c->shift = malloc(sizeof *c->shift);
@@ -62,12 +79,12 @@ static void make_add(struct connection *c, uint8_t *frame, struct slot *slot)
     slot->ledger = stream->ledger;
     slot->entry = stream->next++;
     c->stream_at = c->stream_at + 1 == c->stream_count ? 0 : c->stream_at + 1;
-    put_entry_head(frame + ADD_ENTRY_AT, slot->ledger, slot->entry, stream->acknowledged - 1,
+    put_entry_head(frame + c->layout.body, slot->ledger, slot->entry, stream->acknowledged - 1,
                    (slot->entry + 1) * o->size, c->shift, c->data_crc[c->made % c->window]);
 }
 
 /* The next read position of this connection: to the end of a ledger, then the next ledger; at the end from the start. */
-static void make_read(struct connection *c, uint8_t *frame, struct slot *slot)
+static void make_read(struct connection *c, struct slot *slot)
 {
     const struct options *o = c->options;
     int64_t step = o->mode == MODE_BATCH ? o->batch : 1, end = o->first_entry + o->entries;
@@ -83,8 +100,16 @@ static void make_read(struct connection *c, uint8_t *frame, struct slot *slot)
         stream->next = o->first_entry;
         c->stream_at = (c->stream_at + 1) % c->stream_count;
     }
-    put64(frame + 8, (uint64_t)slot->ledger);
-    put64(frame + 16, (uint64_t)slot->entry);
+}
+
+static void v2_patch(const struct layout *l, uint8_t *frame, const struct slot *slot, enum mode mode)
+{
+    if (mode == MODE_ADD)
+        return; /* the entry names itself */
+    put64(frame + l->ledger, (uint64_t)slot->ledger);
+    put64(frame + l->entry, (uint64_t)slot->entry);
+    if (mode == MODE_BATCH)
+        put64(frame + l->transaction, (uint64_t)slot->request);
 }
 
 /* Takes a free slot and a free frame of the ring; the caller has checked that the window is open. */
@@ -99,16 +124,19 @@ void request_make(struct connection *c, uint64_t now)
     if (c->options->mode == MODE_ADD)
         make_add(c, frame, slot);
     else
-        make_read(c, frame, slot);
-    if (c->options->mode == MODE_BATCH) {
-        slot->request = (int64_t)(c->made << 20 | (uint64_t)index);
-        put64(frame + 24, (uint64_t)slot->request);
-        slot->next = -2; /* busy: batch answers name their slot */
+        make_read(c, slot);
+    if (c->options->mode == MODE_BATCH || c->options->protocol == 3) {
+        slot->request = (int64_t)((c->made << 20 | (uint64_t)index) & (((uint64_t)1 << 7 * V3_TRANSACTION_WIDTH) - 1));
+        slot->next = -2; /* busy: the answer names its slot */
     } else {
         int32_t *bucket = &c->buckets[slot_bucket(c, slot->ledger, slot->entry)];
         slot->next = *bucket;
         *bucket = index;
     }
+    if (c->options->protocol == 3)
+        v3_patch(&c->layout, frame, slot);
+    else
+        v2_patch(&c->layout, frame, slot, c->options->mode);
     c->made++;
     c->made_bytes += c->frame_bytes;
     c->outstanding++;

@@ -5,6 +5,14 @@
  * read     frame head | i64 ledger | i64 entry                     answer  the same, then the entry
  * batch    frame head | i64 ledger | i64 entry | i64 request | i32 count | i64 bytes
  *          answer  frame head | i32 code | i64 ledger | i64 entry | i64 request | (u32 length, entry)...
+ *
+ * V3, which only the load generator speaks: u32 length | a protobuf message. Numbers that change from request to request
+ * are padded to a fixed width, so that a frame can be built once and patched.
+ *
+ * request  0a n header | field 100, 101 or 109 {1: ledger, 2: entry, ...}
+ * answer   0a n header | 10 status | field 100, 101 or 109 {1: status, 2: ledger, 3: entry, 4: entry bytes..., ...}
+ * header   08 version 10 operation 18 transaction
+ *
  * entry    i64 ledger | i64 entry | i64 last add confirmed | i64 ledger bytes so far | u32 crc32c | user data
  */
 #ifndef PERF_WIRE_H
@@ -26,6 +34,16 @@ enum {
     READ_ANSWER_BYTES = 28,  /* before the entry */
     BATCH_BYTES = 44,
     BATCH_ANSWER_BYTES = 36, /* before the entries */
+    V3_VERSION = 3,
+    V3_READ = 1,
+    V3_ADD = 2,
+    V3_BATCH = 12,
+    V3_TRANSACTION_WIDTH = 7, /* bytes of varints, padded */
+    V3_ENTRY_WIDTH = 5,
+    V3_HEAD_MOST = 72, /* of an answer: all before its first entry, and the length of that */
+    V3_TAIL_MOST = 24, /* after the last entry: maxLAC and its time */
+    V3_COUNTED_HEAD = 64, /* what a batch answer counts as towards its limit, beside its entries */
+    V3_COUNTED_EACH = 6,
     ENTRY_DIGEST_AT = 32,
     ENTRY_HEAD_BYTES = 36,
 };
@@ -58,6 +76,35 @@ static inline int64_t get64(const uint8_t *at)
     uint64_t value;
     memcpy(&value, at, 8);
     return (int64_t)be64toh(value);
+}
+
+static inline int varint_width(uint64_t value)
+{
+    int width = 1;
+    for (; value >= 0x80; value >>= 7)
+        width++;
+    return width;
+}
+
+/* `value` in `width` bytes; the place after them. */
+static inline uint8_t *put_varint(uint8_t *at, uint64_t value, int width)
+{
+    for (; width > 1; width--, value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)(value & 0x7f);
+    return at;
+}
+
+/* The place after a varint, or NULL when it does not end before `end`. */
+static inline const uint8_t *get_varint(const uint8_t *at, const uint8_t *end, uint64_t *value)
+{
+    *value = 0;
+    for (int shift = 0; at < end && shift < 70; shift += 7, at++) {
+        *value |= (uint64_t)(*at & 0x7f) << shift;
+        if (*at < 0x80)
+            return at + 1;
+    }
+    return NULL;
 }
 
 static inline void put_frame_head(uint8_t *frame, uint32_t frame_bytes, int operation)

@@ -1,7 +1,7 @@
 """Medians of paired runs, their ratios and the verdict; one JSON line a row, and a table."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,17 +29,25 @@ class Samples:
 
     row: Row
     results: dict[Subject, list[Result]] = field(default_factory=dict)
+    others: Mapping[str, "Samples"] = field(default_factory=dict, repr=False)
+    """All rows of the run by name, for targets that compare with another row."""
 
     def median(self, subject: Subject, path: str) -> float | None:
         """Median over the pairs; None if it was not measured."""
         values = [value for result in self.results.get(subject, []) if (value := figure(result, path)) is not None]
         return statistics.median(values) if values else None
 
+    def compared(self, target: Target) -> "Samples":
+        """The row with whose results the target compares: this one, or the one that it names. KeyError."""
+        return self.others[target.row] if target.row else self
+
     def value(self, target: Target) -> float | None:
         """What the target limits: the median of the pairs' ratios, or of the figure itself."""
         if target.against is None:
             return self.median(target.subject, target.figure)
-        pairs = zip(self.results.get(target.subject, []), self.results.get(target.against, []), strict=False)
+        pairs = zip(
+            self.results.get(target.subject, []), self.compared(target).results.get(target.against, []), strict=False
+        )
         ratios = []
         for one, other in pairs:
             above, below = figure(one, target.figure), figure(other, target.figure)
@@ -54,6 +62,7 @@ class Samples:
             value = self.value(target)
             verdicts.append({
                 "figure": target.figure, "subject": target.subject, "against": target.against,
+                **({"against_row": target.row} if target.row else {}),
                 "value": value and round(value, 4), "target": target.text(),
                 "met": target.met(value) if value is not None else None,
             })  # fmt: skip
@@ -80,9 +89,9 @@ def print_table(samples: Sequence[Samples], console: Console) -> None:
             table.add_row(
                 sample.row.name,
                 UNITS.get(target.figure, target.figure),
-                f"{target.subject}/{target.against}" if target.against else target.subject,
+                f"{target.subject}/{target.against}{' V2' if target.row else ''}" if target.against else target.subject,
                 shown(sample.median(target.subject, target.figure)),
-                shown(sample.median(target.against, target.figure)) if target.against else "-",
+                shown(sample.compared(target).median(target.against, target.figure)) if target.against else "-",
                 shown(value),
                 target.text(),
                 f"[{style}]{verdict}[/]",

@@ -1,6 +1,6 @@
 """What is measured and what is to be reached: one row for each kind of work, with its load and its targets."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal["add", "cached", "cold", "process"]
@@ -16,6 +16,8 @@ class Target:
     """Path into the result, for instance `latency_us.p99`."""
     subject: Subject = "ours"
     against: Subject | None = "java"
+    row: str = ""
+    """`against` is that subject under another row's load, in the same pair; empty: under this row's."""
     at_least: float | None = None
     at_most: float | None = None
 
@@ -40,6 +42,8 @@ class Row:
     settings: dict[str, str] = field(default_factory=dict)
     """Keys that our bookie's configuration gets for this row only."""
     targets: tuple[Target, ...] = ()
+    java: bool = True
+    """Whether Apache BookKeeper's bookie knows the operation."""
     apart: bool = False
     """Keep the server off the client's CPU: on one CPU, two processes that take turns spare each other the wake-up."""
 
@@ -92,18 +96,37 @@ def cold(entries: int, outstanding: int, *more: Target) -> Row:
                targets=targets)  # fmt: skip
 
 
+def v3(row: Row, share: float, over_java: float | None) -> Row:
+    """The same load in V3: at least this share of our V2 rate, and this many times Java's V3 rate."""
+    targets = [Target(figure=RATE, against="ours", row=row.name, at_least=share)]
+    if over_java is not None:
+        targets.append(Target(figure=RATE, at_least=over_java))
+    return replace(row, name=f"{row.name}, V3", load=(*row.load, "--protocol", "3"), bound=None,
+                   targets=tuple(targets), java=over_java is not None)  # fmt: skip
+
+
+READS = Row(
+    name="read from cache, 1000 outstanding",
+    kind="cached",
+    load=("read", "--outstanding", "1000"),
+    bound="read",
+    targets=(Target(figure=RATE, at_least=3), Target(figure=CPU, at_most=1 / 4), BUSY),
+)
+
 ROWS = (
     adds(128),
     adds(1024, BUSY),
+    v3(adds(1024), 0.8, 4),
     adds(4096),
     Row(name="add 1024 B, 1 outstanding", kind="add", load=("add", "--outstanding", "1"), bound="sync",
         targets=(Target(figure=RATE, at_least=10), Target(figure=RATE, against="bound", at_least=0.8))),
     batches(100, 4),
+    v3(batches(100, 4), 0.9, None),
     batches(500, 4),
     batches(100, 1),
     batches(500, 1),
-    Row(name="read from cache, 1000 outstanding", kind="cached", load=("read", "--outstanding", "1000"), bound="read",
-        targets=(Target(figure=RATE, at_least=3), Target(figure=CPU, at_most=1 / 4), BUSY)),
+    READS,
+    v3(READS, 0.8, 4),
     Row(name="read from cache, 1 outstanding", kind="cached", load=("read", "--outstanding", "1"), bound="read",
         apart=True, targets=(Target(figure=RATE, at_least=1),)),
     Row(name="read from cache, 1 outstanding, polling", kind="cached", load=("read", "--outstanding", "1", "--spin"),

@@ -51,7 +51,7 @@ def measure_pair(pair: int, rows: list[Row], subjects: tuple[Subject, ...], plan
         if subject == "bound":
             yield from (("bound", name, result) for name, result in sessions.bounds(rows, plan))
             continue
-        chosen = [row for row in rows if row.busy] if subject == "busy" else rows
+        chosen = [row for row in rows if (row.busy if subject == "busy" else row.java or subject == "ours")]
         make = MAKERS[subject]
         for name, result in sessions.adds(make, [row for row in chosen if row.kind == "add"], plan):
             yield subject, name, result
@@ -61,6 +61,13 @@ def measure_pair(pair: int, rows: list[Row], subjects: tuple[Subject, ...], plan
                 yield subject, name, result
             elif subject == "ours" and "bound" in subjects:
                 yield "bound", name.removeprefix("bound: "), result
+
+
+def rows_of(only: str) -> list[Row]:
+    """Rows whose names match, and those that they are compared with."""
+    names = {row.name for row in ROWS if re.search(only, row.name)}
+    names |= {target.row for row in ROWS if row.name in names for target in row.targets}
+    return [row for row in ROWS if row.name in names]
 
 
 def need_space(directory: Path, plan: Plan) -> None:
@@ -99,7 +106,7 @@ def say(console: Console, pair: int, subject: str, name: str, result: Result) ->
 @click.option("--seconds", default=12.0, show_default=True, help="Measured time of an add row; reads take half.")
 @click.option("--warmup", default=8.0, show_default=True, help="Load before the measured time.")
 @click.option("--cold-entries", default=1_000_000, show_default=True, help="Entries that each cold row reads.")
-@click.option("--only", default="", help="Rows whose name matches this regular expression.")
+@click.option("--only", default="", help="Rows whose name matches this, and those that they are compared with.")
 @click.option("--subjects", default=",".join(SUBJECTS), show_default=True, help="Whom to measure.")
 @click.option("--directory", default=DATA, type=click.Path(path_type=Path), help="Where the data lies while it runs.")
 @click.option("--results", default=RESULTS, type=click.Path(path_type=Path), help="Where the rows are appended.")
@@ -110,9 +117,10 @@ def main(pairs: int, only: str, subjects: str, directory: Path, results: Path, *
                 cold_entries=int(amounts["cold_entries"]))  # fmt: skip
     need_space(directory, plan)
     build_all()
-    rows = [row for row in ROWS if re.search(only, row.name)]
+    rows = rows_of(only)
     chosen = tuple(subject for subject in SUBJECTS if subject in subjects.split(","))
-    samples = {row.name: Samples(row) for row in rows}
+    samples: dict[str, Samples] = {}
+    samples.update({row.name: Samples(row, others=samples) for row in rows})
     console = Console(width=150)
     try:
         for pair in range(pairs):

@@ -1,6 +1,5 @@
 """The load generator tells the truth: driven against the plain C bound servers, its counts and codes are checked."""
 
-import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -9,16 +8,10 @@ from typing import Any
 
 import pytest
 
-from perf.load.build import build_all
+from tests.perf.driving import run_load
 
 LEDGER, ENTRIES, SIZE = 7, 2000, 100
 Load = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="session")
-def programs() -> dict[str, Path]:
-    """The compiled programs, by name."""
-    return build_all()
 
 
 def run_server(command: list[str]) -> Iterator[tuple[int, int]]:
@@ -46,12 +39,7 @@ def load(programs: dict[str, Path]) -> Load:
     """Runs bkload; options by keyword, `True` for a flag; `code` is the expected exit code."""
 
     def run(mode: str, code: int = 0, **options: object) -> dict[str, Any]:
-        words = [str(programs["bkload"]), mode, "--size", str(options.pop("size", SIZE))]
-        for name, value in options.items():
-            words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == code, done.stderr
-        return dict(json.loads(done.stdout)) if done.stdout else {"stderr": done.stderr}
+        return run_load(programs["bkload"], mode, code, **{"size": SIZE, **options})
 
     return run
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from perf.side_by_side.report import Samples, figure
 from perf.side_by_side.rows import ROWS, Row, Target
-from perf.side_by_side.run import main
+from perf.side_by_side.run import main, rows_of
 
 FASTER = Target(figure="entries_s", at_least=4)
 CALMER = Target(figure="latency_us.p99", at_most=1 / 8)
@@ -45,6 +45,17 @@ def test_a_target_without_a_rival_limits_the_figure_itself() -> None:
     assert SMALL.met(8)
 
 
+def test_a_row_may_be_compared_with_another() -> None:
+    """V3 against our own V2, pair by pair; a run of V3 rows measures the V2 rows too."""
+    target = Target(figure="entries_s", against="ours", row="slow", at_least=0.9)
+    rows: dict[str, Samples] = {}
+    rows["slow"] = Samples(Row(name="slow", kind="add"), {"ours": [result(100), result(200)]}, rows)
+    rows["fast"] = Samples(Row(name="fast", kind="add", targets=(target,)), {"ours": [result(90), result(190)]}, rows)
+    (verdict,) = rows["fast"].line({}, {})["verdicts"]
+    assert (verdict["value"], verdict["against_row"]) == (0.925, "slow")
+    assert len(rows_of(", V3$")) == 2 * len([row for row in ROWS if row.name.endswith(", V3")])
+
+
 def test_rows_are_distinct_and_have_targets() -> None:
     """Results are kept by name."""
     assert len({row.name for row in ROWS}) == len(ROWS)
@@ -61,7 +72,7 @@ def test_a_run_on_our_bookie(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, [*words, "--results", str(results)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     kept = {line["row"]: line for line in map(json.loads, results.read_text().splitlines())}
-    assert len(kept) == 10
+    assert len(kept) == 13
     for line in kept.values():
         assert line["card"]["cores"] > 0
         assert figure(line["results"]["ours"][0], "entries_s") or line["row"] == "location index"

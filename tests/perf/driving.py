@@ -1,0 +1,16 @@
+"""Runs the load generator as its users do."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+
+def run_load(bkload: Path, mode: str, code: int = 0, **options: object) -> dict[str, Any]:
+    """Options by keyword, `True` for a flag; `code`: the exit code to expect. Without output: its complaint."""
+    words = [str(bkload), mode]
+    for name, value in options.items():
+        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    return dict(json.loads(done.stdout)) if done.stdout else {"stderr": done.stderr}
