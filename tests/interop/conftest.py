@@ -2,11 +2,13 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie, free_port, init_cluster
 from tests.interop.driver import Answer, Driver
@@ -100,6 +102,64 @@ def our_starter(request: pytest.FixtureRequest, uri: str) -> Start:
         return list(bookies(count, metadataServiceUri=uri, **settings))
 
     return start
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Three bookies of one kind that stand for all tests of a module, and their metadata service."""
+
+    kind: str
+    uri: str
+    bookies: list[Target]
+
+
+class Standing:
+    """Bookies that stand until `end`, one for each combination of kind and settings that is asked for."""
+
+    def __init__(self, peer: JavaPeer, directory: Path) -> None:
+        self._peer = peer
+        self._directory = directory
+        self._running: dict[str, JavaBookie | BookieProcess] = {}
+
+    def __call__(self, kind: str, uri: str, name: str = "", **settings: str) -> Target:
+        """The bookie of that kind ("java" or "ours"), cluster, name and settings."""
+        key = f"{kind}-{uri}-{name}-{settings}"
+        if key not in self._running:
+            directory = self._directory / f"{kind}-{len(self._running)}"
+            made: JavaBookie | BookieProcess
+            if kind == "java":
+                made = JavaBookie(self._peer, directory, free_port(), uri, {**SMALL, **settings})
+            else:
+                made = BookieProcess(directory, uri, settings)
+            made.start()
+            self._running[key] = made
+        return self._running[key]
+
+    def end(self) -> None:
+        """Kill them."""
+        for bookie in self._running.values():
+            bookie.kill()
+
+
+@pytest.fixture(scope="module")
+def standing(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """Bookies for all tests of a module, which must then keep out of each other's ledgers."""
+    standing = Standing(java_peer, tmp_path_factory.mktemp("standing"))
+    yield standing
+    standing.end()
+
+
+@pytest.fixture(scope="module", params=["java", "ours"])
+def cluster(
+    request: pytest.FixtureRequest,
+    java_peer: JavaPeer,
+    zookeeper: Any,
+    standing: Standing,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Cluster:
+    """A cluster of its own with three bookies: once Apache BookKeeper's, once ours."""
+    uri = new_cluster(java_peer, zookeeper.address, tmp_path_factory.mktemp("init"))
+    return Cluster(request.param, uri, [standing(request.param, uri, str(number)) for number in range(3)])
 
 
 class Client:

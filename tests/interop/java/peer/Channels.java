@@ -54,7 +54,7 @@ final class Channels {
         loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
     }
 
-    private BookieClient client(JsonNode in) {
+    BookieClient client(JsonNode in) {
         return clients.computeIfAbsent(Driver.flag(in, "v2", true), this::connect);
     }
 
@@ -69,7 +69,7 @@ final class Channels {
         }
     }
 
-    private static BookieId bookie(JsonNode in) {
+    static BookieId bookie(JsonNode in) {
         return BookieId.parse(in.get("bookie").asText());
     }
 

@@ -42,8 +42,10 @@ public final class Driver {
         Map<String, Operation> operations = new HashMap<>();
         Handles handles = new Handles();
         handles.register(operations);
+        new Tails(handles).register(operations);
         Channels channels = new Channels();
         channels.register(operations);
+        new Facts(channels).register(operations);
         ExecutorService workers = Executors.newCachedThreadPool();
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {

@@ -26,6 +26,7 @@ import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.ReadHandle;
+import org.apache.bookkeeper.client.api.WriteFlag;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 
@@ -86,10 +87,14 @@ final class Handles {
         return clients.get(Driver.text(in, "client", "main"));
     }
 
-    private ReadHandle handle(JsonNode in) {
-        ReadHandle handle = handles.get(in.get("handle").asLong());
+    private ReadHandle handleOf(JsonNode in) {
+        return handle(in.get("handle"));
+    }
+
+    ReadHandle handle(JsonNode number) {
+        ReadHandle handle = handles.get(number.asLong());
         if (handle == null) {
-            throw new IllegalArgumentException("no handle " + in.get("handle"));
+            throw new IllegalArgumentException("no handle " + number);
         }
         return handle;
     }
@@ -103,7 +108,7 @@ final class Handles {
     }
 
     /**
-     * e, w, a, digest, password, custom{}: a new ledger and a handle that writes to it. Waits until the client has seen
+     * e, w, a, digest, password, deferred, custom{}: a new ledger and a handle that writes to it. Waits until the client has seen
      * as many bookies as it needs: it hears of new ones a moment after they registered.
      */
     private void create(JsonNode in, ObjectNode out) throws Exception {
@@ -119,6 +124,9 @@ final class Handles {
                 .withDigestType(DigestType.valueOf(Driver.text(in, "digest", "CRC32C")))
                 .withCustomMetadata(custom)
                 .withPassword(Driver.text(in, "password", "").getBytes(StandardCharsets.UTF_8));
+        if (Driver.flag(in, "deferred", false)) {
+            builder.withWriteFlags(WriteFlag.DEFERRED_SYNC);
+        }
         long deadline = System.nanoTime() + BOOKIES_NANOS_MAX;
         while (true) {
             try {
@@ -146,7 +154,7 @@ final class Handles {
 
     /** handle, n, size, window: adds n entries, window outstanding; stops at the first failure and reports it. */
     private void add(JsonNode in, ObjectNode out) throws Exception {
-        WriteHandle handle = (WriteHandle) handle(in);
+        WriteHandle handle = (WriteHandle) handleOf(in);
         long count = Driver.number(in, "n", 1);
         int size = (int) Driver.number(in, "size", 1024);
         int window = (int) Driver.number(in, "window", 1000);
@@ -233,7 +241,7 @@ final class Handles {
 
     /** handle, first, last, size, step, unconfirmed: entry-by-entry reads, step entries a call. */
     private void read(JsonNode in, ObjectNode out) throws Exception {
-        ReadHandle handle = handle(in);
+        ReadHandle handle = handleOf(in);
         long first = in.get("first").asLong();
         long last = in.get("last").asLong();
         long step = Driver.number(in, "step", 100);
@@ -250,7 +258,7 @@ final class Handles {
 
     /** handle, first, last, count, max_size, size: batch reads until last is read, one at a time. */
     private void batchRead(JsonNode in, ObjectNode out) throws Exception {
-        ReadHandle handle = handle(in);
+        ReadHandle handle = handleOf(in);
         long first = in.get("first").asLong();
         long last = in.get("last").asLong();
         int count = (int) Driver.number(in, "count", 500);
@@ -281,13 +289,13 @@ final class Handles {
 
     /** handle: the last confirmed entry known here and as the bookies tell it. */
     private void lac(JsonNode in, ObjectNode out) throws Exception {
-        ReadHandle handle = handle(in);
+        ReadHandle handle = handleOf(in);
         CompletableFuture<Long> told = handle.readLastAddConfirmedAsync();
         out.put("local", handle.getLastAddConfirmed()).put("told", told.get());
     }
 
     private void closeHandle(JsonNode in, ObjectNode out) throws Exception {
-        handle(in).close();
+        handleOf(in).close();
         out.put("code", OK);
     }
 
@@ -298,7 +306,7 @@ final class Handles {
 
     /** handle: the ledger's metadata as the client holds it. */
     private void metadata(JsonNode in, ObjectNode out) throws Exception {
-        LedgerMetadata metadata = handle(in).getLedgerMetadata();
+        LedgerMetadata metadata = handleOf(in).getLedgerMetadata();
         out.put("state", metadata.getState().toString()).put("last", metadata.getLastEntryId())
                 .put("length", metadata.getLength()).put("ensembles", metadata.getAllEnsembles().toString());
     }

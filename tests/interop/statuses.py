@@ -1,0 +1,354 @@
+"""The table of answers: operation, protocol and condition, and the status that a Java bookie and ours give.
+
+A case makes its own ledger, so cases never see each other. Where ours differs on purpose, `ours` says how and `why`.
+"""
+
+import itertools
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import Message
+
+from bookie.client import Digest, DigestType
+from bookie.errors import CODES
+from bookie.pb import wire_pb2 as pb
+from tests.interop.raw import CLOSED, SILENT, Wire, status
+from tests.reference import wire_v2 as v2
+
+DIGEST = Digest.of(DigestType.CRC32C, b"pw")
+KEY = DIGEST.master_key
+OTHER_KEY = bytes(range(20))
+LAST = -1
+PRIORITY = 100
+Outcome = int | str
+
+EOK, ENOLEDGER, ENOENTRY, EBADREQ = 0, 402, 403, 404
+EIO, EUA, EBADVERSION, EFENCED, EREADONLY = 501, 502, 503, 504, 505
+V3_BY_V2 = {row.v2: row.v3 for row in CODES if row.v2 is not None and row.v3 is not None}
+
+OPERATIONS: dict[type[Message], tuple[int, str]] = {
+    pb.AddRequest: (pb.ADD_ENTRY, "addRequest"),
+    pb.AuthMessage: (pb.AUTH, "authRequest"),
+    pb.BatchReadRequest: (pb.BATCH_READ_ENTRY, "batchReadRequest"),
+    pb.ForceLedgerRequest: (pb.FORCE_LEDGER, "forceLedgerRequest"),
+    pb.GetBookieInfoRequest: (pb.GET_BOOKIE_INFO, "getBookieInfoRequest"),
+    pb.ReadLacRequest: (pb.READ_LAC, "readLacRequest"),
+    pb.ReadRequest: (pb.READ_ENTRY, "readRequest"),
+    pb.StartTLSRequest: (pb.START_TLS, "startTLSRequest"),
+    pb.WriteCloseRequest: (pb.WRITE_CLOSE, "writeCloseRequest"),
+    pb.WriteLacRequest: (pb.WRITE_LAC, "writeLacRequest"),
+}
+
+
+class Bookie:
+    """A bookie by its port, and ledgers in the states that cases need. Every request has a connection of its own."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._ledgers = itertools.count(1000)
+
+    def unknown(self) -> int:
+        """A ledger that the bookie never heard of."""
+        return next(self._ledgers)
+
+    def filled(self) -> int:
+        """A ledger with entries 0 to 2. Written with priority, which a read-only bookie lets through."""
+        ledger = self.unknown()
+        for entry in range(3):
+            assert self.ask(add(ledger, entry), priority=PRIORITY) == EOK
+        return ledger
+
+    def fenced(self) -> int:
+        """A ledger with entries 0 to 2, fenced."""
+        ledger = self.filled()
+        assert self.ask(fence(ledger)) == EOK
+        return ledger
+
+    def empty(self) -> int:
+        """A ledger that is known by its fence alone."""
+        ledger = self.unknown()
+        assert self.ask(fence(ledger)) == ENOENTRY
+        return ledger
+
+    def explicit(self) -> int:
+        """A ledger with an explicit LAC and no entry."""
+        ledger = self.unknown()
+        assert self.ask(write_lac(ledger)) == EOK
+        return ledger
+
+    def ask(self, part: Message, *, version: int = 3, priority: int = 0) -> Outcome:
+        """The status of a V3 request."""
+        operation, name = OPERATIONS[type(part)]
+        return self.bare(operation, version=version, priority=priority, **{name: part})
+
+    def bare(self, operation: int, **parts: Any) -> Outcome:
+        """The same of an operation by its number, with whatever parts."""
+        with Wire(self.port) as wire:
+            try:
+                return status(wire.ask(operation, **parts))
+            except ConnectionError:
+                return CLOSED
+
+    def ask_v2(self, request: v2.Request) -> Outcome:
+        """The code of a V2 request, in V3's number."""
+        with Wire(self.port) as wire:
+            try:
+                return V3_BY_V2[wire.ask_v2(request).code]
+            except ConnectionError:
+                return CLOSED
+
+
+def sealed(ledger: int, entry: int) -> bytes:
+    """An entry as stored."""
+    return DIGEST.seal(ledger, entry, b"x", lac=entry - 1, length=entry + 1)
+
+
+def add(ledger: int, entry: int = 3, key: bytes = KEY, **fields: Any) -> pb.AddRequest:
+    """An AddRequest."""
+    return pb.AddRequest(ledgerId=ledger, entryId=entry, masterKey=key, body=sealed(ledger, entry), **fields)
+
+
+def recover(ledger: int, key: bytes = KEY) -> pb.AddRequest:
+    """An AddRequest of a recovery."""
+    return add(ledger, key=key, flag=pb.AddRequest.RECOVERY_ADD)
+
+
+def read(ledger: int, entry: int = 0, **fields: Any) -> pb.ReadRequest:
+    """A ReadRequest."""
+    return pb.ReadRequest(ledgerId=ledger, entryId=entry, **fields)
+
+
+def fence(ledger: int, entry: int = LAST, key: bytes | None = KEY) -> pb.ReadRequest:
+    """A fencing ReadRequest."""
+    return read(ledger, entry, masterKey=key, flag=pb.ReadRequest.FENCE_LEDGER)
+
+
+def poll(ledger: int, previous: int, entry: int = LAST, timeout_ms: int | None = 20) -> pb.ReadRequest:
+    """A ReadRequest that waits for the LAC, and wants the next entry."""
+    return read(ledger, entry, previousLAC=previous, timeOut=timeout_ms, flag=pb.ReadRequest.ENTRY_PIGGYBACK)
+
+
+def write_lac(ledger: int, key: bytes = KEY) -> pb.WriteLacRequest:
+    """A WriteLacRequest of LAC 1."""
+    return pb.WriteLacRequest(ledgerId=ledger, lac=1, masterKey=key, body=DIGEST.seal_lac(ledger, 1))
+
+
+def read_lac(ledger: int) -> pb.ReadLacRequest:
+    """A ReadLacRequest."""
+    return pb.ReadLacRequest(ledgerId=ledger)
+
+
+def force(ledger: int) -> pb.ForceLedgerRequest:
+    """A ForceLedgerRequest."""
+    return pb.ForceLedgerRequest(ledgerId=ledger)
+
+
+def info(_: int) -> pb.GetBookieInfoRequest:
+    """A GetBookieInfoRequest."""
+    return pb.GetBookieInfoRequest(requested=3)
+
+
+def batch(ledger: int, start: int = 0, **fields: Any) -> pb.BatchReadRequest:
+    """A BatchReadRequest."""
+    return pb.BatchReadRequest(ledgerId=ledger, startEntryId=start, maxCount=10, maxSize=1 << 20, **fields)
+
+
+def listed(bookie: Bookie, ledger: int) -> Outcome:
+    """The status of a list of entries; silent when later reads of the ledger are answered and the list is not."""
+    with Wire(bookie.port) as wire:
+        request = pb.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
+        number = wire.send(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, getListOfEntriesOfLedgerRequest=request)
+        for _ in range(3):
+            wire.send(pb.READ_ENTRY, readRequest=read(ledger))
+            answer = wire.receive()
+            if answer.header.txnId == number:
+                return status(answer)
+    return SILENT
+
+
+def unknown_operation(bookie: Bookie) -> Outcome:
+    """An operation of a number that nobody knows: the connection is taken for V2, where it means nothing either."""
+    with Wire(bookie.port) as wire:
+        wire.sock.sendall(bytes.fromhex("000000080a060803100e1801"))
+        try:
+            return status(wire.receive())
+        except ConnectionError:
+            return CLOSED
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request about a ledger in a state of `Bookie`, and the status from a Java bookie and (None: the same) ours."""
+
+    name: str
+    state: Callable[[Bookie], int]
+    request: Callable[[int], Message | v2.Request]
+    java: Outcome
+    ours: Outcome | None = None
+    why: str = ""
+    version: int = 3
+    priority: int = 0
+
+    def run(self, bookie: Bookie) -> Outcome:
+        """The status that this bookie gives, in V3's numbers."""
+        request = self.request(self.state(bookie))
+        if isinstance(request, v2.Request):
+            return bookie.ask_v2(request)
+        return bookie.ask(request, version=self.version, priority=self.priority)
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A case whose request is no proper one, or whose answer needs more than waiting for."""
+
+    name: str
+    run: Callable[[Bookie], Outcome]
+    java: Outcome
+    ours: Outcome | None = None
+    why: str = ""
+
+
+UNKNOWN, FILLED, FENCED, EMPTY, EXPLICIT = Bookie.unknown, Bookie.filled, Bookie.fenced, Bookie.empty, Bookie.explicit
+CLOSES = "upstream fails on the missing part and closes"
+THROWS = "upstream's DbLedgerStorage throws here, and nobody answers"
+EXTENDS = "an extension of ours"
+
+
+def adds_v3() -> list[Case | Odd]:
+    """ADD_ENTRY on a writable bookie."""
+    return [
+        Case("new ledger", UNKNOWN, add, EOK),
+        Case("again", FILLED, lambda ledger: add(ledger, 0), EOK),
+        Case("deferred sync", UNKNOWN, lambda ledger: add(ledger, writeFlags=1), EOK),
+        Case("wrong key", FILLED, lambda ledger: add(ledger, key=OTHER_KEY), EUA),
+        Case("recovery, wrong key", FILLED, lambda ledger: recover(ledger, OTHER_KEY), EUA),
+        Case("fenced", FENCED, add, EFENCED),
+        Case("fenced, deferred sync", FENCED, lambda ledger: add(ledger, writeFlags=1), EFENCED),
+        Case("fenced, priority", FENCED, add, EFENCED, priority=PRIORITY),
+        Case("fenced, recovery", FENCED, recover, EOK),
+        Case("fenced before its first entry", EMPTY, add, EFENCED),
+        Case("version 2", UNKNOWN, add, EBADVERSION, version=2),
+        Odd("without its part", lambda bookie: bookie.bare(pb.ADD_ENTRY), CLOSED, EBADREQ, CLOSES),
+    ]
+
+
+def reads_v3() -> list[Case | Odd]:
+    """READ_ENTRY on a writable bookie: plain, fencing, waiting."""
+    return [
+        Case("stored", FILLED, read, EOK),
+        Case("last", FILLED, lambda ledger: read(ledger, LAST), EOK),
+        Case("unknown ledger", UNKNOWN, read, ENOLEDGER),
+        Case("last, unknown ledger", UNKNOWN, lambda ledger: read(ledger, LAST), ENOLEDGER),
+        Case("no such entry", FILLED, lambda ledger: read(ledger, 9), ENOENTRY),
+        Case("last, empty ledger", EMPTY, lambda ledger: read(ledger, LAST), ENOENTRY),
+        Case("wrong key", FILLED, lambda ledger: read(ledger, masterKey=OTHER_KEY), EOK),
+        Case("fenced", FENCED, read, EOK),
+        Case("version 2", FILLED, read, EBADVERSION, version=2),
+        Odd("without its part", lambda bookie: bookie.bare(pb.READ_ENTRY), CLOSED, EBADREQ, CLOSES),
+        Case("fence", FILLED, fence, EOK),
+        Case("fence, again", FENCED, lambda ledger: fence(ledger, 0), EOK),
+        Case("fence, unknown ledger", UNKNOWN, fence, ENOENTRY),
+        Case("fence, no key", FILLED, lambda ledger: fence(ledger, key=None), EUA),
+        Case("fence, wrong key", FILLED, lambda ledger: fence(ledger, key=OTHER_KEY), EUA),
+        Case("fence, version 2", FILLED, fence, EBADVERSION, version=2),
+        Case("poll, unknown ledger", UNKNOWN, lambda ledger: poll(ledger, 0), ENOLEDGER),
+        Case("poll, LAC is higher", FILLED, lambda ledger: poll(ledger, -1), EOK),
+        Case("poll, time ends", FILLED, lambda ledger: poll(ledger, 5), EOK),
+        Case("poll, without a time", FILLED, lambda ledger: poll(ledger, 5, timeout_ms=None), EOK),
+        Case("poll, for an entry", FILLED, lambda ledger: poll(ledger, 0, entry=1), EBADREQ),
+        Case("poll, version 2", FILLED, lambda ledger: poll(ledger, 0), EBADVERSION, version=2),
+    ]
+
+
+def others_v3() -> list[Case | Odd]:
+    """All other operations of V3 on a writable bookie."""
+    return [
+        Case("write LAC, new ledger", UNKNOWN, write_lac, EOK),
+        Case("write LAC, fenced", FENCED, write_lac, EOK),
+        Case("write LAC, wrong key", FILLED, lambda ledger: write_lac(ledger, OTHER_KEY), EUA),
+        Case("write LAC, version 2", FILLED, write_lac, EBADVERSION, version=2),
+        Case("read LAC", FILLED, read_lac, EOK),
+        Case("read LAC, unknown ledger", UNKNOWN, read_lac, ENOENTRY),
+        Case("read LAC, empty ledger", EMPTY, read_lac, ENOENTRY),
+        Case("read LAC, no entry", EXPLICIT, read_lac, EIO, EOK, "upstream misses the entry although the LAC is there"),
+        Case("read LAC, version 2", FILLED, read_lac, EBADVERSION, version=2),
+        Case("force", FILLED, force, EOK),
+        Case("force, unknown ledger", UNKNOWN, force, EOK),
+        Case("force, fenced", FENCED, force, EOK),
+        Case("force, version 2", FILLED, force, EBADVERSION, version=2),
+        Case("bookie info", UNKNOWN, info, EOK),
+        Case("bookie info, version 2", UNKNOWN, info, EBADVERSION, version=2),
+        Odd("list of entries", lambda bookie: listed(bookie, bookie.filled()), SILENT, EOK, THROWS),
+        Odd("list of entries, unknown ledger", lambda bookie: listed(bookie, bookie.unknown()), ENOLEDGER),
+        Odd("range read", lambda bookie: bookie.bare(pb.RANGE_READ_ENTRY), EBADREQ),
+        Odd("range add", lambda bookie: bookie.bare(pb.RANGE_ADD_ENTRY), EBADREQ),
+        Case("authentication", UNKNOWN, lambda _: pb.AuthMessage(authPluginName="any", payload=b""), EOK),
+        Case("START_TLS", UNKNOWN, lambda _: pb.StartTLSRequest(), EBADREQ),
+        Odd("unknown operation", unknown_operation, CLOSED),
+        Case("batch read", FILLED, batch, EBADREQ, EOK, EXTENDS),
+        Case("batch read, unknown ledger", UNKNOWN, batch, EBADREQ, ENOLEDGER, EXTENDS),
+        Case("batch read, no such entry", FILLED, lambda ledger: batch(ledger, 9), EBADREQ, ENOENTRY, EXTENDS),
+        Case("batch read, version 2", FILLED, batch, EBADREQ, EBADVERSION, EXTENDS, version=2),
+    ]
+
+
+def reads_v2(op: int, name: str) -> list[Case | Odd]:
+    """READ or BATCH_READ of V2."""
+
+    def got(ledger: int, **fields: Any) -> v2.Request:
+        return v2.Request(op, ledger=ledger, count_max=10, size_max=1 << 20, **fields)
+
+    return [
+        Case(name, FILLED, got, EOK),
+        Case(f"{name}, unknown ledger", UNKNOWN, got, ENOLEDGER),
+        Case(f"{name}, no such entry", FILLED, lambda ledger: got(ledger, entry=9), ENOENTRY),
+        Case(f"{name}, version 3", FILLED, lambda ledger: got(ledger, version=3), EBADVERSION),
+        Case(f"{name}, fence", FILLED, lambda ledger: got(ledger, flags=1, key=KEY), EOK),
+        Case(f"{name}, fence, wrong key", FILLED, lambda ledger: got(ledger, flags=1, key=OTHER_KEY), EUA),
+        Case(f"{name}, fence, version 1", FILLED, lambda ledger: got(ledger, flags=1, version=1), EUA),
+    ]
+
+
+def requests_v2() -> list[Case | Odd]:
+    """V2 on a writable bookie."""
+
+    def added(ledger: int, **fields: Any) -> v2.Request:
+        return v2.Request(v2.ADD, **{"key": KEY, "body": sealed(ledger, 3), **fields})
+
+    table: list[Case | Odd] = [
+        Case("add, new ledger", UNKNOWN, added, EOK),
+        Case("add, version 0", UNKNOWN, lambda ledger: added(ledger, version=0), EOK),
+        Case("add, wrong key", FILLED, lambda ledger: added(ledger, key=OTHER_KEY), EUA),
+        Case("add, fenced", FENCED, added, EFENCED),
+        Case("add, fenced, recovery", FENCED, lambda ledger: added(ledger, flags=v2.RECOVERY_ADD), EOK),
+        Case("add, version 3", UNKNOWN, lambda ledger: added(ledger, version=3), EBADVERSION),
+        Case("add, short", UNKNOWN, lambda ledger: added(ledger, body=struct.pack(">qqi", ledger, 0, 0)), EBADREQ),
+    ]
+    for op, name in ((v2.READ, "read"), (v2.BATCH_READ, "batch read")):
+        table += reads_v2(op, name)
+    return table
+
+
+def read_only() -> list[Case | Odd]:
+    """Both protocols on a bookie that is read-only."""
+
+    def added(ledger: int, flags: int = 0) -> v2.Request:
+        return v2.Request(v2.ADD, flags=flags, key=KEY, body=sealed(ledger, 3))
+
+    return [
+        Case("add", FILLED, add, EREADONLY),
+        Case("add, recovery", FILLED, recover, EREADONLY),
+        Case("add, priority", FILLED, add, EOK, priority=PRIORITY),
+        Case("add, version 2", FILLED, add, EBADVERSION, version=2),
+        Case("read", FILLED, read, EOK),
+        Case("fence", FILLED, fence, EOK),
+        Case("fenced, recovery, priority", FENCED, recover, EOK, priority=PRIORITY),
+        Case("write LAC", FILLED, write_lac, EREADONLY),
+        Case("write LAC, priority", FILLED, write_lac, EREADONLY, priority=PRIORITY),
+        Case("force", FILLED, force, EOK),
+        Case("V2 add", FILLED, added, EREADONLY),
+        Case("V2 add, recovery", FILLED, lambda ledger: added(ledger, v2.RECOVERY_ADD), EREADONLY),
+        Case("V2 add, priority", FILLED, lambda ledger: added(ledger, v2.HIGH_PRIORITY), EOK),
+    ]

@@ -1,0 +1,40 @@
+"""The table of answers (tests/interop/statuses.py) against Apache BookKeeper's bookie and against ours."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.interop.conftest import Standing
+from tests.interop.statuses import Bookie, Case, Odd, adds_v3, others_v3, read_only, reads_v3, requests_v2
+
+pytestmark = pytest.mark.interop
+
+
+Cases = Callable[[], list[Case | Odd]]
+
+
+def wrong(bookie: Bookie, kind: str, cases: list[Case | Odd]) -> list[str]:
+    """What was answered otherwise than the table says: one line each."""
+    found = []
+    for case in cases:
+        expected = case.java if kind == "java" or case.ours is None else case.ours
+        outcome = case.run(bookie)
+        if outcome != expected:
+            found.append(f"{case.name}: {outcome}, not {expected}")
+    return found
+
+
+@pytest.mark.parametrize("kind", ["java", "ours"])
+@pytest.mark.parametrize("cases", [adds_v3, reads_v3, others_v3, requests_v2])
+def test_writable(
+    standing: Standing, shared_cluster_uri: str, kind: str, cases: Callable[[], list[Case | Odd]]
+) -> None:
+    """Each operation under each condition that one request can meet gets the status of the table."""
+    assert wrong(Bookie(standing(kind, shared_cluster_uri).port), kind, cases()) == []
+
+
+@pytest.mark.parametrize("kind", ["java", "ours"])
+def test_read_only(standing: Standing, shared_cluster_uri: str, kind: str) -> None:
+    """A read-only bookie refuses plain adds, takes those of high priority, and reads and fences as ever."""
+    bookie = standing(kind, shared_cluster_uri, forceReadOnlyBookie="true")
+    assert wrong(Bookie(bookie.port), kind, read_only()) == []
