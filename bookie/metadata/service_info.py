@@ -9,6 +9,10 @@ from bookie.errors import MetadataSerializationError
 from bookie.pb.data_formats_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
+EXTENSIONS_PROPERTY = "pybk.v3.ext"
+"""Names, separated by commas, of the V3 operations beyond Apache BookKeeper's that a bookie serves. Java ignores it."""
+OUR_PROPERTIES = {EXTENSIONS_PROPERTY: "batchRead,writeClose"}
+"""What ours publish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,11 @@ class BookieServiceInfo:
     def client_endpoint(self) -> Endpoint | None:
         """Where clients connect to; None if nothing is said about it."""
         return next((end for end in self.endpoints if end.protocol == BOOKIE_PROTOCOL), None)
+
+    def v3_extensions(self) -> frozenset[str]:
+        """The V3 operations beyond Apache BookKeeper's that it serves; Java bookies: none."""
+        names = self.properties.get(EXTENSIONS_PROPERTY, "").split(",")
+        return frozenset(name.strip() for name in names if name.strip())
 
     def to_bytes(self) -> bytes:
         message = BookieServiceInfoFormat()

@@ -18,7 +18,7 @@ from bookie.errors import BookKeeperError, StartRefused
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
 from bookie.metadata.registration import BookieRegistration
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
 from bookie.metadata.uri import parse_uri
 from bookie.server import budget
 from bookie.server.control import discover
@@ -249,7 +249,7 @@ class Bookie:
 
     def _register(self, undo: ExitStack, port: int) -> None:
         settings = self._settings.metadata
-        info = BookieServiceInfo((bookie_endpoint(self._host, port),))
+        info = BookieServiceInfo((bookie_endpoint(self._host, port),), OUR_PROPERTIES)
         registration = BookieRegistration(
             self.metadata.registrations,
             self.bookie_id,

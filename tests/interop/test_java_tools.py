@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
 from tests.fixtures.java_peer import VERSION, JavaPeer
 from tests.fixtures.java_process import JavaBookie
 from tests.interop.conftest import Client
@@ -108,18 +108,18 @@ def test_java_reads_our_mark(
 def test_our_znodes_are_javas(
     start_ours: Start, start_java: Start, zookeeper: Any, cluster_uri: str, java_peer: JavaPeer
 ) -> None:
-    """Cookie, VERSION and registration of ours differ from Java's in nothing but port and paths."""
-    bookies = [start_java(1)[0], start_ours(1)[0]]
+    """Cookie, VERSION and registration of ours differ from Java's in nothing but port, paths and what we advertise."""
+    bookies = [(start_java(1)[0], {}), (start_ours(1)[0], OUR_PROPERTIES)]
     root = cluster_uri.partition(zookeeper.address)[2]
     store = KazooClient(zookeeper.address)
     store.start()
     seen = []
-    for bookie in bookies:
+    for bookie, properties in bookies:
         cookie = store.get(f"{root}/cookies/{bookie.id}")[0]
         assert (bookie.journal / "current" / "VERSION").read_bytes() == cookie
         assert (bookie.ledgers / "current" / "VERSION").read_bytes() == cookie
         endpoint = bookie_endpoint("127.0.0.1", bookie.port)
-        assert store.get(f"{root}/available/{bookie.id}")[0] == BookieServiceInfo((endpoint,)).to_bytes()
+        assert store.get(f"{root}/available/{bookie.id}")[0] == BookieServiceInfo((endpoint,), properties).to_bytes()
         names = (str(bookie.journal), "JOURNAL"), (str(bookie.ledgers), "LEDGERS"), (bookie.id, "ID")
         for value, name in names:
             cookie = cookie.replace(value.encode(), name.encode())

@@ -14,7 +14,13 @@ from bookie.metadata.identity import (
     check_bookie_id,
     choose_bookie_id,
 )
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint, http_endpoint, parse_service_info
+from bookie.metadata.service_info import (
+    OUR_PROPERTIES,
+    BookieServiceInfo,
+    bookie_endpoint,
+    http_endpoint,
+    parse_service_info,
+)
 
 BOOKIE_HEX = "32 21 0a 06 62 6f 6f 6b 69 65 10 ed 18 1a 08 31 30 2e 30 2e 30 2e 35 22 0a 62 6f 6f 6b 69 65 2d 72 70 63"
 HTTP_HEX = "32 1e 0a 0a 68 74 74 70 73 65 72 76 65 72 10 90 3f 1a 07 30 2e 30 2e 30 2e 30 22 04 68 74 74 70"
@@ -36,6 +42,21 @@ def test_properties_and_tls() -> None:
     info = BookieServiceInfo((bookie_endpoint("h", 1, tls=True),), {"b": "2", "a": "1"})
     assert parse_service_info("x", info.to_bytes() + bytes.fromhex("a2 06 01 78")) == info
     assert info.endpoints[0].extensions == ("tls",)
+
+
+@pytest.mark.parametrize(
+    ("properties", "extensions"),
+    [
+        ({}, set()),
+        ({"pybk.v3.ext": ""}, set()),
+        ({"pybk.v3.ext": "batchRead, other"}, {"batchRead", "other"}),
+        (OUR_PROPERTIES, {"batchRead", "writeClose"}),
+    ],
+)
+def test_extensions(properties: dict[str, str], extensions: set[str]) -> None:
+    """What a bookie serves beyond Apache BookKeeper is a property that others do not look at."""
+    info = BookieServiceInfo((bookie_endpoint("h", 1),), properties)
+    assert parse_service_info("x", info.to_bytes()).v3_extensions() == extensions
 
 
 def test_a_legacy_bookie_is_its_id() -> None:
