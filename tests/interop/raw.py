@@ -13,7 +13,6 @@ from tests.reference import wire_v2 as v2
 
 WAIT_S = 20.0
 CLOSED = "closed"
-SILENT = "silent"
 
 
 class Wire:

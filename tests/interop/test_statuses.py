@@ -4,8 +4,22 @@ from collections.abc import Callable
 
 import pytest
 
+from bookie.pb import wire_pb2 as pb
 from tests.interop.conftest import Standing
-from tests.interop.statuses import Bookie, Case, Odd, adds_v3, others_v3, read_only, reads_v3, requests_v2
+from tests.interop.raw import Wire
+from tests.interop.statuses import (
+    EOK,
+    Bookie,
+    Case,
+    Odd,
+    adds_v3,
+    list_entries,
+    others_v3,
+    read,
+    read_only,
+    reads_v3,
+    requests_v2,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -38,3 +52,16 @@ def test_read_only(standing: Standing, shared_cluster_uri: str, kind: str) -> No
     """A read-only bookie refuses plain adds, takes those of high priority, and reads and fences as ever."""
     bookie = standing(kind, shared_cluster_uri, forceReadOnlyBookie="true")
     assert wrong(Bookie(bookie.port), kind, read_only()) == []
+
+
+@pytest.mark.parametrize("kind", ["java", "ours"])
+def test_lists_of_entries(standing: Standing, shared_cluster_uri: str, kind: str) -> None:
+    """Ours answers with the list. Upstream's storage throws, so that nobody answers, and the connection goes on."""
+    bookie = Bookie(standing(kind, shared_cluster_uri).port)
+    ledger = bookie.filled()
+    if kind == "ours":
+        assert bookie.ask(list_entries(ledger)) == EOK
+        return
+    with Wire(bookie.port) as wire:
+        wire.send(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, getListOfEntriesOfLedgerRequest=list_entries(ledger))
+        assert wire.ask(pb.READ_ENTRY, readRequest=read(ledger)).status == EOK
