@@ -26,7 +26,7 @@ TOKEN = b"marker-token-that-nobody-may-see"
 PASSWORD = "marker-password-that-nobody-may-see"
 USER = "bookkeeper"
 pytestmark = pytest.mark.leaks("one bookie serves several tests, and opens logs as it goes")
-either_protocol = pytest.mark.parametrize("protocol", [2])
+either_protocol = pytest.mark.parametrize("protocol", [2, 3])
 
 
 @pytest.fixture(scope="module")

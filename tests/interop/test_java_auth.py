@@ -98,7 +98,7 @@ def nothing_is_added(client: Client) -> None:
     assert added["error"]["code"] in {UNAUTHORIZED, NOT_ENOUGH_BOOKIES, HANDLE_NOT_AVAILABLE}
 
 
-@pytest.mark.parametrize("v2", [True])
+@pytest.mark.parametrize("v2", [True, False])
 def test_a_java_client_logs_in_and_works(
     ours: StartOurs, java_as: Callable[[str], Driver], uri: str, *, v2: bool
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_java_client_logs_in_and_works(
         assert "Pässwört" not in told
 
 
-@pytest.mark.parametrize("v2", [True])
+@pytest.mark.parametrize("v2", [True, False])
 def test_a_java_client_with_a_wrong_password(
     ours: StartOurs, java_as: Callable[[str], Driver], uri: str, *, v2: bool
 ) -> None:
@@ -125,7 +125,7 @@ def test_a_java_client_with_a_wrong_password(
     assert re.search("not authenticated: the user or the password is wrong", target.log_text())
 
 
-@pytest.mark.parametrize("v2", [True])
+@pytest.mark.parametrize("v2", [True, False])
 def test_a_java_client_that_does_not_log_in(ours: StartOurs, java_driver: Driver, uri: str, *, v2: bool) -> None:
     """It cannot write either."""
     ours(1)

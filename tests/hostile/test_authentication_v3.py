@@ -1,0 +1,105 @@
+"""V3 on a bookie that asks who is there: every operation before and after, and what AUTH itself is told.
+
+Rooms: gate, policy.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from bookie.auth.sasl import SaslClient, SaslServer
+from bookie.auth.token import TokenClient, TokenServer
+from bookie.pb import wire_pb2 as wire
+from tests.hostile import v3_frames as v3
+from tests.hostile.auth_frames import log_in
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import Peer, add, read
+
+TOKEN = b"a-token-of-enough-bytes"
+OPERATIONS = sorted(wire.OperationType.values())
+pytestmark = pytest.mark.leaks("one bookie serves the whole file, and opens logs as it goes")
+
+
+@pytest.fixture(scope="module")
+def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
+    """A bookie that wants the token and has no TLS."""
+    with local_bookie(tmp_path_factory.mktemp("bookie"), provider=TokenServer((TOKEN,))) as bookie:
+        yield bookie
+
+
+@pytest.fixture
+def peer(bookie: LocalBookie) -> Iterator[Peer]:
+    """A connection that is not authenticated."""
+    with bookie.peer() as peer:
+        yield peer
+
+
+def auth(plugin: str, payload: bytes, **more: int) -> wire.Request:
+    """An AUTH request."""
+    return v3.request(wire.AUTH, authRequest=wire.AuthMessage(authPluginName=plugin, payload=payload), **more)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("version", [wire.VERSION_TWO, wire.VERSION_THREE])
+def test_every_operation_before(peer: Peer, operation: int, version: int) -> None:
+    """A copy of the header and EUA, nothing else, and the connection stays; START_TLS alone is looked at."""
+    asked = v3.request(operation, txn=2**63 + 5, priority=7, version=version)
+    answer = v3.ask(peer, asked)
+    refused = operation != wire.START_TLS
+    assert answer == wire.Response(header=asked.header, status=wire.EUA if refused else wire.EBADREQ)
+    assert v3.ask(peer, v3.request(wire.READ_LAC)).status == wire.EUA
+
+
+def test_requests_without_their_part(peer: Peer) -> None:
+    """AUTH and START_TLS that say nothing are refused like the others."""
+    for operation in (wire.AUTH, wire.START_TLS, wire.ADD_ENTRY):
+        bare = wire.Request(header=v3.request(operation, txn=3).header)
+        assert v3.ask(peer, bare) == wire.Response(header=bare.header, status=wire.EUA)
+
+
+def test_in_with_the_token(bookie: LocalBookie) -> None:
+    """The answer copies the header; then everything is served, and AUTH answered as by a bookie that asks nobody."""
+    with bookie.peer() as peer:
+        asked = auth("token", TOKEN, txn=9, priority=100)
+        answer = v3.ask(peer, asked)
+        assert (answer.header, answer.status) == (asked.header, wire.EOK)
+        assert answer.authResponse == wire.AuthMessage(authPluginName="token", payload=b"")
+        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        again = v3.ask(peer, auth("token", TOKEN, txn=10))
+        assert again.authResponse == wire.AuthMessage(authPluginName="AuthDisabledPlugin", payload=b"")
+
+
+def test_in_with_a_password_and_on_in_v2(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SASL in V3, then V2 on the same connection, as clients do that only log in by V3."""
+    provider = SaslServer({"me": "p"}, re.compile(".*"))
+    with local_bookie(tmp_path_factory.mktemp("sasl"), provider=provider) as bookie, bookie.peer() as peer:
+        log_in(peer, 3, "sasl", SaslClient("me", "p").session(""))
+        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        assert peer.ask(add(2, 0, b"x")).code == 0
+        assert peer.ask(read(2, 0)).code == 0
+
+
+def test_a_wrong_plugin_may_try_again(bookie: LocalBookie) -> None:
+    """It is told so; the right one gets in afterwards."""
+    with bookie.peer() as peer:
+        asked = auth("sasl", b"", txn=4)
+        assert v3.ask(peer, asked) == wire.Response(header=asked.header, status=wire.EUA)
+        log_in(peer, 3, "token", TokenClient(TOKEN).session(""))
+
+
+def test_a_wrong_token_is_the_end(peer: Peer) -> None:
+    """It is told so, and hung up on."""
+    asked = auth("token", b"wrong", txn=5)
+    assert v3.ask(peer, asked) == wire.Response(header=asked.header, status=wire.EUA)
+    assert peer.closed()
+
+
+def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
+    """Requests in the same segment are served after it, in order of what they wait for."""
+    with bookie.peer() as peer:
+        v3.send(peer, auth("token", TOKEN), *(v3.request(wire.ADD_ENTRY, txn=txn) for txn in range(2, 30)))
+        answers = [v3.answer(peer) for _ in range(29)]
+        assert answers[0].header.operation == wire.AUTH
+        assert {answer.status for answer in answers} == {wire.EOK}
+        assert [answer.header.txnId for answer in answers[1:]] == list(range(2, 30))

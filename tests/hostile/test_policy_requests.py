@@ -1,0 +1,113 @@
+"""Requests that Python answers, over sockets: facts about the bookie, lists of entries, and too many of either.
+
+Rooms: policy, entry_ranges.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from bookie.availability import AvailableEntries
+from bookie.pb import wire_pb2 as wire
+from bookie.server.requests import bookie_info
+from tests.hostile import v3_frames as v3
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import TIMEOUT_S, Peer, add
+from tests.reference.entry_ranges import encode_entries
+
+STORED = [0, 1, 2, 5, 6, 8]
+pytestmark = pytest.mark.leaks("one bookie serves the whole file, and opens logs as it goes")
+
+
+@pytest.fixture(scope="module")
+def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
+    """With some entries of ledger 4."""
+    with local_bookie(tmp_path_factory.mktemp("bookie")) as bookie:
+        with bookie.peer() as peer:
+            for entry in STORED:
+                assert peer.ask(add(4, entry, b"x")).code == 0
+        yield bookie
+
+
+@pytest.fixture
+def peer(bookie: LocalBookie) -> Iterator[Peer]:
+    """A connection."""
+    with bookie.peer() as peer:
+        yield peer
+
+
+def entries_of(ledger: int) -> wire.Request:
+    """The request for a list."""
+    part = wire.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
+    return v3.request(wire.GET_LIST_OF_ENTRIES_OF_LEDGER, getListOfEntriesOfLedgerRequest=part)
+
+
+def test_the_size_of_the_disks(bookie: LocalBookie, peer: Peer) -> None:
+    """What the file system says, byte for byte where it does not change."""
+    answer = v3.ask(peer, v3.request(wire.GET_BOOKIE_INFO)).getBookieInfoResponse
+    status = os.statvfs(bookie.storage.storage.ledger_directories[0])
+    assert answer.status == wire.EOK
+    assert answer.totalDiskCapacity == status.f_blocks * status.f_frsize
+    assert 0 < answer.freeDiskSpace <= answer.totalDiskCapacity
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_the_list_of_entries(bookie: LocalBookie, peer: Peer, *, flushed: bool) -> None:
+    """Upstream's bytes, from memory and from the index; an unknown ledger is unknown."""
+    if flushed:
+        bookie.storage.checkpoint()
+    answer = v3.ask(peer, entries_of(4)).getListOfEntriesOfLedgerResponse
+    assert (answer.status, answer.ledgerId) == (wire.EOK, 4)
+    assert answer.availabilityOfEntriesOfLedger == encode_entries(STORED)
+    assert AvailableEntries.decode(answer.availabilityOfEntriesOfLedger).count() == len(STORED)
+    assert v3.ask(peer, entries_of(5)).status == wire.ENOLEDGER
+
+
+def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the disks do not answer: as many wait as may, others are told so, adds go on, and all are answered."""
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def slow(directories: Sequence[Path]) -> bookie_info.Capacity:
+        begun.release()
+        assert go.wait(TIMEOUT_S)
+        return bookie_info.Capacity(len(directories), 0)
+
+    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
+    limits = {"policy_threads": 1, "policy_queue_max": 3, "io_threads": 1}
+    with local_bookie(tmp_path, **limits) as bookie, bookie.peer() as peer:
+        v3.send(peer, *(v3.request(wire.GET_BOOKIE_INFO, txn=txn) for txn in range(1, 6)))
+        assert begun.acquire(timeout=TIMEOUT_S)
+        refused = [v3.answer(peer), v3.answer(peer)]
+        assert {answer.status for answer in refused} == {wire.ETOOMANYREQUESTS}
+        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        go.set()
+        served = [v3.answer(peer) for _ in range(3)]
+        assert {answer.status for answer in served} == {wire.EOK}
+        transactions = [answer.header.txnId for answer in refused + served]
+        assert sorted(transactions) == [1, 2, 3, 4, 5]
+
+
+def test_answers_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that are gone before Python is done leave nothing behind."""
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def slow(_: Sequence[Path]) -> bookie_info.Capacity:
+        begun.release()
+        assert go.wait(TIMEOUT_S)
+        return bookie_info.Capacity(1, 1)
+
+    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
+    with local_bookie(tmp_path, policy_threads=1) as bookie:
+        gone = [bookie.peer() for _ in range(10)]
+        for peer in gone:
+            v3.send(peer, v3.request(wire.GET_BOOKIE_INFO))
+        assert begun.acquire(timeout=TIMEOUT_S)
+        for peer in gone:
+            peer.abort()
+        go.set()
+        with bookie.peer() as peer:
+            assert v3.ask(peer, v3.request(wire.GET_BOOKIE_INFO)).status == wire.EOK
+            assert bookie.stat("policy_served") >= 1

@@ -1,0 +1,58 @@
+"""Requests of V3 by the protobuf library, one for each operation, and their answers."""
+
+import struct
+from typing import Any
+
+from bookie.pb import wire_pb2 as wire
+from tests.hostile.peer import KEY, Peer, entry_of
+
+PARTS: dict[int, dict[str, Any]] = {
+    wire.READ_ENTRY: {"readRequest": wire.ReadRequest(ledgerId=1, entryId=0)},
+    wire.ADD_ENTRY: {"addRequest": wire.AddRequest(ledgerId=1, entryId=0, masterKey=KEY, body=entry_of(1, 0))},
+    wire.RANGE_READ_ENTRY: {},
+    wire.RANGE_ADD_ENTRY: {},
+    wire.AUTH: {"authRequest": wire.AuthMessage(authPluginName="none of ours", payload=b"")},
+    wire.WRITE_LAC: {
+        "writeLacRequest": wire.WriteLacRequest(ledgerId=1, lac=0, masterKey=KEY, body=struct.pack(">qq", 1, 0))
+    },
+    wire.READ_LAC: {"readLacRequest": wire.ReadLacRequest(ledgerId=1)},
+    wire.GET_BOOKIE_INFO: {"getBookieInfoRequest": wire.GetBookieInfoRequest(requested=3)},
+    wire.START_TLS: {"startTLSRequest": wire.StartTLSRequest()},
+    wire.FORCE_LEDGER: {"forceLedgerRequest": wire.ForceLedgerRequest(ledgerId=1)},
+    wire.GET_LIST_OF_ENTRIES_OF_LEDGER: {
+        "getListOfEntriesOfLedgerRequest": wire.GetListOfEntriesOfLedgerRequest(ledgerId=1)
+    },
+    wire.BATCH_READ_ENTRY: {
+        "batchReadRequest": wire.BatchReadRequest(ledgerId=1, startEntryId=0, maxCount=1, maxSize=1 << 20)
+    },
+    wire.WRITE_CLOSE: {"writeCloseRequest": wire.WriteCloseRequest(ledgerId=1, masterKey=KEY)},
+}
+"""A right request's own part, by operation."""
+
+
+def request(
+    operation: int, *, txn: int = 1, priority: int | None = None, version: int = wire.VERSION_THREE, **part: Any
+) -> wire.Request:
+    """A request; without `part` the one of PARTS."""
+    header = wire.BKPacketHeader(version=version, operation=operation, txnId=txn, priority=priority)  # type: ignore[arg-type]
+    return wire.Request(header=header, **(part or PARTS[operation]))
+
+
+def send(peer: Peer, *requests: wire.Request) -> None:
+    """Whole frames in one write."""
+    bodies = [one.SerializeToString() for one in requests]
+    peer.sock.sendall(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
+
+
+def answer(peer: Peer) -> wire.Response:
+    """The next answer, which must be whole."""
+    (size,) = struct.unpack(">i", peer.take(4))
+    response = wire.Response.FromString(peer.take(size))
+    assert response.IsInitialized()
+    return response
+
+
+def ask(peer: Peer, one: wire.Request) -> wire.Response:
+    """One request and its answer."""
+    send(peer, one)
+    return answer(peer)
