@@ -96,8 +96,7 @@ def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -
         rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
         peer.send(*adds(range(5, 500)))
         assert faulty.wait_hit(rule, 30.0)
-        while bookie.stat("held_back") == 0:
-            pass
+        bookie.until("held_back", lambda times: times > 0)
         assert bookie.stat("adds") == 15
         go_on(faulty)
         answers = [peer.answer() for _ in range(495)]
@@ -126,8 +125,7 @@ def test_more_reads_than_may_wait(tmp_path: Path, faulty: ModuleType, limit: str
             assert [(answer.code, answer.ledger) for answer in refused] == [(TOO_MANY, at) for at in range(4, 8)]
             assert bookie.stat("refused_reads") == 4
         else:
-            while bookie.stat("held_back") == 0:
-                pass
+            bookie.until("held_back", lambda times: times > 0)
             assert bookie.stat("reads") == 4
         go_on(faulty)
         left = 5 if limit == "pending_reads_max" else 9

@@ -175,6 +175,5 @@ def test_every_byte_out_is_counted(tmp_path: Path) -> None:
         received = 200 * 28 + sum(36 + len(body) for body in bodies)
         with bookie.peer() as other:
             assert other.ask(read(1, 300)).code == 2
-        while bookie.stat("bytes_out") < received + 28:
-            pass
+        bookie.until("bytes_out", lambda count: count >= received + 28)
         assert bookie.stat("bytes_out") == received + 28

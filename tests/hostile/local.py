@@ -3,7 +3,8 @@
 The test owns it. Small caches and a tiny read ring make the paths of a full bookie the usual ones.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,12 @@ class LocalBookie:
     def stat(self, name: str) -> float:
         """A counter of either part."""
         return {**self.storage.stats(), **self.port.stats()}[name]
+
+    def until(self, name: str, reached: Callable[[float], bool]) -> None:
+        """Come back when the counter has got there; AssertionError when it never does."""
+        deadline = time.monotonic() + STOP_S
+        while not reached(self.stat(name)):
+            assert time.monotonic() < deadline, f"{name} stays at {self.stat(name)}"
 
 
 @contextmanager

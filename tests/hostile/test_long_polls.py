@@ -44,8 +44,7 @@ def poll(ledger: int, previous_lac: int, timeout_ms: int) -> pb.Request:
 
 def until_waiting(bookie: LocalBookie, count: int) -> None:
     """So many polls are registered now."""
-    while bookie.stat("long_polls_waiting") != count:
-        pass
+    bookie.until("long_polls_waiting", lambda waiting: waiting == count)
 
 
 def test_an_unknown_ledger(peer: Peer) -> None:
