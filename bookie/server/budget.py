@@ -16,11 +16,15 @@ from bookie.storage.settings import MIB
 __all__ = ["allowed_bytes", "check", "parts"]
 
 UNLIMITED = 1 << 60
+TLS_BYTES = 32 << 10
+"""What OpenSSL holds for a connection, its handshake included."""
 
 
-def parts(storage: Mapping[str, int], network: NetworkSettings) -> dict[str, int]:
+def parts(storage: Mapping[str, int], network: NetworkSettings, *, tls: bool = False) -> dict[str, int]:
     """Every budget by name, in bytes; `storage` are those of the ledger storage."""
+    encrypted = {"tls": network.connections_max * TLS_BYTES} if tls else {}
     return {
+        **encrypted,
         **storage,
         "network_input": network.input_bytes_max,
         "network_output": network.output_bytes_max,

@@ -24,6 +24,7 @@ from bookie.server.settings import (
     NetworkSettings,
     ServerSettings,
     Settings,
+    TlsSettings,
     cores,
 )
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
@@ -40,7 +41,9 @@ PARTS = {
     "disks": DiskSettings,
     "server": ServerSettings,
     "auth": AuthSettings,
+    "tls": TlsSettings,
 }
+TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
 
 
@@ -219,6 +222,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
         if not fits:
             yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
     yield from _buffer_contradictions(settings)
+    if settings.tls.provider_factory not in ("", TLS_FACTORY):
+        yield "tlsProviderFactoryClass", "it is not known here", f"set it to {TLS_FACTORY}, or remove it"
 
 
 def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:

@@ -8,8 +8,6 @@ REFUSED = {
     "httpServerTlsEnable": ("false", "there is no HTTP server"),
     "journalFormatVersionToWrite": ("6", "journals are written in version 6"),
     "permittedStartupUsers": ("", "start-up users are not checked"),
-    "tlsClientAuthentication": ("false", "TLS is not supported"),
-    "tlsProviderFactoryClass": ("", "TLS is not supported"),
     "zkEnableSecurity": ("false", "creator-only ACLs are not supported"),
 }
 """Keys of Apache BookKeeper that only their default fits: another value must not be ignored."""
@@ -70,9 +68,7 @@ IGNORED = frozenset(
     sanityCheckMetricsEnabled serverNumAcceptorThreads serverTcpKeepCnt serverTcpKeepIdle serverTcpKeepIntvl
     skipListArenaChunkSize skipListArenaMaxAllocSize skipListSizeLimit sortedLedgerStorageEnabled statsProviderClass
     storeSystemTimeAsLedgerCreationTime storeSystemTimeAsLedgerUnderreplicatedMarkTime
-    tlsCertFilesRefreshDurationSeconds
-    tlsCertificatePath tlsEnabledCipherSuites tlsEnabledProtocols tlsKeyStore tlsKeyStorePasswordPath tlsKeyStoreType
-    tlsProvider tlsTrustStore tlsTrustStorePasswordPath tlsTrustStoreType underreplicatedLedgerRecoveryGracePeriod
+    underreplicatedLedgerRecoveryGracePeriod
     useTargetEntryLogSizeForGc useTransactionalCompaction verifyMetadataOnGC waitTimeoutOnResponseBackpressureMs
     writeBufferSizeBytes zkReplicationTaskRateLimit zkRequestRateLimit
     """.split()  # noqa: SIM905 - a list would need a line a word

@@ -196,6 +196,45 @@ GROUPS = (
         ),
     ),
     Group(
+        "TLS",
+        (
+            Key("tlsProviderFactoryClass", "tls.provider_factory", str, "", "Offer TLS to clients that ask for it"
+                " (START_TLS): `org.apache.bookkeeper.tls.TLSContextFactory`; unset: no TLS. docs/security.md has an"
+                " example."),
+            Key("tlsProvider", "", str, "OpenSSL", "OpenSSL does the work for either value.",
+                choices=("openssl", "jdk")),
+            Key("tlsKeyStoreType", "tls.key_store_type", str, "PEM", "Form of `tlsKeyStore`; `JKS` is refused with a"
+                " remedy.", choices=("pem", "pkcs12", "jks"), differs="JKS"),
+            Key("tlsKeyStore", "tls.key_store", str, "", "File with the private key (PEM), or with key and certificates"
+                " (PKCS12)."),
+            Key("tlsKeyStorePasswordPath", "tls.key_store_password_path", str, "", "File with the password of"
+                " `tlsKeyStore`; unset: it has none."),
+            Key("tlsCertificatePath", "tls.certificate_path", str, "", "PEM file with this bookie's certificate,"
+                " followed by those between it and the root."),
+            Key("tlsTrustStoreType", "tls.trust_store_type", str, "PEM", "Form of `tlsTrustStore`; `JKS` is refused"
+                " with a remedy.", choices=("pem", "pkcs12", "jks"), differs="JKS"),
+            Key("tlsTrustStore", "tls.trust_store", str, "", "File with the certificates that those of clients must"
+                " lead to."),
+            Key("tlsTrustStorePasswordPath", "tls.trust_store_password_path", str, "", "File with the password of"
+                " `tlsTrustStore`; unset: it has none."),
+            Key("tlsClientAuthentication", "tls.client_authentication", bool, "false", "A client that asks for TLS must"
+                " show a certificate. Connections in clear are not affected: require authentication for that."),
+            Key("tlsEnabledProtocols", "tls.protocols", str, "", "`TLSv1.2`, `TLSv1.3`, or both, separated by commas;"
+                " unset: both."),
+            Key("tlsEnabledCipherSuites", "tls.cipher_suites", str, "", "Cipher suites separated by commas, named as"
+                " Java or as OpenSSL does; unset: those that are safe and fast."),
+            Key("tlsCertFilesRefreshDurationSeconds", "tls.refresh_s", int, "60", "Look this often whether the files"
+                " have changed; new connections then use the new ones. 0 never looks.", high=86_400, unit="s",
+                differs="0: a renewed certificate should not need a restart"),
+            Key("tlsIOThreads", "tls.io_threads", int, "1", "I/O loops for encrypted connections. They leave those in"
+                " clear alone.", low=1, high=16),
+            Key("tlsHandshakeTimeoutMs", "tls.handshake_timeout_ms", int, "10000", "A handshake that takes longer"
+                " costs the connection.", low=100, high=3_600_000, unit="ms"),
+            Key("tlsHandshakesMax", "tls.handshakes_max", int, "4096", "Handshakes at a time; further ones are refused"
+                " by closing the connection.", low=1, high=1_000_000),
+        ),
+    ),
+    Group(
         "Metadata",
         (
             Key("metadataServiceUri", "metadata.service_uri", str, "", "Metadata store:"

@@ -29,6 +29,7 @@ from bookie.server.mode import Mode
 from bookie.server.ports import check_free
 from bookie.server.settings import Settings
 from bookie.server.supervisor import Supervisor
+from bookie.server.tls import TlsContexts
 from bookie.storage.cookies import make_cookie, validate_cookies
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB
@@ -72,7 +73,8 @@ class Bookie:
             settings.metadata.service_uri, session_timeout_ms=settings.metadata.session_timeout_ms
         )
         self._storage = LedgerStorage(settings.storage, settings.journal)
-        self._data_port = DataPort(self._storage, self._settings.network, open_server(settings.auth))
+        tls = TlsContexts(settings.tls) if settings.tls.provider_factory else None
+        self._data_port = DataPort(self._storage, self._settings.network, open_server(settings.auth), tls)
         self._mode = Mode()
         self._undo = ExitStack()
         self._hurry = threading.Event()
@@ -153,7 +155,7 @@ class Bookie:
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
     def check_memory(self) -> None:
-        parts = budget.parts(self._storage.memory_budget(), self._settings.network)
+        parts = budget.parts(self._storage.memory_budget(), self._settings.network, tls=self._data_port.tls is not None)
         limit = self._settings.server.memory_limit_bytes or budget.allowed_bytes()
         total = budget.check(parts, limit)
         facts = {f"{name}_mib": size // MIB for name, size in parts.items()}
@@ -249,7 +251,8 @@ class Bookie:
 
     def _register(self, undo: ExitStack, port: int) -> None:
         settings = self._settings.metadata
-        info = BookieServiceInfo((bookie_endpoint(self._host, port),), OUR_PROPERTIES)
+        endpoint = bookie_endpoint(self._host, port, tls=self._data_port.tls is not None)
+        info = BookieServiceInfo((endpoint,), OUR_PROPERTIES)
         registration = BookieRegistration(
             self.metadata.registrations,
             self.bookie_id,

@@ -152,3 +152,4 @@ class Settings:
     disks: DiskSettings
     server: ServerSettings
     auth: AuthSettings = field(default_factory=AuthSettings)
+    tls: TlsSettings = field(default_factory=TlsSettings)
