@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.certificates import Authority
 
 ROOT = Path(__file__).resolve().parent.parent
 Bookies = Callable[..., list[BookieProcess]]
@@ -46,11 +47,14 @@ def test_the_examples_of_security(new_bookies: Bookies, tmp_path: Path) -> None:
     jaas = text.partition("`/etc/bookie/jaas.conf`:\n\n")[2].partition("\n\nThe first")[0]
     (tmp_path / "jaas.conf").write_text(jaas)
     (tmp_path / "tokens").write_text("MAlwBo9v3hCnzVvQ8ep2CP5nrnSXMGpG\n")
+    ca = Authority(tmp_path)
+    ca.issue("bookie", hosts=["127.0.0.1"])
+    ca.issue("client", unit="0:writer")
     here = text.replace("/etc/bookie/", f"{tmp_path}/")
     programs = re.findall(r"```python\n(.*?)```", here, re.DOTALL)
-    assert len(programs) == 2
+    assert len(programs) == 3
     for program, before in zip(programs, re.split(r"```python\n.*?```", here, flags=re.DOTALL), strict=False):
-        settings = re.findall(r"^    (bookieAuth\w+|auth\w+|sasl\w+)=(.*)$", before, re.MULTILINE)
+        settings = re.findall(r"^    (bookieAuth\w+|auth\w+|sasl\w+|tls\w+)=(.*)$", before, re.MULTILINE)
         (bookie,) = new_bookies(**dict(settings))
         bookie.start()
         assert run(["-c", program.replace("3181", str(bookie.port))]) == "b'hello'\n"

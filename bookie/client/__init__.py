@@ -5,6 +5,7 @@ channel_v3     one connection in V3: the same, long polls, explicit LACs, deferr
 operations     what both can do
 connection     what both are made of: socket, receiving thread, replies
 security       how a connection is encrypted and authenticated
+tls            encryption of a connection
 extensions     operations that only some bookies offer
 requests_v3, answers_v3, messages    V3 messages that are not bulk
 stream         a bounded stream of adds on a channel
@@ -27,6 +28,7 @@ from bookie.client.operations import BookieChannel
 from bookie.client.reply import Reply
 from bookie.client.security import Security
 from bookie.client.stream import AddStream
+from bookie.client.tls import Tls
 
 __all__ = [
     "AddStream",
@@ -45,4 +47,5 @@ __all__ = [
     "ReadAnswer",
     "Reply",
     "Security",
+    "Tls",
 ]
