@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bookie.client import Channel, ChannelV3, Digest, DigestType, Security, Tls
+from bookie.client import Channel, ChannelV3, Digest, DigestType, Extensions, Security, Tls
 from bookie.errors import BookieUnavailable, ConfigurationError, SecurityError
 from tests.fixtures.certificates import Authority
 from tests.hostile.local import LocalBookie, local_bookie
@@ -59,6 +59,8 @@ def test_bulk_both_ways(bookie: LocalBookie, ca: Authority, kind: Kind) -> None:
         return bytes(read)
 
     with kind.connect("localhost", bookie.address[1], security=secure(ca)) as channel, ThreadPoolExecutor(4) as threads:
+        if isinstance(channel, ChannelV3):
+            channel.extensions = Extensions(["batchRead"])
         for job in [threads.submit(work, channel, ledger) for ledger in range(4)]:
             assert job.result() == data
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from bookie.pb import wire_pb2 as pb
 from tests.fixtures.certificates import Authority, Party
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, batch, entry_of, read, records
@@ -146,13 +147,25 @@ def test_nothing_in_clear_behind_it(bookie: LocalBookie, behind: bytes) -> None:
 def test_answers_in_clear_come_first(bookie: LocalBookie, ca: Authority) -> None:
     """Requests that were answered already may precede it in the same segment."""
     with bookie.peer() as peer:
-        peer.sock.sendall(encode_request(read(1, 7)) * 3 + START_TLS)
+        header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.READ_ENTRY, txnId=5)
+        request = pb.Request(header=header, readRequest=pb.ReadRequest(ledgerId=1, entryId=7)).SerializeToString()
+        peer.sock.sendall((struct.pack(">i", len(request)) + request) * 3 + START_TLS)
         for _ in range(3):
-            assert peer.answer().body == entry_of(1, 7, PAYLOAD)
+            (size,) = struct.unpack(">i", peer.take(4))
+            assert pb.Response.FromString(peer.take(size)).readResponse.body == entry_of(1, 7, PAYLOAD)
         assert peer.take(len(ACCEPTED)) == ACCEPTED
         peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
         assert served(peer)
     settled(bookie)
+
+
+def test_not_after_v2(bookie: LocalBookie) -> None:
+    """A connection that spoke V2 cannot go back to V3, in which START_TLS is asked for: it ends, as upstream's."""
+    with bookie.peer() as peer:
+        assert served(peer)
+        peer.sock.sendall(START_TLS)
+        assert peer.closed()
+    assert bookie.stat("upgrades") == 0
 
 
 def test_garbage_for_a_handshake(bookie: LocalBookie) -> None:

@@ -1,0 +1,126 @@
+"""TLS between our parts and Apache BookKeeper's: its client against our bookie, our channel against bookies of both."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bookie.client import Channel, ChannelV3, Digest, DigestType, Security, Tls
+from bookie.errors import BookKeeperError, SecurityError
+from tests.fixtures.certificates import Authority
+from tests.fixtures.java_peer import JavaPeer
+from tests.interop.conftest import Client, new_cluster
+from tests.interop.driver import Driver
+from tests.interop.targets import Start
+
+pytestmark = pytest.mark.interop
+
+FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
+DIGEST = Digest.of(DigestType.CRC32C, b"pw")
+
+
+@pytest.fixture
+def ca(tmp_path: Path) -> Authority:
+    """Vouches for bookies and clients."""
+    return Authority(tmp_path / "ca")
+
+
+def bookie_keys(ca: Authority, *, client_auth: bool = True) -> dict[str, str]:
+    """A bookie's configuration, ours and Java's."""
+    party = ca.issue("bookie", hosts=["127.0.0.1", "localhost"])
+    return {
+        "tlsProvider": "OpenSSL",
+        "tlsProviderFactoryClass": FACTORY,
+        "tlsClientAuthentication": str(client_auth).lower(),
+        "tlsKeyStoreType": "PEM",
+        "tlsKeyStore": str(party.key),
+        "tlsCertificatePath": str(party.certificate),
+        "tlsTrustStoreType": "PEM",
+        "tlsTrustStore": str(ca.certificate),
+    }
+
+
+def client_keys(ca: Authority, *, certificate: bool = True, **others: Any) -> dict[str, Any]:
+    """A Java client's settings."""
+    client = ca.issue("client")
+    return {
+        "tlsProviderFactoryClass": FACTORY,
+        "tlsClientAuthentication": str(certificate).lower(),
+        "tlsKeyStoreType": "PEM",
+        "tlsKeyStore": str(client.key),
+        "tlsCertificatePath": str(client.certificate),
+        "tlsTrustStoreType": "PEM",
+        "tlsTrustStore": str(ca.certificate),
+        **others,
+    }
+
+
+@pytest.fixture
+def cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
+    """A cluster of its own: the Java client must not find other tests' bookies."""
+    return new_cluster(java_peer, zookeeper.address, tmp_path / "init")
+
+
+@pytest.mark.parametrize(("v2", "provider"), [(True, "OpenSSL"), (False, "JDK")])
+def test_the_java_client_against_ours(
+    start_ours: Start, java_driver: Driver, cluster_uri: str, ca: Authority, *, v2: bool, provider: str
+) -> None:
+    """BR14: a ledger's life on two bookies, in either protocol and with either of its libraries; batches verified."""
+    start_ours(2, **bookie_keys(ca))
+    settings = client_keys(ca, tlsProvider=provider, tlsHostnameVerificationEnabled="true")
+    client = Client(java_driver, cluster_uri, v2=v2, settings=settings)
+    writer = client.call("create", e=2, w=2, a=2, password="secret")
+    assert client.call("add", handle=writer["handle"], n=2000, size=3000)["added"] == 2000
+    assert client.call("read", handle=writer["handle"], first=0, last=1999, size=3000)["wrong"] == 0
+    if v2:
+        batches = client.call("batch_read", handle=writer["handle"], first=0, last=1999, count=1000, size=3000)
+        assert (batches["entries"], batches["wrong"], batches["fell_back"]) == (2000, 0, False)
+    reader = client.call("open", ledger=writer["ledger"], recovery=True, password="secret")
+    assert (reader["lac"], reader["closed"]) == (1999, True)
+    client.call("disconnect")
+
+
+def test_a_java_client_without_a_certificate(
+    start_ours: Start, java_driver: Driver, cluster_uri: str, ca: Authority
+) -> None:
+    """Where one is required, nothing is added; where not, TLS works without."""
+    (strict,) = start_ours(1, **bookie_keys(ca))
+    client = Client(java_driver, cluster_uri, settings=client_keys(ca, certificate=False))
+    refused = client.call("create", password="p")
+    assert client.call("add", handle=refused["handle"], n=3, size=300)["added"] == 0
+    strict.stop()
+    start_ours(1, **bookie_keys(ca, client_auth=False))
+    writer = client.call("create", password="p")
+    assert client.call("add", handle=writer["handle"], n=300, size=300)["added"] == 300
+    client.call("disconnect")
+
+
+@pytest.mark.parametrize("kind", [Channel, ChannelV3])
+def test_our_channel(start_bookies: Start, ca: Authority, kind: type[Channel] | type[ChannelV3]) -> None:
+    """The same against both bookies: upgrade, adds, reads; and a client that trusts another authority goes away."""
+    (bookie,) = start_bookies(1, **bookie_keys(ca))
+    client = ca.issue("client")
+    tls = Tls(ca.certificate, client.certificate, client.key)
+    chance = np.random.default_rng(7)
+    offsets = np.concatenate([[0], np.cumsum(chance.integers(0, 3000, 5000))])
+    data = chance.bytes(int(offsets[-1]))
+    with kind.connect("127.0.0.1", bookie.port, security=Security(encrypt=tls)) as channel:
+        channel.add_batch(7, 0, data, offsets, digest=DIGEST)
+        for entry in range(0, 5000, 501):
+            opened = DIGEST.open(channel.read(7, entry), 7, entry)
+            assert opened.payload == data[offsets[entry] : offsets[entry + 1]]
+        if isinstance(channel, Channel):
+            read = 0
+            for batch in channel.batch_read_all(7, 0, 4999):
+                batch.verify(DIGEST)
+                read += sum(len(payload) for _, payload in batch.payloads(DIGEST))
+            assert read == len(data)
+    other = Authority(ca.directory / "other", "another authority")
+    with pytest.raises(SecurityError):
+        kind.connect("127.0.0.1", bookie.port, security=Security(encrypt=Tls(other.certificate)))
+    with (
+        pytest.raises(BookKeeperError),
+        kind.connect("127.0.0.1", bookie.port, security=Security(encrypt=Tls(ca.certificate))) as channel,
+    ):
+        channel.read(7, 0)
