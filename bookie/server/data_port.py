@@ -97,7 +97,7 @@ class DataPort:
         self._loops[0].listen(self._listener.fileno(), self._loops)
         self._loops += self._sealed_loops(stores, pool, self._limits, self._desk.room)
         for index, loop in enumerate(self._loops):
-            self._threads.append(self._spawn(f"io-{index}", loop.run))
+            self._threads.append(self._spawn(f"io-{index}", loop.run, carries_data=True))
         for index in range(settings.policy_threads):
             self._clerks.append(self._spawn(f"policy-{index}", self._desk.run))
         self._complaints.start()
@@ -147,10 +147,11 @@ class DataPort:
         return Desk(room, answers, Authentication(self.provider) if self.provider else None)
 
     @staticmethod
-    def _spawn(name: str, body: Callable[[], None]) -> threading.Thread:
+    def _spawn(name: str, body: Callable[[], None], *, carries_data: bool = False) -> threading.Thread:
         def run() -> None:
             try:
-                wish_short_slice()
+                if carries_data:
+                    wish_short_slice()
                 body()
             except BaseException as error:
                 log.exception("essential thread died thread=%s", name)

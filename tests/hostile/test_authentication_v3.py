@@ -11,10 +11,12 @@ import pytest
 from bookie.auth.sasl import SaslClient, SaslServer
 from bookie.auth.token import TokenClient, TokenServer
 from bookie.pb import wire_pb2 as wire
+from tests.fixtures.certificates import Authority
 from tests.hostile import v3_frames as v3
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, read
+from tests.hostile.tls_peer import TlsPeer, client_context, settings_of
 
 TOKEN = b"a-token-of-enough-bytes"
 OPERATIONS = sorted(wire.OperationType.values())
@@ -28,10 +30,34 @@ def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
         yield bookie
 
 
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The bookie's authority."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def tls_bookie(tmp_path_factory: pytest.TempPathFactory, ca: Authority) -> Iterator[LocalBookie]:
+    """The same with TLS."""
+    tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
+    with local_bookie(tmp_path_factory.mktemp("tls"), provider=TokenServer((TOKEN,)), tls=tls) as bookie:
+        yield bookie
+
+
 @pytest.fixture
 def peer(bookie: LocalBookie) -> Iterator[Peer]:
     """A connection that is not authenticated."""
     with bookie.peer() as peer:
+        yield peer
+
+
+@pytest.fixture(params=["plain", "tls"])
+def either_peer(request: pytest.FixtureRequest, ca: Authority) -> Iterator[Peer]:
+    """The same, in clear and encrypted."""
+    if request.param == "plain":
+        yield request.getfixturevalue("peer")
+        return
+    with TlsPeer(request.getfixturevalue("tls_bookie").address, client_context(ca)) as peer:
         yield peer
 
 
@@ -42,13 +68,22 @@ def auth(plugin: str, payload: bytes, **more: int) -> wire.Request:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("version", [wire.VERSION_TWO, wire.VERSION_THREE])
-def test_every_operation_before(peer: Peer, operation: int, version: int) -> None:
+def test_every_operation_before(either_peer: Peer, operation: int, version: int) -> None:
     """A copy of the header and EUA, nothing else, and the connection stays; START_TLS alone is looked at."""
     asked = v3.request(operation, txn=2**63 + 5, priority=7, version=version)
-    answer = v3.ask(peer, asked)
+    answer = v3.ask(either_peer, asked)
     refused = operation != wire.START_TLS
     assert answer == wire.Response(header=asked.header, status=wire.EUA if refused else wire.EBADREQ)
-    assert v3.ask(peer, v3.request(wire.READ_LAC)).status == wire.EUA
+    assert v3.ask(either_peer, v3.request(wire.READ_LAC)).status == wire.EUA
+
+
+def test_encrypted_after_logging_in(tls_bookie: LocalBookie, ca: Authority) -> None:
+    """In by the token in clear, START_TLS right behind it: both are answered, and the connection is known for good."""
+    with tls_bookie.peer() as peer:
+        v3.send(peer, auth("token", TOKEN), v3.request(wire.START_TLS))
+        assert [v3.answer(peer).status for _ in range(2)] == [wire.EOK, wire.EOK]
+        peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
+        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
 
 
 def test_requests_without_their_part(peer: Peer) -> None:

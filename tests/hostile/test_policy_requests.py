@@ -76,8 +76,10 @@ def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return bookie_info.Capacity(len(directories), 0)
 
     monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
-    limits = {"policy_threads": 1, "policy_queue_max": 3, "io_threads": 1}
-    with local_bookie(tmp_path, **limits) as bookie, bookie.peer() as peer:
+    with (
+        local_bookie(tmp_path, policy_threads=1, policy_queue_max=3, io_threads=1) as bookie,
+        bookie.peer() as peer,
+    ):
         v3.send(peer, *(v3.request(wire.GET_BOOKIE_INFO, txn=txn) for txn in range(1, 6)))
         assert begun.acquire(timeout=TIMEOUT_S)
         refused = [v3.answer(peer), v3.answer(peer)]
