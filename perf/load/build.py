@@ -24,6 +24,8 @@ PROGRAMS = {
     "sync_rate": ["bounds/sync_rate.c"],
     "cold_read": ["bounds/cold_read.c"],
 }
+NEED_OPENSSL = {"tls_batches": ["load/tls_batches.c"]}
+"""Built only when asked for: they need OpenSSL's headers (libssl-dev)."""
 CRC_FLAG = "-march=armv8-a+crc" if platform.machine() == "aarch64" else "-msse4.2"
 FLAGS = [
     "-std=gnu11",
@@ -42,14 +44,15 @@ FLAGS = [
 def build(program: str) -> Path:
     """The path of the compiled program. Raises CalledProcessError if the compiler refuses."""
     target = OUT / program
-    sources = [PERF / name for name in PROGRAMS[program]]
+    sources = [PERF / name for name in {**PROGRAMS, **NEED_OPENSSL}[program]]
+    libraries = ["-lssl", "-lcrypto"] if program in NEED_OPENSSL else []
     newest = max(path.stat().st_mtime for path in [*sources, *PERF.glob("*/*.h")])
     if target.exists() and target.stat().st_mtime > newest:
         return target
     OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=OUT) as scratch:
         fresh = Path(scratch) / program
-        subprocess.run([os.environ.get("CC", "gcc"), *FLAGS, *sources, "-o", fresh], check=True)
+        subprocess.run([os.environ.get("CC", "gcc"), *FLAGS, *sources, *libraries, "-o", fresh], check=True)
         fresh.replace(target)
     return target
 

@@ -30,16 +30,17 @@ SETTINGS = {
 class JavaServer:
     """A `Server`: see servers.py for the contract. ZooKeeper runs while the bookie does; both keep their ports."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`settings` are keys besides those that both sides always have."""
         self.directory = directory
         self.port = free_port()
         self._peer = find_peer()
         self._new = True
         self._zookeeper = ZooKeeperServer(self._peer, directory / "zookeeper")
         uri = f"zk+hierarchical://{self._zookeeper.address}/ledgers"
-        settings = {**SETTINGS, "indexDirectories": str(directory / "index")}
+        keys = {**SETTINGS, "indexDirectories": str(directory / "index"), **settings}
         self._bookie = JavaBookie(
-            self._peer, directory, self.port, uri, settings, HEAP_MB, DIRECT_MB, options=(*LASTING, f"-Xms{HEAP_MB}m")
+            self._peer, directory, self.port, uri, keys, HEAP_MB, DIRECT_MB, options=(*LASTING, f"-Xms{HEAP_MB}m")
         )
 
     @property
