@@ -1,6 +1,6 @@
 """`python -m perf.idle_polls`: what idle long polls cost: resident memory each, and the latency of adds beside them.
 
-Starts our bookie on an empty directory. In turn: adds at a fixed rate alone, then beside `--polls` connections with one
+Starts our bookie on an empty directory. In turn: adds at a fixed rate alone, and beside `--polls` connections with one
 waiting read each. Prints one JSON object.
 """
 
@@ -79,6 +79,15 @@ def hold(stack: ExitStack, port: int, polls: int) -> None:
         answered(sock)
 
 
+def adds(bookie: OurBookie, rate: int, seconds: float, first_ledger: int) -> dict[str, float]:
+    """Latencies of adds of 1 KiB at this rate."""
+    done = bkload(
+        "add", port=bookie.port, size=1024, outstanding=1000, ledgers=10, warmup=1, rate=rate, seconds=seconds,
+        first_ledger=first_ledger,
+    )  # fmt: skip
+    return {name: done["latency_us"][name] for name in ("p50", "p99", "p999")}
+
+
 @click.command()
 @click.option("--polls", default=10_000, show_default=True, help="Connections, with one waiting read each.")
 @click.option("--pairs", default=2, show_default=True, help="Measurements without and with them.")
@@ -92,27 +101,24 @@ def main(polls: int, pairs: int, seconds: float, rate: int, directory: Path) -> 
     bookie = OurBookie(directory)
     bookie.start({"serverMaxConnections": str(polls + 100), "serverNumIOThreads": "2"})
     each: list[float] = []
-    p99_us: dict[str, list[float]] = {"without": [], "with": []}
+    latency_us: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
     try:
         with socket.create_connection(("127.0.0.1", bookie.port), timeout=30) as sock:
             sock.sendall(first_entry())
             answered(sock)
-        for pair in range(pairs):
-            for name in ("without", "with"):
-                with ExitStack() as stack:
+        adds(bookie, rate, 2.0, 0)  # its journals are made
+        for turn in range(2 * pairs):
+            name = ("without", "with", "with", "without")[turn % 4]
+            with ExitStack() as stack:
+                if name == "with":
                     before = resident_bytes(bookie.pid)
-                    if name == "with":
-                        hold(stack, bookie.port, polls)
-                        each.append((resident_bytes(bookie.pid) - before) / polls)
-                    done = bkload(
-                        "add", port=bookie.port, size=1024, outstanding=1000, ledgers=10, warmup=1, rate=rate,
-                        seconds=seconds, first_ledger=100 * (2 * pair + (name == "with")),
-                    )  # fmt: skip
-                    p99_us[name].append(done["latency_us"]["p99"])
+                    hold(stack, bookie.port, polls)
+                    each.append((resident_bytes(bookie.pid) - before) / polls)
+                latency_us[name].append(adds(bookie, rate, seconds, 100 + 100 * turn))
     finally:
         bookie.stop()
         shutil.rmtree(directory, ignore_errors=True)
-    print(json.dumps({"polls": polls, "resident_bytes_each": each, "rate": rate, "add_p99_us": p99_us}))
+    print(json.dumps({"polls": polls, "resident_bytes_each": each, "rate": rate, "add_latency_us": latency_us}))
 
 
 if __name__ == "__main__":
