@@ -38,7 +38,9 @@ cdef void ledgers_free(LedgerMap* map) noexcept nogil
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil
 # Add an unknown ledger with this key; NULL without memory.
 cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t key_size) noexcept nogil
-# OK or UNAUTHORIZED. A stored key that is empty or all zeros is replaced once; an all-zero key is accepted (upstream).
+cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
+
+# OK or UNAUTHORIZED. A stored key that is empty or all zeros is replaced once.
 cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) noexcept nogil

@@ -137,8 +137,6 @@ cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key,
         return OK
     if key_size > MASTER_KEY_MAX:
         return UNAUTHORIZED      # nobody has such a key
-    if key_size and all_zero(key, key_size):
-        return OK
     if all_zero(ledger.key, ledger.key_size) and ledger_set_key(ledger, key, key_size):
         ledger.key_logged = False
         ledger_mark_dirty(map, ledger)

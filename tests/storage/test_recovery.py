@@ -164,8 +164,8 @@ def test_another_master_key(tmp_path: Path) -> None:
 
 
 def test_the_key_that_came_late(tmp_path: Path) -> None:
-    """B11: an all-zero key is replaced once, then and in replay."""
-    put(tmp_path, FILE, model.build([key_record(1, bytes(20)) + key_record(1)], FILE))
+    """B11: an all-zero key is replaced once, then and in replay; one that is logged later changes nothing."""
+    put(tmp_path, FILE, model.build([key_record(1, bytes(20)) + key_record(1) + key_record(1, bytes(20))], FILE))
     one = Opened(tmp_path)
     state = one.direct.ledger(1)
     assert state is not None
