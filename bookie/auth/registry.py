@@ -16,7 +16,7 @@ from bookie.auth.provider import ClientProvider, ServerProvider
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
 
-__all__ = ["CLIENT_GROUP", "GROUP", "open_client", "open_server"]
+__all__ = ["CLIENT_GROUP", "GROUP", "needs_certificates", "open_client", "open_server"]
 
 GROUP = "bookie.auth"
 CLIENT_GROUP = "bookie.auth.client"
@@ -47,6 +47,11 @@ def open_server(settings: AuthSettings) -> ServerProvider | None:
         raise _unknown(f"bookieAuthProviderFactoryClass={name}", name, GROUP, BUILT_IN)
     provider: ServerProvider = factory(settings)
     return provider
+
+
+def needs_certificates(name: str) -> bool:
+    """Whether this provider lets in nobody who shows no TLS certificate."""
+    return BUILT_IN.get(name) is certificate.server
 
 
 def open_client(settings: ClientAuthSettings) -> ClientProvider | None:

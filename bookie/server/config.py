@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie.auth.registry import needs_certificates
 from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused
 from bookie.metadata.identity import IdentitySettings, is_loopback
@@ -224,6 +225,13 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from _buffer_contradictions(settings)
     if settings.tls.provider_factory not in ("", TLS_FACTORY):
         yield "tlsProviderFactoryClass", "it is not known here", f"set it to {TLS_FACTORY}, or remove it"
+    asked_for = settings.tls.provider_factory and settings.tls.client_authentication
+    if needs_certificates(settings.auth.provider) and not asked_for:
+        yield (
+            "bookieAuthProviderFactoryClass",
+            "it lets clients in by their TLS certificate but none is asked for",
+            f"set tlsProviderFactoryClass={TLS_FACTORY} and tlsClientAuthentication=true",
+        )
 
 
 def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:

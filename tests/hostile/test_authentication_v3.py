@@ -12,7 +12,7 @@ from bookie.auth.sasl import SaslClient, SaslServer
 from bookie.auth.token import TokenClient, TokenServer
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.certificates import Authority
-from tests.hostile import v3_frames as v3
+from tests.hostile import v3, v3_frames
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, read
@@ -63,33 +63,33 @@ def either_peer(request: pytest.FixtureRequest, ca: Authority) -> Iterator[Peer]
 
 def auth(plugin: str, payload: bytes, **more: int) -> wire.Request:
     """An AUTH request."""
-    return v3.request(wire.AUTH, authRequest=wire.AuthMessage(authPluginName=plugin, payload=payload), **more)
+    return v3_frames.request(wire.AUTH, authRequest=wire.AuthMessage(authPluginName=plugin, payload=payload), **more)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("version", [wire.VERSION_TWO, wire.VERSION_THREE])
 def test_every_operation_before(either_peer: Peer, operation: int, version: int) -> None:
     """A copy of the header and EUA, nothing else, and the connection stays; START_TLS alone is looked at."""
-    asked = v3.request(operation, txn=2**63 + 5, priority=7, version=version)
+    asked = v3_frames.request(operation, txn=2**63 + 5, priority=7, version=version)
     answer = v3.ask(either_peer, asked)
     refused = operation != wire.START_TLS
     assert answer == wire.Response(header=asked.header, status=wire.EUA if refused else wire.EBADREQ)
-    assert v3.ask(either_peer, v3.request(wire.READ_LAC)).status == wire.EUA
+    assert v3.ask(either_peer, v3_frames.request(wire.READ_LAC)).status == wire.EUA
 
 
 def test_encrypted_after_logging_in(tls_bookie: LocalBookie, ca: Authority) -> None:
     """In by the token in clear, START_TLS right behind it: both are answered, and the connection is known for good."""
     with tls_bookie.peer() as peer:
-        v3.send(peer, auth("token", TOKEN), v3.request(wire.START_TLS))
+        v3.send(peer, auth("token", TOKEN), v3_frames.request(wire.START_TLS))
         assert [v3.answer(peer).status for _ in range(2)] == [wire.EOK, wire.EOK]
         peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
-        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
 
 
 def test_requests_without_their_part(peer: Peer) -> None:
     """AUTH and START_TLS that say nothing are refused like the others."""
     for operation in (wire.AUTH, wire.START_TLS, wire.ADD_ENTRY):
-        bare = wire.Request(header=v3.request(operation, txn=3).header)
+        bare = wire.Request(header=v3_frames.request(operation, txn=3).header)
         assert v3.ask(peer, bare) == wire.Response(header=bare.header, status=wire.EUA)
 
 
@@ -100,7 +100,7 @@ def test_in_with_the_token(bookie: LocalBookie) -> None:
         answer = v3.ask(peer, asked)
         assert (answer.header, answer.status) == (asked.header, wire.EOK)
         assert answer.authResponse == wire.AuthMessage(authPluginName="token", payload=b"")
-        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
         again = v3.ask(peer, auth("token", TOKEN, txn=10))
         assert again.authResponse == wire.AuthMessage(authPluginName="AuthDisabledPlugin", payload=b"")
 
@@ -110,7 +110,7 @@ def test_in_with_a_password_and_on_in_v2(tmp_path_factory: pytest.TempPathFactor
     provider = SaslServer({"me": "p"}, re.compile(".*"))
     with local_bookie(tmp_path_factory.mktemp("sasl"), provider=provider) as bookie, bookie.peer() as peer:
         log_in(peer, 3, "sasl", SaslClient("me", "p").session(""))
-        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
         assert peer.ask(add(2, 0, b"x")).code == 0
         assert peer.ask(read(2, 0)).code == 0
 
@@ -133,7 +133,7 @@ def test_a_wrong_token_is_the_end(peer: Peer) -> None:
 def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
     """Requests in the same segment are served after it, in order of what they wait for."""
     with bookie.peer() as peer:
-        v3.send(peer, auth("token", TOKEN), *(v3.request(wire.ADD_ENTRY, txn=txn) for txn in range(2, 30)))
+        v3.send(peer, auth("token", TOKEN), *(v3_frames.request(wire.ADD_ENTRY, txn=txn) for txn in range(2, 30)))
         answers = [v3.answer(peer) for _ in range(29)]
         assert answers[0].header.operation == wire.AUTH
         assert {answer.status for answer in answers} == {wire.EOK}

@@ -13,7 +13,7 @@ import pytest
 from bookie.availability import AvailableEntries
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import bookie_info
-from tests.hostile import v3_frames as v3
+from tests.hostile import v3, v3_frames
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import TIMEOUT_S, Peer, add
 from tests.reference.entry_ranges import encode_entries
@@ -42,12 +42,12 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 def entries_of(ledger: int) -> wire.Request:
     """The request for a list."""
     part = wire.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
-    return v3.request(wire.GET_LIST_OF_ENTRIES_OF_LEDGER, getListOfEntriesOfLedgerRequest=part)
+    return v3_frames.request(wire.GET_LIST_OF_ENTRIES_OF_LEDGER, getListOfEntriesOfLedgerRequest=part)
 
 
 def test_the_size_of_the_disks(bookie: LocalBookie, peer: Peer) -> None:
     """What the file system says, byte for byte where it does not change."""
-    answer = v3.ask(peer, v3.request(wire.GET_BOOKIE_INFO)).getBookieInfoResponse
+    answer = v3.ask(peer, v3_frames.request(wire.GET_BOOKIE_INFO)).getBookieInfoResponse
     status = os.statvfs(bookie.storage.storage.ledger_directories[0])
     assert answer.status == wire.EOK
     assert answer.totalDiskCapacity == status.f_blocks * status.f_frsize
@@ -80,11 +80,11 @@ def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         local_bookie(tmp_path, policy_threads=1, policy_queue_max=3, io_threads=1) as bookie,
         bookie.peer() as peer,
     ):
-        v3.send(peer, *(v3.request(wire.GET_BOOKIE_INFO, txn=txn) for txn in range(1, 6)))
+        v3.send(peer, *(v3_frames.request(wire.GET_BOOKIE_INFO, txn=txn) for txn in range(1, 6)))
         assert begun.acquire(timeout=TIMEOUT_S)
         refused = [v3.answer(peer), v3.answer(peer)]
         assert {answer.status for answer in refused} == {wire.ETOOMANYREQUESTS}
-        assert v3.ask(peer, v3.request(wire.ADD_ENTRY)).status == wire.EOK
+        assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
         go.set()
         served = [v3.answer(peer) for _ in range(3)]
         assert {answer.status for answer in served} == {wire.EOK}
@@ -105,11 +105,11 @@ def test_answers_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with local_bookie(tmp_path, policy_threads=1) as bookie:
         gone = [bookie.peer() for _ in range(10)]
         for peer in gone:
-            v3.send(peer, v3.request(wire.GET_BOOKIE_INFO))
+            v3.send(peer, v3_frames.request(wire.GET_BOOKIE_INFO))
         assert begun.acquire(timeout=TIMEOUT_S)
         for peer in gone:
             peer.abort()
         go.set()
         with bookie.peer() as peer:
-            assert v3.ask(peer, v3.request(wire.GET_BOOKIE_INFO)).status == wire.EOK
+            assert v3.ask(peer, v3_frames.request(wire.GET_BOOKIE_INFO)).status == wire.EOK
             assert bookie.stat("policy_served") >= 1

@@ -1,10 +1,10 @@
-"""Requests of V3 by the protobuf library, one for each operation, and their answers."""
+"""A right request of V3 for each operation, whatever it is about: for tests that go through all of them."""
 
 import struct
 from typing import Any
 
 from bookie.pb import wire_pb2 as wire
-from tests.hostile.peer import KEY, Peer, entry_of
+from tests.hostile.peer import KEY, entry_of
 
 PARTS: dict[int, dict[str, Any]] = {
     wire.READ_ENTRY: {"readRequest": wire.ReadRequest(ledgerId=1, entryId=0)},
@@ -36,23 +36,3 @@ def request(
     """A request; without `part` the one of PARTS."""
     header = wire.BKPacketHeader(version=version, operation=operation, txnId=txn, priority=priority)  # type: ignore[arg-type]
     return wire.Request(header=header, **(part or PARTS[operation]))
-
-
-def send(peer: Peer, *requests: wire.Request) -> None:
-    """Whole frames in one write."""
-    bodies = [one.SerializeToString() for one in requests]
-    peer.sock.sendall(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
-
-
-def answer(peer: Peer) -> wire.Response:
-    """The next answer, which must be whole."""
-    (size,) = struct.unpack(">i", peer.take(4))
-    response = wire.Response.FromString(peer.take(size))
-    assert response.IsInitialized()
-    return response
-
-
-def ask(peer: Peer, one: wire.Request) -> wire.Response:
-    """One request and its answer."""
-    send(peer, one)
-    return answer(peer)

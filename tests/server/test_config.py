@@ -136,6 +136,7 @@ REFUSALS = [
     ("journalPreAllocSizeMB=64\njournalMaxSizeMB=16", "journalPreAllocSizeMB", "journalMaxSizeMB"),
     ("serverWriteBufferLowWaterMark=9000000", "serverWriteBufferLowWaterMark", "HighWaterMark"),
     ("tlsProviderFactoryClass=org.Foo", "tlsProviderFactoryClass", "remove it"),
+    ("bookieAuthProviderFactoryClass=certificate", "bookieAuthProviderFactoryClass", "tlsClientAuthentication=true"),
     ("journalFormatVersionToWrite=5", "journalFormatVersionToWrite", "set it to 6"),
 ]
 

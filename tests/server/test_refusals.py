@@ -76,6 +76,8 @@ FRESH: dict[str, tuple[Prepare, str]] = {
     "loopback": (set_to(allowLoopback="false"), "allowLoopback=true"),
     "interface": (set_to(listeningInterface="nope0"), "listeningInterface 'nope0'"),
     "bookie id": (set_to(bookieId="a/b"), "bookie id 'a/b'"),
+    "provider": (set_to(bookieAuthProviderFactoryClass="sasel"), "nearest known one is sasl"),
+    "no users": (set_to(bookieAuthProviderFactoryClass="sasl"), "saslJaasConfigFile=: .*name the JAAS file"),
     "store scheme": (set_to(metadataServiceUri="redis://x/y"), "scheme 'redis' is unknown"),
     "ZooKeeper is away": (
         lambda bookie: bookie.settings.update(
