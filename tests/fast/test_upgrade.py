@@ -4,10 +4,14 @@ Rooms: tls, upgrade, intake, connection.
 """
 
 import contextlib
+import ctypes
+import os
 import random
 import socket
 import ssl
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +28,7 @@ from tests.reference.wire_v2 import encode_request
 
 PAYLOAD = bytes(range(250)) * 4
 ENTRIES = 500
+ROOT = Path(__file__).resolve().parents[2]
 CLIENT_HELLO_START = bytes.fromhex("16030100c8010000c40303")
 
 
@@ -270,6 +275,26 @@ def test_two_hundred_at_once(bookie: LocalBookie, ca: Authority) -> None:
         assert all(job.result() for job in jobs)
     settled(bookie)
     assert (bookie.stat("tls_handshakes"), bookie.stat("tls_handshakes_failed")) == (200, 0)
+
+
+def test_without_the_gil(bookie: LocalBookie, ca: Authority) -> None:
+    """While this thread holds the GIL until it ends, another process shakes hands, adds, reads, and leaves."""
+    program = f"""
+import ssl
+from tests.hostile.peer import add, batch
+from tests.hostile.tls_peer import TlsPeer
+context = ssl.create_default_context(cafile={str(ca.certificate)!r})
+with TlsPeer({bookie.address!r}, context) as peer:
+    assert peer.ask(add(2, 0, bytes(1000))).code == 0
+    assert len(peer.ask(batch(1, 0, count=100)).body) > 100_000
+"""
+    client = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+    status = ctypes.c_int(-1)
+    # a call by PyDLL keeps the GIL: whatever needs it on the way would wait for ever
+    ctypes.PyDLL(None).waitpid(client.pid, ctypes.byref(status), 0)
+    client.returncode = os.waitstatus_to_exitcode(status.value)
+    assert client.returncode == 0
+    settled(bookie)
 
 
 def test_client_certificates(tmp_path: Path, ca: Authority, party: Party) -> None:

@@ -1,0 +1,100 @@
+"""A fuzz target for what follows START_TLS: instead of a ClientHello, or inside TLS. By real sockets, in this process.
+
+The bookie may answer what it likes, but it ends each such connection, keeps nothing of it and goes on to serve others:
+
+    python -m tests.fuzz.start_tls start_tls [libFuzzer options] [corpus directory]
+"""
+
+import contextlib
+import socket
+import ssl
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.fixtures.certificates import Authority
+from tests.golden.wire_v2 import FRAMES
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import Peer, add, read
+from tests.hostile.tls_peer import ACCEPTED, START_TLS, TlsPeer, client_context, settings_of
+
+NAME = "start_tls"
+INSIDE = 0x80
+"""A first byte from here on: the rest goes through a handshake that succeeds."""
+FREE = {"tls_connections", "tls_handshaking"}
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Callable[[bytes], None]]:
+    """The target, while its bookie runs; in the end nothing of any connection is left."""
+    with tempfile.TemporaryDirectory() as place:
+        ca = Authority(Path(place) / "ca")
+        settings = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
+        context = client_context(ca)
+        with local_bookie(Path(place) / "bookie", tls=settings) as bookie, bookie.peer() as plain:
+            assert plain.ask(add(1, 7, b"x")).code == 0
+
+            def target(data: bytes) -> None:
+                if data[:1] >= bytes([INSIDE]):
+                    _inside(bookie, context, data[1:])
+                else:
+                    _instead(bookie, data[1:])
+                assert plain.ask(read(1, 7)).code == 0
+
+            yield target
+            while any(bookie.stat(name) for name in FREE):
+                assert plain.ask(read(1, 7)).code == 0
+            assert bookie.stat("output_buffer_bytes") <= 4096
+
+
+def _instead(bookie: LocalBookie, data: bytes) -> None:
+    """Instead of a handshake."""
+    with bookie.peer() as peer:
+        peer.sock.sendall(START_TLS)
+        assert peer.take(len(ACCEPTED)) == ACCEPTED
+        _say(peer, data)
+
+
+def _inside(bookie: LocalBookie, context: ssl.SSLContext, data: bytes) -> None:
+    """As frames, through TLS."""
+    with TlsPeer(bookie.address, context) as peer:
+        _say(peer, data)
+
+
+def _say(peer: Peer, data: bytes) -> None:
+    """Send it and hang up; the bookie may be faster."""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        peer.sock.sendall(data)
+        peer.sock.shutdown(socket.SHUT_WR)
+    peer.sock.close()
+
+
+def seeds() -> list[bytes]:
+    """A ClientHello, cut and doubled; an alert; clear frames; the same frames for inside."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    shy = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        shy.do_handshake()
+    hello = outgoing.read()
+    frames = b"".join(FRAMES.values())
+    alert = b"\x15\x03\x03\x00\x02\x02\x28"
+    instead = [hello, hello[: len(hello) // 2], hello + hello, hello + alert, alert, frames, START_TLS, b""]
+    inside = [frames, START_TLS, frames[:100], b"\xff" * 50]
+    return [*(b"\0" + seed for seed in instead), *(bytes([INSIDE]) + seed for seed in inside)]
+
+
+def main() -> None:
+    """Fuzz until stopped."""
+    import atheris
+
+    assert sys.argv.pop(1) == NAME
+    with running() as target:
+        for seed in seeds():
+            target(seed)
+        atheris.Setup(sys.argv, target)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
