@@ -55,7 +55,10 @@ cdef enum:
 
 
 cdef Status put(Conn* conn, const uint8_t* data, uint32_t size) noexcept nogil:
-    cdef uint8_t* out = conn_reserve(conn, size)
+    cdef uint8_t* out
+    if size == 0:
+        return OK
+    out = conn_reserve(conn, size)
     if out == NULL:
         return CLOSED
     memcpy(out, data, size)
@@ -98,10 +101,10 @@ cdef Status answer_ack(IoLoop* loop, const Ack* ack) noexcept nogil:
     return write_code(loop, ack.conn, ack.protocol, ack.op, ack.version, ack.ledger, ack.entry, ack.request_id, OK)
 
 
-cdef Status put_part(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil:
-    """Send one slice: by copy when short, else by reference, which takes over its pin."""
+cdef Status put_part(Conn* conn, const uint8_t* base, uint64_t size, Region* region, uint32_t most) noexcept nogil:
+    """Send one slice: by copy up to `most` bytes, else by reference, which takes over its pin."""
     cdef uint8_t* out
-    if size > COPY_MOST and conn_slice(conn, base, size, region):
+    if size > most and conn_slice(conn, base, size, region):
         return OK
     out = conn_reserve(conn, size)
     if out != NULL:
@@ -138,7 +141,7 @@ cdef Status put_entries(Conn* conn, const uint8_t* base, uint64_t size, Region* 
                 status = put(conn, prefix, v3_entry_prefix(prefix, length))
             if status == OK:
                 bk_add(&region.pins, 1)
-                status = put_part(conn, base + at + LENGTH_PREFIX, length, region)
+                status = put_part(conn, base + at + LENGTH_PREFIX, length, region, most)
             start = at + LENGTH_PREFIX + length
         at += LENGTH_PREFIX + <uint64_t> length
     if status == OK:
@@ -199,8 +202,8 @@ cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer,
         if status != OK:
             region_unpin(answer.regions[0])
             return status
-        status = put_part(conn, body, size, answer.regions[0])
-        return put(conn, tail.bytes, tail.size) if status == OK and tail.size else status
+        status = put_part(conn, body, size, answer.regions[0], COPY_MOST)
+        return put(conn, tail.bytes, tail.size) if status == OK else status
     out = conn_reserve(conn, head_size + size + tail.size)
     if out != NULL:
         memcpy(out, head, head_size)
@@ -243,7 +246,8 @@ cdef Status write_read_lac(Conn* conn, const ReadRequest* request, Answer* answe
     if status != OK:
         region_unpin(answer.regions[0])
         return status
-    return put_part(conn, answer.parts[0].base + LENGTH_PREFIX, answer.parts[0].size - LENGTH_PREFIX, answer.regions[0])
+    return put_part(conn, answer.parts[0].base + LENGTH_PREFIX, answer.parts[0].size - LENGTH_PREFIX, answer.regions[0],
+                    COPY_MOST)
 
 
 cdef Status write_nothing_new(Conn* conn, const ReadRequest* request, const V3Tail* tail) noexcept nogil:
@@ -302,7 +306,7 @@ cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, An
         if status != OK:
             drop_parts(answer, i)
             break
-        status = put_part(conn, answer.parts[i].base, answer.parts[i].size, answer.regions[i])
+        status = put_part(conn, answer.parts[i].base, answer.parts[i].size, answer.regions[i], COPY_MOST)
     answer.slices = 0
     return status
 

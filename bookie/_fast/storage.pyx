@@ -157,7 +157,7 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
 
 cdef void close_writes(Store* store, Shard* shard, Ledger* ledger) noexcept nogil:
     if ledger_mark_closed(&shard.ledgers, ledger):
-        bk_add_relaxed(&store.stats.write_closes, 1)
+        bk_add_relaxed(&store.stats.ledgers_closed, 1)
 
 
 cdef Status stores_write_close(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size) noexcept nogil:

@@ -40,7 +40,7 @@ cdef struct StoreStats:
     int64_t disk_read_bytes
     int64_t readahead_entries
     int64_t corrupt_records
-    int64_t write_closes         # ledgers whose end was announced
+    int64_t ledgers_closed       # ledgers whose end was announced
     int64_t short_batches        # a later entry failed, the prefix was answered
     int64_t flushes
     int64_t flushed_entries

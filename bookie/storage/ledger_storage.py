@@ -232,6 +232,13 @@ class LedgerStorage:
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }
 
+    def take_write_closed(self, most: int) -> list[int]:
+        """Up to `most` ledgers that were announced to get no more entries, or fenced, since they were last taken."""
+        found: list[int] = []
+        for room in self._rooms:
+            found += room.take_write_closed(most - len(found))
+        return found
+
     def stats(self) -> dict[str, int | float]:
         """Counters summed over directories; journals under `journal_*`."""
         total: dict[str, int | float] = {}

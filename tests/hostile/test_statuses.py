@@ -6,6 +6,7 @@ Rooms: dispatch, answers, acks, gather, last_entry, storage.
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.hostile.v3 import (
     FENCE,
     RECOVERY,
     add3,
+    answer,
     ask,
     batch3,
     force,
@@ -25,6 +27,7 @@ from tests.hostile.v3 import (
     read3,
     read_lac,
     request,
+    send,
     write_close,
     write_lac,
 )
@@ -91,7 +94,7 @@ def fenced(ledger: int, entry: int, key: bytes) -> Both:
     return read(ledger, entry, flags=1, key=key), read3(ledger, entry, flag=FENCE, masterKey=key)
 
 
-def batched(ledger: int, start: int, **more: object) -> Both:
+def batched(ledger: int, start: int, **more: Any) -> Both:
     """A batch read in both protocols; of V3 only when there is `more`."""
     return None if more else batch(ledger, start), batch3(ledger, start, **more)
 
@@ -205,17 +208,17 @@ def check(peer: Peer, other: Peer, name: str, status: str) -> None:
     v2, v3 = CONDITIONS[name][0]()
     if v2 is not None:
         assert other.ask(v2).code == V2[status], "V2"
-    answer = ask(peer, v3)
-    assert wire.StatusCode.Name(answer.status) == status, "V3"
+    response = ask(peer, v3)
+    assert wire.StatusCode.Name(response.status) == status, "V3"
     header = wire.BKPacketHeader(version=3, operation=v3.header.operation, txnId=v3.header.txnId)  # type: ignore[arg-type]
     if name in BARE or name.endswith("its message"):
-        assert answer == wire.Response(header=v3.header, status=answer.status)
+        assert response == wire.Response(header=v3.header, status=response.status)
         return
-    assert answer.header == header
+    assert response.header == header
     if v3.header.operation == wire.AUTH:
-        assert answer.authResponse == wire.AuthMessage(authPluginName="AuthDisabledPlugin", payload=b"")
+        assert response.authResponse == wire.AuthMessage(authPluginName="AuthDisabledPlugin", payload=b"")
         return
-    found = part(answer)
+    found = part(response)
     names = {field.name for field, _ in found.ListFields()}
     if status != "EOK":
         assert names <= {"status", "ledgerId", "entryId", "startEntryId"}
@@ -260,9 +263,7 @@ def test_a_read_only_bookie_without_room_for_recovery(bookie: LocalBookie, peer:
 
 def test_a_full_queue_of_cold_reads(tmp_path: Path) -> None:
     """Cold reads beyond the queue get ETOOMANYREQUESTS with the names of their request, the others their entry."""
-    from tests.hostile.v3 import answer, send
-
-    narrow = {"read_queue_max": 2, "read_threads": 1, "readahead_entries": 1, "readahead_bytes": 1}
+    narrow: dict[str, Any] = {"read_queue_max": 2, "read_threads": 1, "readahead_entries": 1, "readahead_bytes": 1}
     with local_bookie(tmp_path, **narrow) as bookie, bookie.peer() as peer:
         for entry in range(400):
             assert ask(peer, add3(1, entry, bytes(900))).status == wire.EOK

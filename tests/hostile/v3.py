@@ -119,7 +119,7 @@ def ask(peer: Peer, message: wire.Request) -> wire.Response:
 def part(response: wire.Response) -> Any:
     """The operation's own message, whose status is that of the whole."""
     name = PARTS[response.header.operation] + "Response"
-    assert response.HasField(name)  # type: ignore[arg-type]
+    assert response.HasField(name)
     found = getattr(response, name)
     assert found.status == response.status
     return found
