@@ -10,6 +10,8 @@ import pytest
 
 from bookie.auth.sasl import SaslClient, SaslServer
 from bookie.auth.token import TokenClient, TokenServer
+from bookie.client import BookieChannel, Channel, ChannelV3, Digest, Security
+from bookie.errors import BookKeeperError
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.certificates import Authority
 from tests.hostile import v3, v3_frames
@@ -113,6 +115,20 @@ def test_in_with_a_password_and_on_in_v2(tmp_path_factory: pytest.TempPathFactor
         assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
         assert peer.ask(add(2, 0, b"x")).code == 0
         assert peer.ask(read(2, 0)).code == 0
+
+
+@pytest.mark.parametrize("kind", [Channel, ChannelV3])
+def test_channels_log_in(bookie: LocalBookie, kind: type[BookieChannel]) -> None:
+    """The client of this project, in either protocol; a wrong token and the wrong kind of login say so."""
+    host, port = bookie.address
+    digest = Digest.of(password=b"p")
+    with kind.connect(host, port, security=Security(auth=TokenClient(TOKEN))) as channel:
+        channel.add(77, 0, b"hello", digest=digest, lac=-1, length=5)
+    with pytest.raises(BookKeeperError) as refused:
+        kind.connect(host, port, security=Security(auth=TokenClient(b"marker" * 4)))
+    assert "marker" not in str(refused.value)
+    with pytest.raises(BookKeeperError):
+        kind.connect(host, port, security=Security(auth=SaslClient("me", "p")))
 
 
 def test_a_wrong_plugin_may_try_again(bookie: LocalBookie) -> None:
