@@ -204,7 +204,8 @@ def test_many_idle_polls(tmp_path: Path) -> None:
             send(one, *(poll(1, number % 7, LONG_MS) for _ in range(1 + number % 2)))
             assert ask(one, read3(1, 0)).status == pb.EOK
         until_waiting(bookie, 3000)
-        assert resident() - before < 2000 * 4096
+        if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which adds its own to each allocation
+            assert resident() - before < 2000 * 4096
         assert bookie.stat("output_buffer_bytes") <= 64 << 10
         for one in peers[:1000]:
             one.close()
