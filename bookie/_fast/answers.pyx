@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bookie._fast.connection cimport conn_affords, conn_reserve, conn_slice
+from bookie._fast.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
 from bookie._fast.cursor cimport load_u32, store_u32
 from bookie._fast.gather cimport answer_release, region_unpin
 from bookie._fast.request cimport BATCH_READ_ENTRY, PIGGYBACK, READ_LAC
@@ -43,6 +43,7 @@ from bookie._fast.wire_v3_answers cimport (
 cdef enum:
     COPY_MOST = 4096             # shorter pieces are copied, longer ones sent from where they lie
     COPY_LEAST = 64              # the same when the output is short of room
+    SEND_AT = 1 << 16            # copied batches leave while they are in the CPU's cache, and the peer has work
     AUTH_VERSION = 2
 
 # AuthMessage{authPluginName "AuthDisabledPlugin", payload ""}
@@ -185,7 +186,11 @@ cdef Status write_batch(Conn* conn, const ReadRequest* request, Answer* answer, 
             return status
         status = put_entries(conn, answer.parts[i].base, answer.parts[i].size, answer.regions[i], most)
     answer.slices = 0
-    return put(conn, tail.bytes, tail.size) if status == OK else status
+    if status == OK and tail.size:
+        status = put(conn, tail.bytes, tail.size)
+    if status == OK and conn.out_used >= SEND_AT and conn_flush(conn) == CLOSED:
+        return CLOSED
+    return status
 
 
 cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer, const V3Tail* tail) noexcept nogil:

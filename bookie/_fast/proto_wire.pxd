@@ -19,12 +19,23 @@ cdef enum:
     NESTING_MAX = 100            # groups and sub-messages within each other
     BYTES_MAX = 0x7FFFFFFF       # of a string, bytes or sub-message
 
-cdef const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint32_t bytes_max,
-                                uint64_t* value) noexcept nogil
 # Skip the field that `tag` opens; `at` lies behind the tag. `nesting` more groups may open within each other. Numbers
-# are not judged, not even 0: the library refuses that in a message that has fields, but not in groups and in empty
-# messages.
+# are not judged, not even 0: the library refuses that in messages that have fields, not in groups and empty messages.
 cdef const uint8_t* skip_field(const uint8_t* at, const uint8_t* end, uint32_t tag, uint32_t nesting) noexcept nogil
+
+cdef inline const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint32_t bytes_max,
+                                       uint64_t* value) noexcept nogil:
+    cdef uint64_t sum = 0
+    cdef uint32_t i
+    for i in range(bytes_max):
+        if at == end:
+            return NULL
+        sum |= <uint64_t> (at[0] & 0x7F) << (7 * i)
+        if at[0] < 0x80:
+            value[0] = sum
+            return at + 1
+        at += 1
+    return NULL
 
 cdef inline const uint8_t* read_varint(const uint8_t* at, const uint8_t* end, uint64_t* value) noexcept nogil:
     """Bits above the 64th are dropped."""

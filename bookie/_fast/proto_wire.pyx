@@ -2,21 +2,6 @@
 from libc.stddef cimport size_t
 
 
-cdef const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint32_t bytes_max,
-                                uint64_t* value) noexcept nogil:
-    cdef uint64_t sum = 0
-    cdef uint32_t i
-    for i in range(bytes_max):
-        if at == end:
-            return NULL
-        sum |= <uint64_t> (at[0] & 0x7F) << (7 * i)
-        if at[0] < 0x80:
-            value[0] = sum
-            return at + 1
-        at += 1
-    return NULL
-
-
 cdef const uint8_t* skip_plain(const uint8_t* at, const uint8_t* end, uint32_t type) noexcept nogil:
     """Skip a value that is no group."""
     cdef uint64_t number

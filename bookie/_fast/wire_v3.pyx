@@ -102,16 +102,17 @@ cdef struct Value:
 cdef struct Message:
     # One part, all its occurrences merged. Only values in `present` are set.
     uint8_t present
-    uint8_t times                # 0, 1, or 2 for more
     Value values[SLOTS]
     const uint8_t* last          # the last occurrence
     uint32_t last_size
 
 cdef struct Parsed:
+    uint32_t seen                # a bit for each part; the others are not set at all
+    uint32_t again               # parts that occurred more than once
     Message parts[PARTS]
 
 
-cdef bint whole(const Message* message, uint32_t part) noexcept nogil:
+cdef inline bint whole(const Message* message, uint32_t part) noexcept nogil:
     return message.present & bk_messages[part].required == bk_messages[part].required
 
 
@@ -126,8 +127,8 @@ cdef inline uint8_t kind_of(uint32_t part, uint32_t number, uint32_t* slot) noex
     return bk_messages[part].kinds[slot[0]]
 
 
-cdef const uint8_t* parse_field(Message* message, uint32_t part, uint32_t tag, const uint8_t* at,
-                                const uint8_t* end) noexcept nogil:
+cdef inline const uint8_t* parse_field(Message* message, uint32_t part, uint32_t tag, const uint8_t* at,
+                                       const uint8_t* end) noexcept nogil:
     """One field; `at` lies behind its tag. A field of another type than its number's is as unknown as any other."""
     cdef uint32_t size
     cdef uint32_t slot = 0
@@ -160,7 +161,6 @@ cdef bint parse_message(Message* message, uint32_t part, const uint8_t* at, uint
     cdef uint32_t tag
     message.last = at
     message.last_size = size
-    message.times = 1 if message.times == 0 else 2
     while at != end:
         at = read_tag(at, end, &tag)
         if at != NULL:
@@ -201,11 +201,16 @@ cdef bint parse_parts(const uint8_t* at, const uint8_t* end, Parsed* parsed) noe
             return False
         if part == CONTEXT:
             context.present = 0
-            context.times = 0
             if not parse_message(&context, part, at, size) or not whole(&context, part):
                 return False
-        elif not parse_message(&parsed.parts[part], part, at, size):
-            return False
+        else:
+            if parsed.seen & 1 << part:
+                parsed.again |= 1 << part
+            else:
+                parsed.seen |= 1 << part
+                parsed.parts[part].present = 0
+            if not parse_message(&parsed.parts[part], part, at, size):
+                return False
         at += size
     return True
 
@@ -243,7 +248,8 @@ cdef void fill_add(const Message* message, Request* request) noexcept nogil:
         request.flags |= DEFERRED_SYNC
 
 
-cdef void fill_part(const Message* message, uint32_t part, Request* request) noexcept nogil:
+cdef void fill_part(const Parsed* parsed, uint32_t part, Request* request) noexcept nogil:
+    cdef const Message* message = &parsed.parts[part]
     if bk_messages[part].required & 1 and part != AUTHENTICATE:
         request.ledger = <int64_t> message.values[0].number
     if part == READ:
@@ -262,7 +268,7 @@ cdef void fill_part(const Message* message, uint32_t part, Request* request) noe
         fill_bytes(message, 1, &request.key, &request.key_size)
     elif part == INFO and message.present & 1:
         request.argument = <int64_t> message.values[0].number
-    elif part == AUTHENTICATE and message.times == 1:
+    elif part == AUTHENTICATE and not parsed.again & 1 << part:
         request.body = message.last
         request.body_size = message.last_size
 
@@ -272,13 +278,12 @@ cdef Status v3_parse(const uint8_t* frame, uint32_t size, Request* request) noex
     cdef const Message* header = &parsed.parts[HEADER]
     cdef uint32_t part
     memset(request, 0, sizeof(Request))
-    for part in range(PARTS):
-        parsed.parts[part].present = 0
-        parsed.parts[part].times = 0
-    if not parse_parts(frame, frame + size, &parsed) or header.times == 0:
+    parsed.seen = 0
+    parsed.again = 0
+    if not parse_parts(frame, frame + size, &parsed) or not parsed.seen & 1 << HEADER:
         return CORRUPT
     for part in range(PARTS):
-        if parsed.parts[part].times and not whole(&parsed.parts[part], part):
+        if parsed.seen & 1 << part and not whole(&parsed.parts[part], part):
             return CORRUPT
     request.protocol = V3_VERSION
     request.version = <uint8_t> header.values[0].number
@@ -289,9 +294,9 @@ cdef Status v3_parse(const uint8_t* frame, uint32_t size, Request* request) noex
     if request.priority:
         request.flags |= HIGH_PRIORITY
     part = v3_field(request.op) - V3_FIRST_FIELD
-    if part >= PARTS or parsed.parts[part].times == 0:
+    if part >= PARTS or not parsed.seen & 1 << part:
         return BAD_REQUEST
-    fill_part(&parsed.parts[part], part, request)
+    fill_part(&parsed, part, request)
     return OK
 
 
@@ -353,9 +358,9 @@ def parse_often(const uint8_t[::1] frame, int64_t times):
     cdef size_t size = frame.shape[0]
     cdef const uint8_t* base = &frame[0] if size else NULL
     cdef Status status = CORRUPT
-    cdef int64_t k
+    cdef int64_t _k
     with nogil:
-        for k in range(times):
+        for _k in range(times):
             status = v3_parse(base, <uint32_t> size, &request)
     return <int> status
 
