@@ -22,7 +22,7 @@ import pytest
 from bookie.pb import wire_pb2 as pb
 from tests.fixtures.certificates import Authority, Party
 from tests.hostile.local import LocalBookie, local_bookie
-from tests.hostile.peer import Peer, add, batch, entry_of, read, records
+from tests.hostile.peer import TIMEOUT_S, Peer, add, batch, entry_of, read, records
 from tests.hostile.tls_peer import ACCEPTED, REFUSED, START_TLS, TlsPeer, client_context, settings_of
 from tests.reference.wire_v2 import encode_request
 
@@ -354,6 +354,7 @@ def test_good_bye(bookie: LocalBookie, ca: Authority) -> None:
         assert served(peer)
         raw = socket.socket(fileno=peer.sock.detach())
         with raw:
+            raw.settimeout(TIMEOUT_S)
             raw.sendall(struct.pack(">BHH", 23, 0x0303, 40) + bytes(40))
             while raw.recv(1000):
                 pass
