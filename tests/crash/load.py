@@ -20,12 +20,14 @@ __all__ = ["Load"]
 WRITERS = 2
 LEDGERS_EACH = 4
 WINDOW = 200
+FIRST_WRITER = 2
+"""Behind the meddler and the reader."""
 WRONG_KEY = b"\7" * 20
 FENCED_PROBES = 4
 
 
 class Load:
-    """`run` for each life of the process, then `verify` on the next one."""
+    """Half of the writers speak V3. `run` for each life of the process, then `verify` on the next one."""
 
     def __init__(self, history: History, rng: random.Random) -> None:
         self.history = history
@@ -49,7 +51,7 @@ class Load:
         parts: list[Part] = [self._meddle, self._read]
         parts += [self._writer(owned) for owned in self._owned]
         threads = [
-            threading.Thread(target=self._play, args=(part, f"{number}", address, self._rng.randrange(1 << 60)))
+            threading.Thread(target=self._play, args=(part, number, address, self._rng.randrange(1 << 60)))
             for number, part in enumerate(parts)
         ]
         for thread in threads:
@@ -63,10 +65,10 @@ class Load:
         if self._failures:
             raise self._failures[0]
 
-    def _play(self, part: Part, name: str, address: tuple[str, int], seed: int) -> None:
+    def _play(self, part: Part, number: int, address: tuple[str, int], seed: int) -> None:
         peer = None
         try:
-            peer = Peer(self.history, name, address)
+            peer = Peer(self.history, f"{number}", address, protocol=3 if number == FIRST_WRITER else 2)
             while not self._over.is_set():
                 part(peer, random.Random(seed))
         except (PeerLost, ConnectionRefusedError, ConnectionResetError):

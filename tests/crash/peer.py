@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tests.crash import v3
 from tests.history.events import History, fingerprint
 
 __all__ = ["body_of", "Ledger", "Peer", "PeerLost"]
@@ -68,9 +69,10 @@ def add_frame(key: bytes, body: bytes, flags: int) -> bytes:
 
 
 class Peer:
-    """One connection. `name` is what the history calls it."""
+    """One connection. `name` is what the history calls it. With `protocol` 3 it can only add."""
 
-    def __init__(self, history: History, name: str, address: tuple[str, int]) -> None:
+    def __init__(self, history: History, name: str, address: tuple[str, int], *, protocol: int = 2) -> None:
+        self.protocol = protocol
         self.history = history
         self.name = name
         self.outstanding: dict[tuple[int, int], tuple[int, str, str]] = {}
@@ -95,7 +97,10 @@ class Peer:
         number = self.history.invoke(self.name, op, ledger.id, first, prints, lac=lac, key=key.hex())
         for entry, body in enumerate(prints, first):
             self.outstanding[ledger.id, entry] = number, op, body
-        self._send(b"".join(add_frame(key, body, flags) for body in bodies))
+        if self.protocol == 3:
+            self._send(b"".join(v3.add_frame(key, body, flags, number) for body in bodies))
+        else:
+            self._send(b"".join(add_frame(key, body, flags) for body in bodies))
 
     def take_adds(self, *, wait: bool = True) -> list[tuple[int, int, int]]:
         """(ledger, entry, code) of the answers that have come; at least one if `wait` and one is outstanding."""
@@ -187,6 +192,13 @@ class Peer:
 
     def _cut(self) -> Iterator[tuple[int, int, int, bytes]]:
         """(code, ledger, entry, rest) of each whole answer in the buffer; what is not taken stays."""
+        while self.protocol == 3 and len(self._buffer) >= 4:
+            (length,) = struct.unpack_from(">I", self._buffer)
+            if len(self._buffer) < 4 + length:
+                return
+            answer = v3.add_answer(bytes(self._buffer[4 : 4 + length]))
+            del self._buffer[: 4 + length]
+            yield *answer, b""
         while len(self._buffer) >= ANSWER.size:
             length, _, code, ledger, entry = ANSWER.unpack_from(self._buffer)
             if len(self._buffer) < 4 + length:
