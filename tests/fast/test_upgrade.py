@@ -69,7 +69,7 @@ def settled(bookie: LocalBookie, **counts: int) -> None:
     """Wait until the bookie has seen the end of all encrypted connections: each round of a loop lets one of them go."""
     with bookie.peer() as other:
         while bookie.stat("tls_connections") or any(bookie.stat(name) < count for name, count in counts.items()):
-            assert served(other)
+            other.ask(read(1, 7))
 
 
 def served(peer: Peer) -> bool:

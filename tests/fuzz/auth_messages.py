@@ -23,7 +23,6 @@ from bookie.server.requests import authentication
 from bookie.server.requests.authentication import Authentication
 from tests.server.handed import Handed
 
-logging.getLogger(authentication.__name__).disabled = True
 PASSWORD = "nobody sends this password 5"
 PROVIDER = SaslServer({"bookkeeper": PASSWORD}, re.compile(".*"))
 RESPONSE = (
@@ -118,6 +117,7 @@ def main() -> None:
     """Fuzz one target until stopped, from its seeds."""
     import atheris
 
+    logging.getLogger(authentication.__name__).disabled = True  # of this process, which does nothing else
     target, seeds = TARGETS[sys.argv.pop(1)]
     for seed in seeds():
         target(seed)
