@@ -15,7 +15,8 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from tests.fixtures.java_peer import ROOT, VERSION, JavaPeer, find_peer
-from tests.fixtures.java_process import SMALL, JavaBookie, free_port, init_cluster
+from tests.fixtures.java_process import SMALL, JavaBookie, init_cluster
+from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.interop.driver import FLAG_FENCE, FLAG_HIGH_PRIORITY, FLAG_RECOVERY_ADD, Driver
 from tests.interop.proxy import Recorder, read_frame

@@ -10,7 +10,8 @@ import pytest
 
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer
-from tests.fixtures.java_process import SMALL, JavaBookie, free_port, init_cluster
+from tests.fixtures.java_process import SMALL, JavaBookie, init_cluster
+from tests.fixtures.ports import free_port
 from tests.interop.driver import Answer, Driver
 from tests.interop.targets import Start, Target
 

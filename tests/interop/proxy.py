@@ -8,7 +8,7 @@ import contextlib
 import socket
 import threading
 
-from tests.fixtures.java_process import free_port
+from tests.fixtures.ports import free_port
 
 
 def read_exactly(source: socket.socket, size: int) -> bytes:

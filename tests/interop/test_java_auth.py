@@ -15,7 +15,8 @@ from bookie.auth.provider import ClientSession
 from bookie.auth.sasl import SaslClient
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import QUICK, JavaPeer
-from tests.fixtures.java_process import SMALL, JavaBookie, free_port
+from tests.fixtures.java_process import SMALL, JavaBookie
+from tests.fixtures.ports import free_port
 from tests.hostile.auth_frames import EUA, ask, log_in
 from tests.hostile.peer import Peer, add, read
 from tests.interop.conftest import Client, new_cluster

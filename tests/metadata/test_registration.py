@@ -13,7 +13,7 @@ from bookie.errors import BookieAlreadyRegistered, MetadataSessionLost, Metadata
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.registration import BookieRegistration
 from bookie.metadata.zookeeper import ZooKeeperDriver
-from tests.fixtures.java_process import free_port
+from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.metadata.conftest import Cluster, ZooKeeperCluster
 from tests.metadata.seen import Seen

@@ -14,7 +14,8 @@ from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerSt
 from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
 from bookie.storage.cookies import make_cookie
 from tests.fixtures.java_peer import JavaPeer
-from tests.fixtures.java_process import JavaBookie, free_port, init_cluster
+from tests.fixtures.java_process import JavaBookie, init_cluster
+from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.metadata.conftest import ZooKeeperCluster
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fixtures.bookies import BookieProcess, free_port
+from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 
 Bookies = Callable[..., list[BookieProcess]]

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.bookies import BookieProcess, free_port
+from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.ports import free_port
 
 Prepare = Callable[[BookieProcess], Any]
 OF_A_RUN = {"bk.conf", "bookie.log", "lock.mdb", "owner.lock"}
