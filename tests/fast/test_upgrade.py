@@ -118,7 +118,7 @@ def test_a_peer_that_does_not_read_is_paused(bookie: LocalBookie, ca: Authority)
             assert (answer.code, answer.request_id) == (0, start)
             assert records(answer.body) == [entry_of(1, start + k, PAYLOAD) for k in range(60)]
     settled(bookie)
-    assert bookie.stat("output_buffer_bytes") == 0
+    bookie.until("output_buffer_bytes", lambda count: count == 0)
 
 
 def test_not_configured(tmp_path: Path) -> None:
