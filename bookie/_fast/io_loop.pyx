@@ -470,6 +470,9 @@ cdef class IoLoopRoom:
             release(<Conn*> answer.owner)
             policy_free(answer)
             answer = later
+        take_handed(&self.loop)          # accepted for this loop when it had ended
+        while self.loop.conns != NULL:
+            close_conn(&self.loop, self.loop.conns)
         drop_moved(&self.loop)
         while self.loop.dirty != NULL:
             conn = self.loop.dirty
