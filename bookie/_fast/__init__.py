@@ -56,7 +56,8 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   service
     loads                   single flight of disk reads
     gather                  assembling answers from memory
-    read_path               the read pool: faulting-in of cold runs
+    read_path               faulting-in of cold runs
+    read_pool               the queue of cold reads and the threads that serve it
     long_polls              reads that wait for a higher LAC
     direct                  the stores without a socket, for tests and tools
     policy                  requests that Python answers: the queue there and back

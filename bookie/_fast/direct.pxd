@@ -5,7 +5,7 @@ care of themselves. What `read` answers stays pinned until it is released.
 """
 from bookie._fast.journal cimport JournalRoom
 from bookie._fast.gather cimport Answer
-from bookie._fast.read_path cimport Inbox, ReadPool
+from bookie._fast.read_pool cimport Inbox, ReadPool
 from bookie._fast.stores cimport Stores
 from bookie._fast.waker cimport Waker
 

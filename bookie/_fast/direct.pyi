@@ -3,7 +3,7 @@ from typing import NamedTuple
 from typing_extensions import Buffer
 
 from bookie._fast.journal import JournalRoom
-from bookie._fast.read_path import ReadPoolRoom
+from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.storage import StoresRoom
 
 STATUS: tuple[str, ...]

@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from bookie._fast.connection cimport Conn
 from bookie._fast.long_polls cimport Poll
 from bookie._fast.loop_state cimport Ack, IoLoop
-from bookie._fast.read_path cimport PoolJob
+from bookie._fast.read_pool cimport PoolJob
 from bookie._fast.types cimport Status
 
 # Serve one frame body. OK: consumed. FULL: not consumed, try again when there is room. CLOSED: close the connection.

@@ -19,7 +19,7 @@ from bookie._fast.gather cimport (
 from bookie._fast.journal cimport journal_last_group
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport polls_wait
-from bookie._fast.read_path cimport pool_read_ahead, pool_submit
+from bookie._fast.read_pool cimport pool_read_ahead, pool_submit
 from bookie._fast.request cimport (
     ADD_ENTRY,
     AUTH,

@@ -2,7 +2,7 @@ from typing import Any
 
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.policy import PolicyRoom
-from bookie._fast.read_path import ReadPoolRoom
+from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.storage import StoresRoom
 from bookie._fast.tls import TlsServerRoom
 

@@ -40,7 +40,7 @@ from bookie._fast.membership cimport (
 )
 from bookie._fast.net_limits cimport NetLimitsRoom
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
-from bookie._fast.read_path cimport Inbox, PoolJob, ReadPoolRoom
+from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
 from bookie._fast.stores cimport LOOPS_MOST
 from bookie._fast.sync cimport (

@@ -12,7 +12,7 @@ from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.long_polls cimport Polls
 from bookie._fast.loop_stats cimport LoopStats
-from bookie._fast.read_path cimport Inbox, ReadPool
+from bookie._fast.read_pool cimport Inbox, ReadPool
 from bookie._fast.stores cimport STORES_MOST, Stores
 from bookie._fast.sync cimport pthread_mutex_t
 from bookie._fast.tls cimport TlsServer

@@ -1,48 +1,24 @@
-"""Cold reads: the pool of threads that bring runs from the disk into memory and answer what waited for them."""
+"""Cold reads: runs found in the index, brought from the entry logs into memory, then gathered like all others.
+
+Threads of the read pool (room `read_pool`).
+"""
 from libc.stdint cimport int64_t
 
 from bookie._fast.gather cimport Answer, ReadRequest
 from bookie._fast.loads cimport Loads
 from bookie._fast.location_index cimport IndexReader
 from bookie._fast.stores cimport Stores
-from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.types cimport Status
-from bookie._fast.waker cimport Waker
 
-cdef struct Inbox:
-    # Where a loop's finished jobs wait; newest first.
-    pthread_mutex_t lock
-    PoolJob* jobs
-    bint closed              # nobody will look at answers any more
-    int64_t owed             # jobs submitted and not taken back; the loop's own
-    int64_t owed_max
-    int64_t refused          # jobs over that
-    Waker* waker
-
-cdef struct PoolJob:
-    ReadRequest request
-    Answer answer
-    Inbox* inbox             # NULL: only read ahead from request.entry, nobody waits for it
-    PoolJob* next
-
-cdef struct ReadPool:
+cdef struct Reading:
+    # What a read of one store needs.
     Stores* stores
-    Loads loads
-    pthread_mutex_t lock     # guards the queue
-    pthread_cond_t filled
-    PoolJob* head
-    PoolJob* tail
-    int64_t queued
-    int64_t queued_max
-    int64_t served           # atomic
-    bint stopping
+    IndexReader* index       # of the ledger's store; this thread's
+    Loads* loads             # all threads'
 
-# Let the pool read ahead, if the answer tells from where; never waits.
-cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil
-# TOO_MANY_REQUESTS when the queue is full, or the inbox is owed as many as it may (fences and high priority aside).
-# The inbox gets the job back with its answer; it owns it then (`free`).
-cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil
-
-cdef class ReadPoolRoom:
-    cdef ReadPool pool
-    cdef object stores_room
+# Memory first, then the disk, until the request is satisfied or the disk has no more: `answer.status` tells.
+cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil
+# Bring the LAC of a ledger up to what earlier processes stored, once per process.
+cdef Status learn_lac(Reading* reading, int64_t ledger) noexcept nogil
+# Bring what follows from `entry` on into the read cache before it is asked for.
+cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept nogil

@@ -1,6 +1,6 @@
 """Cold reads: found in the index, faulted in from the entry log, then gathered from memory like all others."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport malloc
 from libc.string cimport memset
 
 from bookie._fast.cursor cimport load_i64, load_u32
@@ -16,17 +16,11 @@ from bookie._fast.gather cimport (
 )
 from bookie._fast.last_entry cimport learn_last
 from bookie._fast.ledger_table cimport Ledger, ledger_find
-from bookie._fast.loads cimport load_begin, load_end, loads_init
-from bookie._fast.location_index cimport (
-    IndexHit,
-    IndexReader,
-    index_lookup,
-    index_reader,
-    index_reader_free,
-)
+from bookie._fast.loads cimport load_begin, load_end
+from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup
 from bookie._fast.planted cimport PLANT_NO_ENTRY_ON_EIO, bk_planted
 from bookie._fast.read_cache cimport ring_page, ring_trim
-from bookie._fast.request cimport FENCE, HIGH_PRIORITY, PIGGYBACK
+from bookie._fast.request cimport PIGGYBACK
 from bookie._fast.runs cimport (
     Found,
     LedgerRuns,
@@ -39,19 +33,8 @@ from bookie._fast.runs cimport (
     runs_find,
     runs_insert,
 )
-from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
-from bookie._fast.sync cimport (
-    bk_add_relaxed,
-    bk_load,
-    cond_init,
-    pthread_cond_broadcast,
-    pthread_cond_signal,
-    pthread_cond_wait,
-    pthread_mutex_init,
-    pthread_mutex_lock,
-    pthread_mutex_unlock,
-)
+from bookie._fast.sync cimport bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
     END,
     ENTRY_HEADER_MIN,
@@ -63,10 +46,8 @@ from bookie._fast.types cimport (
     NO_MEMORY,
     OK,
     PENDING,
-    TOO_MANY_REQUESTS,
     UNKNOWN_STATE,
 )
-from bookie._fast.waker cimport waker_wake
 
 cdef enum:
     RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
@@ -152,11 +133,12 @@ cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nog
     return <uint32_t> ((span + 3) // 4 * 4 + 4 * slots)
 
 
-cdef Status fault_in(Stores* stores, IndexReader* reader, const ReadRequest* request, Answer* answer) noexcept nogil:
+cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
     """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none.
 
     With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait.
     """
+    cdef Stores* stores = reading.stores
     cdef Store* store = store_of(stores, request.ledger)
     cdef Shard* shard = shard_of(store, request.ledger)
     cdef int64_t epoch = bk_load(&store.overrides)
@@ -165,7 +147,7 @@ cdef Status fault_in(Stores* stores, IndexReader* reader, const ReadRequest* req
     cdef uint32_t entries
     cdef Page* page
     cdef Run run
-    cdef Status status = index_lookup(reader, request.ledger, answer.next, &hit)
+    cdef Status status = index_lookup(reading.index, request.ledger, answer.next, &hit)
     if status != OK:
         return status
     wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
@@ -174,7 +156,7 @@ cdef Status fault_in(Stores* stores, IndexReader* reader, const ReadRequest* req
     entries = request.count - answer.count
     if entries < stores.readahead_entries:
         entries = stores.readahead_entries
-    extend(reader, request.ledger, &hit, wanted, entries)
+    extend(reading.index, request.ledger, &hit, wanted, entries)
     span = hit.span_bytes
     if span > wanted:
         span = wanted
@@ -250,7 +232,7 @@ cdef Status publish(const Stores* stores, Store* store, Shard* shard, const Read
     return status
 
 
-cdef Status last_lac(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_t entry, int64_t* lac) noexcept nogil:
+cdef Status last_lac(Reading* reading, int64_t ledger, int64_t entry, int64_t* lac) noexcept nogil:
     """The LAC that the ledger's last entry tells."""
     cdef ReadRequest request
     cdef Answer answer
@@ -259,7 +241,7 @@ cdef Status last_lac(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_
     request.ledger = ledger
     request.entry = entry
     request.count = 1
-    answer_from_disk(pool, reader, &request, &answer)
+    answer_from_disk(reading, &request, &answer)
     status = answer.status if answer.status != NO_ENTRY else IO_ERROR
     if status == OK and answer.bytes >= LENGTH_PREFIX + ENTRY_LAC_MIN:
         lac[0] = load_i64(answer.parts[0].base + LENGTH_PREFIX + LAC_AT)
@@ -267,14 +249,14 @@ cdef Status last_lac(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_
     return status
 
 
-cdef Status learn_lac(ReadPool* pool, IndexReader* reader, int64_t ledger_id) noexcept nogil:
+cdef Status learn_lac(Reading* reading, int64_t ledger_id) noexcept nogil:
     """Bring the LAC up to what earlier processes stored, once per process. Pool threads only."""
-    cdef Store* store = store_of(pool.stores, ledger_id)
+    cdef Store* store = store_of(reading.stores, ledger_id)
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef int64_t lac = -1
     cdef int64_t last = -1
-    cdef Status status = learn_last(store, reader, ledger_id)
+    cdef Status status = learn_last(store, reading.index, ledger_id)
     if status != OK:
         return status
     pthread_mutex_lock(&shard.lock)
@@ -283,7 +265,7 @@ cdef Status learn_lac(ReadPool* pool, IndexReader* reader, int64_t ledger_id) no
         last = ledger.last
     pthread_mutex_unlock(&shard.lock)
     if last >= 0:
-        status = last_lac(pool, reader, ledger_id, last, &lac)
+        status = last_lac(reading, ledger_id, last, &lac)
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
     if ledger != NULL and status == OK:
@@ -319,10 +301,10 @@ cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, S
         answer.status = status
 
 
-cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, ReadRequest* request, Answer* answer) noexcept nogil:
+cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil:
     """Memory first, then the disk, until the request is satisfied. Pool threads only."""
-    cdef Stores* stores = pool.stores
-    cdef Status status = learn_last(store_of(stores, request.ledger), reader, request.ledger)
+    cdef Stores* stores = reading.stores
+    cdef Status status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
     cdef int64_t at
     cdef bint learnt = False
     answer_begin(answer, request)
@@ -332,19 +314,19 @@ cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, ReadRequest* req
             return
         if request.wants_lac and not answer.has_lac and not learnt:
             learnt = True
-            status = learn_lac(pool, reader, request.ledger)
+            status = learn_lac(reading, request.ledger)
             if status != OK and not request.flags & PIGGYBACK:
                 request.wants_lac = False        # the entries are worth more than the LAC that goes with them
                 status = OK
         elif answer.next == ENTRY_ID_LAST:
-            status = learn_last(store_of(stores, request.ledger), reader, request.ledger)
+            status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
         else:
             at = answer.next
-            if not load_begin(&pool.loads, request.ledger, at, at + stores.readahead_entries):
+            if not load_begin(reading.loads, request.ledger, at, at + stores.readahead_entries):
                 answer.status = OK       # another thread has just read it
                 continue
-            status = fault_in(stores, reader, request, answer)
-            load_end(&pool.loads, request.ledger, at)
+            status = fault_in(reading, request, answer)
+            load_end(reading.loads, request.ledger, at)
         if status != OK and status != END:
             break
         answer.status = OK
@@ -353,7 +335,7 @@ cdef void answer_from_disk(ReadPool* pool, IndexReader* reader, ReadRequest* req
     conclude(stores, request, answer, status)
 
 
-cdef void read_ahead(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_t entry) noexcept nogil:
+cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept nogil:
     """Bring what follows into the read cache before it is asked for. Pool threads only."""
     cdef ReadRequest request
     cdef Answer answer
@@ -362,147 +344,9 @@ cdef void read_ahead(ReadPool* pool, IndexReader* reader, int64_t ledger, int64_
     request.entry = entry
     request.count = 1
     answer_begin(&answer, &request)
-    answer_from_memory(pool.stores, &request, &answer)
-    if answer.status == PENDING and load_begin(&pool.loads, ledger, entry, entry + pool.stores.readahead_entries):
+    answer_from_memory(reading.stores, &request, &answer)
+    if answer.status == PENDING and load_begin(reading.loads, ledger, entry, entry + reading.stores.readahead_entries):
         request.count = 0
-        fault_in(pool.stores, reader, &request, &answer)
-        load_end(&pool.loads, ledger, entry)
+        fault_in(reading, &request, &answer)
+        load_end(reading.loads, ledger, entry)
     answer_release(&answer)
-
-
-cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil:
-    cdef ReadRequest request
-    if answer.ahead < 0:
-        return
-    memset(&request, 0, sizeof(request))
-    request.ledger = ledger
-    request.entry = answer.ahead
-    answer.ahead = -1
-    pool_submit(pool, &request, NULL)        # a full queue has better things to do
-
-
-cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
-    cdef PoolJob* job
-    cdef Status status = OK
-    cdef bint urgent = request.flags & (HIGH_PRIORITY | FENCE) != 0
-    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= inbox.owed_max:
-        inbox.refused += 1
-        return TOO_MANY_REQUESTS
-    if pool.queued >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
-        return TOO_MANY_REQUESTS
-    job = <PoolJob*> malloc(sizeof(PoolJob))
-    if job == NULL:
-        return TOO_MANY_REQUESTS
-    job.request = request[0]
-    job.inbox = inbox
-    job.next = NULL
-    pthread_mutex_lock(&pool.lock)
-    if pool.stopping:
-        status = TOO_MANY_REQUESTS
-    else:
-        if pool.tail == NULL:
-            pool.head = job
-        else:
-            pool.tail.next = job
-        pool.tail = job
-        pool.queued += 1
-        pthread_cond_signal(&pool.filled)
-    pthread_mutex_unlock(&pool.lock)
-    if status != OK:
-        free(job)
-    elif inbox != NULL:
-        inbox.owed += 1
-    return status
-
-
-cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
-    """Wait for work; NULL when the pool stops and the queue is empty."""
-    cdef PoolJob* job
-    pthread_mutex_lock(&pool.lock)
-    while pool.head == NULL and not pool.stopping:
-        pthread_cond_wait(&pool.filled, &pool.lock)
-    job = pool.head
-    if job != NULL:
-        pool.head = job.next
-        if pool.head == NULL:
-            pool.tail = NULL
-        pool.queued -= 1
-    pthread_mutex_unlock(&pool.lock)
-    return job
-
-
-cdef void deliver(PoolJob* job) noexcept nogil:
-    cdef Inbox* inbox = job.inbox
-    pthread_mutex_lock(&inbox.lock)
-    if inbox.closed:
-        answer_release(&job.answer)
-    job.next = inbox.jobs
-    inbox.jobs = job
-    pthread_mutex_unlock(&inbox.lock)
-    waker_wake(inbox.waker)
-
-
-cdef void serve(ReadPool* pool, IndexReader* reader, PoolJob* job) noexcept nogil:
-    if job.request.learns:
-        answer_begin(&job.answer, &job.request)
-        job.answer.status = learn_lac(pool, reader, job.request.ledger)
-    else:
-        answer_from_disk(pool, reader, &job.request, &job.answer)
-
-
-cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
-    cdef PoolJob* job = next_job(pool)
-    cdef Stores* stores = pool.stores
-    cdef IndexReader* reader
-    while job != NULL:
-        reader = readers[<uint64_t> job.request.ledger % stores.count]
-        if job.inbox == NULL:
-            read_ahead(pool, reader, job.request.ledger, job.request.entry)
-            free(job)
-        else:
-            serve(pool, reader, job)
-            pool_read_ahead(pool, job.request.ledger, &job.answer)
-            bk_add_relaxed(&pool.served, 1)
-            deliver(job)
-        job = next_job(pool)
-
-
-cdef class ReadPoolRoom:
-    """The read pool's queue; `run` is the body of each of its threads."""
-
-    def __cinit__(self):
-        pthread_mutex_init(&self.pool.lock, NULL)
-        cond_init(&self.pool.filled)
-        loads_init(&self.pool.loads)
-
-    def __init__(self, StoresRoom stores, *, queue_max: int):
-        self.stores_room = stores
-        self.pool.stores = stores.stores
-        self.pool.queued_max = queue_max
-
-    def run(self) -> None:
-        """Serve reads until `stop`; each thread has index readers of its own."""
-        cdef IndexReader* readers[64]
-        cdef uint32_t count = self.pool.stores.count
-        cdef uint32_t i
-        with nogil:
-            for i in range(count):
-                readers[i] = index_reader(self.pool.stores.stores[i].index)
-        for i in range(count):
-            if readers[i] == NULL:
-                raise OSError("too many readers of the location index")
-        with nogil:
-            pool_run(&self.pool, readers)
-            for i in range(count):
-                index_reader_free(readers[i])
-
-    def stop(self) -> None:
-        """Serve what is queued, then end the threads."""
-        with nogil:
-            pthread_mutex_lock(&self.pool.lock)
-            self.pool.stopping = True
-            pthread_cond_broadcast(&self.pool.filled)
-            pthread_mutex_unlock(&self.pool.lock)
-
-    def stats(self) -> dict[str, int]:
-        return {"read_pool_queued": self.pool.queued, "read_pool_served": bk_load(&self.pool.served)}

@@ -13,7 +13,7 @@ from bookie._fast import fatal
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.policy import PolicyRoom
-from bookie._fast.read_path import ReadPoolRoom
+from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoresRoom
 from bookie.auth.provider import ServerProvider

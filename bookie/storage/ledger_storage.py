@@ -14,7 +14,7 @@ from bookie._fast import fatal
 from bookie._fast.checkpoint import CheckpointRoom
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
-from bookie._fast.read_path import ReadPoolRoom
+from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused

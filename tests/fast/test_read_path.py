@@ -1,4 +1,4 @@
-"""Answers from memory and disk (read_path, read_cache, loads, direct): newest first, pinned, never wrong."""
+"""Answers from memory and disk (read_path, read_pool, read_cache, loads, direct): newest first, pinned, never wrong."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from bookie._fast.direct import Direct
 from bookie._fast.file import Files
 from bookie._fast.index_view import Index
 from bookie._fast.log_scan import scan_entry_log
-from bookie._fast.read_path import ReadPoolRoom
+from bookie._fast.read_pool import ReadPoolRoom
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.recovery import RecoveryReport
 from bookie.storage.settings import JournalSettings, StorageSettings

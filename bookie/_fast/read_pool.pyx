@@ -1,0 +1,163 @@
+"""Cold reads wait here for a thread; what it found goes back to the loop that asked."""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from bookie._fast.gather cimport answer_begin, answer_release
+from bookie._fast.loads cimport loads_init
+from bookie._fast.location_index cimport IndexReader, index_reader, index_reader_free
+from bookie._fast.read_path cimport Reading, answer_from_disk, learn_lac, read_ahead
+from bookie._fast.request cimport FENCE, HIGH_PRIORITY
+from bookie._fast.storage cimport StoresRoom
+from bookie._fast.sync cimport (
+    bk_add_relaxed,
+    bk_load,
+    cond_init,
+    pthread_cond_broadcast,
+    pthread_cond_signal,
+    pthread_cond_wait,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
+from bookie._fast.waker cimport waker_wake
+
+
+cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil:
+    cdef ReadRequest request
+    if answer.ahead < 0:
+        return
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = answer.ahead
+    answer.ahead = -1
+    pool_submit(pool, &request, NULL)        # a full queue has better things to do
+
+
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
+    cdef PoolJob* job
+    cdef Status status = OK
+    cdef bint urgent = request.flags & (HIGH_PRIORITY | FENCE) != 0
+    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= inbox.owed_max:
+        inbox.refused += 1
+        return TOO_MANY_REQUESTS
+    if pool.queued >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
+        return TOO_MANY_REQUESTS
+    job = <PoolJob*> malloc(sizeof(PoolJob))
+    if job == NULL:
+        return TOO_MANY_REQUESTS
+    job.request = request[0]
+    job.inbox = inbox
+    job.next = NULL
+    pthread_mutex_lock(&pool.lock)
+    if pool.stopping:
+        status = TOO_MANY_REQUESTS
+    else:
+        if pool.tail == NULL:
+            pool.head = job
+        else:
+            pool.tail.next = job
+        pool.tail = job
+        pool.queued += 1
+        pthread_cond_signal(&pool.filled)
+    pthread_mutex_unlock(&pool.lock)
+    if status != OK:
+        free(job)
+    elif inbox != NULL:
+        inbox.owed += 1
+    return status
+
+
+cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
+    """Wait for work; NULL when the pool stops and the queue is empty."""
+    cdef PoolJob* job
+    pthread_mutex_lock(&pool.lock)
+    while pool.head == NULL and not pool.stopping:
+        pthread_cond_wait(&pool.filled, &pool.lock)
+    job = pool.head
+    if job != NULL:
+        pool.head = job.next
+        if pool.head == NULL:
+            pool.tail = NULL
+        pool.queued -= 1
+    pthread_mutex_unlock(&pool.lock)
+    return job
+
+
+cdef void deliver(PoolJob* job) noexcept nogil:
+    cdef Inbox* inbox = job.inbox
+    pthread_mutex_lock(&inbox.lock)
+    if inbox.closed:
+        answer_release(&job.answer)
+    job.next = inbox.jobs
+    inbox.jobs = job
+    pthread_mutex_unlock(&inbox.lock)
+    waker_wake(inbox.waker)
+
+
+cdef void serve(Reading* reading, PoolJob* job) noexcept nogil:
+    if job.request.learns:
+        answer_begin(&job.answer, &job.request)
+        job.answer.status = learn_lac(reading, job.request.ledger)
+    else:
+        answer_from_disk(reading, &job.request, &job.answer)
+
+
+cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
+    cdef PoolJob* job = next_job(pool)
+    cdef Reading reading
+    reading.stores = pool.stores
+    reading.loads = &pool.loads
+    while job != NULL:
+        reading.index = readers[<uint64_t> job.request.ledger % pool.stores.count]
+        if job.inbox == NULL:
+            read_ahead(&reading, job.request.ledger, job.request.entry)
+            free(job)
+        else:
+            serve(&reading, job)
+            pool_read_ahead(pool, job.request.ledger, &job.answer)
+            bk_add_relaxed(&pool.served, 1)
+            deliver(job)
+        job = next_job(pool)
+
+
+cdef class ReadPoolRoom:
+    """The read pool's queue; `run` is the body of each of its threads."""
+
+    def __cinit__(self):
+        pthread_mutex_init(&self.pool.lock, NULL)
+        cond_init(&self.pool.filled)
+        loads_init(&self.pool.loads)
+
+    def __init__(self, StoresRoom stores, *, queue_max: int):
+        self.stores_room = stores
+        self.pool.stores = stores.stores
+        self.pool.queued_max = queue_max
+
+    def run(self) -> None:
+        """Serve reads until `stop`; each thread has index readers of its own."""
+        cdef IndexReader* readers[64]
+        cdef uint32_t count = self.pool.stores.count
+        cdef uint32_t i
+        with nogil:
+            for i in range(count):
+                readers[i] = index_reader(self.pool.stores.stores[i].index)
+        for i in range(count):
+            if readers[i] == NULL:
+                raise OSError("too many readers of the location index")
+        with nogil:
+            pool_run(&self.pool, readers)
+            for i in range(count):
+                index_reader_free(readers[i])
+
+    def stop(self) -> None:
+        """Serve what is queued, then end the threads."""
+        with nogil:
+            pthread_mutex_lock(&self.pool.lock)
+            self.pool.stopping = True
+            pthread_cond_broadcast(&self.pool.filled)
+            pthread_mutex_unlock(&self.pool.lock)
+
+    def stats(self) -> dict[str, int]:
+        return {"read_pool_queued": self.pool.queued, "read_pool_served": bk_load(&self.pool.served)}
