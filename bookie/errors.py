@@ -268,6 +268,12 @@ class ClusterNotInitialized(StartRefused):
     """The metadata store holds no cluster under the configured root."""
 
 
+class ToolRefused(BookKeeperError):
+    """A tool of the operator does not go on, and has changed nothing."""
+
+    exit_code = 1
+
+
 class BookieAlreadyRegistered(BookKeeperError):
     """Another process is registered under this bookie id."""
 

@@ -37,6 +37,8 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     run_table               the table of runs that never overlap
     location_index          where each run of entries lies
     index_view              the index as Python sees it
+    located                 records and where they lie, sorted
+    index_rebuild           the index made anew from entry logs
     journal_reader          verified scan of journal files
     journal_state           what a journal is made of
     journal_files           the files of a journal: prepared, zeroed, rolled, reused

@@ -1,0 +1,3 @@
+from collections.abc import Sequence
+
+def sort_rows(rows: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]: ...

@@ -1,0 +1,192 @@
+"""Rebuild the location index of one ledger directory from its entry logs.
+
+Everything that the index says of entries follows from the logs: they are read in ascending id, and of two copies of
+an entry the later one counts. Ledger records (master keys, fences, explicit LACs) do not stand in the logs: they are
+carried over from the old index, or handed in. Data behind a log's torn end is in the journal, which a start replays.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie._fast.file import Files
+from bookie._fast.index_rebuild import Rebuild
+from bookie._fast.index_view import Index, Ledger
+from bookie.errors import ToolRefused
+from bookie.storage.tools.index_swap import new_index
+from bookie.storage.tools.log_files import LogFile, entry_logs
+from bookie.storage.tools.progress import Progress, Step, no_progress, no_step
+
+__all__ = ["fill_index", "IndexRebuilt", "LogTaken", "old_records", "rebuild_index", "RebuildOptions"]
+
+log = logging.getLogger(__name__)
+
+PART_BYTES = 64 << 20
+RECORDS_A_COMMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildOptions:
+    """Limits, and what to do with a log that is none or cannot be read."""
+
+    skip_unreadable: bool = False
+    """Go on without such a log. Else it stops the tool: an index without it would deny what it holds."""
+    map_bytes: int = 1 << 40
+    """Address space of the new index."""
+    stretch_bytes: int = 64 << 20
+    """Memory for sorting records, 24 bytes each, twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTaken:
+    """What one entry log gave."""
+
+    path: str
+    records: int
+    bytes: int
+    """Of entries with their length words."""
+    end: int
+    """Where the scan ended."""
+    torn: bool
+    """It ended inside a record, or at bytes that are none."""
+    refused: str = ""
+    """Why nothing was taken from it; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRebuilt:
+    """What the new index holds, and where it came from."""
+
+    logs: tuple[LogTaken, ...]
+    entries: int
+    """Records taken, copies included."""
+    runs: int
+    odd: int
+    """Records with ids that no index can hold."""
+    ledgers: tuple[int, ...]
+    """That have entries in the logs, ascending."""
+
+    @property
+    def torn(self) -> tuple[LogTaken, ...]:
+        """Logs that ended in the middle of something."""
+        return tuple(taken for taken in self.logs if taken.torn)
+
+
+def rebuild_index(
+    directory: Path,
+    index: Path,
+    *,
+    ledgers: Sequence[int] | NDArray[np.int64] | None = None,
+    records: Iterable[Ledger] | None = None,
+    options: RebuildOptions | None = None,
+    files: Files | None = None,
+    progress: Progress = no_progress,
+    step: Step = no_step,
+) -> IndexRebuilt:
+    """Build the index at `index` anew from the logs of `directory` (a `current` directory), and swap it in at the end.
+
+    `ledgers`: take only these; None takes every one, also those that were deleted and not yet collected. `records` are
+    the new index's ledger records; None carries over those of the old one.
+    Raises ToolRefused or OSError; the old index is then untouched.
+    """
+    given = old_records(index) if records is None else records
+    options = options or RebuildOptions()
+    with new_index(index, map_bytes=options.map_bytes, step=step) as fresh:
+        report = fill_index(
+            fresh,
+            entry_logs(directory),
+            ledgers=ledgers,
+            options=options,
+            files=files,
+            progress=progress,
+        )
+        step("scanned")
+        put_records(fresh, given)
+    for taken in report.torn:
+        log.warning("entry log is torn file=%s at=%d", taken.path, taken.end)
+    return report
+
+
+def fill_index(
+    fresh: Index,
+    logs: Sequence[LogFile],
+    *,
+    ledgers: Sequence[int] | NDArray[np.int64] | None = None,
+    options: RebuildOptions | None = None,
+    files: Files | None = None,
+    progress: Progress = no_progress,
+) -> IndexRebuilt:
+    """Put the runs of `logs`, ascending, into an open and empty index. Raises ToolRefused, OSError: then give it up."""
+    options = options or RebuildOptions()
+    rebuild = Rebuild(fresh, ledgers, stretch_bytes=options.stretch_bytes)
+    total = sum(file.bytes for file in logs)
+    done = 0
+    taken = []
+    try:
+        for file in logs:
+            try:
+                taken.append(_take(rebuild, file, files, done, total, progress))
+            except (ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.filename != str(file.path):
+                    raise  # the index's own
+                taken.append(_refusal(file, error))
+                if not options.skip_unreadable:
+                    raise ToolRefused(f"{taken[-1].refused}; or go on without it (skip_unreadable)") from error
+            done += file.bytes
+            progress(done, total)
+        ids, _ = rebuild.finish()
+    except BaseException:
+        rebuild.abort()
+        raise
+    return IndexRebuilt(
+        logs=tuple(taken), entries=rebuild.taken, runs=rebuild.runs, odd=rebuild.odd, ledgers=tuple(ids.tolist())
+    )
+
+
+def _take(rebuild: Rebuild, file: LogFile, files: Files | None, done: int, total: int, progress: Progress) -> LogTaken:
+    records = size = start = 0
+    while True:
+        part = rebuild.scan(file.path, file.log_id, start, PART_BYTES, files)
+        records += part.records
+        size += part.bytes
+        start = part.end
+        if not part.more:
+            return LogTaken(path=str(file.path), records=records, bytes=size, end=start, torn=part.torn)
+        progress(done + start, total)
+
+
+def _refusal(file: LogFile, error: ValueError | OSError) -> LogTaken:
+    why = str(error) if isinstance(error, ValueError) else f"{file.path}: {error.strerror}; copy it from a backup"
+    log.error("entry log passed over file=%s reason=%s", file.path, why)
+    return LogTaken(path=str(file.path), records=0, bytes=0, end=0, torn=True, refused=why)
+
+
+def put_records(index: Index, records: Iterable[Ledger]) -> None:
+    """Ledger records into `index`, in transactions of bounded size."""
+    index.begin()
+    for count, record in enumerate(records, 1):
+        index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac)
+        if count % RECORDS_A_COMMIT == 0:
+            index.commit()
+            index.begin()
+    index.commit()
+
+
+def old_records(index: Path) -> list[Ledger]:
+    """The ledger records of the index that is to be replaced. ToolRefused when they cannot be read."""
+    if not (index / "data.mdb").exists():
+        raise ToolRefused(f"{index} has no ledger records to carry over; rebuild the ledger index too")
+    try:
+        old = Index.open(index)
+        try:
+            return old.reader().ledgers()
+        finally:
+            old.close()
+    except (OSError, ValueError) as error:
+        raise ToolRefused(
+            f"the ledger records of {index} cannot be read ({error}); rebuild the ledger index too"
+        ) from error

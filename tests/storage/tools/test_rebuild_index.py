@@ -1,0 +1,136 @@
+"""The index rebuilt on real directories: carried-over records, damaged logs, and a crash at every step."""
+
+import errno
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.index_view import Index, Ledger
+from bookie.errors import ToolRefused
+from bookie.storage.tools.locking import locked
+from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index
+from tests.reference import entry_log as model
+
+STEPS = ("begun", "scanned", "filled", "closed", "swapped", "synced")
+RECORD = Ledger(1, b"k" * 20, True, False, b"lac")
+
+DIE_AT = """
+import os, sys
+from pathlib import Path
+from bookie.storage.tools.rebuild_index import rebuild_index
+def step(name):
+    if name == sys.argv[2]:
+        os._exit(9)
+where = Path(sys.argv[1])
+rebuild_index(where, where / "locations.lmdb", step=step)
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A `current` directory: two logs, and an index that knows nothing of the second."""
+    (tmp_path / "0.log").write_bytes(model.build([model.entry(1, entry, b"old") for entry in range(5)], closed=True))
+    newer = [model.entry(1, 4, b"newer"), model.entry(2, 7)]
+    (tmp_path / "a.log").write_bytes(model.build(newer, closed=False))
+    index = tmp_path / "locations.lmdb"
+    index.mkdir()
+    old = Index.open(index)
+    old.begin()
+    old.put_run(1, 0, 0, 1024, [19] * 5)
+    old.put_ledger(*RECORD)
+    old.commit()
+    old.close()
+    return tmp_path
+
+
+def seen(directory: Path) -> tuple[list[tuple[int, int]], list[Ledger]]:
+    """(log id, entry) of everything stored for ledgers 1 and 2; the ledger records."""
+    index = Index.open(directory / "locations.lmdb")
+    try:
+        reader = index.reader()
+        runs = [run for ledger in (1, 2) for run in reader.runs(ledger)]
+        places = [(run.log_id, run.first + slot) for run in runs for slot, length in enumerate(run.lengths) if length]
+        return places, reader.ledgers()
+    finally:
+        index.close()
+
+
+OLD = ([(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)], [RECORD])
+NEW = ([(0, 0), (0, 1), (0, 2), (0, 3), (10, 4), (10, 7)], [RECORD])
+
+
+def test_from_the_logs(directory: Path) -> None:
+    """Later copies win, records are carried over, progress reaches the sum, nothing is left beside the index."""
+    told: list[tuple[int, int]] = []
+    report = rebuild_index(directory, directory / "locations.lmdb", progress=lambda *at: told.append(at))
+    assert seen(directory) == NEW
+    assert (report.entries, report.odd, report.ledgers, report.torn) == (7, 0, (1, 2), ())
+    assert [(Path(taken.path).name, taken.records) for taken in report.logs] == [("0.log", 5), ("a.log", 2)]
+    total = sum(path.stat().st_size for path in directory.glob("*.log"))
+    assert told[-1] == (total, total)
+    assert sorted(path.name for path in directory.iterdir()) == ["0.log", "a.log", "locations.lmdb"]
+
+
+def test_into_nothing(directory: Path) -> None:
+    """Without an old index records are handed in; a filter leaves other ledgers out."""
+    index = directory / "elsewhere.lmdb"
+    with pytest.raises(ToolRefused, match="has no ledger records"):
+        rebuild_index(directory, index)
+    report = rebuild_index(directory, index, ledgers=[2, 3], records=[Ledger(2, b"", False, False, b"")])
+    assert report.ledgers == (2,)
+    opened = Index.open(index)
+    assert [record.ledger for record in opened.reader().ledgers()] == [2]
+    assert opened.reader().runs(1) == []
+    opened.close()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_b3_a_crash_leaves_the_old_index_or_the_new(directory: Path, step: str) -> None:
+    """The process ends between any two steps: one index or the other, and the next rebuild ends well."""
+    ended = subprocess.run([sys.executable, "-c", DIE_AT, str(directory), step], check=False, timeout=60)
+    assert ended.returncode == 9
+    assert seen(directory) == (NEW if STEPS.index(step) >= STEPS.index("swapped") else OLD)
+    rebuild_index(directory, directory / "locations.lmdb")
+    assert seen(directory) == NEW
+    assert not (directory / "locations.lmdb.new").exists()
+
+
+def test_a_torn_log_is_told(directory: Path) -> None:
+    """What lies before the tear is indexed."""
+    with (directory / "a.log").open("ab") as file:
+        file.write(struct.pack(">i", 100) + b"cut")
+    report = rebuild_index(directory, directory / "locations.lmdb")
+    assert [Path(taken.path).name for taken in report.torn] == ["a.log"]
+    assert seen(directory) == NEW
+
+
+def test_a_foreign_log_stops_it(directory: Path) -> None:
+    """Without its entries the bookie would deny what it holds: only on request, and named."""
+    (directory / "5.log").write_bytes(b"not a log" * 1000)
+    with pytest.raises(ToolRefused, match=r"5\.log: not an entry log.*skip_unreadable"):
+        rebuild_index(directory, directory / "locations.lmdb")
+    assert seen(directory) == OLD
+    report = rebuild_index(directory, directory / "locations.lmdb", options=RebuildOptions(skip_unreadable=True))
+    assert [Path(taken.path).name for taken in report.logs if taken.refused] == ["5.log"]
+    assert seen(directory) == NEW
+
+
+def test_a_full_index_changes_nothing(directory: Path) -> None:
+    """The error is the index's, with its errno; the old one stays."""
+    (directory / "b.log").write_bytes(model.build([model.entry(ledger, 0) for ledger in range(30_000)], closed=True))
+    with pytest.raises(OSError, match="index") as caught:
+        rebuild_index(directory, directory / "locations.lmdb", options=RebuildOptions(map_bytes=1 << 18))
+    assert caught.value.errno == errno.ENOSPC
+    assert seen(directory) == OLD
+
+
+def test_the_lock_of_a_bookie(tmp_path: Path) -> None:
+    """Held twice by nobody; the same directory may be named twice; a missing one is named."""
+    busy = pytest.raises(ToolRefused, match="in use by a bookie or another tool")
+    with locked([tmp_path, tmp_path]), busy, locked([tmp_path]):
+        pass
+    with pytest.raises(ToolRefused, match="missing cannot be opened"), locked([tmp_path / "missing"]):
+        pass
