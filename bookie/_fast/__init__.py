@@ -31,6 +31,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     log_scan                the entry log format, and its scan
     log_reader              reads at known places of entry logs
     ledger_bytes            bytes per ledger of the log being written
+    log_ids                 entry log ids of a directory: handed out, open, closed
     entry_log               append, rotate and sync entry logs
     run_codec               packed runs and ledger records
     lmdb_c                  LMDB's C functions
@@ -49,6 +50,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     notices                 which ledgers changed that long polls wait for
     write_cache             runs waiting for the disk
     read_cache              runs read from it
+    store_stats             what a ledger directory counts
     stores                  what the data path knows of all ledger directories
     last_entry              what the index tells once of a ledger's end
     storage                 one ledger directory: caches, index and entry log together

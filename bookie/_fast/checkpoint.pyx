@@ -22,6 +22,7 @@ from bookie._fast.location_index cimport (
     index_put_ledger,
     index_put_run,
 )
+from bookie._fast.log_ids cimport LOG_USER_FLUSH, log_ids_settle
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
 from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
 from bookie._fast.storage cimport StoresRoom, stores_request_flush, stores_unpin
@@ -349,11 +350,13 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
     memset(&flushing, 0, sizeof(Flushing))
     indexing.store = store
     indexing.run.count = 0
+    pthread_mutex_lock(&store.writing)
     status = collect(store, half, &flushing)
     if status == OK:
         status = write_out(stores, store, &flushing, indexing)
     if status == OK:
         step(STEP_INDEX_COMMITTED)
+        log_ids_settle(store.ids, LOG_USER_FLUSH)
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
         clear(stores, store, half)
@@ -364,6 +367,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         dirty_again(store, &flushing)
         if status == NO_SPACE:
             elog_rotate(store.log)       # this log is given up; the next try starts another
+    pthread_mutex_unlock(&store.writing)
     free(flushing.put)
     free(flushing.ledgers)
     free(indexing)

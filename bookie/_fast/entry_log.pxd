@@ -1,11 +1,13 @@
 """The entry log writer: files `<hex id>.log`, byte-compatible with Apache BookKeeper (docs/formats/entry-log.md).
 
-One thread a writer (the flush thread, or compaction with a writer of its own). Reading and scanning are rooms of their
-own (log_reader, log_scan); their names can be had from here too.
+One thread a writer (the flush thread, or compaction with a writer of its own); any number of writers a directory, which
+take their ids from one LogIds. Reading and scanning are rooms of their own (log_reader, log_scan); their names can be
+had from here too.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from bookie._fast.file cimport FileOps, iovec
+from bookie._fast.file cimport iovec
+from bookie._fast.log_ids cimport LogIds, LogUser
 from bookie._fast.log_reader cimport EntryLogReaders, elog_forget, elog_read, elog_readers, elog_readers_free
 from bookie._fast.log_scan cimport LogRecord, LogScan, elog_scan, log_record_fn
 from bookie._fast.types cimport Status
@@ -13,12 +15,20 @@ from bookie._fast.types cimport Status
 cdef enum:
     MAP_LEDGERS_MAX = 10000      # in one record of the ledgers map
 
-cdef struct EntryLogWriter       # opaque: the current log, its ledgers map, and the next id
+cdef struct LogBuffer            # opaque: 2 MiB for direct writes, lent to one writer at a time
+cdef struct EntryLogWriter       # opaque: the current log and its ledgers map
 
-# `directory` is the `current` directory; ids start at `next_id`, names that exist are skipped. No file is created
-# before the first append. NULL without memory or with a path that is too long.
-cdef EntryLogWriter* elog_writer(FileOps* ops, const char* directory, uint32_t next_id,
-                                 uint64_t size_limit) noexcept nogil
+# The writers of one thread share one buffer. A writer that another one takes it from writes its whole blocks out and
+# keeps the rest, less than 4 KiB; what a writer holds of its own is that, and 32 bytes a ledger of its log. An error of
+# that write belongs to the writer whose bytes they are: its next call answers it.
+cdef LogBuffer* log_buffer() noexcept nogil
+# After the writers that share it.
+cdef void log_buffer_free(LogBuffer* buffer) noexcept nogil
+
+# No file is created before the first append. `ids` and `buffer` outlive the writer; `user` tells log_ids_settle whose
+# commit covers its logs. NULL without memory.
+cdef EntryLogWriter* elog_writer(LogIds* ids, LogUser user, LogBuffer* buffer, uint64_t size_limit) noexcept nogil
+# Close without a map: the log ends at its last sync, and is removed when there was none.
 cdef void elog_writer_free(EntryLogWriter* writer) noexcept nogil
 
 # In a hurry, writes are as large as the disk likes them; else small enough to let a journal's pass between.
@@ -35,6 +45,10 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
 cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil
 # Close the current log: ledgers map, header, sync. The next append starts a new log. After NO_SPACE: give the log up as
 # it is, without a map, and clear the error, so that the caller may begin again with what it did not commit.
+# Closed logs count as open until the caller has committed what points into them: log_ids_settle.
 cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil
-# The log being written, or the id the next append would try. All logs below it are closed.
+# The log being written, or the id the next append would try. Not for judging other logs: ask log_ids_is_open.
 cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil
+# Bytes of the log being written, 0 between logs; and whether some of them were not synced yet.
+cdef uint64_t elog_size(EntryLogWriter* writer) noexcept nogil
+cdef bint elog_unsynced(EntryLogWriter* writer) noexcept nogil

@@ -1,16 +1,17 @@
 """The entry log writer: records, ledgers map, header, `lastId` (docs/formats/entry-log.md). One thread."""
 import os
 
-from libc.errno cimport EDQUOT, EEXIST, EINTR, ENOSPC, ENOSYS, EOPNOTSUPP, errno
+cimport cython
+from libc.errno cimport EDQUOT, EINTR, ENOSPC, ENOSYS, EOPNOTSUPP, errno
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset, strlen
-from posix.fcntl cimport O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
+from libc.string cimport memcpy, memset
+from posix.fcntl cimport O_WRONLY
 from posix.types cimport off_t
 
 from bookie._fast.cursor cimport store_i64, store_u32, store_u64
-from bookie._fast.file cimport FileOps, Files, iovec, set_direct, sync_dir, write_full
+from bookie._fast.file cimport FileOps, Files, iovec, set_direct, write_full
 from bookie._fast.ledger_bytes cimport (
     LedgerBytes,
     LedgerMap,
@@ -20,10 +21,23 @@ from bookie._fast.ledger_bytes cimport (
     ledger_map_reserve,
     ledger_map_sorted,
 )
+from bookie._fast.log_ids cimport (
+    LOG_USER_FLUSH,
+    log_ids,
+    log_ids_close,
+    log_ids_create,
+    log_ids_directory,
+    log_ids_drop,
+    log_ids_free,
+    log_ids_is_open,
+    log_ids_next,
+    log_ids_ops,
+    log_ids_publish,
+    log_ids_settle,
+)
 from bookie._fast.log_scan cimport (
     LOG_BYTES_MAX,
     LOG_HEADER_BYTES,
-    LOG_ID_MAX,
     LOG_MAGIC,
     LOG_MAP_ENTRY,
     LOG_SPECIAL_LEDGER,
@@ -44,7 +58,6 @@ cdef extern from "<stdlib.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4096
-    NAME_BYTES = 32              # room for "/ffffffff.log", "/lastId.tmp"
     BUFFER_BYTES = 0x200000      # a write in a hurry: the disk at its best
     CALM_BYTES = 0x80000         # a write else: a journal's write does not wait long behind it
     BLOCK_BYTES = 4096           # direct writes are whole blocks of this
@@ -55,41 +68,53 @@ cdef enum:
     RUN_BYTES_MAX = LOG_BYTES_MAX - LOG_HEADER_BYTES - MAP_RECORD_FIXED - MAP_LEDGER_BYTES
 
 
+cdef struct LogBuffer:
+    uint8_t* bytes               # BUFFER_BYTES, aligned
+    EntryLogWriter* holder       # whose records it holds; NULL nobody's
+
 cdef struct EntryLogWriter:
+    LogIds* ids
+    LogUser user
     FileOps* ops
-    char* directory
-    uint32_t next_id
     uint32_t log_id              # of `fd`
     int fd                       # -1 between logs
     uint64_t size_limit
     uint64_t position            # where the next record goes
     uint64_t synced              # everything below is on disk
-    uint8_t* buffer              # BUFFER_BYTES, aligned: records not written yet, from `written` on
+    LogBuffer* shared
+    uint8_t* buffer              # of `shared`, while this is its holder: records not written yet, from `written` on
     uint64_t chunk               # it is written when it holds so much
     uint64_t written             # a multiple of BLOCK_BYTES; the file has everything below
     uint64_t reserved            # disk blocks are reserved below; UINT64_MAX where the file system cannot
     Status failed
     LedgerMap ledgers
+    uint8_t tail[BLOCK_BYTES]    # what `buffer` held, while another writer has it
 
 
-cdef EntryLogWriter* elog_writer(FileOps* ops, const char* directory, uint32_t next_id,
-                                 uint64_t size_limit) noexcept nogil:
-    cdef EntryLogWriter* writer
-    cdef size_t size = strlen(directory) + 1
-    if size > PATH_BYTES - NAME_BYTES:
+cdef LogBuffer* log_buffer() noexcept nogil:
+    cdef LogBuffer* shared = <LogBuffer*> calloc(1, sizeof(LogBuffer))
+    if shared != NULL and posix_memalign(<void**> &shared.bytes, BLOCK_BYTES, BUFFER_BYTES) != 0:
+        free(shared)
         return NULL
-    writer = <EntryLogWriter*> calloc(1, sizeof(EntryLogWriter))
+    return shared
+
+
+cdef void log_buffer_free(LogBuffer* buffer) noexcept nogil:
+    if buffer != NULL:
+        free(buffer.bytes)
+        free(buffer)
+
+
+cdef EntryLogWriter* elog_writer(LogIds* ids, LogUser user, LogBuffer* buffer, uint64_t size_limit) noexcept nogil:
+    cdef EntryLogWriter* writer = <EntryLogWriter*> calloc(1, sizeof(EntryLogWriter))
     if writer == NULL:
         return NULL
-    writer.directory = <char*> malloc(size)
-    if writer.directory == NULL or posix_memalign(<void**> &writer.buffer, BLOCK_BYTES, BUFFER_BYTES) != 0:
-        free(writer.directory)
-        free(writer)
-        return NULL
-    memcpy(writer.directory, directory, size)
-    writer.ops = ops
+    writer.ids = ids
+    writer.user = user
+    writer.ops = log_ids_ops(ids)
+    writer.shared = buffer
+    writer.buffer = buffer.bytes
     writer.chunk = CALM_BYTES
-    writer.next_id = next_id
     writer.fd = -1
     writer.size_limit = size_limit
     writer.failed = Status.OK
@@ -101,8 +126,6 @@ cdef void elog_writer_free(EntryLogWriter* writer) noexcept nogil:
         return
     close_log(writer)
     ledger_map_free(&writer.ledgers)
-    free(writer.buffer)
-    free(writer.directory)
     free(writer)
 
 
@@ -112,7 +135,7 @@ cdef Status fail(EntryLogWriter* writer, int rc) noexcept nogil:
 
 
 cdef void path_of(EntryLogWriter* writer, char* path) noexcept nogil:
-    snprintf(path, PATH_BYTES, "%s/%x.log", writer.directory, writer.log_id)
+    snprintf(path, PATH_BYTES, "%s/%x.log", log_ids_directory(writer.ids), writer.log_id)
 
 
 cdef int cut(EntryLogWriter* writer) noexcept nogil:
@@ -133,65 +156,60 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
         else:
             cut(writer)
         writer.ops.close(writer.fd)
+        if writer.synced == 0:
+            log_ids_drop(writer.ids, writer.log_id)
+        else:
+            log_ids_close(writer.ids, writer.log_id)
     writer.fd = -1
+    writer.position = writer.written = writer.synced = 0
+    if writer.shared.holder == writer:
+        writer.shared.holder = NULL
     ledger_map_clear(&writer.ledgers)
 
 
-cdef int create_log(EntryLogWriter* writer, char* path) noexcept nogil:
-    """Create the next free id; its name in `path`. The descriptor, or -errno."""
-    cdef int fd = -EEXIST
-    cdef uint32_t id = writer.next_id
-    while fd == -EEXIST or fd == -EINTR:
-        if fd == -EEXIST:
-            writer.log_id = id if id <= LOG_ID_MAX else 0
-            id = writer.log_id + 1
-        path_of(writer, path)
-        fd = writer.ops.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-    if fd >= 0:
-        # where the file system lets us: half the processor time, and the page cache is left to reads
-        set_direct(fd, True)
-        writer.next_id = id if id <= LOG_ID_MAX else 0
-    return fd
+cdef void give_back(EntryLogWriter* writer) noexcept nogil:
+    """Let another writer have the buffer; what is not written out of it is less than a block."""
+    cdef int rc
+    if writer.failed == Status.OK:
+        rc = write_buffer(writer, False)
+        if rc < 0:
+            fail(writer, rc)
+        else:
+            memcpy(writer.tail, writer.buffer, writer.position - writer.written)
+    writer.shared.holder = NULL
 
 
-cdef int write_last_id(EntryLogWriter* writer) noexcept nogil:
-    """Replace `lastId`, then sync the directory: the new log's name and this file become durable together."""
-    cdef char temporary[PATH_BYTES]
-    cdef char path[PATH_BYTES]
-    cdef char text[NAME_BYTES]
-    cdef int size = snprintf(text, sizeof(text), "%x\n", writer.log_id)
-    cdef int fd, rc
-    snprintf(temporary, PATH_BYTES, "%s/lastId.tmp", writer.directory)
-    snprintf(path, PATH_BYTES, "%s/lastId", writer.directory)
-    fd = writer.ops.open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    if fd < 0:
-        return fd
-    rc = write_full(writer.ops, fd, text, size, 0)
-    if rc == 0:
-        rc = writer.ops.fdatasync(fd)
-    writer.ops.close(fd)
-    if rc == 0:
-        rc = writer.ops.rename(temporary, path)
-    if rc == 0:
-        rc = sync_dir(writer.ops, writer.directory)
-    return rc
+cdef void borrow(EntryLogWriter* writer) noexcept nogil:
+    """Have the buffer, with the records in it that this writer has not written yet."""
+    cdef LogBuffer* shared = writer.shared
+    if shared.holder == writer:
+        return
+    if shared.holder != NULL:
+        give_back(shared.holder)
+    memcpy(shared.bytes, writer.tail, writer.position - writer.written)
+    shared.holder = writer
 
 
 cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
+    """A new log, with the buffer borrowed."""
     cdef char path[PATH_BYTES]
-    cdef int fd = create_log(writer, path)
+    cdef int fd = log_ids_create(writer.ids, writer.user, &writer.log_id)
     cdef int rc
     if fd < 0:
         return fail(writer, fd)
+    # where the file system lets us: half the processor time, and the page cache is left to reads
+    set_direct(fd, True)
     memset(writer.buffer, 0, BLOCK_BYTES)
     store_u32(writer.buffer, LOG_MAGIC)
     store_u32(writer.buffer + 4, LOG_VERSION)
     rc = write_full(writer.ops, fd, writer.buffer, BLOCK_BYTES, 0)
     if rc == 0:
-        rc = write_last_id(writer)
+        rc = log_ids_publish(writer.ids, writer.log_id)
     if rc < 0:
         writer.ops.close(fd)
+        path_of(writer, path)
         writer.ops.unlink(path)
+        log_ids_drop(writer.ids, writer.log_id)
         return fail(writer, rc)
     writer.fd = fd
     writer.position = LOG_HEADER_BYTES
@@ -306,6 +324,7 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
         status = elog_rotate(writer)
         if status != Status.OK:
             return status
+    borrow(writer)
     status = ledger_map_reserve(&writer.ledgers)
     if status == Status.OK and writer.fd < 0:
         status = start_log(writer)
@@ -338,6 +357,7 @@ cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
         return writer.failed
     if writer.fd < 0 or writer.synced == writer.position:
         return Status.OK
+    borrow(writer)
     rc = sync_buffer(writer)
     return Status.OK if rc == 0 else fail(writer, rc)
 
@@ -393,6 +413,7 @@ cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
         return Status.OK
     if writer.failed != Status.OK or writer.fd < 0:
         return writer.failed
+    borrow(writer)
     map_offset = writer.position
     rc = write_map(writer)
     if rc == 0:
@@ -408,28 +429,69 @@ cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil:
-    return writer.log_id if writer.fd >= 0 else writer.next_id
+    return writer.log_id if writer.fd >= 0 else log_ids_next(writer.ids)
 
 
+cdef uint64_t elog_size(EntryLogWriter* writer) noexcept nogil:
+    return writer.position
+
+
+cdef bint elog_unsynced(EntryLogWriter* writer) noexcept nogil:
+    return writer.position != writer.synced
+
+
+@cython.no_gc_clear
 cdef class EntryLog:
-    """The writer for tools and tests; the storage engine calls the functions above. One thread at a time."""
+    """The writer for tools and tests; the storage engine calls the functions above. One thread at a time.
+
+    `beside` is another one of the same directory and thread: they share ids and buffer.
+    """
     cdef EntryLogWriter* writer
+    cdef LogIds* ids             # owned, like `buffer`, unless this one stands beside another
+    cdef LogBuffer* buffer
+    cdef bint owns
+    cdef EntryLog beside
     cdef Files files
     cdef object directory
 
-    def __cinit__(self, directory, uint32_t next_id=0, uint64_t size_limit=1 << 30, Files files=None):
+    def __cinit__(self, directory, uint32_t next_id=0, uint64_t size_limit=1 << 30, Files files=None,
+                  EntryLog beside=None):
         self.directory = directory
         self.files = files if files is not None else Files()
-        self.writer = elog_writer(self.files.ops, os.fsencode(directory), next_id, size_limit)
+        self.beside = beside
+        self.owns = beside is None
+        if self.owns:
+            self.ids = log_ids(self.files.ops, os.fsencode(directory), next_id)
+            self.buffer = log_buffer()
+        else:
+            self.ids = beside.ids
+            self.buffer = beside.buffer
+        if self.ids != NULL and self.buffer != NULL:
+            self.writer = elog_writer(self.ids, LOG_USER_FLUSH, self.buffer, size_limit)
         if self.writer == NULL:
             raise MemoryError(f"{directory}: no memory for an entry log writer, or the path is too long")
 
     def __dealloc__(self):
         elog_writer_free(self.writer)
+        if self.owns:
+            log_buffer_free(self.buffer)
+            log_ids_free(self.ids)
 
     @property
     def current_id(self):
         return elog_current_id(self.writer)
+
+    @property
+    def size(self):
+        return elog_size(self.writer)
+
+    def is_open(self, uint32_t log_id):
+        """Whether the log may still change, or waits for `settle`."""
+        return log_ids_is_open(self.ids, log_id)
+
+    def settle(self):
+        """As after a commit: closed logs of this directory's writers are no longer open."""
+        log_ids_settle(self.ids, LOG_USER_FLUSH)
 
     def append(self, int64_t ledger, list entries):
         """Append entries (bytes) of one ledger as one run; (log id, offset of the first length word)."""

@@ -8,7 +8,14 @@ from libc.string cimport memcpy
 import numpy
 
 from bookie._fast.cursor cimport load_i64
-from bookie._fast.entry_log cimport elog_readers, elog_readers_free, elog_writer, elog_writer_free
+from bookie._fast.entry_log cimport (
+    elog_readers,
+    elog_readers_free,
+    elog_writer,
+    elog_writer_free,
+    log_buffer,
+    log_buffer_free,
+)
 from bookie._fast.file cimport Files
 from bookie._fast.journal cimport JournalRoom, journal_append, journal_append_meta, journal_has_room
 from bookie._fast.journal_reader cimport META_FENCE, META_KEY, META_LAC
@@ -33,6 +40,7 @@ from bookie._fast.location_index cimport (
     index_reader,
     index_reader_free,
 )
+from bookie._fast.log_ids cimport LOG_USER_FLUSH, log_ids, log_ids_free
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
@@ -330,6 +338,7 @@ cdef class StoreRoom:
             if not (ledgers_init(&self.store.shards[i].ledgers) and map_init(&self.store.shards[i].halves[0])
                     and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
                 raise MemoryError
+        pthread_mutex_init(&self.store.writing, NULL)
         self.store.spare_clean = 1
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
@@ -363,9 +372,14 @@ cdef class StoreRoom:
             raise OSError(error, "cannot open the location index", index_directory)
         self.encoded_directory = directory.encode()
         store.directory = self.encoded_directory
-        store.log = elog_writer(files.ops, store.directory, next_log_id, log_bytes_max)
+        store.log_bytes_max = log_bytes_max
+        store.ids = log_ids(files.ops, store.directory, next_log_id)
+        store.log_buffer = log_buffer()
         store.logs = elog_readers(files.ops, store.directory, open_logs_max)
-        if store.log == NULL or store.logs == NULL:
+        if store.ids == NULL or store.log_buffer == NULL or store.logs == NULL:
+            raise MemoryError
+        store.log = elog_writer(store.ids, LOG_USER_FLUSH, store.log_buffer, log_bytes_max)
+        if store.log == NULL:
             raise MemoryError
 
     def load_ledgers(self) -> int:
@@ -422,6 +436,10 @@ cdef class StoreRoom:
         if store.log != NULL:
             elog_writer_free(store.log)
             store.log = NULL
+        log_buffer_free(store.log_buffer)
+        store.log_buffer = NULL
+        log_ids_free(store.ids)
+        store.ids = NULL
         if store.logs != NULL:
             elog_readers_free(store.logs)
             store.logs = NULL

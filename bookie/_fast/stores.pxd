@@ -6,14 +6,16 @@ while waiting for a disk.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from bookie._fast.entry_log cimport EntryLogReaders, EntryLogWriter
+from bookie._fast.entry_log cimport EntryLogReaders, EntryLogWriter, LogBuffer
 from bookie._fast.file cimport FileOps
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.ledger_table cimport LedgerMap
 from bookie._fast.location_index cimport LocationIndex
+from bookie._fast.log_ids cimport LogIds
 from bookie._fast.notices cimport NoticeBoard
 from bookie._fast.read_cache cimport ReadRing
 from bookie._fast.runs cimport RunMap
+from bookie._fast.store_stats cimport StoreStats
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.waker cimport Waker
 from bookie._fast.write_cache cimport Half
@@ -29,24 +31,6 @@ cdef struct Shard:
     RunMap halves[2]
     RunMap cached
 
-cdef struct StoreStats:
-    # counted with relaxed atomics
-    int64_t adds
-    int64_t add_bytes
-    int64_t write_cache_hits
-    int64_t read_cache_hits
-    int64_t read_cache_misses
-    int64_t disk_reads
-    int64_t disk_read_bytes
-    int64_t readahead_entries
-    int64_t corrupt_records
-    int64_t ledgers_closed       # ledgers whose end was announced
-    int64_t short_batches        # a later entry failed, the prefix was answered
-    int64_t flushes
-    int64_t flushed_entries
-    int64_t flushed_bytes
-    int64_t flush_ns
-
 cdef struct Store:
     Shard shards[SHARDS]
     Half halves[2]
@@ -55,8 +39,15 @@ cdef struct Store:
     int64_t spare_clean          # atomic; 1: the inactive half is empty and may be swapped in
     ReadRing ring
     LocationIndex* index
-    EntryLogWriter* log
+    # Whoever has the index's write transaction open: flush, compaction, deletion of ledgers. A flush holds it from its
+    # first look at the half until the half is cleared, so its holder may also take runs and ledgers away. Taken before
+    # any shard's lock.
+    pthread_mutex_t writing
+    LogIds* ids                  # of every entry log writer of this directory
+    LogBuffer* log_buffer        # the flush thread's
+    EntryLogWriter* log          # the flush thread's
     EntryLogReaders* logs
+    uint64_t log_bytes_max
     const char* directory        # `current`; owned by the StoreRoom
     StoreStats stats
 

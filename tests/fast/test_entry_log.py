@@ -183,3 +183,59 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="error") as failed:
         log.append(1, [model.entry(1, 0)])
     assert failed.value.errno == errno.EIO
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.integers(0, 3), st.sampled_from(["append", "append", "append", "sync", "rotate"]), st.integers(1, 9)
+        ),
+        max_size=40,
+    ),
+    scale=st.sampled_from([1, 700, 300_000]),
+)
+@settings(deadline=None, max_examples=40)
+def test_writers_share_one_buffer(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str, int]], scale: int
+) -> None:
+    """Several logs of a directory grow in turns; each one holds exactly what its writer was given."""
+    directory = tmp_path_factory.mktemp("logs")
+    first = EntryLog(directory)
+    writers = [first, *(EntryLog(directory, beside=first) for _ in range(3))]
+    ids: dict[int, int] = {}
+    held: dict[int, list[bytes]] = {}
+    for which, action, size in steps:
+        if action == "append":
+            log_id = ids.get(which, -1)
+            data = model.entry(which, len(held.get(log_id, [])), os.urandom(size * scale))
+            log_id, _ = writers[which].append(which, [data])
+            ids[which] = log_id
+            held.setdefault(log_id, []).append(data)
+        elif action == "sync":
+            writers[which].sync()
+            if which in ids:
+                expected = model.build(held[ids[which]], closed=False)
+                found = (directory / f"{ids[which]:x}.log").read_bytes()
+                assert found == expected.ljust(-(-len(expected) // 4096) * 4096, b"\0")
+        else:
+            writers[which].rotate()
+            if which in ids:
+                log_id = ids.pop(which)
+                assert (directory / f"{log_id:x}.log").read_bytes() == model.build(held[log_id], closed=True)
+    for which, log_id in ids.items():
+        writers[which].rotate()
+        assert (directory / f"{log_id:x}.log").read_bytes() == model.build(held[log_id], closed=True)
+
+
+def test_a_log_is_open_until_its_commit(tmp_path: Path) -> None:
+    """Written, rotated, settled: only then may others judge it."""
+    log = EntryLog(tmp_path)
+    log.append(1, [model.entry(1, 0)])
+    assert log.is_open(0)
+    log.rotate()
+    assert log.is_open(0)
+    log.settle()
+    assert not log.is_open(0)
+    log.append(1, [model.entry(1, 1)])
+    log.settle()
+    assert log.is_open(1)
