@@ -1,4 +1,5 @@
 """From write cache to entry log and index, and only then the mark."""
+from libc.errno cimport EDQUOT, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc, qsort, realloc
@@ -25,11 +26,10 @@ from bookie._fast.location_index cimport (
 from bookie._fast.log_ids cimport LOG_USER_FLUSH, log_ids_settle
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
 from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
-from bookie._fast.storage cimport StoresRoom, stores_request_flush, stores_unpin
+from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush, stores_unpin
 from bookie._fast.stores cimport SHARDS, Shard, shard_of
 from bookie._fast.sync cimport (
     bk_add,
-    bk_exchange,
     bk_load,
     bk_store,
     cond_wait_until,
@@ -416,6 +416,7 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     cdef uint64_t offsets[64]
     cdef uint32_t i
     cdef Status status
+    cdef bint full = False
     for i in range(stores.journal_count):
         journal_mark(stores.journals[i], &ids[i], &offsets[i])
     if bk_planted(PLANT_MARK_EARLY):
@@ -423,8 +424,13 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     step(STEP_MARKED)
     for i in range(stores.count):
         status = store_flush(stores, stores.stores[i])
-        if status != OK:
+        bk_store(&stores.stores[i].no_space, status == NO_SPACE)
+        if status == NO_SPACE:
+            full = True          # the mark waits, the other stores need not
+        elif status != OK:
             return status
+    if full:
+        return NO_SPACE
     status = write_marks(stores, ids, offsets)
     if status != OK:
         return status
@@ -449,21 +455,20 @@ cdef Status write_marks(Stores* stores, const int64_t* ids, const uint64_t* offs
                 snprintf(path, sizeof(path), "%s/lastMark.%u", stores.stores[i].directory, j)
             snprintf(temporary, sizeof(temporary), "%s.tmp", path)
             rc = write_mark(stores, path, temporary, stores.stores[i].directory, ids[j], offsets[j])
+            if rc == -ENOSPC or rc == -EDQUOT:
+                bk_store(&stores.stores[i].no_space, 1)
+                return NO_SPACE
             if rc != 0:
-                return NO_SPACE if rc == -28 or rc == -122 else IO_ERROR
+                return IO_ERROR
     return OK
 
 
 cdef Status run_once(Stores* stores) noexcept nogil:
-    """One checkpoint; a full disk makes the bookie read-only and is tried again, any other failure is the end."""
+    """One checkpoint; a full disk refuses adds and is tried again, any other failure is the end."""
     cdef Status status = stores_checkpoint(stores)
-    if status == OK:
-        if bk_exchange(&stores.disk_full, 0):
-            bk_store(&stores.read_only, bk_load(&stores.forced_read_only))
-        return OK
-    if status == NO_SPACE:
-        bk_store(&stores.disk_full, 1)
-        bk_store(&stores.read_only, 1)
+    if status == OK or status == NO_SPACE:
+        bk_store(&stores.disk_full, status == NO_SPACE)
+        stores_judge_space(stores)
         return status
     fatal_set("checkpoint: writing the entry log, the index or the mark failed", 0)
     return status

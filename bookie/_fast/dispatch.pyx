@@ -48,7 +48,7 @@ from bookie._fast.storage cimport (
     stores_write_close,
     stores_write_lac,
 )
-from bookie._fast.stores cimport journal_of
+from bookie._fast.stores cimport Store, journal_of, store_of
 from bookie._fast.sync cimport bk_load, now_ns
 from bookie._fast.types cimport (
     BAD_REQUEST,
@@ -160,9 +160,10 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
 
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:
     """Whether the bookie is writable for this request; recovery adds may pass where others may not."""
-    if bk_load(&journal_of(loop.stores, ledger).full):
+    cdef Store* store = store_of(loop.stores, ledger)
+    if bk_load(&journal_of(loop.stores, ledger).full) or bk_load(&store.no_space):
         return False
-    if not bk_load(&loop.stores.read_only):
+    if not bk_load(&loop.stores.read_only) and not bk_load(&store.held):
         return True
     return request.op == ADD_ENTRY and request.flags & HIGH_PRIORITY and bk_load(&loop.stores.high_priority_ok)
 

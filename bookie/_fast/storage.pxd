@@ -25,6 +25,8 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger, const uint8_t* key,
 cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger, uint32_t* size) noexcept nogil
 # The writer says that nothing follows. OK, also for an unknown ledger, to which nothing happens; UNAUTHORIZED.
 cdef Status stores_write_close(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
+# Say anew whether the bookie is read-only, from what forces it and from which stores found no space. Any thread.
+cdef void stores_judge_space(Stores* stores) noexcept nogil
 # Ask the flush thread to work; any thread.
 cdef void stores_request_flush(Stores* stores) noexcept nogil
 # Wake all loops and wait until the region has no pins; False after `timeout_ns`.

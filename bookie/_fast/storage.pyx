@@ -51,6 +51,7 @@ from bookie._fast.sync cimport (
     bk_add,
     bk_add_relaxed,
     bk_load,
+    bk_store,
     cond_init,
     now_ns,
     pthread_cond_signal,
@@ -270,6 +271,15 @@ cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger_id, uint32_t* s
     return copy
 
 
+cdef void stores_judge_space(Stores* stores) noexcept nogil:
+    cdef uint32_t i
+    cdef bint all_full = True
+    for i in range(stores.count):
+        all_full = all_full and bk_load(&stores.stores[i].no_space)
+    bk_store(&stores.read_only, bk_load(&stores.forced_read_only) or all_full
+             or (bk_load(&stores.disk_full) and bk_load(&stores.any_full)))
+
+
 cdef void stores_request_flush(Stores* stores) noexcept nogil:
     pthread_mutex_lock(&stores.flush_lock)
     stores.flush_requests += 1
@@ -467,6 +477,9 @@ cdef class StoresRoom:
 
     def __cinit__(self):
         self.stores = <Stores*> calloc(1, sizeof(Stores))
+        if self.stores != NULL:
+            self.stores.high_priority_ok = 1
+            self.stores.any_full = 1
         if self.stores == NULL:
             raise MemoryError
         pthread_mutex_init(&self.stores.flush_lock, NULL)
@@ -492,16 +505,26 @@ cdef class StoresRoom:
         for i, journal in enumerate(journals):
             self.stores.journals[i] = (<JournalRoom> journal).journal
 
-    def disk_full(self) -> bool:
-        """Whether the last checkpoint or a journal group found no space; adds are refused until it is had."""
-        return bk_load(&self.stores.disk_full) != 0 or any(
-            bk_load(&self.stores.journals[i].full) for i in range(self.stores.journal_count)
+    def full(self) -> tuple[list[int], list[int]]:
+        """Stores whose last flush or mark, and journals whose last group, found no space: their adds are refused."""
+        return (
+            [i for i in range(self.stores.count) if bk_load(&self.stores.stores[i].no_space)],
+            [i for i in range(self.stores.journal_count) if bk_load(&self.stores.journals[i].full)],
         )
 
-    def set_read_only(self, read_only: bool, high_priority_ok: bool = True) -> None:
-        self.stores.high_priority_ok = high_priority_ok
-        self.stores.forced_read_only = read_only
-        self.stores.read_only = read_only or self.stores.disk_full
+    def allow(self, *, high_priority: bool, any_full: bool, held: list[int]) -> None:
+        """What the disks allow: recovery adds while read-only; whether one full store is enough for that; and which
+        stores are full while the bookie is not.
+        """
+        bk_store(&self.stores.high_priority_ok, high_priority)
+        bk_store(&self.stores.any_full, any_full)
+        for i in range(self.stores.count):
+            bk_store(&self.stores.stores[i].held, i in held)
+
+    def set_read_only(self, read_only: bool) -> None:
+        """By the operator, or for the disks. A checkpoint that finds no space sets and lifts it by itself, too."""
+        bk_store(&self.stores.forced_read_only, read_only)
+        stores_judge_space(self.stores)
 
     def __dealloc__(self):
         free(self.stores)

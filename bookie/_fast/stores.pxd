@@ -49,6 +49,8 @@ cdef struct Store:
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the StoreRoom
+    int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
+    int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
     StoreStats stats
 
 cdef struct Stores:
@@ -61,20 +63,19 @@ cdef struct Stores:
     bint write_data              # False: entries are not journaled
     int64_t read_only            # atomic
     int64_t forced_read_only     # atomic; by the operator, or by the disk monitor
-    int64_t disk_full            # atomic; the last checkpoint found no space
+    int64_t disk_full            # atomic; the last checkpoint found no space, somewhere
+    int64_t any_full             # atomic; one full store makes the bookie read-only, not only all of them
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
     uint64_t readahead_bytes
     uint32_t readahead_entries
     int64_t flush_bytes          # of a half in use: time to swap
-    # the flush thread waits here
-    pthread_mutex_t flush_lock
+    pthread_mutex_t flush_lock   # the flush thread waits here
     pthread_cond_t flush_wanted
     pthread_cond_t flush_done
     int64_t flush_requests       # bumped to ask for a checkpoint of everything
     int64_t flush_served
     bint stopping
-    # I/O loops, told when a half was freed or when pinned regions are wanted back
-    Waker* loops[LOOPS_MOST]
+    Waker* loops[LOOPS_MOST]     # told when a half was freed or when pinned regions are wanted back
     int loop_count
     NoticeBoard board            # long polls, by loop
     int64_t unpin_wanted         # atomic; bumped: every loop copies what it still references

@@ -172,9 +172,13 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
         fields["metadata"]["service_uri"] = _legacy_uri(values)
     if not fields["network"]["io_threads"]:
         fields["network"]["io_threads"] = cores()
-    if not fields["disks"]["usage_low"]:
-        fields["disks"]["usage_low"] = fields["disks"]["usage_max"]
-    storage, journal = fields["storage"], fields["journal"]
+    disks, storage, journal = fields["disks"], fields["storage"], fields["journal"]
+    if not disks["usage_low"]:
+        disks["usage_low"] = disks["usage_max"]
+    if disks["log_room_bytes"] == -1:
+        disks["log_room_bytes"] = storage["log_bytes_max"]
+    if disks["recovery_room_bytes"] == -1:
+        disks["recovery_room_bytes"] = disks["log_room_bytes"]
     if not storage["index_directories"]:
         storage["index_directories"] = storage["ledger_directories"]
     if storage["readahead_bytes"] == -1:

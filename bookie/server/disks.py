@@ -1,58 +1,62 @@
-"""Watches how full the ledger directories are, and says when the bookie must become read-only or may write again.
+"""Watches the bookie's directories, and tells whoever follows when what they can take has changed.
 
-One thread, `disks`. The decision is a pure function of usages and settings; the clock is the interval, the usage a
-callable, so that tests plan both.
+One thread, `disks`; `check` runs in the caller's, too, one at a time. What the system answers is data here: a directory
+that cannot be asked is a state, never the end of the thread.
 """
 
 import logging
-import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from bookie.server.disk_state import Directory, DiskState, Level, State, Usage, judge, measure
 from bookie.server.settings import DiskSettings
 
-__all__ = ["DiskMonitor", "is_full", "usage"]
+__all__ = ["DiskMonitor"]
 
 log = logging.getLogger(__name__)
 
-
-def usage(directory: Path) -> float:
-    """The fraction of the file system that an ordinary user cannot write any more, 0 to 1."""
-    status = os.statvfs(directory)
-    return 1 - status.f_bavail / status.f_blocks if status.f_blocks else 0.0
-
-
-def is_full(usages: Sequence[float], settings: DiskSettings, *, was_full: bool) -> bool:
-    """Whether the bookie should be read-only. Once it was full, usage must fall below the low mark first."""
-    mark = settings.usage_low if was_full else settings.usage_max
-    full = [one > mark for one in usages]
-    return any(full) if settings.any_full_is_read_only else all(full)
+WORDS = {
+    Level.OK: (logging.INFO, "directory has room again"),
+    Level.WARN: (logging.WARNING, "disk fills up"),
+    Level.FULL: (logging.ERROR, "disk full"),
+    Level.BAD: (logging.ERROR, "directory unusable"),
+}
 
 
 class DiskMonitor:
-    """Calls `on_change(full)` from its thread whenever the verdict changes.
-
-    `met_full_disk` says that a write was refused for lack of space, whatever the usage: a quota, or a very large write.
-    """
+    """`state` is the last judgement. `refused` names directories where a write found no space, and none has since."""
 
     def __init__(
         self,
-        directories: Sequence[Path],
+        directories: Sequence[Directory],
         settings: DiskSettings,
-        on_change: Callable[[bool], None],
-        measure: Callable[[Path], float] = usage,
-        met_full_disk: Callable[[], bool] = lambda: False,
+        *,
+        measure: Callable[[Path], Usage] = measure,
+        refused: Callable[[], Collection[Path]] = tuple,
     ) -> None:
         self._directories = tuple(directories)
         self._settings = settings
-        self._on_change = on_change
         self._measure = measure
-        self._met_full_disk = met_full_disk
-        self._full = False
-        self._warned: set[Path] = set()
+        self._refused = refused
+        self._devices: dict[Path, int] = {}
+        self._were_full: set[Path] = set()
+        self._levels: dict[Path, Level] = {}
+        self._followers: list[Callable[[DiskState], None]] = []
+        self._lock = threading.Lock()  # guards all of this, and orders what followers are told
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self.state = DiskState()
+
+    def follow(self, tell: Callable[[DiskState], None]) -> None:
+        """Tell the present state, and every change of a level or a verdict from now on. `tell` may not call back."""
+        with self._lock:
+            self._followers.append(tell)
+            tell(self.state)
+
+    def start_full(self) -> None:
+        """Let the first check judge as if all directories had been full before. Call before `start`."""
+        self._were_full = {one.path for one in self._directories}
 
     def start(self) -> None:
         """Check once in the caller's thread, then at each interval in an own one."""
@@ -66,22 +70,55 @@ class DiskMonitor:
         if self._thread:
             self._thread.join()
 
-    def check(self) -> None:
-        """Measure once and tell of a change."""
-        usages = {directory: self._measure(directory) for directory in self._directories}
-        self._warn(usages)
-        full = is_full(list(usages.values()), self._settings, was_full=self._full) or self._met_full_disk()
-        if full == self._full:
-            return
-        self._full = full
-        self._on_change(full)
+    def check(self) -> DiskState:
+        """Measure and judge once, and tell of a change."""
+        with self._lock:
+            found = {one: self._find(one.path) for one in self._directories}
+            state = judge(found, self._settings, were_full=self._were_full, refused=self._refused())
+            self._were_full = {one.path for one in state.directories if one.level >= Level.FULL}
+            changed = state.verdict() != self.state.verdict()
+            self.state = state
+            for one in state.directories:
+                self._say(one)
+            if changed:
+                for tell in self._followers:
+                    tell(state)
+            return state
 
-    def _warn(self, usages: dict[Path, float]) -> None:
-        """One warning when a directory passes the mark, not one each interval."""
-        high = {directory for directory, one in usages.items() if one > self._settings.usage_warn}
-        for directory in high - self._warned:
-            log.warning("disk fills up", extra={"directory": directory, "usage": f"{usages[directory]:.3f}"})
-        self._warned = high
+    def stats(self) -> dict[str, float]:
+        """Per directory its use in percent, bytes left, and level (0 ok, 1 warn, 2 full, 3 bad)."""
+        found: dict[str, float] = {}
+        for one in self.state.directories:
+            name = f"{one.kind}_dir_{str(one.path).replace('/', '_')}"
+            found[f"{name}_level"] = int(one.level)
+            if one.usage is not None:
+                found[f"{name}_usage"] = 100 * one.usage.used
+                found[f"{name}_usable_bytes"] = one.usage.usable
+        return found
+
+    def _find(self, path: Path) -> Usage | str:
+        try:
+            usage = self._measure(path)
+        except OSError as error:
+            return f"it cannot be asked for its space ({error.strerror})"
+        if self._devices.setdefault(path, usage.device) != usage.device:
+            return "another file system lies there than at the start: it was unmounted, or something mounted over it"
+        return usage
+
+    def _say(self, one: State) -> None:
+        """One line when the level changes, none while it stays."""
+        if self._levels.get(one.path, Level.OK) == one.level:
+            return
+        self._levels[one.path] = one.level
+        level, words = WORDS[one.level]
+        facts: dict[str, object] = {"kind": one.kind, "directory": one.path}
+        if one.usage is not None:
+            facts |= {"usage": f"{one.usage.used:.3f}", "usable_mib": one.usage.usable >> 20}
+        if one.problem:
+            facts["problem"] = one.problem
+        if one.level == Level.BAD:
+            facts["remedy"] = "see to the disk and its mount; the bookie is read-only until then"
+        log.log(level, words, extra=facts)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._settings.check_interval_ms / 1000):

@@ -24,7 +24,6 @@ LATER = {
     "majorCompactionThreshold": "compaction is not part of this version",
     "minorCompactionInterval": "compaction is not part of this version",
     "minorCompactionThreshold": "compaction is not part of this version",
-    "persistBookieStatusEnabled": "the state is decided anew at each start in this version",
     "prometheusStatsHttpEnable": "metrics are not exported in this version",
 }
 """Keys of Apache BookKeeper whose meaning applies, but not yet: accepted with a warning."""
@@ -58,8 +57,7 @@ IGNORED = frozenset(
     ledgerMetadataVersion ledgerStorageClass limitStatsLogging localConsistencyCheckOnStartup localScrubRateLimit
     lockReleaseOfFailedLedgerGracePeriod lostBookieRecoveryDelay majorCompactionMaxTimeMillis
     maxOperationNumbersInSingleRocksdbWriteBatch
-    maximumNumberOfActiveEntryLogs minUsableSizeForEntryLogCreation
-    minUsableSizeForHighPriorityWrites minUsableSizeForIndexFileCreation minorCompactionMaxTimeMillis
+    maximumNumberOfActiveEntryLogs minorCompactionMaxTimeMillis
     numAddWorkerThreads numHighPriorityWorkerThreads numJournalCallbackThreads numLongPollWorkerThreads
     numOfMemtableFlushThreads openFileLimit openLedgerRereplicationGracePeriod pageLimit pageSize
     prometheusStatsHttpAddress prometheusStatsHttpPort prometheusStatsLatencyRolloverSeconds readBufferSizeBytes

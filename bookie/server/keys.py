@@ -268,10 +268,10 @@ GROUPS = (
                 " directories. Unset: in the ledger directories."),
             Key("diskUsageThreshold", "disks.usage_max", float, "0.95", "In use above this, a directory is full.",
                 low=0.01, high=0.999),
-            Key("diskUsageWarnThreshold", "disks.usage_warn", float, "0.90", "In use above this, the log warns.",
-                low=0.01, high=0.999),
-            Key("diskUsageLwmThreshold", "disks.usage_low", float, "0", "A bookie that ran full is writable again"
-                " below this; 0 is `diskUsageThreshold`.", high=0.999),
+            Key("diskUsageWarnThreshold", "disks.usage_warn", float, "0.90", "In use above this, the log warns and no"
+                " major compaction runs.", low=0.01, high=0.999),
+            Key("diskUsageLwmThreshold", "disks.usage_low", float, "0", "Once all ledger directories were full, their"
+                " disks together must fall below this; 0 is `diskUsageThreshold`.", high=0.999),
             Key("diskCheckInterval", "disks.check_interval_ms", int, "10000", "Pause between two checks.", low=10,
                 high=3_600_000, unit="ms"),
             Key("readOnlyModeEnabled", "disks.read_only_allowed", bool, "true", "A full bookie becomes read-only;"
@@ -280,6 +280,17 @@ GROUPS = (
                 "One full ledger directory is enough to become read-only; false: all must be full.",
                 differs="false up to 4.17: ledgers are bound to directories, a full one rejects its share of the"
                 " adds"),
+            Key("minUsableSizeForEntryLogCreation", "disks.log_room_bytes", int, "-1", "A full directory with so much"
+                " left still takes new entry logs of a compaction; -1 is `logSizeLimit`.", low=-1, high=1 << 50,
+                unit="bytes"),
+            Key("minUsableSizeForIndexFileCreation", "disks.index_room_bytes", int, str(100 * MIB), "What an index"
+                " directory must have left for adds of a recovery to a full bookie.", high=1 << 50, unit="bytes"),
+            Key("minUsableSizeForHighPriorityWrites", "disks.recovery_room_bytes", int, "-1", "A read-only bookie takes"
+                " adds of a recovery while every ledger directory has so much left; -1 is"
+                " `minUsableSizeForEntryLogCreation`.", low=-1, high=1 << 50, unit="bytes"),
+            Key("persistBookieStatusEnabled", "disks.keep_status", bool, "false", "Keep over a restart whether the"
+                " bookie was read-only: an operator's wish stays, a disk that was full is judged by"
+                " `diskUsageLwmThreshold`."),
             Key("forceReadOnlyBookie", "disks.force_read_only", bool, "false", "Start read-only and stay so."),
         ),
     ),

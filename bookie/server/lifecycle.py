@@ -24,12 +24,14 @@ from bookie.server import budget
 from bookie.server.control import discover
 from bookie.server.data_port import DataPort
 from bookie.server.directories import Directories, DirtyMarker
+from bookie.server.disk_state import DiskState, Level
 from bookie.server.disks import DiskMonitor
 from bookie.server.mode import Mode
 from bookie.server.ports import check_free
 from bookie.server.settings import Settings
 from bookie.server.supervisor import Supervisor
 from bookie.server.tls import TlsContexts
+from bookie.server.watched_disks import make_monitor, restore_status
 from bookie.storage.cookies import make_cookie, validate_cookies
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB
@@ -76,6 +78,7 @@ class Bookie:
         tls = TlsContexts(settings.tls) if settings.tls.provider_factory else None
         self._data_port = DataPort(self._storage, self._settings.network, open_server(settings.auth), tls)
         self._mode = Mode()
+        self.disks: DiskMonitor = make_monitor(settings, self._storage)
         self._undo = ExitStack()
         self._hurry = threading.Event()
         self._phase = "starting"
@@ -109,8 +112,8 @@ class Bookie:
         return "read-only" if self._mode.read_only else "writable"
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges of storage and data port."""
-        return {**self._storage.stats(), **self._data_port.stats()}
+        """Counters and gauges of storage, data port and disks."""
+        return {**self._storage.stats(), **self._data_port.stats(), **self.disks.stats()}
 
     def checkpoint(self) -> None:
         """Flush the write caches now."""
@@ -219,17 +222,22 @@ class Bookie:
             undo.callback(self._supervisor.forget, thread.name)
 
     def _watch_disks(self, undo: ExitStack) -> None:
-        settings = self._settings.disks
-        directories = self._settings.storage.ledger_directories
-        monitor = DiskMonitor(directories, settings, self._disk_changed, met_full_disk=self._storage.disk_full)
-        monitor.start()
-        undo.callback(monitor.stop)
+        if self._settings.disks.keep_status:
+            restore_status(self._mode, self.disks, self._settings.storage.ledger_directories)
+        self.disks.start()
+        undo.callback(self.disks.stop)
+        self.disks.follow(self._disks_changed)
 
-    def _disk_changed(self, full: bool) -> None:  # noqa: FBT001 - the callback's only fact
-        if full and not self._settings.disks.read_only_allowed:
+    def _disks_changed(self, state: DiskState) -> None:
+        if state.read_only and not self._settings.disks.read_only_allowed:
             self._on_give_up(DiskFull("the disk is full and readOnlyModeEnabled=false; free space or allow the mode"))
             return
-        self._mode.set("disk", read_only=full)
+        self._storage.allow(
+            high_priority=state.high_priority,
+            any_full=self._settings.disks.any_full_is_read_only,
+            full={one.path for one in state.directories if one.level >= Level.FULL},
+        )
+        self._mode.set("disk", read_only=state.read_only)
 
     def _stop_data_port(self) -> None:
         grace = 0.0 if self._hurry.is_set() else DRAIN_SHARE * self._settings.server.shutdown_timeout_ms / 1000

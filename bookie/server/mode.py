@@ -1,6 +1,7 @@
 """Writable or read-only: the bookie writes only while nobody has a reason against it.
 
-Any thread. Reasons are `config` (forceReadOnlyBookie), `disk` (a full one), `operator` (by the admin plane).
+Any thread. Reasons are `config` (forceReadOnlyBookie), `disk` (a full or failing one), `operator` (by the admin plane);
+each is taken back only by whoever stated it, so a disk with room again does not undo the operator's wish.
 """
 
 import logging
@@ -19,6 +20,7 @@ class Mode:
         self._lock = threading.Lock()
         self._reasons: set[str] = set()  # guarded by _lock, as is _followers
         self._followers: list[Callable[[bool], None]] = []
+        self._reason_followers: list[Callable[[frozenset[str]], None]] = []
 
     @property
     def read_only(self) -> bool:
@@ -30,12 +32,22 @@ class Mode:
             self._followers.append(tell)
             tell(bool(self._reasons))
 
+    def follow_reasons(self, tell: Callable[[frozenset[str]], None]) -> None:
+        """Tell the present reasons, and every change of them."""
+        with self._lock:
+            self._reason_followers.append(tell)
+            tell(frozenset(self._reasons))
+
     def set(self, reason: str, *, read_only: bool) -> None:
         """State one reason for being read-only, or take it back."""
         with self._lock:
+            if (reason in self._reasons) == read_only:
+                return
             before = bool(self._reasons)
             (self._reasons.add if read_only else self._reasons.discard)(reason)
             after = bool(self._reasons)
+            for tell_reasons in self._reason_followers:
+                tell_reasons(frozenset(self._reasons))
             if before == after:
                 return
             log.warning("mode changed", extra={"read_only": after, "reasons": ",".join(sorted(self._reasons))})

@@ -116,13 +116,21 @@ class DiskSettings:
 
     usage_max: float = 0.95
     usage_low: float = 0.95
-    """Once read-only, writable again below this."""
+    """Once all directories were full, writable again below this."""
     usage_warn: float = 0.90
     check_interval_ms: int = 10_000
     any_full_is_read_only: bool = True
     read_only_allowed: bool = True
     """False: a full bookie stops instead of becoming read-only."""
     force_read_only: bool = False
+    log_room_bytes: int = 1 << 30
+    """A full directory takes new entry logs of a compaction while it has so much left."""
+    index_room_bytes: int = 100 * MIB
+    """What a full index directory must have left for adds of a recovery."""
+    recovery_room_bytes: int = 1 << 30
+    """What a full ledger directory must have left for them."""
+    keep_status: bool = False
+    """Whether the bookie was read-only is kept in `BOOKIE_STATUS` over a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

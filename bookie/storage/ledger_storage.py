@@ -7,7 +7,7 @@ threads that this module starts and joins.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from bookie._fast import fatal
@@ -215,14 +215,26 @@ class LedgerStorage:
         assert self.checkpoints is not None
         return self.checkpoints.checkpoint()
 
-    def set_read_only(self, read_only: bool, *, high_priority_ok: bool = True) -> None:  # noqa: FBT001  (its only meaning)
+    def set_read_only(self, read_only: bool) -> None:  # noqa: FBT001  (its only meaning)
         """Refuse adds (recovery adds of high priority excepted while there is room for them)."""
         assert self.stores is not None
-        self.stores.set_read_only(read_only, high_priority_ok)
+        self.stores.set_read_only(read_only)
 
-    def disk_full(self) -> bool:
-        """Whether a checkpoint met a full disk and none has succeeded since."""
-        return self.stores is not None and self.stores.disk_full()
+    def allow(self, *, high_priority: bool, any_full: bool = True, full: Collection[Path] = ()) -> None:
+        """What the disks allow. `high_priority`: recovery adds while read-only. `any_full`: one full ledger directory
+        makes the bookie read-only; else those in `full` refuse the adds of their own ledgers.
+        """
+        assert self.stores is not None
+        held = [] if any_full else [i for i, path in enumerate(self.storage.ledger_directories) if path in full]
+        self.stores.allow(high_priority=high_priority, any_full=any_full, held=held)
+
+    def full_directories(self) -> set[Path]:
+        """Ledger and journal directories where the last write found no space. Their adds are refused meanwhile."""
+        if self.stores is None:
+            return set()
+        stores, journals = self.stores.full()
+        ledgers = self.storage.ledger_directories
+        return {ledgers[i] for i in stores} | {self.journal.directories[i] for i in journals}
 
     def memory_budget(self) -> dict[str, int]:
         """Bytes by name; their sum is what the storage may hold at most."""

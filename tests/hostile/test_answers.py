@@ -215,11 +215,12 @@ def test_read_only(bookie: LocalBookie, peer: Peer) -> None:
         assert peer.ask(read(ledger, -1, flags=FENCE, key=KEY)).code == OK
         assert peer.ask(add(ledger, 2, flags=RECOVERY)).code == READ_ONLY
         assert peer.ask(add(ledger, 2, flags=RECOVERY | HIGH)).code == OK
-        bookie.storage.set_read_only(True, high_priority_ok=False)
+        bookie.storage.allow(high_priority=False)
         assert peer.ask(add(ledger, 3, flags=RECOVERY | HIGH)).code == READ_ONLY
         assert len(records(peer.ask(batch(ledger, 0)).body)) == 3
     finally:
         bookie.storage.set_read_only(False)
+        bookie.storage.allow(high_priority=True)
     assert peer.ask(add(ledger, 3, flags=RECOVERY)).code == OK
 
 

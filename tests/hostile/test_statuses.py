@@ -251,7 +251,8 @@ def test_status_of_a_read_only_bookie(bookie: LocalBookie, peer: Peer, name: str
 
 def test_a_read_only_bookie_without_room_for_recovery(bookie: LocalBookie, peer: Peer) -> None:
     """Then high priority does not help either."""
-    bookie.storage.set_read_only(True, high_priority_ok=False)
+    bookie.storage.set_read_only(True)
+    bookie.storage.allow(high_priority=False)
     try:
         v2, v3 = added(next(fresh), flags=6)
         assert v2 is not None
@@ -259,6 +260,7 @@ def test_a_read_only_bookie_without_room_for_recovery(bookie: LocalBookie, peer:
         assert peer.ask(v2).code == V2["EREADONLY"]
     finally:
         bookie.storage.set_read_only(False)
+        bookie.storage.allow(high_priority=True)
 
 
 def test_a_full_queue_of_cold_reads(tmp_path: Path) -> None:

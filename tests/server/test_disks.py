@@ -1,93 +1,122 @@
-"""Full disks: the verdict by marks and mode, and the monitor that tells of changes only (B15)."""
+"""The monitor of directories: it tells of changes only, and goes on whatever the system answers (B15)."""
 
+import logging
+import os
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.server.disks import DiskMonitor, is_full, usage
+from bookie.server.disk_state import LEDGER, Directory, DiskState, Level, Usage
+from bookie.server.disks import DiskMonitor
 from bookie.server.mode import Mode
 from bookie.server.settings import DiskSettings
+from bookie.server.status_file import NAME, Status, StatusFiles, read
 
 SETTINGS = DiskSettings(usage_max=0.9, usage_low=0.8, usage_warn=0.7, check_interval_ms=10)
-ONE_OF = [Path("/a"), Path("/b")]
+A = Directory(LEDGER, Path("/a"))
 
 
-@pytest.mark.parametrize(
-    ("usages", "any_full", "was_full", "expected"),
-    [
-        ([0.5, 0.5], True, False, False),
-        ([0.5, 0.95], True, False, True),
-        ([0.5, 0.95], False, False, False),
-        ([0.95, 0.95], False, False, True),
-        ([0.5, 0.85], True, False, False),
-        ([0.5, 0.85], True, True, True),
-        ([0.5, 0.75], True, True, False),
-        ([0.9], True, False, False),
-    ],
-)
-def test_verdict(usages: list[float], any_full: bool, was_full: bool, expected: object) -> None:
-    """B15: full above the mark, writable again only below the low mark; one or all directories by setting."""
-    settings = DiskSettings(usage_max=0.9, usage_low=0.8, usage_warn=0.7, any_full_is_read_only=any_full)
-    assert is_full(usages, settings, was_full=was_full) is expected
+def used(fraction: float, device: int = 1) -> Usage:
+    return Usage(device=device, total=1000, usable=round(1000 * (1 - fraction)))
 
 
 @given(st.lists(st.floats(0, 1), max_size=30))
 def test_changes_alternate(usages: list[float]) -> None:
-    """B15: whatever the disk does, the monitor says full and not full in turn, and agrees with the last check."""
-    told: list[bool] = []
-    now = 0.0
-    monitor = DiskMonitor([Path("/a")], SETTINGS, told.append, lambda _: now)
-    full = False
-    for now in usages:
-        monitor.check()
-        full = is_full([now], SETTINGS, was_full=full)
-        assert (told[-1] if told else False) is full
-    assert told == [number % 2 == 0 for number in range(len(told))]
+    """B15: whatever the disk does, read-only and writable come in turn, and the last told is the last found."""
+    told: list[DiskState] = []
+    now = [0.0]
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(now[0]))
+    monitor.follow(told.append)
+    for now[0] in usages:
+        state = monitor.check()
+        assert told[-1].verdict() == state.verdict()
+        assert state.read_only is (state.level == Level.FULL)
+    assert all(one.verdict() != other.verdict() for one, other in pairwise(told))
 
 
-def test_a_refused_write_counts_whatever_the_usage() -> None:
+def test_a_refused_write_is_asked_for_at_each_check() -> None:
     """B15: a write that found no space makes the bookie read-only until one succeeds again."""
     told: list[bool] = []
-    writes = iter([False, True, True, False])
-    monitor = DiskMonitor(ONE_OF, SETTINGS, told.append, lambda _: 0.1, lambda: next(writes))
+    writes = iter([(), (A.path,), (A.path,), ()])
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1), refused=lambda: next(writes))
+    monitor.follow(lambda state: told.append(state.read_only))
     for _ in range(4):
         monitor.check()
-    assert told == [True, False]
+    assert told == [False, False, True, False]  # the second: from no recovery to one fits
 
 
-def test_the_thread_checks_by_itself() -> None:
-    """B15: within an interval after the disk fills the change is told, and again when space returns."""
-    level, seen = [0.1], threading.Semaphore(0)
-    told: list[bool] = []
+def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.LogCaptureFixture) -> None:
+    """B15: full, gone, back: told within an interval each time, with one line a change."""
+    levels: list[Level] = []
+    seen = threading.Semaphore(0)
+    now: list[float | OSError] = [0.1]
 
-    def on_change(full: bool) -> None:
-        told.append(full)
+    def measured(path: Path) -> Usage:
+        assert path == A.path
+        if isinstance(now[0], OSError):
+            raise now[0]
+        return used(now[0])
+
+    def follower(state: DiskState) -> None:
+        levels.append(state.level)
         seen.release()
 
-    monitor = DiskMonitor(ONE_OF, SETTINGS, on_change, lambda _: level[0])
+    caplog.set_level(logging.INFO)
+    monitor = DiskMonitor([A], SETTINGS, measure=measured)
     monitor.start()
     try:
-        for level[0] in (0.99, 0.1):
-            assert seen.acquire(timeout=10)
+        monitor.follow(follower)
+        assert seen.acquire(timeout=30)
+        for now[0] in (0.99, OSError(5, os.strerror(5)), 0.1):
+            assert seen.acquire(timeout=30)
     finally:
         monitor.stop()
         monitor.stop()
-    assert told == [True, False]
+    assert levels == [Level.OK, Level.FULL, Level.BAD, Level.OK]
+    words = [record.getMessage() for record in caplog.records if record.name == "bookie.server.disks"]
+    assert words == ["disk full", "directory unusable", "directory has room again"]
 
 
-def test_usage_counts_what_a_user_may_not_write(tmp_path: Path) -> None:
-    """A real file system's usage is a fraction."""
-    assert 0 < usage(tmp_path) < 1
+def test_another_file_system_in_its_place() -> None:
+    """A disk that was unmounted leaves an empty directory, with room: nothing may be written there."""
+    device = 1
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1, device))
+    assert not monitor.check().read_only
+    device = 2
+    state = monitor.check()
+    assert state.read_only
+    assert "unmounted" in state.of(A.path).problem
+    device = 1
+    assert not monitor.check().read_only
+
+
+def test_figures_by_directory() -> None:
+    """Each directory's use, room and level; no figures of one that cannot be asked."""
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.75))
+    monitor.check()
+    assert monitor.stats() == {"ledger_dir__a_level": 1, "ledger_dir__a_usage": 75.0, "ledger_dir__a_usable_bytes": 250}
+
+
+def test_a_restart_on_disks_that_were_full() -> None:
+    """They are judged by the low mark, as if the process had gone on."""
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
+    assert not monitor.check().read_only
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
+    monitor.start_full()
+    assert monitor.check().read_only
 
 
 def test_reasons_add_up() -> None:
     """Space that returns does not undo the operator's wish."""
     told: list[bool] = []
+    reasons: list[frozenset[str]] = []
     mode = Mode()
     mode.follow(told.append)
+    mode.follow_reasons(reasons.append)
     mode.set("disk", read_only=True)
     mode.set("operator", read_only=True)
     mode.set("disk", read_only=False)
@@ -95,6 +124,7 @@ def test_reasons_add_up() -> None:
     mode.set("operator", read_only=False)
     mode.set("operator", read_only=False)
     assert told == [False, True, False]
+    assert reasons == [set(), {"disk"}, {"disk", "operator"}, {"operator"}, set()]
 
 
 def test_a_late_follower_learns_the_mode() -> None:
@@ -104,3 +134,42 @@ def test_a_late_follower_learns_the_mode() -> None:
     mode.set("config", read_only=True)
     mode.follow(told.append)
     assert told == [True]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ((), None),
+        (("1,READ_ONLY,1700000000000,true\n",), Status(1700000000000, True, True)),
+        (("1,READ_ONLY,5,false\n", "1,READ_WRITE,6,true\n"), Status(6, False, False)),
+        (("1,READ_ONLY,7\n", "1,READ_WRITE,6,false\n"), Status(7, True, True)),
+        (("2,READ_ONLY,7,true\n", "", "1,NEITHER,7,true\n", "1,READ_ONLY,x,true\n", "1,READ_ONLY\n", "\0" * 30), None),
+        (("\udcff", "1,READ_ONLY,9,false"), Status(9, True, False)),
+    ],
+)
+def test_the_status_of_the_last_run(texts: tuple[str, ...], expected: Status | None, tmp_path: Path) -> None:
+    """The newest line of layout 1 counts, three fields mean by hand; what cannot be made out is passed over."""
+    directories = [tmp_path / str(n) for n in range(len(texts) + 1)]
+    for directory, text in zip(directories, texts, strict=False):
+        directory.mkdir()
+        (directory / NAME).write_text(text, errors="surrogateescape")
+    assert read(directories) == expected
+
+
+def test_a_status_is_kept_as_well_as_it_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Java reads what we write; a directory that takes no file is named, and the others get theirs."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.mkdir()
+    files = StatusFiles([bad, good])
+    files.keep(frozenset({"disk"}))
+    files.keep(frozenset({"disk"}))
+    assert [str(bad) in str(getattr(one, "directory", "")) for one in caplog.records] == [True]
+    found = read([good])
+    assert found is not None
+    assert (good / NAME).read_text() == f"1,READ_ONLY,{found.updated_ms},false\n"
+    files.keep(frozenset({"disk", "operator"}))
+    found = read([good])
+    assert found is not None
+    assert found.manual
+    files.keep(frozenset())
+    assert (good / NAME).read_text().startswith("1,READ_WRITE,")

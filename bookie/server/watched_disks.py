@@ -1,0 +1,43 @@
+"""Which directories of a bookie are watched, and what its last run says of them. At start, main thread."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bookie.server.disk_state import INDEX, JOURNAL, LEDGER, Directory
+from bookie.server.disks import DiskMonitor
+from bookie.server.mode import Mode
+from bookie.server.settings import Settings
+from bookie.server.status_file import StatusFiles, read
+from bookie.storage.layout import current
+from bookie.storage.ledger_storage import LedgerStorage
+
+__all__ = ["make_monitor", "restore_status"]
+
+
+def make_monitor(settings: Settings, storage: LedgerStorage) -> DiskMonitor:
+    """Ledger directories, index directories of their own, and journals not on them: each path once."""
+    kinds: dict[Path, str] = {}
+    for kind, paths in (
+        (LEDGER, settings.storage.ledger_directories),
+        (INDEX, settings.storage.index_directories),
+        (JOURNAL, settings.journal.directories),
+    ):
+        for path in paths:
+            kinds.setdefault(path, kind)
+    return DiskMonitor(
+        [Directory(kind, path) for path, kind in kinds.items()], settings.disks, refused=storage.full_directories
+    )
+
+
+def restore_status(mode: Mode, disks: DiskMonitor, ledger_directories: Sequence[Path]) -> None:
+    """The operator's wish of the last run holds; a disk that was full then must fall below the low mark. From here on
+    every change is written down.
+    """
+    directories = [current(path) for path in ledger_directories]
+    last = read(directories)
+    if last is not None and last.read_only:
+        if last.manual:
+            mode.set("operator", read_only=True)
+        else:
+            disks.start_full()
+    mode.follow_reasons(StatusFiles(directories).keep)
