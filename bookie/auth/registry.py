@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
-from bookie.auth import certificate, sasl, token
+from bookie.auth import sasl, token
 from bookie.auth.provider import ClientProvider, ServerProvider
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
@@ -22,11 +22,19 @@ GROUP = "bookie.auth"
 CLIENT_GROUP = "bookie.auth.client"
 ServerFactory = Callable[[AuthSettings], ServerProvider]
 ClientFactory = Callable[[ClientAuthSettings], ClientProvider]
+
+
+def _certificate(settings: AuthSettings) -> ServerProvider:
+    from bookie.auth import certificate  # noqa: PLC0415 - it loads OpenSSL, which few bookies need and all would wait for
+
+    return certificate.server(settings)
+
+
 NONE = ("", "none", "org.apache.bookkeeper.auth.AuthProviderFactoryFactory$AuthenticationDisabledAuthProviderFactory")
 BUILT_IN: dict[str, ServerFactory] = {
-    "certificate": certificate.server,
+    "certificate": _certificate,
     "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory": sasl.server,
-    "org.apache.bookkeeper.tls.BookieAuthZFactory": certificate.server,
+    "org.apache.bookkeeper.tls.BookieAuthZFactory": _certificate,
     "sasl": sasl.server,
     "token": token.server,
 }
@@ -51,7 +59,7 @@ def open_server(settings: AuthSettings) -> ServerProvider | None:
 
 def needs_certificates(name: str) -> bool:
     """Whether this provider lets in nobody who shows no TLS certificate."""
-    return BUILT_IN.get(name) is certificate.server
+    return BUILT_IN.get(name) is _certificate
 
 
 def open_client(settings: ClientAuthSettings) -> ClientProvider | None:

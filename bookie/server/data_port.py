@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bookie._fast import fatal
 from bookie._fast.io_loop import IoLoopRoom
@@ -25,8 +26,10 @@ from bookie.server.requests.bookie_info import BookieInfo
 from bookie.server.requests.desk import Answer, Desk
 from bookie.server.requests.entry_list import EntryList
 from bookie.server.settings import NetworkSettings, cores
-from bookie.server.tls import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
+
+if TYPE_CHECKING:
+    from bookie.server.tls import TlsContexts  # at run time only a bookie with TLS loads OpenSSL
 
 __all__ = ["DataPort"]
 
@@ -44,7 +47,7 @@ class DataPort:
         storage: LedgerStorage,
         settings: NetworkSettings,
         provider: ServerProvider | None = None,
-        tls: TlsContexts | None = None,
+        tls: "TlsContexts | None" = None,
     ) -> None:
         self.storage = storage
         self.settings = settings

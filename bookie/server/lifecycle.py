@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bookie.auth.registry import open_server
 from bookie.errors import BookKeeperError, StartRefused
@@ -28,13 +29,15 @@ from bookie.server.disk_state import DiskState, Level
 from bookie.server.disks import DiskMonitor
 from bookie.server.mode import Mode
 from bookie.server.ports import check_free
-from bookie.server.settings import Settings
+from bookie.server.settings import Settings, TlsSettings
 from bookie.server.supervisor import Supervisor
-from bookie.server.tls import TlsContexts
 from bookie.server.watched_disks import make_monitor, restore_status
 from bookie.storage.cookies import make_cookie, validate_cookies
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB
+
+if TYPE_CHECKING:
+    from bookie.server.tls import TlsContexts
 
 __all__ = ["Addresses", "Bookie"]
 
@@ -75,8 +78,8 @@ class Bookie:
             settings.metadata.service_uri, session_timeout_ms=settings.metadata.session_timeout_ms
         )
         self._storage = LedgerStorage(settings.storage, settings.journal)
-        tls = TlsContexts(settings.tls) if settings.tls.provider_factory else None
-        self._data_port = DataPort(self._storage, self._settings.network, open_server(settings.auth), tls)
+        provider = open_server(settings.auth)
+        self._data_port = DataPort(self._storage, self._settings.network, provider, _tls(settings.tls))
         self._mode = Mode()
         self.disks: DiskMonitor = make_monitor(settings, self._storage)
         self._undo = ExitStack()
@@ -273,6 +276,14 @@ class Bookie:
         undo.callback(registration.stop)
         registration.start(read_only=self._mode.read_only)
         self._mode.follow(registration.set_read_only)
+
+
+def _tls(settings: TlsSettings) -> "TlsContexts | None":
+    if not settings.provider_factory:
+        return None
+    from bookie.server.tls import TlsContexts  # noqa: PLC0415 - loading OpenSSL would slow every other start
+
+    return TlsContexts(settings)
 
 
 class DiskFull(BookKeeperError):
