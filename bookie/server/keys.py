@@ -331,6 +331,8 @@ GROUPS = (
             Key("skipReplayJournalInvalidRecord", "storage.skip_damaged_journal", bool, "false",
                 "Start even though a journal is damaged in its middle, and lose what follows the damage in that"
                 " file."),
+            Key("takeOverFencingAll", "storage.fence_all", bool, "false", "Take over a Java bookie's disks even where"
+                " its index of ledgers cannot be read: every ledger is then fenced, and explicit LACs are lost."),
         ),
     ),
     Group(

@@ -29,6 +29,7 @@ from bookie.server.disk_state import DiskState, Level
 from bookie.server.disks import DiskMonitor
 from bookie.server.mode import Mode
 from bookie.server.ports import check_free
+from bookie.server.progress import Told
 from bookie.server.settings import Settings, TlsSettings
 from bookie.server.supervisor import Supervisor
 from bookie.server.watched_disks import make_monitor, restore_status
@@ -43,7 +44,6 @@ __all__ = ["Addresses", "Bookie"]
 
 log = logging.getLogger(__name__)
 
-PROGRESS_EVERY_S = 2.0
 PLANE_GRACE_S = 1.0
 DRAIN_SHARE = 0.3
 """Of the time for a stop, how much outstanding answers may take."""
@@ -196,7 +196,8 @@ class Bookie:
         if dirty.is_set():
             self._after_unclean_end(dirty)
         begun = time.monotonic()
-        self._storage.open(_Progress(go_on))
+        with Told("replaying journals", go_on) as replayed, Told("scanning entry logs", go_on) as scanned:
+            self._storage.open(replayed, scanned)
         undo.callback(self._close_storage, dirty)
         dirty.set()
         log.info("storage open", extra={"seconds": f"{time.monotonic() - begun:.3f}"})
@@ -290,18 +291,3 @@ class DiskFull(BookKeeperError):
     """No ledger directory has room, and the configuration forbids the read-only mode."""
 
     exit_code = 5
-
-
-class _Progress:
-    """Logs replay now and then, and lets a stop through."""
-
-    def __init__(self, go_on: Callable[[], None]) -> None:
-        self._go_on = go_on
-        self._next = time.monotonic() + PROGRESS_EVERY_S
-
-    def __call__(self, done: int, total: int) -> None:
-        self._go_on()
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + PROGRESS_EVERY_S
-        log.info("replaying journals", extra={"bytes": done, "of": total})

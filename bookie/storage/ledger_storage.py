@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from bookie._fast import fatal
@@ -29,6 +30,7 @@ from bookie.storage.layout import (
 )
 from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
 from bookie.storage.settings import JournalSettings, StorageSettings
+from bookie.storage.takeover import ScanProgress, take_over
 
 __all__ = ["LedgerStorage"]
 
@@ -49,11 +51,14 @@ class LedgerStorage:
         self._journals: list[JournalRoom] = []
         self._threads: list[threading.Thread] = []
         self._flush_thread: threading.Thread | None = None
+        self._java_locks = ExitStack()
         self._started = False
         self._stopped = False
 
-    def open(self, progress: Progress | None = None) -> RecoveryReport:
+    def open(self, progress: Progress | None = None, scan_progress: ScanProgress | None = None) -> RecoveryReport:
         """Open indexes and journals, replay what the last process did not flush, and flush it.
+
+        Where a Java bookie's index lies in place of ours, ours is made first.
 
         Raises StartRefused for what an operator must mend, OSError for what the system refuses.
         """
@@ -65,6 +70,14 @@ class LedgerStorage:
             raise StartRefused(f"{given}; give one each")
         for path in (*ledger_dirs, *index_dirs, *journal_dirs):
             path.mkdir(parents=True, exist_ok=True)
+        self._java_locks = take_over(
+            ledger_dirs,
+            index_dirs,
+            journal_dirs,
+            map_bytes=self.storage.index_map_bytes,
+            fence_all=self.storage.fence_all,
+            progress=scan_progress,
+        )
         self._rooms = [
             self._open_store(ledger, index / "locations.lmdb")
             for ledger, index in zip(ledger_dirs, index_dirs, strict=True)
@@ -200,6 +213,7 @@ class LedgerStorage:
             room.close()
         for store in self._rooms:
             store.close()
+        self._java_locks.close()
 
     def _last_checkpoint(self, checkpoints: CheckpointRoom) -> None:
         """Leave nothing to replay; on a full disk the journal keeps what could not be flushed."""

@@ -51,3 +51,5 @@ class StorageSettings:
     read_queue_max: int = 10_000
     frame_bytes_max: int = 5 * MIB
     skip_damaged_journal: bool = False
+    fence_all: bool = False
+    """Take over a Java bookie's disks without its ledgers index, every ledger fenced."""

@@ -1,0 +1,52 @@
+"""Starting on the disks of a Java bookie: same cookies, entry logs and journals, but an index of ours built from them.
+
+`take_over` runs in the main thread at every start, between the cookies and the opening of the stores, and does nothing
+where our index is. docs/operations.md tells what an operator sees, docs/decisions/0010 why it is done like this.
+"""
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+
+from bookie.storage.takeover.build import Reached, ScanProgress, build_index
+from bookie.storage.takeover.disks import INDEX_NAME, require_no_java_since, to_take_over
+from bookie.storage.takeover.rocksdb import held, is_rocksdb
+
+__all__ = ["ScanProgress", "take_over"]
+
+log = logging.getLogger(__name__)
+
+
+def take_over(
+    ledger_dirs: list[Path],
+    index_dirs: list[Path],
+    journal_dirs: list[Path],
+    *,
+    map_bytes: int,
+    fence_all: bool = False,
+    progress: ScanProgress | None = None,
+    reached: Reached | None = None,
+) -> ExitStack:
+    """Make the index of every store that a Java bookie left here. All paths are `current` directories.
+
+    Answers the locks of Java's RocksDBs: as long as they are held no Java bookie starts here; close it to let go.
+    Raises StartRefused for what an operator must mend or decide, OSError for what the system refuses; nothing of
+    Java's is changed, and the next start begins again.
+    """
+    with ExitStack() as locks:
+        databases = [path / name for path in index_dirs for name in ("ledgers", "locations")]
+        locks.enter_context(held([path for path in databases if is_rocksdb(path)]))
+        for index in index_dirs:
+            require_no_java_since(index / INDEX_NAME, journal_dirs)
+        stores = to_take_over(ledger_dirs, index_dirs, journal_dirs)
+        for disks in stores:
+            log.info("taking over the disks of a Java bookie", extra={"store": disks.ledgers})
+            build_index(
+                disks,
+                journal_dirs,
+                map_bytes=map_bytes,
+                fence_all=fence_all,
+                progress=progress or (lambda _done, _of: None),
+                reached=reached or (lambda _step: None),
+            )
+        return locks.pop_all()

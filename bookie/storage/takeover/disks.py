@@ -1,0 +1,134 @@
+"""What lies in the directories of a bookie: whose index, who ran here last, and so whether there is one to take over.
+
+Main thread, at start, after the cookies were found right. Only names and the first bytes of files are read.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.errors import StartRefused
+from bookie.storage.layout import journal_files, read_mark
+from bookie.storage.takeover.idx import has_index_files
+from bookie.storage.takeover.rocksdb import is_rocksdb
+
+__all__ = ["Disks", "entry_logs", "INDEX_NAME", "last_journals", "require_no_java_since", "to_take_over"]
+
+INDEX_NAME = "locations.lmdb"
+TAKEN_OVER = "taken-over"
+"""In our index: the newest journal file of each directory when a Java bookie's disks were taken over."""
+LOG_NAME = re.compile(r"^([0-9a-f]{1,8})\.log$")
+JOURNAL_MAGIC = b"BKLG"
+GROUP_MAGIC = b"BKGC"
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """`current` directories of one store that has no index of ours, and what a Java bookie left in them."""
+
+    ledgers: Path
+    index: Path
+    rocksdb: Path | None
+    idx: bool
+    whole_journal: bool
+    """No checkpoint ever succeeded: the journals hold all there is."""
+
+    @property
+    def target(self) -> Path:
+        """Where our index goes."""
+        return self.index / INDEX_NAME
+
+    @property
+    def databases(self) -> list[Path]:
+        """The RocksDBs whose locks a running Java bookie holds."""
+        return [path for path in (self.index / "ledgers", self.index / "locations") if is_rocksdb(path)]
+
+
+def entry_logs(current: Path) -> list[tuple[int, Path]]:
+    """(id, path) of every entry log in a directory, ids ascending."""
+    names = ((LOG_NAME.match(path.name), path) for path in current.iterdir())
+    return sorted((int(name[1], 16), path) for name, path in names if name)
+
+
+def last_journals(directories: Sequence[Path]) -> dict[str, tuple[int, bool]]:
+    """By journal directory: the newest file's id, and whether a bookie of ours wrote it. Without files, no row."""
+    found = {}
+    for directory in directories:
+        for file_id in reversed(journal_files(directory)):
+            with (directory / f"{file_id:x}.txn").open("rb") as file:
+                head = file.read(12)
+            if head[:4] == JOURNAL_MAGIC or any(head):
+                found[str(directory)] = (file_id, head[8:12] == GROUP_MAGIC)
+                break
+    return found
+
+
+def to_take_over(ledger_dirs: list[Path], index_dirs: list[Path], journal_dirs: list[Path]) -> list[Disks]:
+    """The stores to take over; none where our index is there, or where nothing is.
+
+    StartRefused when our own index is lost, and for what cannot be taken over.
+    """
+    found = []
+    ours_last = [path for path, (_, ours) in last_journals(journal_dirs).items() if ours]
+    marks = [name for path in ledger_dirs for name in path.glob("lastMark*")]
+    unmarked = bool(marks) and all(read_mark(ledger_dirs, name.name) == (0, 0) for name in marks)
+    for ledgers, index in zip(ledger_dirs, index_dirs, strict=True):
+        if (index / INDEX_NAME / "data.mdb").exists():
+            continue
+        rocksdb = index / "ledgers" if is_rocksdb(index / "ledgers") else None
+        idx = has_index_files(index)
+        logs = entry_logs(ledgers)
+        if not (logs or rocksdb or idx):
+            continue
+        if ours_last and logs:
+            raise StartRefused(
+                f"{index / INDEX_NAME} is missing, but {ledgers} has entry logs ({logs[0][1].name}), which cannot be "
+                "read without it: put it back, rebuild it with bookie.storage.tools, or repair this bookie from its "
+                "peers as after a lost disk"
+            )
+        found.append(Disks(ledgers, index, rocksdb, idx, unmarked))
+    _refuse_shared_logs(found, ledger_dirs)
+    return found
+
+
+def _refuse_shared_logs(found: list[Disks], ledger_dirs: list[Path]) -> None:
+    """Interleaved and Sorted storage put any ledger into any directory; our stores would look in one of them only."""
+    if len(ledger_dirs) < 2 or all(disks.rocksdb for disks in found):
+        return
+    if any(disks.idx for disks in found) or not any(disks.databases for disks in found):
+        raise StartRefused(
+            f"{len(ledger_dirs)} ledgerDirectories of a Java bookie with Interleaved or Sorted storage share their "
+            "entry logs, and a ledger of this bookie lives in one directory: start a new bookie on empty directories "
+            "and let re-replication fill it, then take the Java bookie out of the cluster"
+        )
+
+
+def require_no_java_since(index: Path, journal_dirs: list[Path]) -> None:
+    """StartRefused when a Java bookie ran after ours on these directories: our index does not know what it did."""
+    if not (index / "data.mdb").exists():
+        return
+    known = read_taken_over(index)
+    for directory, (file_id, ours) in last_journals(journal_dirs).items():
+        if not ours and file_id > known.get(directory, -1):
+            raise StartRefused(
+                f"{directory} has a journal of a Java bookie ({file_id:x}.txn) that ran here after this one, and "
+                f"{index} does not know what it stored: move that directory away, and the next start takes the "
+                "Java bookie's disks over again"
+            )
+
+
+def read_taken_over(index: Path) -> dict[str, int]:
+    """What `write_taken_over` left in an index; empty without it."""
+    try:
+        lines = (index / TAKEN_OVER).read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    rows = (line.partition(" ") for line in lines)
+    return {path: int(number, 16) for number, _, path in rows}
+
+
+def write_taken_over(index: Path, journal_dirs: list[Path]) -> None:
+    """Note in an index that is not in use yet which journals there were when it was made."""
+    rows = [f"{file_id:x} {path}\n" for path, (file_id, _) in last_journals(journal_dirs).items()]
+    (index / TAKEN_OVER).write_text("".join(rows))

@@ -1,0 +1,44 @@
+"""What an interrupted transactional compaction of a Java bookie leaves beside the entry logs.
+
+`<dst>.log.compacting` is a copy that was not finished: its source is still there. `<dst>.log.<src>.compacted` is a
+finished copy under its last temporary name; it becomes `<dst>.log`, its source goes. Upstream's own recovery writes the
+first name in decimal (`26.log` for 1a): a scan finds the entries there all the same, under the id that the name has.
+Main thread, at start.
+"""
+
+import logging
+import re
+from pathlib import Path
+
+__all__ = ["adopt_orphans", "remove_leftovers"]
+
+log = logging.getLogger(__name__)
+
+COMPACTED = re.compile(r"^([0-9a-f]{1,8})\.log\.([0-9a-f]{1,8})\.compacted$")
+COMPACTING = re.compile(r"^[0-9a-f]{1,8}\.log\.compacting$")
+
+
+def _compacted(current: Path) -> list[tuple[Path, Path, Path]]:
+    """(the finished copy, its log, its source) of each."""
+    names = ((path, COMPACTED.match(path.name)) for path in sorted(current.iterdir()))
+    return [(path, current / f"{name[1]}.log", current / f"{name[2]}.log") for path, name in names if name]
+
+
+def adopt_orphans(current: Path) -> None:
+    """A finished copy whose source is gone is the only one: give it its name, unless the same file has another."""
+    inodes = {path.stat().st_ino for path in current.glob("*.log")}
+    for path, target, source in _compacted(current):
+        if source.exists() or target.exists() or path.stat().st_ino in inodes:
+            continue
+        log.info("finished copy of a compacted entry log adopted file=%s as=%s", path, target.name)
+        target.hardlink_to(path)
+
+
+def remove_leftovers(current: Path) -> None:
+    """Remove what `adopt_orphans` and the scan made superfluous. The logs themselves stay."""
+    for path, target, source in _compacted(current):
+        if source.exists() or target.exists() or path.stat().st_nlink > 1:
+            path.unlink()
+    for path in sorted(current.iterdir()):
+        if COMPACTING.match(path.name):
+            path.unlink()
