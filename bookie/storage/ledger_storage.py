@@ -30,7 +30,8 @@ from bookie.storage.layout import (
 )
 from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
 from bookie.storage.settings import JournalSettings, StorageSettings
-from bookie.storage.takeover import ScanProgress, take_over
+from bookie.storage.takeover import take_over
+from bookie.storage.tools.progress import no_progress
 
 __all__ = ["LedgerStorage"]
 
@@ -55,7 +56,7 @@ class LedgerStorage:
         self._started = False
         self._stopped = False
 
-    def open(self, progress: Progress | None = None, scan_progress: ScanProgress | None = None) -> RecoveryReport:
+    def open(self, progress: Progress | None = None, scan_progress: Progress = no_progress) -> RecoveryReport:
         """Open indexes and journals, replay what the last process did not flush, and flush it.
 
         Where a Java bookie's index lies in place of ours, ours is made first.

@@ -1,9 +1,10 @@
 """Disks as a Java bookie leaves them, made by hand: entry logs, a RocksDB or index files, marks."""
 
+import json
 import struct
+import subprocess
+import sys
 from pathlib import Path
-
-from rocksdict import Options, Rdict
 
 from bookie.pb.java_index_pb2 import LedgerData
 from tests.reference import entry_log as log_model
@@ -48,12 +49,17 @@ def ledger_data(*, key: bytes = KEY, fenced: bool = False, lac: bytes | None = N
 
 
 def put_rocksdb(path: Path, pairs: dict[bytes, bytes]) -> None:
-    """A database with these pairs."""
+    """A database with these pairs, made by another process: RocksDB's threads stay where they were started."""
     path.mkdir(parents=True, exist_ok=True)
-    database = Rdict(str(path), options=Options(raw_mode=True))
-    for key, value in pairs.items():
-        database[key] = value
-    database.close()
+    program = (
+        "import json, sys; from rocksdict import Options, Rdict\n"
+        "database = Rdict(sys.argv[1], options=Options(raw_mode=True))\n"
+        "for key, value in json.load(sys.stdin): database[bytes.fromhex(key)] = bytes.fromhex(value)\n"
+        "database.close()"
+    )
+    given = json.dumps([(key.hex(), value.hex()) for key, value in pairs.items()])
+    subprocess.run([sys.executable, "-c", program, str(path)], input=given, text=True, check=True)
+    (path / "rocksdict-config.json").unlink()
 
 
 def put_logs(current: Path, logs: dict[int, list[bytes]], *, closed: bool = True) -> None:

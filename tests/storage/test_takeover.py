@@ -35,7 +35,7 @@ from tests.storage.java_disks import (
 from tests.storage.opened import MIB, Opened
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = ["orphans adopted", "scanned", "ledgers put", "built", "renamed", "cleaned"]
+STEPS = ["orphans adopted", "noted", "scanned", "filled", "swapped", "cleaned"]
 FENCED = 7
 LOGS = {
     0: [entry(1, 0), entry(FENCED, 0), entry(1, 1), entry(99, 0)],
@@ -99,7 +99,7 @@ def indexed(current: Path) -> tuple[dict[int, Ledger], dict[int, list[int]]]:
 
 @pytest.mark.parametrize("kind", ["rocksdb", "idx"])
 def test_java_disks_become_ours(tmp_path: Path, kind: str) -> None:
-    """Entries by scan, what the ledgers are from Java's index, which stays as it was; a deleted ledger stays deleted."""
+    """Entries by scan, ledgers from Java's index, which stays as it was; a deleted ledger stays deleted."""
     current = java_disks(tmp_path, kind=kind)
     before = hashes(current)
     one = Opened(tmp_path)
@@ -138,16 +138,16 @@ def test_an_end_behind_this_step_is_made_good(tmp_path: Path, step: str) -> None
     program = (
         "import os, signal, sys; from pathlib import Path\n"
         "from tests.storage.test_takeover import where; from bookie.storage.takeover import take_over\n"
-        "def reached(step):\n"
-        "    if step == sys.argv[2]: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "take_over(**where(Path(sys.argv[1])), reached=reached)\n"
+        "def step(name):\n"
+        "    if name == sys.argv[2]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "take_over(**where(Path(sys.argv[1])), step=step)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path), step], env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert (current / "locations.lmdb").exists() == (step in {"renamed", "cleaned"})
+    assert (current / "locations.lmdb" / "data.mdb").exists() == (step in STEPS[STEPS.index("swapped") :])
     Opened(tmp_path).stop()
-    assert not (current / "locations.lmdb.part").exists()
+    assert not list(current.glob("*.compacting"))
     ledgers, entries = indexed(current)
     assert (set(ledgers), entries) == ({1, FENCED}, HELD)
 
@@ -237,7 +237,7 @@ def test_without_a_checkpoint_the_journal_is_enough(tmp_path: Path) -> None:
 def test_without_the_binding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is lost, and how to install it."""
     java_disks(tmp_path, kind="rocksdb")
-    monkeypatch.setitem(sys.modules, "rocksdict", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(StartRefused, match=r"install bookie\[java-disks\].*takeOverFencingAll=true.*fences every"):
         take_over(**where(tmp_path))
     take_over(**where(tmp_path), fence_all=True).close()

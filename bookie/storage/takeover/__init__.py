@@ -8,11 +8,13 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
-from bookie.storage.takeover.build import Reached, ScanProgress, build_index
-from bookie.storage.takeover.disks import INDEX_NAME, require_no_java_since, to_take_over
+from bookie.storage.takeover.build import build_index
+from bookie.storage.takeover.disks import INDEX_NAME, require_no_java_since, to_take_over, was_taken_over
+from bookie.storage.takeover.leftovers import remove_leftovers
 from bookie.storage.takeover.rocksdb import held, is_rocksdb
+from bookie.storage.tools.progress import Progress, Step, no_progress, no_step
 
-__all__ = ["ScanProgress", "take_over"]
+__all__ = ["take_over"]
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +26,8 @@ def take_over(
     *,
     map_bytes: int,
     fence_all: bool = False,
-    progress: ScanProgress | None = None,
-    reached: Reached | None = None,
+    progress: Progress = no_progress,
+    step: Step = no_step,
 ) -> ExitStack:
     """Make the index of every store that a Java bookie left here. All paths are `current` directories.
 
@@ -36,8 +38,10 @@ def take_over(
     with ExitStack() as locks:
         databases = [path / name for path in index_dirs for name in ("ledgers", "locations")]
         locks.enter_context(held([path for path in databases if is_rocksdb(path)]))
-        for index in index_dirs:
+        for ledgers, index in zip(ledger_dirs, index_dirs, strict=True):
             require_no_java_since(index / INDEX_NAME, journal_dirs)
+            if was_taken_over(index / INDEX_NAME):
+                remove_leftovers(ledgers)
         stores = to_take_over(ledger_dirs, index_dirs, journal_dirs)
         for disks in stores:
             log.info("taking over the disks of a Java bookie", extra={"store": disks.ledgers})
@@ -46,7 +50,7 @@ def take_over(
                 journal_dirs,
                 map_bytes=map_bytes,
                 fence_all=fence_all,
-                progress=progress or (lambda _done, _of: None),
-                reached=reached or (lambda _step: None),
+                progress=progress,
+                step=step,
             )
         return locks.pop_all()

@@ -3,7 +3,7 @@
 Main thread, at start, after the cookies were found right. Only names and the first bytes of files are read.
 """
 
-import re
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,22 @@ from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files, read_mark
 from bookie.storage.takeover.idx import has_index_files
 from bookie.storage.takeover.rocksdb import is_rocksdb
+from bookie.storage.tools.index_swap import sync_directory
+from bookie.storage.tools.log_files import entry_logs
 
-__all__ = ["Disks", "entry_logs", "INDEX_NAME", "last_journals", "require_no_java_since", "to_take_over"]
+__all__ = [
+    "Disks",
+    "INDEX_NAME",
+    "last_journals",
+    "note_journals",
+    "require_no_java_since",
+    "to_take_over",
+    "was_taken_over",
+]
 
 INDEX_NAME = "locations.lmdb"
 TAKEN_OVER = "taken-over"
 """In our index: the newest journal file of each directory when a Java bookie's disks were taken over."""
-LOG_NAME = re.compile(r"^([0-9a-f]{1,8})\.log$")
 JOURNAL_MAGIC = b"BKLG"
 GROUP_MAGIC = b"BKGC"
 
@@ -43,12 +52,6 @@ class Disks:
     def databases(self) -> list[Path]:
         """The RocksDBs whose locks a running Java bookie holds."""
         return [path for path in (self.index / "ledgers", self.index / "locations") if is_rocksdb(path)]
-
-
-def entry_logs(current: Path) -> list[tuple[int, Path]]:
-    """(id, path) of every entry log in a directory, ids ascending."""
-    names = ((LOG_NAME.match(path.name), path) for path in current.iterdir())
-    return sorted((int(name[1], 16), path) for name, path in names if name)
 
 
 def last_journals(directories: Sequence[Path]) -> dict[str, tuple[int, bool]]:
@@ -83,8 +86,8 @@ def to_take_over(ledger_dirs: list[Path], index_dirs: list[Path], journal_dirs: 
             continue
         if ours_last and logs:
             raise StartRefused(
-                f"{index / INDEX_NAME} is missing, but {ledgers} has entry logs ({logs[0][1].name}), which cannot be "
-                "read without it: put it back, rebuild it with bookie.storage.tools, or repair this bookie from its "
+                f"{index / INDEX_NAME} is missing, but {ledgers} has entry logs ({logs[0].path.name}), which cannot be "
+                "read without it: put it back, rebuild it (bookie.storage.tools), or repair this bookie from its "
                 "peers as after a lost disk"
             )
         found.append(Disks(ledgers, index, rocksdb, idx, unmarked))
@@ -118,8 +121,13 @@ def require_no_java_since(index: Path, journal_dirs: list[Path]) -> None:
             )
 
 
+def was_taken_over(index: Path) -> bool:
+    """Whether this index of ours is whole and was made from a Java bookie's disks."""
+    return (index / "data.mdb").exists() and (index / TAKEN_OVER).exists()
+
+
 def read_taken_over(index: Path) -> dict[str, int]:
-    """What `write_taken_over` left in an index; empty without it."""
+    """What `note_journals` left in an index; empty without it."""
     try:
         lines = (index / TAKEN_OVER).read_text().splitlines()
     except FileNotFoundError:
@@ -128,7 +136,12 @@ def read_taken_over(index: Path) -> dict[str, int]:
     return {path: int(number, 16) for number, _, path in rows}
 
 
-def write_taken_over(index: Path, journal_dirs: list[Path]) -> None:
-    """Note in an index that is not in use yet which journals there were when it was made."""
+def note_journals(index: Path, journal_dirs: list[Path]) -> None:
+    """Note which journals there are while an index is made, so that later ones of a Java bookie are noticed."""
+    index.mkdir(exist_ok=True)
     rows = [f"{file_id:x} {path}\n" for path, (file_id, _) in last_journals(journal_dirs).items()]
-    (index / TAKEN_OVER).write_text("".join(rows))
+    with (index / TAKEN_OVER).open("w") as file:
+        file.writelines(rows)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(index)

@@ -1,23 +1,25 @@
 """The RocksDB `ledgers` of Java's DbLedgerStorage: read, never written (docs/formats/java-disks.md).
 
-Main thread, at start. `rocksdict` brings RocksDB; it is asked for by the extra `java-disks` and only here. Even a
-read-only opening would leave files of its own beside the data, so RocksDB is given a directory of links instead.
+Main thread, at start. RocksDB itself, which the optional package `rocksdict` brings, runs in a process of its own
+(`rocksdb_pairs`), so that a bookie keeps neither its threads nor its memory, and survives what it does on bad files.
 """
 
 import fcntl
+import importlib.util
 import logging
 import struct
-import tempfile
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 
 from google.protobuf.message import DecodeError
 
 from bookie._fast.index_view import Ledger
 from bookie.errors import StartRefused
 from bookie.pb.java_index_pb2 import LedgerData
+from bookie.storage.takeover.rocksdb_pairs import unpack
 
 __all__ = ["held", "is_rocksdb", "ledgers_of", "read_pairs"]
 
@@ -29,8 +31,6 @@ REBUILT_KEY_BYTES = 16
 STORAGE_FLAGS_KEY = -0xEEFD
 NEEDS_INTEGRITY_CHECK = 1
 LAC_BYTES_MIN = 16
-NOT_DATA = frozenset({"LOCK", "LOG", "rocksdict-config.json"})
-"""No data of RocksDB's, and written to by whoever opens it."""
 
 
 def is_rocksdb(path: Path) -> bool:
@@ -63,27 +63,18 @@ def read_pairs(path: Path) -> list[tuple[bytes, bytes]]:
 
     Raises ImportError without `rocksdict`, StartRefused when RocksDB cannot read the files.
     """
-    from rocksdict import AccessType, Options, Rdict  # noqa: PLC0415  (an optional package)
-
-    with tempfile.TemporaryDirectory(prefix="bookie-java-disks-") as scratch:
-        for file in path.iterdir():
-            if file.name not in NOT_DATA and not file.name.startswith("LOG.old"):
-                (Path(scratch) / file.name).symlink_to(file.absolute())
-        options = Options(raw_mode=True)
-        options.create_if_missing(False)
-        options.set_db_log_dir(scratch)
-        try:
-            database = Rdict(scratch, options=options, access_type=AccessType.read_only())
-            try:
-                return [(cast("bytes", key), cast("bytes", value)) for key, value in database.items()]
-            finally:
-                database.close()
-        except Exception as error:  # noqa: BLE001  (the binding raises bare Exception)
-            said = str(error).replace(scratch, str(path))
-            raise StartRefused(
-                f"{path} cannot be read as RocksDB ({said}): restore it; or move it away to go on with every ledger "
-                "fenced, which loses explicit LACs and makes the writers of open ledgers begin new ones"
-            ) from None
+    if importlib.util.find_spec("rocksdict") is None:
+        raise ImportError("rocksdict")
+    command = [sys.executable, "-m", "bookie.storage.takeover.rocksdb_pairs", str(path)]
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  (our own module)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+        raise StartRefused(
+            f"{path} cannot be read as RocksDB ({said}): restore it; or move it away and set takeOverFencingAll=true "
+            "to go on with every ledger fenced, which makes the writers of open ledgers begin new ones and loses "
+            "explicit LACs"
+        )
+    return list(unpack(done.stdout))
 
 
 def ledgers_of(pairs: list[tuple[bytes, bytes]], path: Path) -> dict[int, Ledger]:
