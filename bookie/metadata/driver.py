@@ -6,6 +6,7 @@ A version is what the store counts per node or key; a write that names one fails
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -137,6 +138,14 @@ class Ledgers(Protocol):
         ...
 
 
+class Replication(Protocol):
+    """Who copies a ledger from bookie to bookie: one at a time."""
+
+    def lock(self, ledger_id: int) -> AbstractContextManager[bool]:
+        """Hold the lock that replicators take, or False if somebody has it. It ends with this driver's session."""
+        ...
+
+
 class MetadataDriver(Protocol):
     """An open store. `start` connects and checks the layout, `stop` ends the session; both are idempotent."""
 
@@ -150,6 +159,8 @@ class MetadataDriver(Protocol):
     def cookies(self) -> Cookies: ...
     @property
     def ledgers(self) -> Ledgers: ...
+    @property
+    def replication(self) -> Replication: ...
 
     def start(self) -> None: ...
     def stop(self) -> None: ...

@@ -5,6 +5,7 @@
     bookies/writable/<id>      service info, under the bookie's session
     bookies/readonly/<id>
     ledgers/<19 digits>        ledger metadata, as in ZooKeeper
+    replicating/<19 digits>    somebody copies this ledger, under his session
     next-ledger-id             counter
 
 Any thread; watch listeners run on the watch thread.
@@ -15,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from bookie.errors import (
@@ -35,6 +37,7 @@ from bookie.metadata.watching import Watch, Watcher
 
 COOKIES = "cookies/"
 LEDGERS = "ledgers/"
+REPLICATING = "replicating/"
 INSTANCE = "instanceid"
 NEXT_LEDGER = "next-ledger-id"
 PATIENCE = 1.5
@@ -238,6 +241,27 @@ class KeyValueLedgers:
         return None if item is None else Versioned(parse_ledger(ledger_id, item.value), item.version, item.created_ms)
 
 
+class KeyValueReplication:
+    """One key a ledger that is being copied."""
+
+    def __init__(self, store: KeyValues) -> None:
+        self._store = store
+
+    @contextmanager
+    def lock(self, ledger_id: int) -> Iterator[bool]:
+        key = f"{REPLICATING}{ledger_id:019d}"
+        try:
+            self._store.put(key, b"", None, self._store.session())
+        except KeyExists:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with suppress(KeyAbsent):  # it ended with a session
+                self._store.delete(key)
+
+
 class KeyValueDriver:
     """All parts of a `MetadataDriver` over one store. `store` is there for the service that serves it to others."""
 
@@ -250,6 +274,7 @@ class KeyValueDriver:
         self.bookies = KeyValueBookies(store, self._watcher)
         self.cookies = KeyValueCookies(store)
         self.ledgers = KeyValueLedgers(store, self._watcher)
+        self.replication = KeyValueReplication(store)
 
     def start(self) -> None:
         if self._end_watch is not None:

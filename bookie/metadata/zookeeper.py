@@ -13,6 +13,7 @@ from bookie.metadata.uri import MetadataUri
 from bookie.metadata.watching import Watcher
 from bookie.metadata.zookeeper_bookies import ZooKeeperBookies, ZooKeeperCookies, ZooKeeperRegistrations
 from bookie.metadata.zookeeper_ledgers import ZooKeeperLedgers
+from bookie.metadata.zookeeper_replication import ZooKeeperReplication
 from bookie.metadata.zookeeper_session import ZooKeeperSession
 
 
@@ -101,6 +102,7 @@ class ZooKeeperDriver:
         self.bookies = ZooKeeperBookies(self._session, self._watcher, where.path)
         self.cookies = ZooKeeperCookies(self._session, where.path)
         self.ledgers = ZooKeeperLedgers(self._session, self._watcher, where.path, self.cluster.layout)
+        self.replication = ZooKeeperReplication(self._session, where.path)
         self._started = False
 
     def start(self) -> None:

@@ -28,6 +28,7 @@ from bookie.server.settings import (
     TlsSettings,
     cores,
 )
+from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 __all__ = ["load", "Loaded", "Notice"]
@@ -43,6 +44,7 @@ PARTS = {
     "server": ServerSettings,
     "auth": AuthSettings,
     "tls": TlsSettings,
+    "garbage": GarbageSettings,
 }
 TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
@@ -227,6 +229,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
         if not fits:
             yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
     yield from _buffer_contradictions(settings)
+    yield from _compaction_contradictions(settings.garbage)
     if settings.tls.provider_factory not in ("", TLS_FACTORY):
         yield "tlsProviderFactoryClass", "it is not known here", f"set it to {TLS_FACTORY}, or remove it"
     asked_for = settings.tls.provider_factory and settings.tls.client_authentication
@@ -267,3 +270,22 @@ def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
         if each < two_frames:
             least = -(-two_frames * count // MIB)
             yield key, f"each {what} gets {each} bytes but two frames need {two_frames}", f"raise it to {least} or more"
+
+
+def _compaction_contradictions(garbage: GarbageSettings) -> Iterator[tuple[str, str, str]]:
+    """Compactions run in cycles, and a major one does more than a minor one and seldomer."""
+    for kind, enabled, interval_s in (
+        ("minor", garbage.minor_enabled, garbage.minor_interval_s),
+        ("major", garbage.major_enabled, garbage.major_interval_s),
+    ):
+        if enabled and interval_s * 1000 < garbage.wait_ms:
+            key = f"{kind}CompactionInterval"
+            yield key, f"it is shorter than gcWaitTime={garbage.wait_ms} ms", "raise it, or lower gcWaitTime"
+    if garbage.minor_enabled and garbage.major_enabled:
+        for what, fits in (
+            ("Threshold", garbage.minor_threshold < garbage.major_threshold),
+            ("Interval", garbage.minor_interval_s < garbage.major_interval_s),
+        ):
+            if not fits:
+                major = f"majorCompaction{what}"
+                yield f"minorCompaction{what}", f"it is not below {major}", f"lower it, or raise {major}"

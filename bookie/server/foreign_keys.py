@@ -14,16 +14,9 @@ REFUSED = {
 
 LATER = {
     "autoRecoveryDaemonEnabled": "re-replication is not part of this version",
-    "compactionRateByBytes": "compaction is not part of this version",
-    "compactionRateByEntries": "compaction is not part of this version",
     "dataIntegrityChecking": "the integrity check is not part of this version",
-    "gcWaitTime": "deleted ledgers are not collected in this version",
     "httpServerEnabled": "there is no HTTP server in this version",
     "localScrubInterval": "scrubbing is not part of this version",
-    "majorCompactionInterval": "compaction is not part of this version",
-    "majorCompactionThreshold": "compaction is not part of this version",
-    "minorCompactionInterval": "compaction is not part of this version",
-    "minorCompactionThreshold": "compaction is not part of this version",
     "prometheusStatsHttpEnable": "metrics are not exported in this version",
 }
 """Keys of Apache BookKeeper whose meaning applies, but not yet: accepted with a warning."""
@@ -35,7 +28,7 @@ IGNORED = frozenset(
     auditorMaxNumberOfConcurrentOpenLedgerOperations auditorAcquireConcurrentOpenLedgerOperationsTimeOutMSec
     auditorPeriodicBookieCheckInterval auditorPeriodicCheckInterval auditorPeriodicPlacementPolicyCheckInterval
     auditorReplicasCheckInterval bookieDeathWatchInterval byteBufAllocatorSizeInitial byteBufAllocatorSizeMax
-    byteBufAllocatorSizeMin closeChannelOnResponseTimeout compactionMaxOutstandingRequests compactionRate
+    byteBufAllocatorSizeMin closeChannelOnResponseTimeout compactionMaxOutstandingRequests
     dataIntegrityStampMissingCookies dbStorage_directIOEntryLogger dbStorage_directIOEntryloggerMaxFdCacheTimeSeconds
     dbStorage_directIOEntryloggerReadBufferSizeMB dbStorage_directIOEntryloggerTotalReadBufferSizeMB
     dbStorage_directIOEntryloggerTotalWriteBufferSizeMB dbStorage_rocksDB_blockCacheSize dbStorage_rocksDB_blockSize
@@ -47,17 +40,17 @@ IGNORED = frozenset(
     entryLocationCompactionInterval entryLocationRocksdbConf entryLogFilePreallocationEnabled
     entryLogPerLedgerCounterLimitsMultFactor entrylogMapAccessExpiryTimeInSeconds exposeDefaultJVMMetrics
     extraServerComponents fileInfoCacheInitialCapacity fileInfoFormatVersionToWrite fileInfoMaxIdleTime
-    flushEntrylogBytes forceAllowCompaction gcEntryLogMetadataCacheEnabled gcEntryLogMetadataCachePath
-    gcMetadataOpRateLimit gcOverreplicatedLedgerMaxConcurrentRequests gcOverreplicatedLedgerWaitTime
+    flushEntrylogBytes gcEntryLogMetadataCacheEnabled gcEntryLogMetadataCachePath
+    gcOverreplicatedLedgerMaxConcurrentRequests
     httpServerClass httpServerHost httpServerKeyStorePassword httpServerKeyStorePath httpServerPort
     httpServerTrustStorePassword httpServerTrustStorePath ignoreExtraServerComponentsStartupFailures
-    inFlightReadEntryNumInLedgerChecker isForceGCAllowWhenNoSpace isThrottleByBytes journalAdaptiveGroupWrites
+    inFlightReadEntryNumInLedgerChecker journalAdaptiveGroupWrites
     journalChannelProvider journalPageCacheFlushIntervalMSec journalQueueSize journalRemoveFromPageCache
     journalWriteBufferSizeKB ledgerIdFormatterClass ledgerManagerFactoryClass ledgerMetadataRocksdbConf
     ledgerMetadataVersion ledgerStorageClass limitStatsLogging localConsistencyCheckOnStartup localScrubRateLimit
-    lockReleaseOfFailedLedgerGracePeriod lostBookieRecoveryDelay majorCompactionMaxTimeMillis
+    lockReleaseOfFailedLedgerGracePeriod lostBookieRecoveryDelay
     maxOperationNumbersInSingleRocksdbWriteBatch
-    maximumNumberOfActiveEntryLogs minorCompactionMaxTimeMillis
+    maximumNumberOfActiveEntryLogs
     numAddWorkerThreads numHighPriorityWorkerThreads numJournalCallbackThreads numLongPollWorkerThreads
     numOfMemtableFlushThreads openFileLimit openLedgerRereplicationGracePeriod pageLimit pageSize
     prometheusStatsHttpAddress prometheusStatsHttpPort prometheusStatsLatencyRolloverSeconds readBufferSizeBytes
@@ -67,7 +60,7 @@ IGNORED = frozenset(
     skipListArenaChunkSize skipListArenaMaxAllocSize skipListSizeLimit sortedLedgerStorageEnabled statsProviderClass
     storeSystemTimeAsLedgerCreationTime storeSystemTimeAsLedgerUnderreplicatedMarkTime
     underreplicatedLedgerRecoveryGracePeriod
-    useTargetEntryLogSizeForGc useTransactionalCompaction verifyMetadataOnGC waitTimeoutOnResponseBackpressureMs
+    useTransactionalCompaction verifyMetadataOnGC waitTimeoutOnResponseBackpressureMs
     writeBufferSizeBytes zkReplicationTaskRateLimit zkRequestRateLimit
     """.split()  # noqa: SIM905 - a list would need a line a word
 )

@@ -373,6 +373,45 @@ GROUPS = (
         ),
     ),
     Group(
+        "Garbage collection and compaction",
+        (
+            Key("gcWaitTime", "garbage.wait_ms", int, "600000", "Pause between two collections, and before the first.",
+                low=10, unit="ms"),
+            Key("gcMetadataOpRateLimit", "garbage.metadata_reads_per_s", int, "1000", "Most reads a second that verify"
+                " that a ledger is gone. None is deleted without.", low=1),
+            Key("gcDeleteShareMax", "garbage.delete_share_max", float, "0.5", "Should more of the bookie's ledgers than"
+                " this go at once, none goes, and an alarm stands until an operator forces it; 1: any number.", high=1),
+            Key("gcOverreplicatedLedgerWaitTime", "garbage.over_replicated_interval_ms", int, "86400000", "Look this"
+                " often for closed ledgers that have moved to other bookies; those found twice in a row go. 0 or less:"
+                " never.", low=-1, unit="ms"),
+            Key("minorCompactionThreshold", "garbage.minor_threshold", float, "0.2", "Minor compaction takes logs whose"
+                " live share is below this; 0 or less: none.", low=-1, high=1),
+            Key("minorCompactionInterval", "garbage.minor_interval_s", int, "3600", "Pause between two of them; 0 or"
+                " less: only forced ones.", low=-1, unit="s"),
+            Key("minorCompactionMaxTimeMillis", "garbage.minor_ms_max", int, "-1", "One begins no further log after"
+                " this; 0 or less: no limit.", low=-1, unit="ms"),
+            Key("majorCompactionThreshold", "garbage.major_threshold", float, "0.8", "The same for major compaction.",
+                low=-1, high=1),
+            Key("majorCompactionInterval", "garbage.major_interval_s", int, "86400", "The same for major compaction.",
+                low=-1, unit="s"),
+            Key("majorCompactionMaxTimeMillis", "garbage.major_ms_max", int, "-1", "The same for major compaction.",
+                low=-1, unit="ms"),
+            Key("isThrottleByBytes", "garbage.throttle_by_bytes", bool, "true", "Pace compaction by bytes; false: by"
+                " entries.", differs="false: entries say little about the work of a disk"),
+            Key("compactionRateByBytes", "garbage.rate_bytes_per_s", int, str(32 * MIB), "Bytes a second that"
+                " a compaction may copy; 0: as fast as the disk.", unit="bytes", differs="1000000: a bookie writes"
+                " more than that"),
+            Key("compactionRateByEntries", "garbage.rate_entries_per_s", int, "1000", "The same in entries, where"
+                " `isThrottleByBytes` is false.", old="compactionRate"),
+            Key("forceAllowCompaction", "garbage.force_allows_disabled", bool, "false", "A forced compaction runs also"
+                " where its kind is switched off."),
+            Key("useTargetEntryLogSizeForGc", "garbage.usage_of_full_log", bool, "false", "Judge a log that is smaller"
+                " than `logSizeLimit` as if it were that large."),
+            Key("isForceGCAllowWhenNoSpace", "garbage.collect_when_full", bool, "false", "On a full disk force a"
+                " compaction, which needs room for what it copies, instead of suspending it."),
+        ),
+    ),
+    Group(
         "Process",
         (
             Key("adminPort", "server.admin_port", int, "3182", "Port of the admin service (gRPC); -1 turns it off, 0"

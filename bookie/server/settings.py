@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from bookie.auth.settings import AuthSettings
 from bookie.metadata.identity import IdentitySettings
+from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 __all__ = [
@@ -161,3 +162,4 @@ class Settings:
     server: ServerSettings
     auth: AuthSettings = field(default_factory=AuthSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
+    garbage: GarbageSettings = field(default_factory=GarbageSettings)

@@ -110,6 +110,15 @@ def parse_cookie(text: bytes, where: str) -> Cookie:
         raise CookieError(f"{where} cannot be read as a cookie of layout {layout}: {error}") from error
 
 
+def cookie_of(directory: Path) -> Cookie:
+    """The cookie in a configured directory. Raises CookieError if there is none, or it cannot be read."""
+    path = _version_file(directory)
+    try:
+        return parse_cookie(path.read_bytes(), str(path))
+    except OSError as error:
+        raise CookieError(f"{path} cannot be read: {error.strerror}; repair the directory or its rights") from error
+
+
 def validate_cookies(
     wanted: Cookie,
     store: CookieStore,

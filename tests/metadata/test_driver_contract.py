@@ -287,3 +287,12 @@ def test_start_and_stop_are_idempotent(cluster: Cluster) -> None:
     other = cluster.connect()
     other.stop()
     other.stop()
+
+
+def test_a_ledger_is_copied_by_one_at_a_time(cluster: Cluster) -> None:
+    """A replication lock is exclusive, and ends with its block."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    with ours.replication.lock(7) as first, theirs.replication.lock(7) as second, theirs.replication.lock(8) as other:
+        assert (first, second, other) == (True, False, True)
+    with theirs.replication.lock(7) as again:
+        assert again

@@ -99,7 +99,7 @@ def test_interpolation(tmp_path: Path) -> None:
     ("line", "level", "says"),
     [
         ("jurnalSyncData=false", logging.WARNING, "unknown key jurnalSyncData .*nearest known one is journalSyncData"),
-        ("gcWaitTime=1", logging.WARNING, "gcWaitTime .*has no effect"),
+        ("localScrubInterval=1", logging.WARNING, "localScrubInterval .*has no effect"),
         ("dbStorage_rocksDB_blockSize=1", logging.DEBUG, "has no meaning here"),
         ("adminHost=192.0.2.1", logging.WARNING, "whoever reaches that port"),
         ("bookiePort=1\nbookiePort=2", logging.WARNING, "bookiePort is set again in bk.conf, line 5"),
@@ -137,6 +137,11 @@ REFUSALS = [
     ("serverWriteBufferLowWaterMark=9000000", "serverWriteBufferLowWaterMark", "HighWaterMark"),
     ("tlsProviderFactoryClass=org.Foo", "tlsProviderFactoryClass", "remove it"),
     ("bookieAuthProviderFactoryClass=certificate", "bookieAuthProviderFactoryClass", "tlsClientAuthentication=true"),
+    ("minorCompactionThreshold=0.9", "minorCompactionThreshold", "raise majorCompactionThreshold"),
+    ("minorCompactionInterval=90000", "minorCompactionInterval", "raise majorCompactionInterval"),
+    ("gcWaitTime=4000000", "minorCompactionInterval", "lower gcWaitTime"),
+    ("minorCompactionThreshold=0\ngcWaitTime=90000000", "majorCompactionInterval", "lower gcWaitTime"),
+    ("majorCompactionThreshold=1.1", "majorCompactionThreshold", "to 1"),
     ("journalFormatVersionToWrite=5", "journalFormatVersionToWrite", "set it to 6"),
 ]
 

@@ -1,0 +1,293 @@
+"""The thread `garbage` of a bookie: when a cycle runs, what may run in it, what an operator sees and may order.
+
+A cycle deletes ledgers, measures and unlinks logs, and then compacts: major or minor, never both. `force`, `suspend`,
+`resume`, `disk` and `status` may come from any thread; everything else happens on `garbage`.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from bookie.storage.garbage.contracts import Directory, Metadata
+from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.ledgers import Alarm, LedgerCollector
+from bookie.storage.garbage.logs import Kind, LogCollector, Progress
+from bookie.storage.garbage.settings import GarbageSettings
+
+__all__ = ["DiskLevel", "Garbage", "Status"]
+
+log = logging.getLogger(__name__)
+
+
+class DiskLevel(IntEnum):
+    """What the disk of a ledger directory can take."""
+
+    OK = 0
+    WARN = 1
+    """No major compaction."""
+    FULL = 2
+    """No minor one either, but ledgers and dead logs go."""
+    BAD = 3
+    """Nothing at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the next cycle is for. Nothing set: the schedule decides."""
+
+    major: bool = False
+    minor: bool = False
+    mass_deletion: bool = False
+    forced: bool = False
+
+    def __or__(self, other: "Order") -> "Order":
+        return Order(
+            self.major or other.major,
+            self.minor or other.minor,
+            self.mass_deletion or other.mass_deletion,
+            self.forced or other.forced,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What an operator asks for. Times are milliseconds since the epoch, 0: not since the start."""
+
+    running: bool
+    doing: str
+    """In words, with its progress; empty between cycles."""
+    compacting: str
+    """`minor`, `major`, or empty."""
+    progress: Progress
+    forced: bool
+    """A forced cycle runs or is waited for."""
+    major_suspended: bool
+    minor_suspended: bool
+    """By an operator; `disks` has its own say."""
+    disks: tuple[DiskLevel, ...]
+    last_cycle_ms: int
+    last_minor_ms: int
+    last_major_ms: int
+    alarm: Alarm | None
+    counters: dict[str, int | float]
+
+
+class Garbage:
+    """`start`, then `stop`, which may be called twice and ends a running compaction at once."""
+
+    def __init__(
+        self,
+        settings: GarbageSettings,
+        directories: Sequence[Directory],
+        metadata: Metadata,
+        *,
+        own_instance: Callable[[], str | None],
+        checkpoint: Callable[[], bool],
+        log_bytes_max: int,
+    ) -> None:
+        self._settings = settings
+        self._directories = tuple(directories)
+        self._counters = Counters()
+        self._stopping = threading.Event()
+        self._ledgers = LedgerCollector(
+            settings, self._directories, metadata, own_instance, checkpoint, self._counters, self._stopping
+        )
+        self._logs = LogCollector(settings, self._directories, self._counters, self._may_run, log_bytes_max)
+        self._thread = threading.Thread(target=self._run, name="garbage", daemon=True)
+        self._changed = threading.Condition()
+        # Guarded by _changed:
+        self._order = Order()
+        self._suspended: set[Kind] = set()
+        self._disks = [DiskLevel.OK] * len(self._directories)
+        self._begun = 0
+        self._ended = 0
+        self._running = Order()
+        # Of thread `garbage`, read by anybody:
+        now = time.monotonic()
+        self._due = {Kind.MINOR: now + settings.minor_interval_s, Kind.MAJOR: now + settings.major_interval_s}
+        self._over_replicated_due = now + settings.over_replicated_interval_ms / 1000
+        self._last_ms = {"cycle": 0, Kind.MINOR: 0, Kind.MAJOR: 0}
+
+    def start(self) -> None:
+        """Start the thread; its first cycle comes after a pause."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End a running cycle where it stands, and the thread. Idempotent."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        for directory in self._directories:
+            directory.stop()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def threads(self) -> tuple[threading.Thread, ...]:
+        """The thread that must not end before `stop`."""
+        return (self._thread,)
+
+    # What an operator may order. Any thread.
+
+    def force(self, *, major: bool = True, minor: bool = True, mass_deletion: bool = False) -> int:
+        """Begin a cycle now, or when the running one ends; its number, for `wait`.
+
+        `mass_deletion` says that the ledgers of which the alarm tells are meant to go. Suspended compactions stay so.
+        """
+        with self._changed:
+            self._order |= Order(major, minor, mass_deletion, forced=True)
+            self._changed.notify_all()
+            return self._begun + 1
+
+    def wait(self, cycle: int, timeout_s: float) -> bool:
+        """Wait until this cycle has ended; False if that takes longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._ended >= cycle or self._stopping.is_set(), timeout_s)
+
+    def suspend(self, *, major: bool = False, minor: bool = False) -> None:
+        """Begin no such compaction, and end one that runs behind its present log."""
+        with self._changed:
+            self._suspended |= _kinds(major=major, minor=minor)
+
+    def resume(self, *, major: bool = False, minor: bool = False) -> None:
+        """Take `suspend` back."""
+        with self._changed:
+            self._suspended -= _kinds(major=major, minor=minor)
+
+    def disk(self, levels: Sequence[DiskLevel]) -> None:
+        """What each directory's disk can take now.
+
+        A disk that has just filled up begins a cycle, for deleted ledgers and dead logs need no room to go.
+        """
+        with self._changed:
+            filled = any(
+                after is DiskLevel.FULL and before is not DiskLevel.FULL
+                for before, after in zip(self._disks, levels, strict=True)
+            )
+            self._disks = list(levels)
+            if filled:
+                compact = self._settings.collect_when_full
+                self._order |= Order(major=compact, minor=compact, forced=True)
+                self._changed.notify_all()
+
+    def status(self) -> Status:
+        """What runs, what ran, and what stands against it."""
+        with self._changed:
+            running = self._begun > self._ended
+            forced = self._order.forced or self._running.forced
+            suspended, disks = set(self._suspended), tuple(self._disks)
+        kind = self._logs.compacting
+        return Status(
+            running=running,
+            doing=self._ledgers.doing or (f"{kind.value} compaction" if kind else ""),
+            compacting=kind.value if kind else "",
+            progress=self._logs.progress(),
+            forced=forced,
+            major_suspended=Kind.MAJOR in suspended,
+            minor_suspended=Kind.MINOR in suspended,
+            disks=disks,
+            last_cycle_ms=self._last_ms["cycle"],
+            last_minor_ms=self._last_ms[Kind.MINOR],
+            last_major_ms=self._last_ms[Kind.MAJOR],
+            alarm=self._ledgers.alarm,
+            counters=self._counters.stats(),
+        )
+
+    def stats(self) -> dict[str, int | float]:
+        """Counters and gauges; `gc_alarm` is 1 while an operator is needed."""
+        return {**self._counters.stats(), "gc_alarm": int(self._ledgers.alarm is not None)}
+
+    # The thread.
+
+    def _run(self) -> None:
+        while (order := self._next_order()) is not None:
+            begun = time.monotonic()
+            try:
+                self._cycle(order)
+            finally:
+                self._counters.thread_ms += int(1000 * (time.monotonic() - begun))
+                with self._changed:
+                    self._ended, self._running = self._begun, Order()
+                    self._changed.notify_all()
+
+    def _next_order(self) -> Order | None:
+        """Wait until a cycle is due or ordered; None: the bookie stops."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping.is_set() or self._order.forced, self._settings.wait_ms / 1000)
+            if self._stopping.is_set():
+                return None
+            self._running, self._order = self._order, Order()
+            self._begun += 1
+            return self._running
+
+    def _cycle(self, order: Order) -> None:
+        if self._disk_bad():
+            log.error("no garbage is collected, for a ledger directory is unusable")
+            return
+        now = time.monotonic()
+        interval_s = self._settings.over_replicated_interval_ms / 1000
+        over_replicated = interval_s > 0 and now >= self._over_replicated_due
+        if self._ledgers.run(over_replicated=over_replicated, mass_deletion=order.mass_deletion) and over_replicated:
+            self._over_replicated_due = now + interval_s
+        self._counters.ledgers_ms += int(1000 * (time.monotonic() - now))
+        if not self._stopping.is_set():
+            self._logs.measure(look_again=order.forced)
+        kind = self._kind_due(order)
+        if kind is not None and not self._stopping.is_set():
+            self._compact(kind)
+        self._counters.cycles += 1
+        self._last_ms["cycle"] = _now_ms()
+
+    def _kind_due(self, order: Order) -> Kind | None:
+        """Major before minor: it does a minor one's work."""
+        now, settings = time.monotonic(), self._settings
+        for kind, wanted, enabled, threshold in (
+            (Kind.MAJOR, order.major, settings.major_enabled, settings.major_threshold),
+            (Kind.MINOR, order.minor, settings.minor_enabled, settings.minor_threshold),
+        ):
+            forced = wanted and threshold > 0 and (enabled or settings.force_allows_disabled)
+            due = forced or (enabled and now >= self._due[kind])
+            if due and any(self._may_run(kind, at) for at in range(len(self._directories))):
+                return kind
+        return None
+
+    def _compact(self, kind: Kind) -> None:
+        begun, settings = time.monotonic(), self._settings
+        major = kind is Kind.MAJOR
+        ms_max = settings.major_ms_max if major else settings.minor_ms_max
+        threshold = settings.major_threshold if major else settings.minor_threshold
+        self._logs.compact(kind, threshold, None if ms_max <= 0 else begun + ms_max / 1000)
+        ended = time.monotonic()
+        self._due[Kind.MINOR] = ended + settings.minor_interval_s
+        self._last_ms[Kind.MINOR] = _now_ms()
+        if major:
+            self._due[Kind.MAJOR] = ended + settings.major_interval_s
+            self._last_ms[Kind.MAJOR] = _now_ms()
+            self._counters.major_compactions += 1
+        else:
+            self._counters.minor_compactions += 1
+        self._counters.compact_ms += int(1000 * (ended - begun))
+
+    def _may_run(self, kind: Kind, number: int) -> bool:
+        """Whether neither the operator, nor the directory's disk, nor the stop is against it."""
+        with self._changed:
+            if kind in self._suspended or self._stopping.is_set():
+                return False
+            disk = self._disks[number]
+        if disk is DiskLevel.FULL:
+            return self._settings.collect_when_full
+        return disk is DiskLevel.OK or (disk is DiskLevel.WARN and kind is Kind.MINOR)
+
+    def _disk_bad(self) -> bool:
+        with self._changed:
+            return DiskLevel.BAD in self._disks
+
+
+def _kinds(*, major: bool, minor: bool) -> set[Kind]:
+    return {kind for kind, named in ((Kind.MAJOR, major), (Kind.MINOR, minor)) if named}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

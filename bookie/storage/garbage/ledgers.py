@@ -1,0 +1,211 @@
+"""The first half of a cycle: find the ledgers that are gone, or live elsewhere, and delete them from the index.
+
+Order is everything here. Local ids are taken before the listing, so a ledger made meanwhile is not judged. The whole
+listing is there before the first ledger is judged. Each candidate is then asked for by itself. The cluster's identity
+is compared with that of this bookie's cookie before the listing and again before the deletion. A checkpoint precedes
+the deletion, so that no replay brings a ledger back. Whatever fails on that way ends it, and nothing is deleted.
+
+Thread `garbage`.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bookie.errors import BookKeeperError
+from bookie.storage.garbage.contracts import Directory, Metadata, Standing
+from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.decision import Ids, candidates, too_many, whole_listing
+from bookie.storage.garbage.settings import GarbageSettings
+from bookie.storage.garbage.steps import step
+
+__all__ = ["Alarm", "LedgerCollector", "Local"]
+
+log = logging.getLogger(__name__)
+
+DELETED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Why nothing is deleted until an operator forces it."""
+
+    text: str
+    since_ms: int
+
+
+class ForeignCluster(BookKeeperError):
+    """The metadata store holds another cluster than the one that this bookie's data belongs to."""
+
+    retriable = True
+
+
+class Stopped(Exception):
+    """The bookie stops, or an operator wants the cycle to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The ledgers of all directories at one moment."""
+
+    by_directory: tuple[Ids, ...]
+    all: Ids = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "all", np.sort(np.concatenate(self.by_directory)))
+
+
+class LedgerCollector:
+    """`run` once a cycle. What it may not delete unasked it remembers as `alarm`."""
+
+    def __init__(
+        self,
+        settings: GarbageSettings,
+        directories: Sequence[Directory],
+        metadata: Metadata,
+        own_instance: Callable[[], str | None],
+        checkpoint: Callable[[], bool],
+        counters: Counters,
+        stopping: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._directories = directories
+        self._metadata = metadata
+        self._own_instance = own_instance
+        self._checkpoint = checkpoint
+        self._counters = counters
+        self._stopping = stopping
+        self._elsewhere_before: set[int] = set()
+        self.alarm: Alarm | None = None
+        self.doing = ""
+
+    def run(self, *, over_replicated: bool, mass_deletion: bool) -> bool:
+        """Delete what is gone; with `over_replicated` also what lives elsewhere. False: nothing was learnt or done.
+
+        `mass_deletion` is an operator's word that any number may go, and ends an alarm.
+        """
+        if mass_deletion:
+            self.alarm = None
+        if self.alarm is not None:
+            log.error("no ledger is deleted", extra={"alarm": self.alarm.text})
+            return False
+        try:
+            self._run(over_replicated=over_replicated, mass_deletion=mass_deletion)
+        except Stopped:
+            return False
+        except Exception as error:  # whatever a metadata driver throws ends the deletion, not the bookie
+            self._counters.failed_cycles += 1
+            log.warning("garbage collection of ledgers ended early, nothing more is deleted", exc_info=error)
+            return False
+        finally:
+            self.doing = ""
+        return True
+
+    def _run(self, *, over_replicated: bool, mass_deletion: bool) -> None:
+        self._require_own_cluster()
+        self.doing = "listing ledgers"
+        local = Local(tuple(directory.ledger_ids() for directory in self._directories))
+        self._counters.ledgers = local.all.size
+        step("local ledgers listed")
+        if not local.all.size:
+            return
+        listed = whole_listing(self._unless_stopped(self._metadata.ranges()))
+        going = candidates(local.all, listed)
+        if self._refused(going.size, local.all.size, len(listed), mass_deletion=mass_deletion):
+            return
+        gone = self._verified(going, Standing.ABSENT)
+        step("ledgers verified")
+        if gone.size:
+            self._require_own_cluster()
+            self._checkpointed()
+            self._delete(gone, local)
+            log.info("ledgers deleted", extra={"ledgers": gone.size, "of": local.all.size})
+        if over_replicated:
+            kept = np.setdiff1d(local.all, going, assume_unique=True)
+            self._delete_over_replicated(kept, local, mass_deletion=mass_deletion)
+
+    def _refused(self, going: int, local: int, listed: int, *, mass_deletion: bool) -> bool:
+        """Raise the alarm if too many would go."""
+        if mass_deletion or not too_many(going, local, self._settings.delete_share_max):
+            return False
+        text = (
+            f"{going} of {local} ledgers here are not among the {listed} of the metadata store, more than"
+            f" gcDeleteShareMax={self._settings.delete_share_max:g} allows: check metadataServiceUri and the store;"
+            " if they were deleted on purpose, force a collection with mass deletion"
+        )
+        self.alarm = Alarm(text, time.time_ns() // 1_000_000)
+        log.error("garbage collection stopped, nothing is deleted", extra={"alarm": text})
+        return True
+
+    def _verified(self, ledgers: Ids, wanted: Standing) -> Ids:
+        """Those of `ledgers` of which a read of its own says `wanted`."""
+        found = []
+        begun = time.monotonic()
+        for done, ledger in enumerate(ledgers.tolist()):
+            ahead_s = done / self._settings.metadata_reads_per_s - (time.monotonic() - begun)
+            if self._stopping.wait(ahead_s) if ahead_s > 0 else self._stopping.is_set():
+                raise Stopped
+            self.doing = f"verifying ledgers, {done} of {ledgers.size}"
+            standing = self._metadata.standing(ledger)
+            if standing is wanted:
+                found.append(ledger)
+            elif wanted is Standing.ABSENT:
+                log.warning("a ledger that was not listed exists", extra={"ledger": ledger, "standing": standing.value})
+        return np.array(found, np.int64)
+
+    def _delete_over_replicated(self, kept: Ids, local: Local, *, mass_deletion: bool) -> None:
+        """Ledgers that this check and the one before found closed and without this bookie.
+
+        Twice, because copying by hand takes no lock: it writes here first and tells the metadata store when it is done.
+        """
+        elsewhere = self._verified(kept, Standing.ELSEWHERE)
+        seen_twice = np.array([ledger for ledger in elsewhere.tolist() if ledger in self._elsewhere_before], np.int64)
+        self._elsewhere_before = set(elsewhere.tolist())
+        here = local.all.size
+        if not seen_twice.size or self._refused(seen_twice.size, here, kept.size, mass_deletion=mass_deletion):
+            return
+        self._require_own_cluster()
+        self._checkpointed()
+        for ledger in seen_twice:
+            with self._metadata.replication_lock(int(ledger)) as ours:
+                if ours and self._verified(np.array([ledger], np.int64), Standing.ELSEWHERE).size:
+                    self._delete(np.array([ledger], np.int64), local)
+                    self._counters.over_replicated += 1
+        log.info("over-replicated ledgers deleted", extra={"ledgers": seen_twice.size})
+
+    def _delete(self, ledgers: Ids, local: Local) -> None:
+        self.doing = f"deleting {ledgers.size} ledgers"
+        for directory, ids in zip(self._directories, local.by_directory, strict=True):
+            mine = np.intersect1d(ledgers, ids, assume_unique=True)
+            for at in range(0, mine.size, DELETED_AT_ONCE):
+                if self._stopping.is_set():
+                    raise Stopped
+                some = mine[at : at + DELETED_AT_ONCE]
+                directory.delete_ledgers(some)
+                self._counters.deleted_ledgers += some.size
+                step("ledgers deleted")
+
+    def _checkpointed(self) -> None:
+        """On a full disk ledgers go all the same: it would stay full. After a crash the next cycle finds them."""
+        self.doing = "checkpoint before deletion"
+        if not self._checkpoint():
+            log.warning("ledgers are deleted without a checkpoint, for the disk is full")
+        step("checkpointed")
+
+    def _require_own_cluster(self) -> None:
+        ours, theirs = self._own_instance(), self._metadata.instance_id()
+        if ours != theirs:
+            raise ForeignCluster(
+                f"the metadata store holds cluster {theirs}, but this bookie's cookie says {ours}: correct"
+                " metadataServiceUri"
+            )
+
+    def _unless_stopped(self, pieces: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
+        for piece in pieces:
+            if self._stopping.is_set():
+                raise Stopped
+            yield piece

@@ -1,0 +1,143 @@
+"""The second half of a cycle: measure entry logs, unlink those without a live entry, compact those with few.
+
+A log that cannot be read, or that the index contradicts, is named in the log, kept and passed over; the others go on.
+
+Thread `garbage`; `progress` any thread.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bookie.storage.garbage.choice import LogUse
+from bookie.storage.garbage.contracts import Directory, Outcome, Work
+from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.settings import GarbageSettings
+from bookie.storage.garbage.steps import step
+
+__all__ = ["Kind", "LogCollector", "Progress"]
+
+log = logging.getLogger(__name__)
+
+
+class Kind(Enum):
+    """Two compactions that differ in how much they take on."""
+
+    MINOR = "minor"
+    MAJOR = "major"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Of the running compaction, or the last one."""
+
+    logs_done: int = 0
+    logs_in_all: int = 0
+    log_id: int = -1
+    """The one in work; -1: none."""
+    bytes_done: int = 0
+    bytes_in_log: int = 0
+    """Of the log in work, read so far and in all."""
+
+
+class LogCollector:
+    """`measure`, then at most one `compact`. `may_run(kind, directory's number)` is asked before each log."""
+
+    def __init__(
+        self,
+        settings: GarbageSettings,
+        directories: Sequence[Directory],
+        counters: Counters,
+        may_run: Callable[[Kind, int], bool],
+        log_bytes_max: int,
+    ) -> None:
+        self._settings = settings
+        self._directories = directories
+        self._counters = counters
+        self._may_run = may_run
+        self._full_bytes = log_bytes_max if settings.usage_of_full_log else 0
+        self._uses: list[LogUse] = []
+        self._kept: set[tuple[int, int]] = set()
+        self._logs_done = self._logs_in_all = 0
+        self._directory: Directory | None = None
+        self.compacting: Kind | None = None
+
+    def progress(self) -> Progress:
+        """Any thread."""
+        directory = self._directory
+        log_id, done, total = directory.progress() if directory is not None else (-1, 0, 0)
+        return Progress(self._logs_done, self._logs_in_all, log_id, done, total)
+
+    def measure(self, *, look_again: bool = False) -> None:
+        """Sum up what lives in each closed log, and unlink those in which nothing does.
+
+        `look_again` at logs that were kept because something was wrong with them.
+        """
+        if look_again:
+            self._kept.clear()
+            self._counters.kept_logs = 0
+        begun = time.monotonic()
+        self._uses = [directory.log_use() for directory in self._directories]
+        counters = self._counters
+        counters.usage_ms += int(1000 * (time.monotonic() - begun))
+        counters.logs = sum(use.log_ids.size for use in self._uses)
+        counters.log_bytes = sum(int(use.bytes.sum()) for use in self._uses)
+        counters.live_bytes = sum(int(use.live.sum()) for use in self._uses)
+        counters.buckets = [sum(column) for column in zip(*(use.buckets() for use in self._uses), strict=True)]
+        for number, use in enumerate(self._uses):
+            for log_id in use.dead():
+                self._unlink(number, log_id)
+
+    def compact(self, kind: Kind, threshold: float, deadline: float | None) -> None:
+        """Compact the measured logs below `threshold`, emptiest first; begin none after `deadline` (monotonic)."""
+        chosen = [use.below(threshold, self._full_bytes) for use in self._uses]
+        self._logs_done, self._logs_in_all = 0, sum(map(len, chosen))
+        self.compacting = kind
+        log.info("compaction begins", extra={"kind": kind.value, "logs": self._logs_in_all})
+        try:
+            for number, log_ids in enumerate(chosen):
+                for log_id in log_ids:
+                    if deadline is not None and time.monotonic() >= deadline:
+                        return
+                    if not self._may_run(kind, number) or not self._compact(number, log_id):
+                        break
+                    self._logs_done += 1
+        finally:
+            log.info("compaction ends", extra={"kind": kind.value, "logs": self._logs_done, "of": self._logs_in_all})
+            self.compacting = self._directory = None
+
+    def _compact(self, number: int, log_id: int) -> bool:
+        """Whether to go on with the next log of this directory."""
+        self._directory = self._directories[number]
+        work = self._work(number, log_id, self._directory.compact)
+        if work.outcome is Outcome.DONE:
+            self._counters.compacted_logs += 1
+            self._counters.compaction_bytes += work.freed_bytes
+            step("log compacted")
+        elif work.outcome is Outcome.NO_SPACE:
+            log.warning("compaction ends, for the disk is full", extra={"directory": self._directory.path})
+        return work.outcome in (Outcome.DONE, Outcome.GONE, Outcome.KEPT)
+
+    def _unlink(self, number: int, log_id: int) -> None:
+        work = self._work(number, log_id, self._directories[number].unlink_log)
+        if work.outcome is Outcome.DONE:
+            self._counters.deletion_bytes += work.freed_bytes
+            step("dead log unlinked")
+
+    def _work(self, number: int, log_id: int, call: Callable[[int], Work]) -> Work:
+        """Do it, and remember a log that is kept: it is not looked at again before an operator asks for it."""
+        if (number, log_id) in self._kept:
+            return Work(Outcome.GONE)
+        try:
+            work = call(log_id)
+        except OSError as error:
+            self._counters.failed_deletions += 1
+            work = Work(Outcome.KEPT, why=f"{error}")
+        if work.outcome is Outcome.KEPT:
+            self._kept.add((number, log_id))
+            self._counters.kept_logs = len(self._kept)
+            facts = {"directory": self._directories[number].path, "log": f"{log_id:x}.log", "why": work.why}
+            log.error("an entry log cannot be collected, it is kept", extra=facts)
+        return work

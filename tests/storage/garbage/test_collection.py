@@ -1,0 +1,309 @@
+"""The thread `garbage`: what runs in a cycle, in which order, and who may hold it up. The directory is scripted: it has
+logs of given use, and notes what is asked of it. What really happens to bytes is held by the tests of the rooms.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from bookie.storage.garbage.choice import LogUse
+from bookie.storage.garbage.collection import DiskLevel, Garbage
+from bookie.storage.garbage.contracts import Outcome, Standing, Work
+from bookie.storage.garbage.decision import Ids
+from bookie.storage.garbage.settings import GarbageSettings
+
+END_S = 60.0
+NEVER_MS = 3_600_000
+
+
+@dataclass
+class Scripted:
+    """Logs by id: (bytes, live bytes)."""
+
+    logs: dict[int, tuple[int, int]] = field(default_factory=dict)
+    outcomes: dict[int, Outcome | OSError] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    hold: bool = False
+
+    path = "scripted"
+
+    def __post_init__(self) -> None:
+        self.held, self.let_go = threading.Event(), threading.Event()
+
+    def ledger_ids(self) -> Ids:
+        return np.array([1], np.int64)
+
+    def delete_ledgers(self, ledgers: Ids) -> None:
+        self.asked.append(f"delete {ledgers.tolist()}")
+
+    def log_use(self) -> LogUse:
+        rows = sorted((log_id, size, live) for log_id, (size, live) in self.logs.items())
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
+        return LogUse(*(np.array(column, np.int64) for column in columns))
+
+    def unlink_log(self, log_id: int) -> Work:
+        self.asked.append(f"unlink {log_id}")
+        return self._outcome(log_id)
+
+    def compact(self, log_id: int) -> Work:
+        self.asked.append(f"compact {log_id}")
+        if self.hold:
+            self.held.set()
+            assert self.let_go.wait(END_S)
+        return self._outcome(log_id)
+
+    def progress(self) -> tuple[int, int, int]:
+        return 7, 1, 2
+
+    def stop(self) -> None:
+        self.outcomes = dict.fromkeys(self.logs, Outcome.STOPPED)
+        self.let_go.set()
+
+    def _outcome(self, log_id: int) -> Work:
+        found = self.outcomes.get(log_id, Outcome.DONE)
+        if isinstance(found, OSError):
+            raise found
+        return Work(found, self.logs.pop(log_id)[0] if found is Outcome.DONE else 0)
+
+
+class Store:
+    """A metadata store with one ledger, or none."""
+
+    def __init__(self) -> None:
+        self.ledgers = [1]
+        self.error: Exception | None = None
+
+    def instance_id(self) -> str | None:
+        if self.error:
+            raise self.error
+        return "cluster"
+
+    def ranges(self) -> Iterator[list[int]]:
+        yield self.ledgers
+
+    def standing(self, ledger: int) -> Standing:
+        return Standing.OURS if ledger in self.ledgers else Standing.ABSENT
+
+    @contextmanager
+    def replication_lock(self, ledger: int) -> Iterator[bool]:
+        yield ledger > 0
+
+
+LOGS = {1: (100, 0), 2: (100, 70), 3: (100, 10), 4: (100, 90), 5: (100, 30)}
+Made = Callable[..., tuple[Garbage, list[Scripted]]]
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    """A collection over scripted directories, started; no cycle comes unless it is forced."""
+    running: list[Garbage] = []
+
+    def make(count: int = 1, store: Store | None = None, **settings: object) -> tuple[Garbage, list[Scripted]]:
+        directories = [Scripted(dict(LOGS)) for _ in range(count)]
+        given = GarbageSettings(**{"wait_ms": NEVER_MS, **settings})  # type: ignore[arg-type]
+        garbage = Garbage(
+            given,
+            directories,
+            store or Store(),
+            own_instance=lambda: "cluster",
+            checkpoint=lambda: True,
+            log_bytes_max=1000,
+        )
+        running.append(garbage)
+        garbage.start()
+        return garbage, directories
+
+    yield make
+    for garbage in running:
+        garbage.stop()
+
+
+def cycle(garbage: Garbage, **order: bool) -> None:
+    """Force one and wait for its end."""
+    assert garbage.wait(garbage.force(**order), END_S)
+
+
+def test_a_forced_major_compaction(made: Made) -> None:
+    """Dead logs first, then all below 80 %, emptiest first; the fullest stays."""
+    garbage, (directory,) = made()
+    cycle(garbage)
+    assert directory.asked == ["unlink 1", "compact 3", "compact 5", "compact 2"]
+    status = garbage.status()
+    assert (status.last_major_ms > 0, status.last_minor_ms > 0, status.running) == (True, True, False)
+    assert status.counters["gc_major_compaction_total"] == 1
+    assert status.counters["gc_reclaimed_compaction_space_bytes"] == 300
+    assert status.counters["gc_reclaimed_deletion_space_bytes"] == 100
+    assert status.counters["gc_entry_log_usage_buckets_le_10"] == 1
+
+
+def test_a_forced_minor_compaction(made: Made) -> None:
+    """Only below 20 %, in all directories."""
+    garbage, directories = made(2)
+    cycle(garbage, major=False)
+    assert [one.asked for one in directories] == [["unlink 1", "compact 3"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"major_threshold": 0}, ["unlink 1", "compact 3"]),
+        ({"major_interval_s": 0}, ["unlink 1", "compact 3"]),
+        ({"major_interval_s": 0, "force_allows_disabled": True}, ["unlink 1", "compact 3", "compact 5", "compact 2"]),
+        ({"major_interval_s": 0, "minor_interval_s": -1}, ["unlink 1"]),
+        ({"usage_of_full_log": True}, ["unlink 1", "compact 3", "compact 5", "compact 2", "compact 4"]),
+    ],
+)  # fmt: skip
+def test_what_a_forced_cycle_may_do(made: Made, settings: dict[str, object], expected: list[str]) -> None:
+    """A kind that is switched off is not forced either, unless that is allowed."""
+    garbage, (directory,) = made(**settings)
+    cycle(garbage)
+    assert sorted(directory.asked) == sorted(expected)
+
+
+def test_suspended_compactions(made: Made) -> None:
+    """Neither runs while it is suspended, forced or not; dead logs go all the same."""
+    garbage, (directory,) = made()
+    garbage.suspend(major=True)
+    cycle(garbage)
+    assert directory.asked == ["unlink 1", "compact 3"]
+    garbage.suspend(minor=True)
+    assert garbage.status().major_suspended
+    assert garbage.status().minor_suspended
+    cycle(garbage)
+    assert len(directory.asked) == 2
+    garbage.resume(major=True, minor=True)
+    cycle(garbage)
+    assert directory.asked[2:] == ["compact 5", "compact 2"]
+
+
+@pytest.mark.parametrize(
+    ("level", "allowed", "expected"),
+    [
+        (DiskLevel.WARN, False, ["unlink 1", "compact 3"]),
+        (DiskLevel.FULL, False, ["unlink 1"]),
+        (DiskLevel.FULL, True, ["unlink 1", "compact 3", "compact 5", "compact 2"]),
+        (DiskLevel.BAD, True, []),
+    ],
+)
+def test_disks_have_a_say(made: Made, level: DiskLevel, allowed: bool, expected: list[str]) -> None:
+    """Warned: no major compaction. Full: none, unless isForceGCAllowWhenNoSpace. Unusable: nothing at all."""
+    garbage, (directory,) = made(collect_when_full=allowed)
+    garbage.disk([level])
+    cycle(garbage)
+    assert directory.asked == expected
+
+
+def test_a_full_disk_rests_alone(made: Made) -> None:
+    """Its neighbour is compacted, and a disk that fills up begins a cycle by itself."""
+    garbage, (one, other) = made(2)
+    garbage.disk([DiskLevel.OK, DiskLevel.FULL])
+    assert garbage.wait(1, END_S)
+    assert [one.asked, other.asked] == [["unlink 1"], ["unlink 1"]]
+    cycle(garbage)
+    assert one.asked[1:] == ["compact 3", "compact 5", "compact 2"]
+    assert other.asked[1:] == []
+
+
+def test_a_log_that_cannot_be_collected_is_passed_over(made: Made) -> None:
+    """ST2: what is unreadable or contradicts the index is kept, said so, counted, and the others go on."""
+    garbage, (directory,) = made()
+    directory.outcomes = {1: Outcome.KEPT, 3: OSError(5, "unreadable"), 5: Outcome.KEPT}
+    cycle(garbage)
+    assert directory.asked == ["unlink 1", "compact 3", "compact 5", "compact 2"]
+    assert sorted(directory.logs) == [1, 3, 4, 5]
+    stats = garbage.stats()
+    assert (stats["gc_kept_logs"], stats["gc_reclaim_failed_to_delete"]) == (3, 1)
+
+
+def test_no_space_ends_the_compaction_of_a_directory(made: Made) -> None:
+    """The next directory has its turn."""
+    garbage, (one, other) = made(2)
+    one.outcomes = {3: Outcome.NO_SPACE}
+    cycle(garbage)
+    assert one.asked == ["unlink 1", "compact 3"]
+    assert len(other.asked) == 4
+
+
+def test_a_stop_in_the_middle_of_a_compaction(made: Made) -> None:
+    """It is passed on to the directory, and no further log is begun."""
+    garbage, (directory,) = made()
+    directory.hold = True
+    garbage.force()
+    assert directory.held.wait(END_S)
+    status = garbage.status()
+    assert (status.running, status.forced, status.compacting) == (True, True, "major")
+    assert (status.progress.log_id, status.progress.logs_in_all) == (7, 3)
+    garbage.stop()
+    garbage.stop()
+    assert directory.asked == ["unlink 1", "compact 3"]
+    assert not any(thread.is_alive() for thread in garbage.threads())
+
+
+def test_a_suspension_in_the_middle_of_a_compaction(made: Made) -> None:
+    """It ends behind the log in work; what was forced meanwhile runs next."""
+    garbage, (directory,) = made()
+    directory.hold = True
+    first = garbage.force()
+    assert directory.held.wait(END_S)
+    garbage.suspend(major=True)
+    second = garbage.force(minor=False)
+    assert second == first + 1
+    directory.let_go.set()
+    assert garbage.wait(second, END_S)
+    assert directory.asked == ["unlink 1", "compact 3"]
+
+
+def test_the_schedule(made: Made) -> None:
+    """Cycles come by themselves, and an interval that is over brings a compaction."""
+    garbage, (directory,) = made(wait_ms=10, minor_interval_s=0.01, major_interval_s=3600)
+    assert garbage.wait(3, END_S)
+    assert directory.asked == ["unlink 1", "compact 3"]
+    assert garbage.status().last_major_ms == 0
+
+
+def test_a_time_limit(made: Made) -> None:
+    """A compaction whose time is over before it began compacts nothing."""
+    garbage, (directory,) = made(major_ms_max=1)
+    directory.hold = True
+    number = garbage.force()
+    assert directory.held.wait(END_S)
+    threading.Event().wait(0.01)
+    directory.let_go.set()
+    assert garbage.wait(number, END_S)
+    assert directory.asked == ["unlink 1", "compact 3"]
+
+
+def test_metadata_out_of_reach_stops_no_compaction(made: Made) -> None:
+    """Compaction asks the index only; no ledger is deleted, which is counted."""
+    store = Store()
+    store.error = ConnectionError("gone")
+    garbage, (directory,) = made(store=store)
+    cycle(garbage)
+    assert directory.asked == ["unlink 1", "compact 3", "compact 5", "compact 2"]
+    assert garbage.stats()["gc_failed_cycles_total"] == 1
+
+
+def test_a_deleted_ledger_goes_first(made: Made) -> None:
+    """Before logs are measured, so that what it leaves behind goes in the same cycle."""
+    store = Store()
+    store.ledgers = []
+    garbage, (directory,) = made(store=store)
+    cycle(garbage)
+    assert directory.asked[:2] == ["delete [1]", "unlink 1"]
+    assert garbage.stats()["gc_deleted_ledger_total"] == 1
+
+
+def test_a_kept_log_is_looked_at_again_when_forced(made: Made) -> None:
+    """Not in each cycle: it would be scanned over and over."""
+    garbage, (directory,) = made(wait_ms=10, minor_interval_s=0, major_interval_s=0)
+    directory.outcomes = {1: Outcome.KEPT}
+    assert garbage.wait(4, END_S)
+    assert directory.asked == ["unlink 1"]
+    directory.outcomes = {}
+    cycle(garbage)
+    assert directory.asked[:2] == ["unlink 1", "unlink 1"]
+    assert garbage.stats()["gc_kept_logs"] == 0

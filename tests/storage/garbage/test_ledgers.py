@@ -1,0 +1,232 @@
+"""B12: nothing is deleted unless the right metadata store said so, ledger by ledger. Real stores, embedded and
+ZooKeeper; of the ledger directory only its ids matter here, and what it is told to delete.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.server.own_ledgers import LedgersOfBookie
+from bookie.storage.garbage.choice import LogUse
+from bookie.storage.garbage.contracts import Work
+from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.decision import Ids
+from bookie.storage.garbage.ledgers import LedgerCollector
+from bookie.storage.garbage.settings import GarbageSettings
+from tests.fixtures.zookeeper import ZooKeeperServer
+
+OURS, OTHER = "10.0.0.1:3181", "10.0.0.2:3181"
+LEDGERS = range(100, 140)
+
+
+class Recorder:
+    """A ledger directory that only has ledgers."""
+
+    path = "recorder"
+
+    def __init__(self, ids: range) -> None:
+        self.ids = set(ids)
+        self.deleted: list[int] = []
+
+    def ledger_ids(self) -> Ids:
+        return np.array(sorted(self.ids), np.int64)
+
+    def delete_ledgers(self, ledgers: Ids) -> None:
+        self.deleted += ledgers.tolist()
+        self.ids -= set(ledgers.tolist())
+
+    def log_use(self) -> LogUse:
+        raise AssertionError
+
+    def unlink_log(self, log_id: int) -> Work:
+        raise AssertionError(log_id)
+
+    def compact(self, log_id: int) -> Work:
+        raise AssertionError(log_id)
+
+    def progress(self) -> tuple[int, int, int]:
+        raise AssertionError
+
+    def stop(self) -> None:
+        raise AssertionError
+
+
+class World:
+    """One bookie with 40 ledgers in two directories, and a metadata store that has them all."""
+
+    def __init__(self, driver: MetadataDriver) -> None:
+        self.driver = driver
+        driver.cluster.initialize()
+        self.instance = driver.cluster.instance_id()
+        self.directories = [Recorder(LEDGERS[::2]), Recorder(LEDGERS[1::2])]
+        self.checkpoints = 0
+        self.counters = Counters()
+        for ledger in LEDGERS:
+            self.create(ledger)
+
+    def create(self, ledger: int, bookie: str = OURS, *, closed: bool = False) -> None:
+        """In the metadata store."""
+        segment = Segment(0, (bookie,))
+        state = LedgerState.CLOSED if closed else LedgerState.OPEN
+        metadata = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(segment,), state=state)
+        self.driver.ledgers.create(ledger, metadata)
+
+    def collector(self, driver: MetadataDriver | None = None, **settings: object) -> LedgerCollector:
+        """As the server makes it."""
+        return LedgerCollector(
+            GarbageSettings(**settings),  # type: ignore[arg-type]
+            self.directories,
+            LedgersOfBookie(driver or self.driver, ["bookie-one", OURS]),
+            lambda: self.instance,
+            self._checkpoint,
+            self.counters,
+            threading.Event(),
+        )
+
+    def _checkpoint(self) -> bool:
+        assert not self.deleted, "a deletion came before its checkpoint"
+        self.checkpoints += 1
+        return True
+
+    @property
+    def deleted(self) -> list[int]:
+        return sorted(ledger for directory in self.directories for ledger in directory.deleted)
+
+
+NewStore = Callable[[str], MetadataDriver]
+
+
+@pytest.fixture(params=["embedded", pytest.param("zookeeper", marks=pytest.mark.interop)])
+def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStore]:
+    """Opens a store that nobody used before, by a name."""
+    opened: list[MetadataDriver] = []
+    server: ZooKeeperServer | None = None
+    if request.param == "zookeeper":
+        server = request.getfixturevalue("zookeeper")
+
+    def make(name: str) -> MetadataDriver:
+        uri = f"zk+hierarchical://{server.address}{server.new_root()}" if server else f"lmdb://{tmp_path / name}"
+        driver = open_driver(uri, session_timeout_ms=2000)
+        driver.start()
+        opened.append(driver)
+        return driver
+
+    yield make
+    for driver in opened:
+        driver.stop()
+
+
+@pytest.fixture
+def world(new_store: NewStore) -> World:
+    """The bookie and its store."""
+    return World(new_store("ours"))
+
+
+def test_what_was_deleted_goes_and_nothing_else(world: World) -> None:
+    """After one checkpoint; a ledger that was made meanwhile or lives elsewhere stays."""
+    for ledger in (100, 101, 117):
+        world.driver.ledgers.delete(ledger)
+    assert world.collector().run(over_replicated=False, mass_deletion=False)
+    assert world.deleted == [100, 101, 117]
+    assert world.checkpoints == 1
+    assert world.collector().run(over_replicated=False, mass_deletion=False)
+    assert (len(world.deleted), world.checkpoints) == (3, 1)
+    assert world.counters.deleted_ledgers == 3
+
+
+def test_b12_another_cluster_deletes_nothing(world: World, new_store: NewStore) -> None:
+    """metadataServiceUri was changed to a store with a cluster of its own, with or without ledgers."""
+    other = new_store("other")
+    other.cluster.initialize()
+    assert not world.collector(other).run(over_replicated=True, mass_deletion=True)
+    other.ledgers.create(1, world.driver.ledgers.read(100).value)
+    assert not world.collector(other).run(over_replicated=True, mass_deletion=True)
+    assert not world.deleted
+    assert world.counters.failed_cycles == 2
+
+
+def test_b12_an_empty_store_deletes_nothing(world: World, new_store: NewStore) -> None:
+    """No cluster there at all."""
+    assert not world.collector(new_store("empty")).run(over_replicated=True, mass_deletion=True)
+    assert not world.deleted
+
+
+def test_b12_a_store_that_lost_its_ledgers_raises_an_alarm(world: World) -> None:
+    """The right cluster, but most ledgers are gone: nothing is deleted until an operator says that it is meant."""
+    for ledger in LEDGERS[:21]:
+        world.driver.ledgers.delete(ledger)
+    collector = world.collector()
+    collector.run(over_replicated=False, mass_deletion=False)
+    assert "21 of 40" in (collector.alarm.text if collector.alarm else "")
+    for ledger in LEDGERS[:20]:
+        world.create(ledger)
+    assert not collector.run(over_replicated=False, mass_deletion=False), "an alarm ends by an operator's word only"
+    assert not world.deleted
+    assert collector.run(over_replicated=False, mass_deletion=True)
+    assert collector.alarm is None
+    assert world.deleted == [120]
+
+
+def test_b12_a_store_that_does_not_answer_deletes_nothing(world: World) -> None:
+    """It went away."""
+    world.driver.ledgers.delete(100)
+    world.driver.stop()
+    assert not world.collector().run(over_replicated=True, mass_deletion=True)
+    assert not world.deleted
+
+
+class Lying:
+    """The store's ledgers, with a listing that is not what is there."""
+
+    def __init__(self, world: World, listing: Callable[[], Iterator[list[int]]]) -> None:
+        self._true = world.driver.ledgers
+        self.cluster = world.driver.cluster
+        self.ledgers = self
+        self.ranges = listing
+        self.read = self._true.read
+
+
+def test_b12_a_listing_that_ends_early_deletes_nothing(world: World) -> None:
+    """Each candidate is asked for by itself, and is there."""
+    world.driver.ledgers.delete(130)
+    driver = Lying(world, lambda: iter([[*LEDGERS[:25]]]))
+    assert world.collector(driver).run(over_replicated=False, mass_deletion=False)  # type: ignore[arg-type]
+    assert world.deleted == [130]
+
+
+def test_b12_a_listing_that_fails_or_runs_backwards_deletes_nothing(world: World) -> None:
+    """Whatever it had listed before."""
+    world.driver.ledgers.delete(100)
+
+    def fails() -> Iterator[list[int]]:
+        yield [*LEDGERS[1:5]]
+        raise ConnectionError("gone")
+
+    backwards = lambda: iter([[*LEDGERS[5:]], [*LEDGERS[1:5]]])  # noqa: E731
+    for listing in (fails, backwards):
+        driver = Lying(world, listing)
+        assert not world.collector(driver).run(over_replicated=False, mass_deletion=True)  # type: ignore[arg-type]
+    assert not world.deleted
+
+
+def test_over_replicated_ledgers_go_when_seen_twice(world: World) -> None:
+    """Closed, in no ensemble of this bookie under any of its names, by two checks in a row, and nobody copies it."""
+    for ledger in LEDGERS[:4]:
+        world.driver.ledgers.delete(ledger)
+    world.create(100, OTHER, closed=True)
+    world.create(101, OTHER)
+    world.create(102, "bookie-one", closed=True)
+    world.create(103, OTHER, closed=True)
+    collector = world.collector()
+    collector.run(over_replicated=True, mass_deletion=False)
+    assert not world.deleted
+    with world.driver.replication.lock(103) as held:
+        assert held
+        collector.run(over_replicated=True, mass_deletion=False)
+    assert world.deleted == [100]
+    assert world.counters.over_replicated == 1
