@@ -65,6 +65,17 @@ class AvailableEntries:
             return False
         return bool((entry - first) % period < size if period else entry - first < size)
 
+    def mask(self, entries: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Of each of `entries`, whether it is there."""
+        if not len(self._firsts):
+            return np.zeros(len(entries), np.bool_)
+        first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())
+        at = np.searchsorted(first, entries, side="right") - 1
+        found = np.maximum(at, 0)
+        into = entries - first[found]
+        within = np.where(period[found] > 0, into % np.maximum(period[found], 1), into) < size[found]
+        return (at >= 0) & (entries < last[found] + size[found]) & within
+
     def count(self) -> int:
         """How many entries there are."""
         first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())

@@ -93,7 +93,8 @@ def rebuild(directory: Path) -> float:
 
 def row(directory: Path, *, cold: bool, rounds: int) -> dict[str, object]:
     """Read and rebuild in turn; medians."""
-    reads, rebuilds = [], []
+    reads: list[float] = []
+    rebuilds: list[float] = []
     for _ in range(rounds):
         for run, seconds in ((read_all, reads), (rebuild, rebuilds)):
             if cold:

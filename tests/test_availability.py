@@ -2,6 +2,7 @@
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ def test_upstreams_bytes() -> None:
     assert available.count() == 6
     assert encode([]) == bytes(64)
     assert AvailableEntries.decode(bytes(64)).count() == 0
+    assert not AvailableEntries.decode(bytes(64)).mask(np.arange(3)).any()
 
 
 @given(st.sets(st.integers(0, 200)))
@@ -54,6 +56,8 @@ def test_periods_are_understood(parts: list[tuple[int, int, int, int]]) -> None:
     available = AvailableEntries.decode(data)
     expected = decode_entries(data)
     assert {entry for entry in range(at + 10) if entry in available} == expected
+    ids = np.arange(-2, at + 10)
+    assert set(ids[available.mask(ids)].tolist()) == expected
     assert available.count() == len(expected)
 
 

@@ -1,0 +1,165 @@
+"""Copy missing entries of one ledger from their other replicas into a bookie: batch reads in flight, every digest
+verified, adds as a recovery makes them (a fence lets them through). Caller's thread; memory is bounded by the batches
+and adds in flight.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie.client import BookieChannel, Digest, DigestType, EntryBatch, Flags, Reply
+from bookie.errors import (
+    BookieUnavailable,
+    BookKeeperError,
+    ClientClosed,
+    RequestTimeout,
+)
+from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.repair.expected import ExpectedPart
+from bookie.repair.peers import Peers
+
+__all__ = ["copy_part", "digest_of", "LedgerCopy"]
+
+BATCH_ENTRIES = 1000
+BATCH_BYTES = 1 << 20
+BATCHES_IN_FLIGHT = 4
+ADDS_IN_FLIGHT = 2000
+BROKEN = (BookieUnavailable, ClientClosed, RequestTimeout)
+
+
+@dataclass(slots=True)
+class LedgerCopy:
+    """How far the copy of one ledger got."""
+
+    copied: int = 0
+    bytes: int = 0
+    lost: list[int] = field(default_factory=list)
+    """Entries that no replica gave."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """The last refusal of each replica, by bookie id."""
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Consecutive entries with the same replicas; `tried` of those have been asked."""
+
+    first: int
+    count: int
+    sources: tuple[str, ...]
+    tried: int = 0
+
+
+def digest_of(metadata: LedgerMetadata) -> Digest:
+    """What protects the ledger's entries. Ledgers older than digests have none to verify."""
+    return Digest.of(DigestType(metadata.digest_type or DigestType.DUMMY), metadata.password)
+
+
+def copy_part(
+    ledger: int,
+    digest: Digest,
+    part: ExpectedPart,
+    missing: NDArray[np.int64],
+    *,
+    peers: Peers,
+    target: BookieChannel,
+) -> LedgerCopy:
+    """Copy `missing`, ascending entries of `part`, to `target`; returns when every add is durable.
+
+    What no replica has is in `lost`. Raises what the target answers: it is ours, and has to work.
+    """
+    return _Copying(ledger, digest, peers, target).run(_stretches(part, missing))
+
+
+def _stretches(part: ExpectedPart, missing: NDArray[np.int64]) -> Iterator[_Stretch]:
+    """`missing` cut where ids are not consecutive, where the replicas change, and to the size of a batch."""
+    kinds = {members: kind for kind, members in enumerate(dict.fromkeys(frozenset(o) for o in part.others))}
+    kind_of = np.array([kinds[frozenset(members)] for members in part.others])
+    kind = kind_of[missing % len(part.others)]
+    cuts = np.flatnonzero((np.diff(missing) != 1) | (np.diff(kind) != 0)) + 1
+    for piece in np.split(missing, cuts):
+        for at in range(0, len(piece), BATCH_ENTRIES):
+            first = int(piece[at])
+            yield _Stretch(first, min(BATCH_ENTRIES, len(piece) - at), part.others_of(first))
+
+
+class _Copying:
+    """One ledger's copy under way."""
+
+    def __init__(self, ledger: int, digest: Digest, peers: Peers, target: BookieChannel) -> None:
+        self._ledger = ledger
+        self._digest = digest
+        self._peers = peers
+        self._target = target
+        self._reads: deque[tuple[_Stretch, str, Reply[EntryBatch]]] = deque()
+        self._adds: deque[Reply[None]] = deque()
+        self._again: deque[_Stretch] = deque()
+        self.done = LedgerCopy()
+
+    def run(self, stretches: Iterator[_Stretch]) -> LedgerCopy:
+        following = next(stretches, None)
+        while following is not None or self._again or self._reads:
+            while len(self._reads) < BATCHES_IN_FLIGHT and (self._again or following is not None):
+                if self._again:
+                    self._ask(self._again.popleft())
+                elif following is not None:
+                    self._ask(following)
+                    following = next(stretches, None)
+            if self._reads:
+                self._take(*self._reads.popleft())
+        while self._adds:
+            self._adds.popleft().result()
+        self.done.lost.sort()
+        return self.done
+
+    def _ask(self, stretch: _Stretch) -> None:
+        """Send the read to the next replica that can be reached; without one the entries are lost."""
+        while stretch.tried < len(stretch.sources):
+            source = stretch.sources[stretch.tried]
+            channel = self._peers.channel(source)
+            if channel is not None:
+                try:
+                    reply = channel.batch_read_async(
+                        self._ledger, stretch.first, stretch.count, BATCH_BYTES, flags=Flags.HIGH_PRIORITY
+                    )
+                except BROKEN as error:
+                    self._peers.give_up(source, error)
+                else:
+                    self._reads.append((stretch, source, reply))
+                    return
+            self.done.reasons.setdefault(source, self._peers.unreachable.get(source, ""))
+            stretch.tried += 1
+        if all(source in self._peers.unreachable for source in stretch.sources):
+            self.done.lost += range(stretch.first, stretch.first + stretch.count)
+            return
+        self.done.lost.append(stretch.first)  # the next entry may be there all the same
+        if stretch.count > 1:
+            self._again.append(_Stretch(stretch.first + 1, stretch.count - 1, stretch.sources))
+
+    def _take(self, stretch: _Stretch, source: str, reply: Reply[EntryBatch]) -> None:
+        try:
+            batch = reply.result()
+            batch.verify(self._digest)
+        except BookKeeperError as error:
+            self.done.reasons[source] = str(error)
+            if isinstance(error, BROKEN):
+                self._peers.give_up(source, error)
+            stretch.tried += 1
+            self._again.append(stretch)
+            return
+        for entry, stored in batch:
+            if entry == stretch.first + stretch.count:
+                break
+            self._add(stored)
+        got = min(len(batch), stretch.count)
+        if got < stretch.count:
+            self._again.append(_Stretch(stretch.first + got, stretch.count - got, stretch.sources))
+
+    def _add(self, stored: memoryview) -> None:
+        while len(self._adds) >= ADDS_IN_FLIGHT:
+            self._adds.popleft().result()
+        self._adds.append(self._target.add_stored_async(stored, self._digest.master_key, flags=Flags.RECOVERY_ADD))
+        self.done.copied += 1
+        self.done.bytes += len(stored)

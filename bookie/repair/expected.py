@@ -1,0 +1,70 @@
+"""Which entries of a ledger a bookie has to hold, and who else does: striping, segment by segment. Pure; any thread.
+
+Entry n goes to the bookies at (n mod E + k) mod E of its segment, k below the write quorum. So within a segment the
+rest of n modulo E decides, and no entry id is looked at alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+
+__all__ = ["expected_entries", "ExpectedPart", "in_last_ensemble", "judged_end", "names"]
+
+PART_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPart:
+    """Entries of one segment that a bookie has to hold, ascending."""
+
+    segment: Segment
+    entries: NDArray[np.int64]
+    others: tuple[tuple[str, ...], ...]
+    """Who else holds an entry, by its id modulo the ensemble's size; in the order in which a reader asks."""
+
+    def others_of(self, entry: int) -> tuple[str, ...]:
+        """The other replicas of one entry."""
+        return self.others[entry % len(self.others)]
+
+
+def names(metadata: LedgerMetadata, bookie_id: str) -> bool:
+    """Whether the bookie is in any ensemble."""
+    return any(bookie_id in segment.bookies for segment in metadata.segments)
+
+
+def in_last_ensemble(metadata: LedgerMetadata, bookie_id: str) -> bool:
+    """Whether the bookie takes, or took, the ledger's newest entries."""
+    return bookie_id in metadata.segments[-1].bookies
+
+
+def judged_end(metadata: LedgerMetadata) -> int:
+    """One past the last entry that must be there: of an open ledger nobody knows how far the last ensemble got."""
+    if metadata.state is LedgerState.CLOSED:
+        return metadata.last_entry + 1
+    return metadata.segments[-1].first_entry
+
+
+def expected_entries(metadata: LedgerMetadata, bookie_id: str) -> Iterator[ExpectedPart]:
+    """All that the bookie has to hold, in parts of bounded size, ascending."""
+    last = judged_end(metadata)
+    ends = [min(segment.first_entry, last) for segment in metadata.segments[1:]] + [last]
+    for segment, end in zip(metadata.segments, ends, strict=True):
+        if bookie_id not in segment.bookies:
+            continue
+        sets = [_write_set(segment, rest, metadata.write_quorum) for rest in range(len(segment.bookies))]
+        mine = np.array([bookie_id in members for members in sets])
+        others = tuple(tuple(other for other in members if other != bookie_id) for members in sets)
+        for first in range(segment.first_entry, end, PART_ENTRIES):
+            ids = np.arange(first, min(first + PART_ENTRIES, end), dtype=np.int64)
+            wanted = ids[mine[ids % len(sets)]]
+            if len(wanted):
+                yield ExpectedPart(segment, wanted, others)
+
+
+def _write_set(segment: Segment, rest: int, write_quorum: int) -> tuple[str, ...]:
+    size = len(segment.bookies)
+    return tuple(segment.bookies[(rest + k) % size] for k in range(write_quorum))

@@ -1,0 +1,69 @@
+"""Channels to the other bookies, opened when first needed; one that cannot be had is not tried again in this run."""
+
+import logging
+from collections.abc import Callable
+from typing import Self
+
+from bookie.client import BookieChannel, Channel, Security
+from bookie.errors import BookieUnavailable, BookKeeperError
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.service_info import parse_service_info
+
+__all__ = ["Connect", "connect_by_metadata", "Peers"]
+
+log = logging.getLogger(__name__)
+
+Connect = Callable[[str], BookieChannel]
+"""A channel to the bookie of this id, or BookKeeperError."""
+
+
+def connect_by_metadata(driver: MetadataDriver, security: Security | None = None) -> Connect:
+    """Channels in V2 to where a bookie's registration says it is."""
+
+    def connect(bookie_id: str) -> BookieChannel:
+        info = driver.bookies.info(bookie_id)
+        if info is None:
+            raise BookieUnavailable(f"bookie {bookie_id} is not registered; start it, or repair without it")
+        endpoint = parse_service_info(bookie_id, info).client_endpoint()
+        if endpoint is None:
+            raise BookieUnavailable(f"bookie {bookie_id} publishes no client port; look at its version")
+        return Channel.connect(endpoint.host, endpoint.port, security=security)
+
+    return connect
+
+
+class Peers:
+    """A context manager: leaving it closes every channel."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._open: dict[str, BookieChannel] = {}
+        self.unreachable: dict[str, str] = {}
+        """Why, by bookie id."""
+
+    def channel(self, bookie_id: str) -> BookieChannel | None:
+        """None when the bookie cannot be reached."""
+        if bookie_id in self.unreachable:
+            return None
+        if bookie_id not in self._open:
+            try:
+                self._open[bookie_id] = self._connect(bookie_id)
+            except BookKeeperError as error:
+                self.give_up(bookie_id, error)
+                return None
+        return self._open[bookie_id]
+
+    def give_up(self, bookie_id: str, error: BookKeeperError) -> None:
+        """Its channel broke, or was never had."""
+        log.warning("replica cannot be reached bookie=%s reason=%s", bookie_id, error)
+        self.unreachable[bookie_id] = str(error)
+        channel = self._open.pop(bookie_id, None)
+        if channel is not None:
+            channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._open:
+            self._open.popitem()[1].close()

@@ -1,0 +1,113 @@
+"""Before a bookie starts without its data: ledgers whose past answers cannot be trusted are fenced and put into limbo.
+
+For a lost disk, and for an unclean end without a journal. A ledger that is not closed and whose last ensemble names
+this bookie may have entries that we acknowledged and lost: "no such entry" from us could cut it short. In limbo only
+what is there is answered. The bookie is stopped; the caller holds the locks of its directories.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie._fast.index_view import Index, Ledger
+from bookie.client.digest import master_key
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.repair.expected import in_last_ensemble, names
+
+__all__ = ["clear_limbo", "Distrusted", "mark_distrusted"]
+
+log = logging.getLogger(__name__)
+
+RECORDS_A_COMMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distrusted:
+    """What a preboot did."""
+
+    ledgers: int
+    """That the metadata gives to this bookie."""
+    created: int
+    """Of which the index had no record: fenced, with the key that follows from the metadata."""
+    limbo: tuple[int, ...]
+    """Not closed, and this bookie in the last ensemble."""
+
+
+def mark_distrusted(
+    bookie_id: str,
+    ledgers: Iterable[tuple[int, LedgerMetadata]],
+    indexes: Sequence[Path],
+    *,
+    map_bytes: int = 1 << 40,
+) -> Distrusted:
+    """Write the records of every ledger of this bookie into `indexes`, one of each ledger directory in their order.
+
+    An index that is missing is made: an empty disk. Doing it twice changes nothing.
+    """
+    opened = [_Records(path, map_bytes) for path in indexes]
+    found = created = 0
+    limbo = []
+    try:
+        for ledger, metadata in ledgers:
+            if not names(metadata, bookie_id):
+                continue
+            found += 1
+            distrust = metadata.state is not LedgerState.CLOSED and in_last_ensemble(metadata, bookie_id)
+            created += opened[ledger % len(opened)].distrust(ledger, metadata, limbo=distrust)
+            if distrust:
+                limbo.append(ledger)
+        for records in opened:
+            records.index.commit()
+    finally:
+        for records in opened:
+            records.index.close()
+    log.info("ledgers marked ledgers=%d created=%d limbo=%d", found, created, len(limbo))
+    return Distrusted(ledgers=found, created=created, limbo=tuple(limbo))
+
+
+def clear_limbo(ledgers: Iterable[int], indexes: Sequence[Path], *, map_bytes: int = 1 << 40) -> int:
+    """Trust these ledgers again, after they were recovered and their entries copied; how many were in limbo.
+
+    They stay fenced. The bookie is stopped.
+    """
+    wanted = set(ledgers)
+    cleared = 0
+    for path in indexes:
+        records = _Records(path, map_bytes)
+        try:
+            for ledger in wanted & records.known.keys():
+                if records.known[ledger].limbo:
+                    records.put(records.known[ledger]._replace(limbo=False))
+                    cleared += 1
+            records.index.commit()
+        finally:
+            records.index.close()
+    return cleared
+
+
+class _Records:
+    """The ledger records of one index, with a write transaction open."""
+
+    def __init__(self, path: Path, map_bytes: int) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self.index = Index.open(path, map_bytes)
+        self.known = {record.ledger: record for record in self.index.reader().ledgers()}
+        self._put = 0
+        self.index.begin()
+
+    def distrust(self, ledger: int, metadata: LedgerMetadata, *, limbo: bool) -> bool:
+        """Fence what is not closed or was lost; whether it was lost."""
+        old = self.known.get(ledger)
+        if old is None:
+            self.put(Ledger(ledger, master_key(metadata.password), fenced=True, limbo=limbo, lac=b""))
+        elif limbo and not (old.fenced and old.limbo):
+            self.put(old._replace(fenced=True, limbo=True))
+        return old is None
+
+    def put(self, record: Ledger) -> None:
+        self.index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac)
+        self._put += 1
+        if self._put % RECORDS_A_COMMIT == 0:
+            self.index.commit()
+            self.index.begin()

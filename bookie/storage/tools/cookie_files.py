@@ -1,0 +1,86 @@
+"""The cookies of one bookie side by side: show them, compare them, and write one anew.
+
+Looking changes nothing. Writing one is for a disk that was lost or replaced on purpose: it takes away the very check
+that keeps a bookie from denying what it held, so the data integrity check comes next.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.errors import CookieError, ToolRefused
+from bookie.storage.cookies import FILE_NAME, Cookie, CookieStore, parse_cookie, write_cookie_file
+
+__all__ = ["compare_cookies", "CookieFound", "rewrite_cookie", "show_cookies"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CookieFound:
+    """One place where a cookie should be."""
+
+    where: str
+    """A file, or the metadata store."""
+    cookie: Cookie | None
+    problem: str = ""
+    """Why there is none, or in what it differs from the others; empty when all is well."""
+
+
+def show_cookies(bookie_id: str, store: CookieStore | None, directories: Iterable[Path]) -> list[CookieFound]:
+    """The cookie of the store (first, unless `store` is None) and of each directory, whatever state they are in."""
+    found = []
+    if store is not None:
+        where = f"the metadata store's cookie of {bookie_id}"
+        entry = store.read(bookie_id)
+        found.append(_parsed(where, entry[0] if entry is not None else None))
+    for root in dict.fromkeys(directories):
+        path = root / "current" / FILE_NAME
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            found.append(_parsed(str(path), None))
+        except OSError as error:
+            problem = f"{path} cannot be read: {error.strerror}"
+            found.append(CookieFound(where=str(path), cookie=None, problem=problem))
+        else:
+            found.append(_parsed(str(path), text))
+    return found
+
+
+def compare_cookies(found: Sequence[CookieFound], wanted: Cookie | None = None) -> list[CookieFound]:
+    """The same with each difference from `wanted` named; None: from the first cookie that there is."""
+    reference = wanted or next((one.cookie for one in found if one.cookie is not None), None)
+    return [_compared(one, reference) for one in found]
+
+
+def rewrite_cookie(directory: Path, cookie: Cookie, *, replace: bool = False) -> Path:
+    """Write `cookie` into `directory` (as configured); its file. The caller holds the directory's lock.
+
+    ToolRefused when there is one already that differs, unless `replace`.
+    """
+    path = directory / "current" / FILE_NAME
+    if path.exists() and not replace:
+        compared = _compared(_parsed(str(path), path.read_bytes()), cookie)
+        if compared.problem:
+            raise ToolRefused(f"{compared.problem}; replace it only if this directory is this bookie's (replace)")
+        return path
+    write_cookie_file(path, cookie.to_bytes())
+    return path
+
+
+def _parsed(where: str, text: bytes | None) -> CookieFound:
+    if text is None:
+        return CookieFound(where=where, cookie=None, problem=f"{where} is missing")
+    try:
+        return CookieFound(where=where, cookie=parse_cookie(text, where))
+    except CookieError as error:
+        return CookieFound(where=where, cookie=None, problem=str(error))
+
+
+def _compared(one: CookieFound, reference: Cookie | None) -> CookieFound:
+    difference = reference.difference(one.cookie) if reference is not None and one.cookie is not None else None
+    if difference is None:
+        return one
+    name, ours, theirs = difference
+    return CookieFound(
+        where=one.where, cookie=one.cookie, problem=f"{one.where} says {name}={theirs!r}, expected {ours!r}"
+    )
