@@ -3,6 +3,7 @@
 Resolved once at import, constant afterwards; callable without the GIL. LMDB's own rules on threads hold: one write
 transaction at a time, begun and ended by one thread; a read transaction (MDB_NOTLS) is used by one thread at a time.
 """
+from libc.stdint cimport int64_t
 from posix.types cimport mode_t
 
 from bookie._fast.types cimport Status
@@ -29,6 +30,7 @@ cdef extern from "csrc/lmdb_c.h" nogil:
         size_t ms_entries
 
     ctypedef struct MDB_envinfo:
+        size_t me_mapsize
         size_t me_last_pgno
 
     ctypedef struct Mdb:
@@ -76,6 +78,9 @@ cdef enum:
     MDB_SET_RANGE = 17
 
 cdef Mdb mdb
+
+# atomic; how often a write found an environment's map full, which is address space, not disk
+cdef int64_t mdb_full_maps
 
 # OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL; IO_ERROR for everything else.
 cdef Status mdb_status(int error) noexcept nogil

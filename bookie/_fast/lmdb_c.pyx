@@ -4,6 +4,7 @@ import os
 
 from libc.errno cimport EDQUOT, ENOSPC
 
+from bookie._fast.sync cimport bk_add
 from bookie._fast.types cimport IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
 
 cdef extern from "<dlfcn.h>" nogil:
@@ -77,6 +78,8 @@ cdef Status mdb_status(int error) noexcept nogil:
         return OK
     if error == MDB_NOTFOUND:
         return NO_ENTRY
+    if error == MDB_MAP_FULL:
+        bk_add(&mdb_full_maps, 1)
     if error == ENOSPC or error == EDQUOT or error == MDB_MAP_FULL:
         return NO_SPACE
     return IO_ERROR

@@ -37,7 +37,8 @@ cdef struct LocationIndex        # opaque
 cdef struct IndexReader          # opaque: a read transaction kept for renewal; one thread at a time
 
 # `path` is an existing directory, opened once per process. NULL with *error set: an errno, or a code of LMDB's
-# (index_error_text names both). `map_bytes` is address space: the most that the file may grow to.
+# (index_error_text names both). `map_bytes` is address space: when the file has grown to it, one
+# transaction fails with NO_SPACE, and the next one begins with twice as much, once no read is under way.
 cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil
 # After every reader is freed. An open transaction is aborted.
 cdef void index_close(LocationIndex* index) noexcept nogil

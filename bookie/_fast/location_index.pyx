@@ -25,6 +25,7 @@ from bookie._fast.lmdb_c cimport (
     MDB_txn,
     MDB_val,
     mdb,
+    mdb_full_maps,
     mdb_status,
 )
 from bookie._fast.run_codec cimport (
@@ -39,7 +40,7 @@ from bookie._fast.run_codec cimport (
     run_length,
 )
 from bookie._fast.run_table cimport RunWriter, run_delete_ledger, run_describe, run_last, run_put, run_seek
-from bookie._fast.sync cimport bk_load, bk_store
+from bookie._fast.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store, now_ns
 from bookie._fast.types cimport BAD_REQUEST, IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
 
 cdef extern from "<sys/statvfs.h>" nogil:
@@ -48,7 +49,11 @@ cdef extern from "<sys/statvfs.h>" nogil:
         uint64_t f_frsize
     int fstatvfs(int, statvfs_t*) noexcept
 
+cdef extern from "<sched.h>" nogil:
+    int sched_yield() noexcept
+
 cdef enum:
+    GROW_WAIT_NS = 100000000                # readers are let finish for so long; then the next transaction tries again
     FULL_DISK_BYTES = 1 << 20               # less than this left: a write that came out short met a full disk
 
 cdef struct LocationIndex:
@@ -56,9 +61,13 @@ cdef struct LocationIndex:
     MDB_dbi locations
     MDB_dbi ledgers
     int64_t failed                          # atomic: set by the writing thread, never cleared
+    int64_t inside                          # atomic: read transactions that are open
+    int64_t moving                          # atomic: the map is being replaced, no read may begin
     # the writing thread's
     MDB_txn* txn                            # NULL outside a transaction
     Status broken                           # the first failure inside the open transaction
+    int64_t full_maps                       # `mdb_full_maps` when it began
+    bint too_small                          # the map was full: the next transaction makes it larger first
     RunWriter runs
 
 cdef struct IndexReader:
@@ -147,12 +156,14 @@ cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
     if reader == NULL:
         return NULL
     reader.index = index
+    go_in(index)
     if (mdb.txn_begin(index.env, NULL, MDB_RDONLY, &reader.txn) == 0
             and mdb.cursor_open(reader.txn, index.locations, &reader.runs) == 0
             and mdb.cursor_open(reader.txn, index.ledgers, &reader.ledgers) == 0):
-        mdb.txn_reset(reader.txn)
+        leave(reader)
         return reader
     index_reader_free(reader)
+    bk_add(&index.inside, -1)
     return NULL
 
 
@@ -166,14 +177,33 @@ cdef void index_reader_free(IndexReader* reader) noexcept nogil:
     free(reader)
 
 
+cdef void go_in(LocationIndex* index) noexcept nogil:
+    """Readers hold up each other never, and a writer that moves the map for as long as a read takes."""
+    while True:
+        bk_add(&index.inside, 1)
+        bk_fence()               # who moves the map stores first and counts then
+        if not bk_load(&index.moving):
+            return
+        bk_add(&index.inside, -1)
+        while bk_load(&index.moving):
+            sched_yield()
+
+
 cdef Status enter(IndexReader* reader, MDB_cursor* cursor) noexcept nogil:
-    """Renew the transaction on the latest commit; on OK the caller resets it."""
+    """Renew the transaction on the latest commit; on OK the caller leaves it."""
+    go_in(reader.index)
     if bk_load(&reader.index.failed) or mdb.txn_renew(reader.txn):
+        bk_add(&reader.index.inside, -1)
         return IO_ERROR
     if mdb.cursor_renew(reader.txn, cursor):
-        mdb.txn_reset(reader.txn)
+        leave(reader)
         return IO_ERROR
     return OK
+
+
+cdef void leave(IndexReader* reader) noexcept nogil:
+    mdb.txn_reset(reader.txn)
+    bk_add(&reader.index.inside, -1)
 
 
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
@@ -186,7 +216,7 @@ cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, Ind
         status = NO_ENTRY
     if status == OK:
         fill_hit(&run, <uint32_t> (entry - run.first), hit)
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     return status
 
 
@@ -204,7 +234,7 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
         while run_length(&run, slot) == 0:      # ends: the last slot of a run is present
             slot += 1
         fill_hit(&run, slot, hit)
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     return status
 
 
@@ -216,7 +246,7 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
     status = run_last(reader.runs, ledger, &run)
     if status == OK:
         entry[0] = run.first + run.count - 1
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     return status
 
 
@@ -233,7 +263,7 @@ cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context
         if status == OK:
             status = each(context, &record)
             error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_NEXT)
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     if status == OK and error != MDB_NOTFOUND:
         return IO_ERROR
     return status
@@ -252,7 +282,7 @@ cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, voi
             run_describe(&stored, reader.lengths, &run)
             entry = run.first + run.count
             status = each(context, &run)
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     return OK if status == NO_ENTRY else status
 
 
@@ -273,7 +303,7 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
         stat.ledgers = table.ms_entries
         stat.ledger_pages = table.ms_branch_pages + table.ms_leaf_pages + table.ms_overflow_pages
         error = mdb.env_info(reader.index.env, &info)
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     if error == 0:
         stat.file_bytes = (info.me_last_pgno + 1) * stat.page_bytes
     return mdb_status(error)
@@ -290,6 +320,8 @@ cdef Status latched(LocationIndex* index, Status status) noexcept nogil:
 
 cdef Status written(LocationIndex* index, Status status) noexcept nogil:
     """What a write came to. LMDB answers EIO when a full disk takes only part of one, so the disk itself is asked."""
+    if status == NO_SPACE and bk_load(&mdb_full_maps) != index.full_maps:
+        index.too_small = True
     if status == IO_ERROR and disk_is_full(index):
         return NO_SPACE
     return latched(index, status)
@@ -303,12 +335,29 @@ cdef bint disk_is_full(LocationIndex* index) noexcept nogil:
     return disk.f_bavail * disk.f_frsize < FULL_DISK_BYTES
 
 
+cdef void grow(LocationIndex* index) noexcept nogil:
+    """Twice the address space. LMDB replaces the map, so nobody may read meanwhile, and no transaction be open."""
+    cdef int64_t deadline = now_ns() + GROW_WAIT_NS
+    cdef MDB_envinfo info
+    bk_exchange(&index.moving, 1)
+    bk_fence()
+    while bk_load(&index.inside) and now_ns() < deadline:
+        sched_yield()
+    if (bk_load(&index.inside) == 0 and mdb.env_info(index.env, &info) == 0
+            and mdb.env_set_mapsize(index.env, 2 * info.me_mapsize) == 0):
+        index.too_small = False
+    bk_store(&index.moving, 0)
+
+
 cdef Status index_begin(LocationIndex* index) noexcept nogil:
     cdef int error
     if bk_load(&index.failed):
         return IO_ERROR
     if index.txn != NULL:
         return BAD_REQUEST
+    if index.too_small:
+        grow(index)
+    index.full_maps = bk_load(&mdb_full_maps)
     index.broken = OK
     error = mdb.txn_begin(index.env, NULL, 0, &index.txn)
     if error:

@@ -355,7 +355,7 @@ GROUPS = (
             Key("dbStorage_maxThrottleTimeMs", "storage.throttle_ms_max", int, "10000", "Longest wait of an add for"
                 " room in the write cache; then it is refused with `ETOOMANYREQUESTS`.", high=3_600_000, unit="ms"),
             Key("dbStorage_indexMapSizeGb", "storage.index_map_bytes", int, "1024", "Address space reserved for each"
-                " index; neither memory nor disk, but the index cannot grow beyond it.", low=1, high=1 << 16,
+                " index; neither memory nor disk; an index that fills it gets twice as much.", low=1, high=1 << 16,
                 unit="GiB", scale=GIB),
             Key("flushSizeMb", "storage.flush_bytes", int, "64", "Entries in the write cache that start a checkpoint"
                 " before its time; a quarter of the write cache if that is less.", low=1, high=1 << 20, unit="MiB",

@@ -136,6 +136,52 @@ def test_a_full_map_is_no_space(tmp_path: Path) -> None:
     index.close()
 
 
+def test_a_full_map_grows_under_readers(tmp_path: Path) -> None:
+    """The next transaction has twice the room, again and again; threads that read meanwhile miss nothing."""
+    index = Index.open(tmp_path, 128 * 1024)
+    put(index, (1, 0, 1, 1024, [100] * 1000))
+    stop, wrong, reads = threading.Event(), [], [0, 0, 0]
+
+    def read(number: int) -> None:
+        reader = index.reader()
+        while not stop.is_set():
+            reads[number] += 1
+            if reader.lookup(1, reads[number] % 1000) is None or reader.last(1) != 999:
+                wrong.append(reads[number])
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(len(reads))]
+    for thread in threads:
+        thread.start()
+    numbers, failed = random.Random(1), 0
+    lengths = [numbers.randrange(1, 1 << 30) for _ in range(400_000)]
+
+    def put_all() -> bool:
+        index.begin()
+        try:
+            fill(index, 2, 0, lengths)
+            index.commit()
+        except OSError:
+            index.abort()
+            return False
+        return True
+
+    try:
+        while not put_all():
+            failed += 1
+            assert failed < 1000, "the map does not grow"
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failed >= 3
+    assert not wrong
+    assert all(reads)
+    reader = index.reader()
+    assert reader.last(2) == len(lengths) - 1
+    assert reader.stat().file_bytes > 1 << 20
+    index.close()
+
+
 FULL_DISK = """
 import random, sys
 from bookie._fast.index_view import Index
