@@ -29,4 +29,5 @@ cdef class CheckpointRoom:
     cdef object stores_room
     cdef Stores* stores
     cdef int64_t interval_ns
+    cdef _require_open(self)
     cdef _raise(self, Status status)

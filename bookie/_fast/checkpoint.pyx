@@ -520,6 +520,7 @@ cdef class CheckpointRoom:
         """Flush what replay brought back; no mark moves, as there is no new journal yet. OSError on failure."""
         cdef Status status = OK
         cdef uint32_t i
+        self._require_open()
         with nogil:
             for i in range(self.stores.count):
                 if status == OK:
@@ -529,9 +530,16 @@ cdef class CheckpointRoom:
     def flush_alone(self) -> None:
         """Checkpoint in the calling thread: during recovery and after the flush thread ended. OSError on failure."""
         cdef Status status
+        self._require_open()
         with nogil:
             status = run_once(self.stores)
         self._raise(status)
+
+    cdef _require_open(self):
+        cdef uint32_t i
+        for i in range(self.stores.count):
+            if self.stores.stores[i].index == NULL:
+                raise ValueError("the stores are closed")
 
     cdef _raise(self, Status status):
         if status == NO_SPACE:

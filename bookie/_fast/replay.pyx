@@ -69,7 +69,7 @@ cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record
         ledger.lac_known = True
         ledger_mark_dirty(&shard.ledgers, ledger)
         return OK
-    if size and all_zero(record.data + 20, size):
+    if size and all_zero(record.data + 20, size) and not all_zero(ledger.key, ledger.key_size):
         return OK                # of a Java bookie that did not know the key yet; never a client's way in
     if ledger_check_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
         replay.bad_key = record.ledger

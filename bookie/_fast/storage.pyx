@@ -112,6 +112,8 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
     cdef int64_t half, lac
     cdef bint is_tail
     cdef Status status = find_or_create(shard, id, key, key_size, &ledger)
+    if status == OK:
+        status = log_key(stores, shard, ledger)      # also of an add that is refused: its key may be the first one
     if status != OK:
         return status
     if not recovery:
@@ -119,9 +121,6 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
             return FENCED
         if ledger.limbo:
             return UNAUTHORIZED
-    status = log_key(stores, shard, ledger)
-    if status != OK:
-        return status
     if stores.write_data and not journal_has_room(journal_of(stores, id), size):
         return FULL
     # Storage first, journal second: a checkpoint must never trim a record that the storage does not hold.
@@ -178,6 +177,8 @@ cdef Status stores_write_close(Stores* stores, int64_t ledger_id, const uint8_t*
     ledger = ledger_find(&shard.ledgers, ledger_id)
     if ledger != NULL:
         status = ledger_check_key(&shard.ledgers, ledger, key, key_size)
+        if status == OK:
+            status = log_key(stores, shard, ledger)
         if status == OK:
             close_writes(store, shard, ledger)
     pthread_mutex_unlock(&shard.lock)
