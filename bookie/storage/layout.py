@@ -13,7 +13,6 @@ __all__ = [
     "mark_name",
     "next_log_id",
     "read_mark",
-    "require_index",
 ]
 
 MARK = struct.Struct(">qq")
@@ -58,19 +57,6 @@ def journal_files(directory: Path) -> list[int]:
 def leftover_journal_files(directory: Path) -> list[Path]:
     """Files that were being prepared or kept for reuse when the process ended; they hold nothing."""
     return [path for path in directory.iterdir() if path.suffix in {".preparing", ".spare"}]
-
-
-def require_index(index: Path, directory: Path) -> None:
-    """StartRefused when `directory` has entry logs and their index is not there: a bookie would deny what it holds."""
-    if (index / "data.mdb").exists():
-        return
-    logs = sorted(path.name for path in directory.iterdir() if (name := HEX_NAME.match(path.name)) and name[2] == "log")
-    if logs:
-        raise StartRefused(
-            f"{index} is missing, but {directory} has entry logs ({logs[0]}), which cannot be read without it: put "
-            "it back, or repair this bookie from its peers as after a lost disk; a Java bookie's files cannot be taken "
-            "over"
-        )
 
 
 def next_log_id(directory: Path) -> int:

@@ -26,7 +26,6 @@ from bookie.storage.layout import (
     mark_name,
     next_log_id,
     read_mark,
-    require_index,
 )
 from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
 from bookie.storage.settings import JournalSettings, StorageSettings
@@ -104,7 +103,6 @@ class LedgerStorage:
 
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
         count = len(self.storage.ledger_directories)
-        require_index(index, directory)
         index.mkdir(exist_ok=True)
         return StoreRoom(
             str(directory),

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from bookie._fast.journal_reader import scan_journal
 from bookie._fast.log_scan import scan_entry_log
+from bookie.storage.takeover.idx import parse_header
 from tests.reference import entry_log as log_model
 from tests.reference import journal as journal_model
 from tests.reference.hexdump import golden
+from tests.storage.java_disks import index_file
 
 JOURNAL_ID = 0x18C3A7F2B40
 JAVA = Path(__file__).parent.parent / "golden" / "java"
@@ -67,6 +69,19 @@ def journal(data: bytes) -> None:
     assert expected == journal_model.Found(rows, found.end, found.groups, found.torn, found.damaged)
 
 
+def index_header(data: bytes) -> None:
+    """Parse `data` as the header of a Java bookie's .idx file: what is found is what stands there."""
+    try:
+        found = parse_header(7, data)
+    except ValueError:
+        return
+    version, state = data[4:8], 12 + len(found.key)
+    assert found.fenced == bool(data[state + 3] & 1)
+    parts = [b"BKLE", version, len(found.key).to_bytes(4), found.key, data[state : state + 4]]
+    parts += [len(found.lac).to_bytes(4), found.lac] if int.from_bytes(version) else []
+    assert data.startswith(b"".join(parts))
+
+
 def entry_log_seeds() -> list[bytes]:
     """Good files of both layouts, Java's among them."""
     entry = log_model.entry(7, 1, b"payload")
@@ -88,9 +103,20 @@ def journal_seeds() -> list[bytes]:
     return [golden("journal.hex"), golden("journal_closed.hex"), ours, ours + stale[len(ours) :], *old, *java]
 
 
+def index_header_seeds() -> list[bytes]:
+    """Both versions, with and without key, fence and explicit LAC."""
+    return [
+        index_file(key=key, fenced=fenced, lac=lac, version=version)
+        for key in (b"", b"k" * 20)
+        for fenced in (False, True)
+        for lac, version in ((b"", 0), (b"", 1), (b"l" * 28, 1))
+    ]
+
+
 TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
     "entry_log": (entry_log, entry_log_seeds),
     "journal": (journal, journal_seeds),
+    "index_header": (index_header, index_header_seeds),
 }
 
 

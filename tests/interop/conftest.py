@@ -13,6 +13,7 @@ from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie, init_cluster
 from tests.fixtures.ports import free_port
 from tests.interop.driver import Answer, Driver
+from tests.interop.java_disks import Content, Ended, Running, fill, java_bookie
 from tests.interop.targets import Start, Target
 
 MakeJavaBookie = Callable[..., JavaBookie]
@@ -182,3 +183,31 @@ def client(java_driver: Driver, cluster_uri: str) -> Iterator[Client]:
     client = Client(java_driver, cluster_uri)
     yield client
     client.call("disconnect")
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    """Bookies that are killed in the end."""
+    made: Running = []
+    yield made
+    for bookie in made:
+        bookie.kill()
+
+
+@pytest.fixture
+def ended(java_peer: JavaPeer, cluster_uri: str, client: Client, tmp_path: Path, running: Running) -> Ended:
+    """A Java bookie of a kind that was filled, and ended in that way."""
+
+    def make(kind: str, how: str, **settings: str) -> tuple[JavaBookie, Content]:
+        java = java_bookie(java_peer, tmp_path / "bookie", cluster_uri, kind, **settings)
+        running.append(java)
+        java.start()
+        content = Content(client, java.id)
+        fill(content, java)
+        if how == "stop":
+            java.stop()
+        else:
+            java.kill()
+        return java, content
+
+    return make

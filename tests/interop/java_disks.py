@@ -7,15 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bookie.pb import wire_pb2 as pb
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie
 from tests.fixtures.ports import free_port
-from tests.interop.conftest import Client
-from tests.interop.driver import FLAG_FENCE, NO_SUCH_LEDGER
+from tests.interop.driver import FLAG_FENCE, NO_SUCH_LEDGER, Answer, Driver
 from tests.interop.raw import Wire
 
 PACKAGE = "org.apache.bookkeeper.bookie."
@@ -74,11 +73,23 @@ def hashes(bookie: JavaBookie) -> dict[str, tuple[str, int]]:
     return {str(file): (hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns) for file in files}
 
 
+class Caller(Protocol):
+    """A Java client, as the fixture `client` is one."""
+
+    driver: Driver
+
+    def call(self, op: str, *, seconds: float = 120, **arguments: Any) -> Answer:
+        """One operation."""
+
+
+Running = list[JavaBookie | BookieProcess]
+
+
 @dataclass
 class Content:
     """Ledgers by name, as the client that wrote them knows them."""
 
-    client: Client
+    client: Caller
     bookie: str
     ledgers: dict[str, int] = field(default_factory=dict)
     handles: dict[str, int] = field(default_factory=dict)
@@ -127,8 +138,9 @@ def fill(content: Content, java: JavaBookie) -> None:
     ask: dict[str, Any] = {"bookie": content.bookie, "ledger": content.ledgers["lac"], "lac": 42, "password": "pw"}
     assert content.client.driver.call("raw_write_lac", **ask)["code"] == 0
     content.client.call("delete", ledger=content.ledgers["deleted"])
-    # entries behind them: upstream's flush leaves pending fences out when there is nothing else to flush
+    # entries behind them in each store: upstream's flush leaves fences out where there is nothing else to flush
     content.write("rest", FILL)
+    content.write("more", 100)
     wait_until_marked(java)
     content.add("open", 10)
     wait_for(lambda: content.raw_read("deleted", 0) == NO_SUCH_LEDGER, "the deleted ledger is still there")
@@ -158,3 +170,7 @@ def explicit_lac(port: int, ledger: int) -> int:
         answer = wire.ask(pb.READ_LAC, readLacRequest=pb.ReadLacRequest(ledgerId=ledger))
     body = answer.readLacResponse.lacBody
     return int.from_bytes(body[8:16], signed=True) if body else -1
+
+
+Ended = Callable[..., tuple[JavaBookie, Content]]
+"""`ended(kind, "stop" or "kill", **settings)`: a Java bookie that was filled and ended."""

@@ -21,7 +21,7 @@ from bookie.errors import StartRefused
 from bookie.pb.java_index_pb2 import LedgerData
 from bookie.storage.takeover.rocksdb_pairs import unpack
 
-__all__ = ["held", "is_rocksdb", "ledgers_of", "read_pairs"]
+__all__ = ["held", "is_rocksdb", "LEDGER_KEY", "ledgers_of", "read_pairs"]
 
 log = logging.getLogger(__name__)
 

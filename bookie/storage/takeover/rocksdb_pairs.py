@@ -1,19 +1,27 @@
-"""A program that prints every pair of a RocksDB: `python -m bookie.storage.takeover.rocksdb_pairs DIRECTORY`.
+"""A program that prints every pair of a RocksDB, or writes one: RocksDB in a process of its own.
 
-On standard output, for each pair: u32 bytes of the key, u32 bytes of the value, both. Even a read-only opening would
-leave files of its own beside the data, so RocksDB is given a directory of links to it.
+    python -m bookie.storage.takeover.rocksdb_pairs DIRECTORY
+    python -m bookie.storage.takeover.rocksdb_pairs --write DIRECTORY
+
+Pairs travel on standard output or input, each as u32 bytes of the key, u32 bytes of the value, both. Even a read-only
+opening would leave files of its own beside the data, so RocksDB is given a directory of links to it. What is written
+is of a form that the RocksDB of Java bookies reads.
 """
 
+import os
+import shutil
 import struct
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["unpack"]
+__all__ = ["pack", "unpack"]
 
 SIZES = struct.Struct(">II")
-NOT_DATA = frozenset({"LOCK", "LOG", "rocksdict-config.json"})
+CONFIG = "rocksdict-config.json"
+TABLE_FORMAT = 5
+NOT_DATA = frozenset({"LOCK", "LOG", CONFIG})
 """What an opening writes to."""
 
 
@@ -25,6 +33,11 @@ def unpack(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += SIZES.size
         yield data[at : at + key], data[at + key : at + key + value]
         at += key + value
+
+
+def pack(key: bytes, value: bytes) -> bytes:
+    """One pair as `unpack` reads it."""
+    return SIZES.pack(len(key), len(value)) + key + value
 
 
 def _print(path: Path) -> None:
@@ -40,10 +53,34 @@ def _print(path: Path) -> None:
         database = Rdict(scratch, options=options, access_type=AccessType.read_only())
         for key, value in database.items():
             assert isinstance(key, bytes)
-            sys.stdout.buffer.write(SIZES.pack(len(key), len(value)) + key + value)
+            sys.stdout.buffer.write(pack(key, value))
         sys.stdout.buffer.flush()
         database.close()
 
 
+def _write(path: Path) -> None:
+    from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Options, Rdict  # noqa: PLC0415
+
+    shutil.rmtree(path, ignore_errors=True)
+    blocks = BlockBasedOptions()
+    blocks.set_format_version(TABLE_FORMAT)
+    blocks.set_checksum_type(ChecksumType.xxhash())
+    options = Options(raw_mode=True)
+    options.set_block_based_table_factory(blocks)
+    options.set_compression_type(DBCompressionType.lz4())
+    database = Rdict(str(path), options=options)
+    for key, value in unpack(sys.stdin.buffer.read()):
+        database[key] = value
+    database.flush()
+    database.close()
+    for name in sorted(path.iterdir()):
+        with name.open("rb") as file:
+            os.fsync(file.fileno())
+    (path / CONFIG).unlink(missing_ok=True)
+
+
 if __name__ == "__main__":
-    _print(Path(sys.argv[1]))
+    if sys.argv[1] == "--write":
+        _write(Path(sys.argv[2]))
+    else:
+        _print(Path(sys.argv[1]))

@@ -1,0 +1,103 @@
+"""The way back to Java: a RocksDB `ledgers` for DbLedgerStorage with what our index says of each ledger.
+
+    python -m bookie.storage.takeover.give_back DIRECTORY...
+
+for each ledger directory (or index directory, where there are some) of a bookie that was stopped in order; the extra
+`java-disks` is needed. Upstream's `rebuild-db-ledger-locations-index` then finds the entries. Upstream's own
+`rebuild-db-ledgers-index` would do without this, but fences every ledger.
+"""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+from bookie._fast.index_view import Index, Ledger
+from bookie.errors import BookKeeperError, ToolRefused
+from bookie.pb.java_index_pb2 import LedgerData
+from bookie.storage.layout import current
+from bookie.storage.takeover.disks import INDEX_NAME
+from bookie.storage.takeover.rocksdb import LEDGER_KEY, held, is_rocksdb
+from bookie.storage.takeover.rocksdb_pairs import pack
+from bookie.storage.tools.index_swap import sync_directory
+from bookie.storage.tools.locking import locked
+
+__all__ = ["give_back"]
+
+log = logging.getLogger(__name__)
+
+
+def give_back(directory: Path) -> int:
+    """Write `current/ledgers` anew from our index; what lay there is kept as `ledgers.before`. How many ledgers it has.
+
+    Raises ToolRefused when the directory is in use or holds no index of ours, or without `rocksdict`.
+    """
+    index = current(directory) / INDEX_NAME
+    target = current(directory) / "ledgers"
+    if not (index / "data.mdb").exists():
+        raise ToolRefused(f"{index} is missing: this directory holds no index of a bookie of ours")
+    with locked([directory]), held([target] if is_rocksdb(target) else []):
+        ledgers = _ledgers(index)
+        building = target.with_name("ledgers.new")
+        _write(building, ledgers)
+        before = _free_name(target)
+        if target.exists():
+            target.rename(before)
+        else:
+            (current(directory) / "locations").mkdir(exist_ok=True)  # upstream's command wants one to move away
+        building.rename(target)
+        sync_directory(target.parent)
+    log.info("ledgers written for Java", extra={"database": target, "ledgers": len(ledgers)})
+    return len(ledgers)
+
+
+def _ledgers(index: Path) -> list[Ledger]:
+    opened = Index.open(index)
+    try:
+        return opened.reader().ledgers()
+    finally:
+        opened.close()
+
+
+def _write(path: Path, ledgers: list[Ledger]) -> None:
+    command = [sys.executable, "-m", "bookie.storage.takeover.rocksdb_pairs", "--write", str(path)]
+    pairs = b"".join(pack(LEDGER_KEY.pack(ledger.ledger), _data(ledger)) for ledger in ledgers)
+    done = subprocess.run(command, input=pairs, capture_output=True, check=False)  # noqa: S603  (our own module)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ToolRefused(f"{path} cannot be written ({said}); install bookie[java-disks], make room, try again")
+
+
+def _data(ledger: Ledger) -> bytes:
+    data = LedgerData(exists=True, fenced=ledger.fenced, masterKey=ledger.key)
+    if ledger.lac:
+        data.explicitLac = ledger.lac
+    if ledger.limbo:
+        data.limbo = True
+    return data.SerializeToString()
+
+
+def _free_name(target: Path) -> Path:
+    """Where the former database goes: `ledgers.before`, or the next free number behind it."""
+    name = target.with_name("ledgers.before")
+    number = 1
+    while name.exists():
+        number += 1
+        name = target.with_name(f"ledgers.before-{number}")
+    return name
+
+
+def main() -> None:
+    """The command."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        for directory in sys.argv[1:]:
+            count = give_back(Path(directory))
+            log.info("%s: %d ledgers", directory, count)
+    except BookKeeperError as error:
+        log.error("%s", error)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()
