@@ -36,6 +36,8 @@ def give_back(directory: Path) -> int:
     target = current(directory) / "ledgers"
     if not (index / "data.mdb").exists():
         raise ToolRefused(f"{index} is missing: this directory holds no index of a bookie of ours")
+    if (current(directory) / "DIRTY").exists():
+        raise ToolRefused(f"{directory}: the bookie was not stopped in order; start and stop it once, then try again")
     with locked([directory]), held([target] if is_rocksdb(target) else []):
         ledgers = _ledgers(index)
         building = target.with_name("ledgers.new")
