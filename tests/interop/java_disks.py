@@ -30,7 +30,6 @@ QUICK = {"zkTimeout": "4000", "flushInterval": "500", "gcWaitTime": "500", "logS
 WAIT_S = 60.0
 SIZE = 200
 FILL = 6000
-KEY_OF_PW = hashlib.sha1(b"ledger" + b"pw").digest()
 
 
 def wait_for(ready: Callable[[], bool], what: str) -> None:

@@ -20,7 +20,7 @@ from tests.interop.java_disks import SIZE, Running, java_bookie, on_its_disks
 
 pytestmark = pytest.mark.interop
 
-ENTRIES = int(os.environ.get("BOOKIE_TAKEOVER_ENTRIES", "30000"))
+ENTRIES = int(os.environ.get("BOOKIE_TAKEOVER_ENTRIES", "10000"))
 A_LEDGER = 5000 if ENTRIES >= 200_000 else 500
 AT_ONCE = 4
 

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie._fast.index_view import Index, Ledger
-from bookie.errors import StartRefused
+from bookie.errors import StartRefused, ToolRefused
 from bookie.storage.takeover import idx, take_over
+from bookie.storage.takeover.give_back import give_back
 from bookie.storage.takeover.rocksdb import ledgers_of, read_pairs
 from tests.reference import entry_log as log_model
 from tests.reference import journal as journal_model
@@ -339,6 +340,7 @@ def test_keys_of_every_form(tmp_path: Path) -> None:
         struct.pack(">qq", 1, 0): ledger_data(key=b"", fenced=True),
         struct.pack(">qq", 2, 0): ledger_data(key=b"", fenced=True, limbo=True),
         struct.pack(">q", 3): b"\xff\xff",
+        struct.pack(">q", 4): ledger_data(key=b"secret"),
         struct.pack(">q", -0xEEFD): struct.pack(">q", 1),
         struct.pack(">q", -5): b"",
         b"odd": b"",
@@ -350,6 +352,28 @@ def test_keys_of_every_form(tmp_path: Path) -> None:
         1: Ledger(1, KEY, False, False, b""),
         2: Ledger(2, b"", True, True, b""),
         3: Ledger(3, b"", True, False, b""),
+        4: Ledger(4, bytes.fromhex("e793cbc379107648537183605cd361d3bb789a39"), False, False, b""),
+    }
+
+
+def test_given_back(tmp_path: Path) -> None:
+    """The records of our index in a database for Java; the former one is kept; not while in use, nor after a crash."""
+    current = java_disks(tmp_path, kind="rocksdb")
+    with pytest.raises(ToolRefused, match="holds no index of a bookie of ours"):
+        give_back(tmp_path / "ledgers-0")
+    one = Opened(tmp_path)
+    assert one.direct.fence(1, KEY) >= 0
+    one.stop()
+    (current / "DIRTY").touch()
+    with pytest.raises(ToolRefused, match="not stopped in order"):
+        give_back(tmp_path / "ledgers-0")
+    (current / "DIRTY").unlink()
+    for kept in ("ledgers.before", "ledgers.before-2"):
+        assert give_back(tmp_path / "ledgers-0") == 2
+        assert (current / kept / "CURRENT").exists()
+    assert ledgers_of(read_pairs(current / "ledgers"), tmp_path) == {
+        1: Ledger(1, KEY, True, False, lac_packet(1, 1)),
+        FENCED: Ledger(FENCED, KEY, True, False, b""),
     }
 
 

@@ -5,6 +5,7 @@ Main thread, at start. RocksDB itself, which the optional package `rocksdict` br
 """
 
 import fcntl
+import hashlib
 import importlib.util
 import logging
 import struct
@@ -31,6 +32,7 @@ REBUILT_KEY_BYTES = 16
 STORAGE_FLAGS_KEY = -0xEEFD
 NEEDS_INTEGRITY_CHECK = 1
 LAC_BYTES_MIN = 16
+KEY_BYTES = 20
 
 
 def is_rocksdb(path: Path) -> bool:
@@ -104,7 +106,14 @@ def _ledger(ledger: int, value: bytes, path: Path) -> Ledger:
     if lac and len(lac) < LAC_BYTES_MIN:
         log.warning("explicit LAC of %d bytes passed over database=%s ledger=%d", len(lac), path, ledger)
         lac = b""
-    return Ledger(ledger, data.masterKey, data.fenced, data.limbo, lac)
+    return Ledger(ledger, _key(data.masterKey), data.fenced, data.limbo, lac)
+
+
+def _key(stored: bytes) -> bytes:
+    """The key that clients send. Upstream's integrity check stores the password itself in its place."""
+    if len(stored) in {0, KEY_BYTES}:
+        return stored
+    return hashlib.sha1(b"ledger" + stored).digest()  # noqa: S324  (the protocol's own derivation)
 
 
 def _look_at_flags(key: int, value: bytes, path: Path) -> None:

@@ -1,0 +1,38 @@
+"""Long work at start: log lines without a terminal, a bar on one, and a stop that comes through."""
+
+import logging
+
+import pytest
+
+from bookie.server import progress
+from bookie.server.progress import Told
+
+
+def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line when it is time, with how much is done."""
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    with caplog.at_level(logging.INFO), Told("scanning entry logs", lambda: None, bar=False) as told:
+        told(1 << 20, 4 << 20)
+    (record,) = caplog.records
+    assert (record.getMessage(), vars(record)["bytes"], vars(record)["of"]) == ("scanning entry logs", 1 << 20, 4 << 20)
+
+
+def test_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal: one bar for each piece of work, gone on to its end."""
+    with Told("scanning entry logs", lambda: None, bar=True) as told:
+        for total in (4 << 20, 2 << 20):
+            told(1 << 20, total)
+            told(total, total)
+    shown = capsys.readouterr().err
+    assert shown.count("scanning entry logs") >= 2
+    assert "4.2" in shown or "4.0" in shown
+
+
+def test_a_stop_comes_through() -> None:
+    """What `go_on` raises ends the work."""
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with Told("scanning entry logs", stop) as told, pytest.raises(KeyboardInterrupt):
+        told(0, 1)
