@@ -9,6 +9,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
     request                 a request as the data path sees it, whichever protocol it came in
     epoll                   epoll(7) as the loops use it
+    latency                 how long things took
     waker                   one wake-up for many completions
     fatal                   the latch that stops every acknowledgement after the first failed write
     crc                     CRC32C and CRC32
@@ -46,6 +47,9 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     journal                 group commit
   memory
     runs                    pages of records and the per-ledger directory of runs
+    rereads                 which entries were read from disk before
+    readahead               how much a miss reads, shrinking where that is wasted
+    cache_stats             what is counted of the read cache
     ledger_table            every ledger's key, fence and LAC
     notices                 which ledgers changed that long polls wait for
     write_cache             runs waiting for the disk

@@ -40,6 +40,9 @@ cdef struct Answer:
     uint32_t count
     uint64_t bytes
     int64_t ahead            # reads come near the end of what was read ahead: go on from this entry; -1: no
+    bint from_disk           # it waited for a read of the disk; the first one began here:
+    uint32_t log_id
+    uint64_t position
     uint32_t slices
     Slice parts[SLICES_MOST]
     Region* regions[SLICES_MOST]

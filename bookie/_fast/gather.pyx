@@ -4,7 +4,7 @@ from libc.stdlib cimport free
 
 from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.request cimport PIGGYBACK
-from bookie._fast.runs cimport Found, LedgerRuns, map_find, page_offset, run_take, runs_find
+from bookie._fast.runs cimport Found, LedgerRuns, map_find, page_offset, page_take, run_take, runs_find
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport bk_add, bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
@@ -46,6 +46,7 @@ cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogi
     answer.slices = 0
     answer.ahead = -1
     answer.has_lac = False
+    answer.from_disk = False
 
 
 cdef bint answer_complete(const ReadRequest* request, const Answer* answer) noexcept nogil:
@@ -89,7 +90,7 @@ cdef uint32_t answer_take(const ReadRequest* request, Answer* answer, const Run*
     answer.bytes += end - start
     answer.count += n
     answer.next += n
-    run.page.taken += n
+    page_take(run.page, slot, n)
     if run.page.follow >= 0 and run.page.taken > run.page.slots // AHEAD_SHARE:
         answer.ahead = run.page.follow
         run.page.follow = -1

@@ -21,6 +21,7 @@ cdef struct IndexHit:
     uint32_t length              # of the entry, without the prefix
     uint64_t span_bytes          # from `offset` to the end of the run: what one pread may bring
     int64_t span_last            # the last entry id of the run
+    uint32_t span_entries        # entries of the run from this one on
 
 cdef struct IndexStat:
     uint64_t runs                # stored values, not entries

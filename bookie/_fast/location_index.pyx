@@ -138,11 +138,12 @@ cdef const char* index_error_text(int error) noexcept nogil:
 
 
 cdef void fill_hit(const StoredRun* run, uint32_t slot, IndexHit* hit) noexcept nogil:
+    cdef uint32_t before
     hit.entry = run.first + slot
     hit.log_id = run.log_id
-    hit.offset = run.offset + run_bytes(run, 0, slot)
+    hit.offset = run.offset + run_bytes(run, 0, slot, &before)
     hit.length = run_length(run, slot)
-    hit.span_bytes = run_bytes(run, slot, run.count)
+    hit.span_bytes = run_bytes(run, slot, run.count, &hit.span_entries)
     hit.span_last = run.first + run.count - 1
 
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
-from bookie._fast.runs cimport Page
+from bookie._fast.runs cimport Page, page_init
 from bookie._fast.sync cimport (
     bk_add,
     bk_load,
@@ -77,15 +77,7 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may
         ring.current = following
     page = <Page*> (segment.region.base + segment.used)
     segment.used += size
-    page.region = &segment.region
-    page.data = <uint8_t*> page + head
-    page.capacity = <uint32_t> (size - head)
-    page.used = 0
-    page.slots = 0
-    page.ledger = ledger
-    page.live = True
-    page.follow = -1
-    page.taken = 0
+    page_init(page, &segment.region, <uint8_t*> page + head, <uint32_t> (size - head), ledger)
     page.next = segment.pages
     segment.pages = page
     bk_add(&segment.region.pins, 1)

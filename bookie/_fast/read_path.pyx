@@ -3,6 +3,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memset
 
+from bookie._fast.cache_stats cimport note_read
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.entry_log cimport elog_read
 from bookie._fast.gather cimport (
@@ -16,10 +17,12 @@ from bookie._fast.gather cimport (
 )
 from bookie._fast.last_entry cimport learn_last
 from bookie._fast.ledger_table cimport Ledger, ledger_find
+from bookie._fast.latency cimport latency_note
 from bookie._fast.loads cimport load_begin, load_end
-from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup
+from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup, index_next
 from bookie._fast.planted cimport PLANT_NO_ENTRY_ON_EIO, bk_planted
 from bookie._fast.read_cache cimport ring_page, ring_trim
+from bookie._fast.readahead cimport readahead_limits
 from bookie._fast.request cimport PIGGYBACK
 from bookie._fast.runs cimport (
     Found,
@@ -30,11 +33,12 @@ from bookie._fast.runs cimport (
     map_find,
     map_get,
     page_add_slot,
+    page_init,
     runs_find,
     runs_insert,
 )
 from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
-from bookie._fast.sync cimport bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.sync cimport bk_add_relaxed, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
     END,
     ENTRY_HEADER_MIN,
@@ -64,16 +68,8 @@ cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
     region.pins = 1
     region.base = <uint8_t*> region
     region.size = PRIVATE
-    page.region = region
-    page.data = <uint8_t*> region + head
-    page.capacity = capacity & ~<uint32_t> 3
-    page.used = 0
-    page.slots = 0
-    page.ledger = ledger
-    page.next = NULL
+    page_init(page, region, <uint8_t*> region + head, capacity & ~<uint32_t> 3, ledger)
     page.live = False
-    page.follow = -1
-    page.taken = 0
     return page
 
 
@@ -114,22 +110,26 @@ cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noe
 
 
 cdef void extend(IndexReader* reader, int64_t ledger, IndexHit* hit, uint64_t bytes, uint32_t entries) noexcept nogil:
-    """Readahead over the next stored runs while they lie right behind: limited by bytes, count, end of the chain."""
+    """Readahead over the next stored runs while they lie right behind: limited by bytes, count, end of the chain.
+
+    Ids may be missing between two runs: a striped ledger has the others on other bookies.
+    """
     cdef IndexHit following
-    while hit.span_bytes < bytes and hit.span_last - hit.entry + 1 < entries:
-        if index_lookup(reader, ledger, hit.span_last + 1, &following) != OK:
+    while hit.span_bytes < bytes and hit.span_entries < entries:
+        if index_next(reader, ledger, hit.span_last + 1, &following) != OK:
             break
         if following.log_id != hit.log_id or following.offset != hit.offset + hit.span_bytes:
             break
         hit.span_bytes += following.span_bytes
+        hit.span_entries += following.span_entries
         hit.span_last = following.span_last
 
 
 cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nogil:
     """Room for `span` bytes of records and a slot for each that they can be."""
     cdef uint64_t slots = span // RECORD_LEAST + 1
-    if <uint64_t> (hit.span_last - hit.entry + 1) < slots:
-        slots = <uint64_t> (hit.span_last - hit.entry + 1)
+    if hit.span_entries < slots:
+        slots = hit.span_entries
     return <uint32_t> ((span + 3) // 4 * 4 + 4 * slots)
 
 
@@ -143,19 +143,18 @@ cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answe
     cdef Shard* shard = shard_of(store, request.ledger)
     cdef int64_t epoch = bk_load(&store.overrides)
     cdef IndexHit hit
-    cdef uint64_t wanted, span
-    cdef uint32_t entries
+    cdef uint64_t wanted, span, bytes
+    cdef uint32_t entries, setting
     cdef Page* page
     cdef Run run
+    cdef int64_t started = now_ns()
     cdef Status status = index_lookup(reading.index, request.ledger, answer.next, &hit)
     if status != OK:
         return status
+    readahead_limits(&store.ahead, &bytes, &entries, &setting)
     wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
-    if wanted < stores.readahead_bytes:
-        wanted = stores.readahead_bytes
-    entries = request.count - answer.count
-    if entries < stores.readahead_entries:
-        entries = stores.readahead_entries
+    wanted = max(wanted, bytes)
+    entries = max(entries, request.count - answer.count)
     extend(reading.index, request.ledger, &hit, wanted, entries)
     span = hit.span_bytes
     if span > wanted:
@@ -169,27 +168,35 @@ cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answe
         page = private_page(request.ledger, page_bytes(&hit, span))
     if page == NULL:
         return NO_MEMORY
-    status = load(store, page, &hit, span, &run)
+    page.setting = setting
+    if not answer.from_disk:
+        answer.from_disk = True
+        answer.log_id = hit.log_id
+        answer.position = hit.offset
+    status = load(store, page, &hit, span, started, &run)
     if status == OK:
-        status = publish(stores, store, shard, request, answer, &run, epoch)
+        status = publish(store, shard, request, answer, &run, epoch)
     region_unpin(page.region)
     return status
 
 
-cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, Run* run) noexcept nogil:
-    """Read the span into the page and cut it into records."""
+cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, int64_t started,
+                 Run* run) noexcept nogil:
+    """Read the span, which was looked for since `started`, into the page and cut it into records."""
     cdef size_t got
+    cdef int64_t found = now_ns()
     cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, span, &got, span)
-    bk_add_relaxed(&store.stats.disk_reads, 1)
+    bk_add_relaxed(&store.cache.counts.disk_reads, 1)
+    latency_note(&store.cache.lookups, found - started)
+    latency_note(&store.cache.reads, now_ns() - found)
     if status != OK:
         return NO_ENTRY if bk_planted(PLANT_NO_ENTRY_ON_EIO) else IO_ERROR
-    bk_add_relaxed(&store.stats.disk_read_bytes, <int64_t> got)
     if not cut(page, hit, got, &run.last):
         bk_add_relaxed(&store.stats.corrupt_records, 1)
         return IO_ERROR
     if page.live:
         ring_trim(&store.ring, page, page.used + 4 * page.slots)
-    bk_add_relaxed(&store.stats.readahead_entries, page.slots - 1)
+    note_read(&store.cache, page, got)
     run.first = hit.entry
     run.page = page
     run.lo = 0
@@ -211,24 +218,27 @@ cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexce
     return upper
 
 
-cdef Status publish(const Stores* stores, Store* store, Shard* shard, const ReadRequest* request, Answer* answer,
+cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answer* answer,
                     const Run* run, int64_t epoch) noexcept nogil:
     """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
     """
     cdef LedgerRuns* runs
     cdef int64_t upper
+    cdef uint32_t taken = 0
     cdef Status status = OK
     pthread_mutex_lock(&shard.lock)
     if bk_load(&store.overrides) == epoch:
         runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
         if runs != NULL:
             runs_insert(runs, run)
-            if stores.readahead_entries > 1:
+            if store.ahead.entries_max > 1:
                 run.page.follow = run.last + 1
         upper = first_unflushed(shard, request.ledger, answer.next)
-        if upper > answer.next and answer_take(request, answer, run, 0, upper) == 0:
-            status = END
+        if upper > answer.next:
+            taken = answer_take(request, answer, run, 0, upper)
+            status = OK if taken else END
     pthread_mutex_unlock(&shard.lock)
+    bk_add_relaxed(&store.stats.read_cache_misses, taken)
     return status
 
 
@@ -322,7 +332,7 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
             status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
         else:
             at = answer.next
-            if not load_begin(reading.loads, request.ledger, at, at + stores.readahead_entries):
+            if not load_begin(reading.loads, request.ledger, at, at + store_of(stores, request.ledger).ahead.entries_max):
                 answer.status = OK       # another thread has just read it
                 continue
             status = fault_in(reading, request, answer)
@@ -339,13 +349,18 @@ cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept n
     """Bring what follows into the read cache before it is asked for. Pool threads only."""
     cdef ReadRequest request
     cdef Answer answer
+    cdef IndexHit hit
+    if index_next(reading.index, ledger, entry, &hit) != OK:
+        return
+    entry = hit.entry
     memset(&request, 0, sizeof(request))
     request.ledger = ledger
     request.entry = entry
     request.count = 1
     answer_begin(&answer, &request)
     answer_from_memory(reading.stores, &request, &answer)
-    if answer.status == PENDING and load_begin(reading.loads, ledger, entry, entry + reading.stores.readahead_entries):
+    if answer.status == PENDING and load_begin(reading.loads, ledger, entry,
+                                                entry + store_of(reading.stores, ledger).ahead.entries_max):
         request.count = 0
         fault_in(reading, &request, &answer)
         load_end(reading.loads, ledger, entry)

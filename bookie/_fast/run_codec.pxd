@@ -57,8 +57,8 @@ cdef uint32_t run_pack(const IndexRun* run, uint8_t* key, uint8_t* value, size_t
 cdef Status run_unpack(const void* key, size_t key_size, const void* value, size_t size, StoredRun* run) noexcept nogil
 # Length of the entry in `slot` < count; 0 = not in the run.
 cdef uint32_t run_length(const StoredRun* run, uint32_t slot) noexcept nogil
-# Bytes of the records (prefixes included) in slots [start, end), end <= count.
-cdef uint64_t run_bytes(const StoredRun* run, uint32_t start, uint32_t end) noexcept nogil
+# Bytes of the records (prefixes included) in slots [start, end), end <= count, and how many they are.
+cdef uint64_t run_bytes(const StoredRun* run, uint32_t start, uint32_t end, uint32_t* present) noexcept nogil
 # All lengths, into out[count].
 cdef void run_lengths(const StoredRun* run, uint32_t* out) noexcept nogil
 

@@ -110,7 +110,8 @@ cdef uint32_t run_length(const StoredRun* run, uint32_t slot) noexcept nogil:
     return run.base + stored - 1 if stored else 0
 
 
-cdef inline uint64_t sum_slots(const StoredRun* run, uint32_t start, uint32_t end, uint32_t width) noexcept nogil:
+cdef inline uint64_t sum_slots(const StoredRun* run, uint32_t start, uint32_t end, uint32_t width,
+                               uint32_t* count) noexcept nogil:
     """Inlined once for each constant `width`, so that the loop has no branch."""
     cdef const uint8_t* pos = run.slots
     cdef uint64_t total = 0
@@ -119,19 +120,21 @@ cdef inline uint64_t sum_slots(const StoredRun* run, uint32_t start, uint32_t en
         stored = load_slot(pos + slot * width, width)
         total += stored
         present += stored != 0
+    count[0] = present
     return total + present * (<uint64_t> run.base - 1 + LENGTH_PREFIX)
 
 
-cdef uint64_t run_bytes(const StoredRun* run, uint32_t start, uint32_t end) noexcept nogil:
+cdef uint64_t run_bytes(const StoredRun* run, uint32_t start, uint32_t end, uint32_t* present) noexcept nogil:
     if run.width == 0:
+        present[0] = end - start
         return (<uint64_t> run.base + LENGTH_PREFIX) * (end - start)
     if run.width == 1:
-        return sum_slots(run, start, end, 1)
+        return sum_slots(run, start, end, 1, present)
     if run.width == 2:
-        return sum_slots(run, start, end, 2)
+        return sum_slots(run, start, end, 2, present)
     if run.width == 3:
-        return sum_slots(run, start, end, 3)
-    return sum_slots(run, start, end, 4)
+        return sum_slots(run, start, end, 3, present)
+    return sum_slots(run, start, end, 4, present)
 
 
 cdef void run_lengths(const StoredRun* run, uint32_t* out) noexcept nogil:

@@ -25,7 +25,11 @@ cdef struct Page:
     Page* next               # of the same region; owner's use
     bint live                # False once its memory is about to be reused (read cache; guarded by the shard)
     int64_t follow           # the entry behind it, until it is read ahead; -1: none (guarded by the shard)
-    uint32_t taken           # entries that reads took of it so far (guarded by the shard)
+    # what reads took of it so far (guarded by the shard)
+    uint32_t taken           # entries, each as often as it was taken
+    uint32_t taken_from      # slots: all that was taken lies in [taken_from, taken_to)
+    uint32_t taken_to        # 0: nothing was
+    uint32_t setting         # of the readahead that brought it (room readahead)
 
 cdef struct Run:
     int64_t first
@@ -63,6 +67,30 @@ cdef inline uint32_t page_offset(const Page* page, uint32_t slot) noexcept nogil
 
 cdef inline bint run_dense(const Run* run) noexcept nogil:
     return run.last - run.first == <int64_t> run.n - 1
+
+cdef inline void page_init(Page* page, Region* region, uint8_t* data, uint32_t capacity, int64_t ledger) noexcept nogil:
+    """An empty page that belongs to no list."""
+    page.region = region
+    page.data = data
+    page.used = 0
+    page.capacity = capacity
+    page.slots = 0
+    page.ledger = ledger
+    page.next = NULL
+    page.live = True
+    page.follow = -1
+    page.taken = 0
+    page.taken_from = <uint32_t> -1
+    page.taken_to = 0
+    page.setting = 0
+
+cdef inline void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil:
+    """Note that reads took these slots."""
+    page.taken += n
+    if slot < page.taken_from:
+        page.taken_from = slot
+    if slot + n > page.taken_to:
+        page.taken_to = slot + n
 
 cdef bint page_append(Page* page, const uint8_t* entry, uint32_t size) noexcept nogil
 cdef bint page_add_slot(Page* page, uint32_t offset) noexcept nogil

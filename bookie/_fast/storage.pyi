@@ -1,5 +1,6 @@
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
+from bookie._fast.latency import LatencyView
 
 class StoreRoom:
     directory: str
@@ -12,6 +13,7 @@ class StoreRoom:
         write_cache_bytes: int,
         read_cache_bytes: int,
         read_segment_bytes: int,
+        reread_table_bytes: int,
         index_map_bytes: int,
         next_log_id: int,
         log_bytes_max: int,
@@ -21,6 +23,8 @@ class StoreRoom:
     def take_write_closed(self, most: int) -> list[int]: ...
     def ledger_count(self) -> int: ...
     def stats(self) -> dict[str, int]: ...
+    def latencies(self) -> dict[str, LatencyView]: ...
+    def readahead(self) -> tuple[int, int]: ...
     def close(self) -> None: ...
 
 class StoresRoom:
@@ -33,6 +37,7 @@ class StoresRoom:
         write_data: bool,
         readahead_bytes: int,
         readahead_entries: int,
+        adaptive_readahead: bool,
         flush_bytes: int,
     ) -> None: ...
     def full(self) -> tuple[list[int], list[int]]: ...

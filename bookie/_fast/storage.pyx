@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 
 import numpy
 
+from bookie._fast.cache_stats cimport cache_counts, cache_latencies, note_evicted
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.entry_log cimport (
     elog_readers,
@@ -44,6 +45,8 @@ from bookie._fast.log_ids cimport LOG_USER_FLUSH, log_ids, log_ids_free
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
+from bookie._fast.readahead cimport readahead_evicted, readahead_init, readahead_limits
+from bookie._fast.rereads cimport rereads_free, rereads_init
 from bookie._fast.run_codec cimport MASTER_KEY_MAX
 from bookie._fast.runs cimport LedgerRuns, Page, map_find, map_free, map_init, map_remove, runs_drop_page
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, journal_of, shard_of, store_of
@@ -309,16 +312,20 @@ cdef bint ring_unpin(void* context, Region* region) noexcept nogil:
 
 cdef void ring_drop(void* context, Page* page) noexcept nogil:
     """Called with the ring's lock; nobody takes that while holding a shard."""
-    cdef Shard* shard = shard_of(store_of(<Stores*> context, page.ledger), page.ledger)
+    cdef Store* store = store_of(<Stores*> context, page.ledger)
+    cdef Shard* shard = shard_of(store, page.ledger)
     cdef LedgerRuns* runs
+    cdef uint64_t unused
     pthread_mutex_lock(&shard.lock)
     page.live = False
+    unused = note_evicted(&store.cache, page)
     runs = map_find(&shard.cached, page.ledger)
     if runs != NULL:
         runs_drop_page(runs, page)
         if runs.count == 0:
             map_remove(&shard.cached, page.ledger)
     pthread_mutex_unlock(&shard.lock)
+    readahead_evicted(&store.ahead, page.setting, page.used, unused)
 
 
 cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogil:
@@ -353,7 +360,7 @@ cdef class StoreRoom:
         self.store.spare_clean = 1
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
-                 read_cache_bytes: int, read_segment_bytes: int, index_map_bytes: int, next_log_id: int,
+                 read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int, next_log_id: int,
                  log_bytes_max: int, open_logs_max: int):
         cdef Store* store = self.store
         cdef int error = 0
@@ -369,6 +376,8 @@ cdef class StoreRoom:
         count = max(2, read_cache_bytes // segment)
         if not ring_init(&store.ring, count, segment, ring_drop, ring_unpin, NULL):
             raise MemoryError
+        if not rereads_init(&store.cache.rereads, reread_table_bytes):
+            raise MemoryError(f"cannot reserve {reread_table_bytes} bytes to tell rereads by")
         self.segments = []
         for i in range(count):
             memory = numpy.empty(segment + 64, dtype=numpy.uint8)
@@ -439,7 +448,21 @@ cdef class StoreRoom:
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
             "read_cache_bytes": sum(store.ring.segments[i].used for i in range(store.ring.count)),
             "read_cache_evicted_segments": bk_load(&store.ring.evicted),
+            **cache_counts(&store.cache),
+            "readahead_shrunk": bk_load(&store.ahead.shrunk),
+            "readahead_grown": bk_load(&store.ahead.grown),
         }
+
+    def latencies(self) -> dict[str, LatencyView]:
+        """Of look-ups in the index, and of disk reads."""
+        return cache_latencies(&self.store.cache)
+
+    def readahead(self) -> tuple[int, int]:
+        """Bytes and entries that a miss reads now."""
+        cdef uint64_t size
+        cdef uint32_t entries, setting
+        readahead_limits(&self.store.ahead, &size, &entries, &setting)
+        return size, entries
 
     def close(self) -> None:
         """Close files and index; the threads that used them have ended."""
@@ -470,6 +493,7 @@ cdef class StoreRoom:
         half_free(&self.store.halves[0])
         half_free(&self.store.halves[1])
         ring_free(&self.store.ring)
+        rereads_free(&self.store.cache.rereads)
         free(self.store)
 
 
@@ -488,7 +512,8 @@ cdef class StoresRoom:
         cond_init(&self.stores.flush_done)
 
     def __init__(self, list rooms, list journals, Files files, *, write_data: bool, readahead_bytes: int,
-                 readahead_entries: int, flush_bytes: int):
+                 readahead_entries: int, adaptive_readahead: bool, flush_bytes: int):
+        cdef Store* store
         if not 0 < len(rooms) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
             raise ValueError(f"1 to {STORES_MOST} ledger and journal directories, not {len(rooms)} and {len(journals)}")
         self.rooms = rooms
@@ -497,12 +522,13 @@ cdef class StoresRoom:
         self.stores.journal_count = len(journals)
         self.stores.ops = files.ops
         self.stores.write_data = write_data
-        self.stores.readahead_bytes = readahead_bytes
-        self.stores.readahead_entries = readahead_entries
         self.stores.flush_bytes = flush_bytes
         for i, room in enumerate(rooms):
             self.stores.stores[i] = (<StoreRoom> room).store
-            self.stores.stores[i].ring.context = self.stores
+            store = (<StoreRoom> room).store
+            store.ring.context = self.stores
+            readahead_init(&store.ahead, readahead_bytes, readahead_entries, adaptive_readahead,
+                           store.ring.segment_bytes // 2)
         for i, journal in enumerate(journals):
             self.stores.journals[i] = (<JournalRoom> journal).journal
 

@@ -4,12 +4,9 @@ from libc.stdint cimport int64_t
 cdef struct StoreStats:
     int64_t adds
     int64_t add_bytes
-    int64_t write_cache_hits
-    int64_t read_cache_hits
-    int64_t read_cache_misses
-    int64_t disk_reads
-    int64_t disk_read_bytes
-    int64_t readahead_entries
+    int64_t write_cache_hits     # entries that reads took of it
+    int64_t read_cache_hits      # entries that were in the read cache when they were asked for
+    int64_t read_cache_misses    # entries whose reader waited for the disk
     int64_t corrupt_records
     int64_t ledgers_closed       # ledgers whose end was announced
     int64_t short_batches        # a later entry failed, the prefix was answered

@@ -6,6 +6,7 @@ while waiting for a disk.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.cache_stats cimport CacheStats
 from bookie._fast.entry_log cimport EntryLogReaders, EntryLogWriter, LogBuffer
 from bookie._fast.file cimport FileOps
 from bookie._fast.journal_state cimport Journal
@@ -14,6 +15,7 @@ from bookie._fast.location_index cimport LocationIndex
 from bookie._fast.log_ids cimport LogIds
 from bookie._fast.notices cimport NoticeBoard
 from bookie._fast.read_cache cimport ReadRing
+from bookie._fast.readahead cimport Readahead
 from bookie._fast.runs cimport RunMap
 from bookie._fast.store_stats cimport StoreStats
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
@@ -52,6 +54,8 @@ cdef struct Store:
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
     StoreStats stats
+    CacheStats cache
+    Readahead ahead
 
 cdef struct Stores:
     # All ledger directories and journals of the bookie; ledger L belongs to store L mod count, journal L mod journals.
@@ -66,8 +70,6 @@ cdef struct Stores:
     int64_t disk_full            # atomic; the last checkpoint found no space, somewhere
     int64_t any_full             # atomic; one full store makes the bookie read-only, not only all of them
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
-    uint64_t readahead_bytes
-    uint32_t readahead_entries
     int64_t flush_bytes          # of a half in use: time to swap
     pthread_mutex_t flush_lock   # the flush thread waits here
     pthread_cond_t flush_wanted

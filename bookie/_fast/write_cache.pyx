@@ -15,6 +15,7 @@ from bookie._fast.runs cimport (
     map_init,
     map_remove,
     page_append,
+    page_init,
     page_offset,
     run_take,
     runs_drop_page,
@@ -65,6 +66,7 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
     """A page with room for `record` bytes at least; NULL when the half is full."""
     cdef uint64_t size = ledger.page_bytes if ledger.page_bytes else PAGE_FIRST
     cdef uint64_t least = (<uint64_t> sizeof(Page) + record + 4 + ALIGN + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
+    cdef uint64_t head = (sizeof(Page) + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
     cdef int64_t end
     cdef Page* page
     if size < least:
@@ -76,17 +78,7 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
         bk_add_relaxed(&half.used, -<int64_t> size)
         return NULL
     page = <Page*> (half.region.base + end - size)
-    page.region = &half.region
-    page.data = <uint8_t*> page + ((sizeof(Page) + ALIGN - 1) & ~<size_t> (ALIGN - 1))
-    page.capacity = <uint32_t> (size - (page.data - <uint8_t*> page))
-    page.capacity -= page.capacity & 3
-    page.used = 0
-    page.slots = 0
-    page.ledger = ledger.ledger
-    page.next = NULL
-    page.live = True
-    page.follow = -1
-    page.taken = 0
+    page_init(page, &half.region, <uint8_t*> page + head, <uint32_t> ((size - head) & ~<uint64_t> 3), ledger.ledger)
     if size * 2 <= PAGE_MOST:
         ledger.page_bytes = <uint32_t> (size * 2)
     else:

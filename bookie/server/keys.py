@@ -352,6 +352,11 @@ GROUPS = (
             Key("dbStorage_readAheadCacheBatchBytesSize", "storage.readahead_bytes", int, str(4 * MIB),
                 "Bytes read ahead after a miss; -1 is no limit but half the read cache.", low=-1, high=GIB,
                 unit="bytes", differs="-1: large entries times many would empty the cache for one reader"),
+            Key("dbStorage_adaptiveReadAhead", "storage.adaptive_readahead", bool, "false", "Read ahead less while much"
+                " of what was read ahead leaves the read cache unused, and more again up to the two keys above."),
+            Key("dbStorage_rereadTableMb", "storage.reread_table_bytes", int, "4", "Memory to tell by which entries are"
+                " read from disk again: 1 MiB for some 4 million entries; 0 counts none.", high=1 << 14, unit="MiB",
+                scale=MIB),
             Key("dbStorage_maxThrottleTimeMs", "storage.throttle_ms_max", int, "10000", "Longest wait of an add for"
                 " room in the write cache; then it is refused with `ETOOMANYREQUESTS`.", high=3_600_000, unit="ms"),
             Key("dbStorage_indexMapSizeGb", "storage.index_map_bytes", int, "1024", "Address space reserved for each"

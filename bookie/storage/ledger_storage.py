@@ -15,6 +15,7 @@ from bookie._fast import fatal
 from bookie._fast.checkpoint import CheckpointRoom
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
+from bookie._fast.latency import LatencyView
 from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoreRoom, StoresRoom
@@ -90,6 +91,7 @@ class LedgerStorage:
             write_data=self.journal.write_data,
             readahead_bytes=self.storage.readahead_bytes,
             readahead_entries=self.storage.readahead_entries,
+            adaptive_readahead=self.storage.adaptive_readahead,
             flush_bytes=min(self.storage.write_cache_bytes // len(self._rooms) // 4, self.storage.flush_bytes),
         )
         for room in self._rooms:
@@ -111,6 +113,7 @@ class LedgerStorage:
             write_cache_bytes=self.storage.write_cache_bytes // count,
             read_cache_bytes=self.storage.read_cache_bytes // count,
             read_segment_bytes=self.storage.read_segment_bytes,
+            reread_table_bytes=self.storage.reread_table_bytes // count,
             index_map_bytes=self.storage.index_map_bytes,
             next_log_id=next_log_id(directory),
             log_bytes_max=self.storage.log_bytes_max,
@@ -254,6 +257,7 @@ class LedgerStorage:
         return {
             "write_cache": self.storage.write_cache_bytes,
             "read_cache": self.storage.read_cache_bytes,
+            "reread_table": self.storage.reread_table_bytes,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }
 
@@ -263,6 +267,22 @@ class LedgerStorage:
         for room in self._rooms:
             found += room.take_write_closed(most - len(found))
         return found
+
+    def latencies(self) -> dict[str, LatencyView]:
+        """Look-ups in the index and disk reads, summed over directories: of `buckets` number i took less than 2^i
+        microseconds, the last one has no end.
+        """
+        total: dict[str, LatencyView] = {}
+        for room in self._rooms:
+            for name, part in room.latencies().items():
+                known = total.get(name, LatencyView(0, 0, (0,) * len(part.buckets)))
+                buckets = tuple(sum(pair) for pair in zip(known.buckets, part.buckets, strict=True))
+                total[name] = LatencyView(known.count + part.count, known.sum_ns + part.sum_ns, buckets)
+        return total
+
+    def readahead(self) -> tuple[int, int]:
+        """Bytes and entries that a miss reads now: the least of all directories."""
+        return min(room.readahead() for room in self._rooms)
 
     def stats(self) -> dict[str, int | float]:
         """Counters summed over directories; journals under `journal_*`."""

@@ -39,6 +39,10 @@ class StorageSettings:
     read_segment_bytes: int = 64 * MIB
     readahead_entries: int = 1000
     readahead_bytes: int = 4 * MIB
+    adaptive_readahead: bool = False
+    """Read ahead less while what was read ahead leaves the cache unused."""
+    reread_table_bytes: int = 4 * MIB
+    """Memory to tell by which entries are read from disk again; 0 counts none."""
     flush_interval_ms: int = 10_000
     flush_bytes: int = 64 * MIB
     """A half of the write cache in use up to here is flushed; a quarter of the write cache when that is less."""

@@ -1,0 +1,53 @@
+"""Counting what the read cache is good for."""
+from libc.stdint cimport uint32_t, uint64_t
+
+from bookie._fast.latency cimport latency_note, latency_view
+from bookie._fast.rereads cimport rereads_note
+from bookie._fast.runs cimport Page, page_offset
+from bookie._fast.sync cimport bk_add_relaxed
+
+
+cdef void note_read(CacheStats* stats, const Page* page, uint64_t bytes) noexcept nogil:
+    cdef CacheCounts* counts = &stats.counts
+    bk_add_relaxed(&counts.disk_read_bytes, <int64_t> bytes)
+    bk_add_relaxed(&counts.readahead_batch_count, page.slots)
+    bk_add_relaxed(&counts.readahead_batch_size, page.used)
+    bk_add_relaxed(&counts.readahead_entries, page.slots - 1)
+    bk_add_relaxed(&counts.rereads, rereads_note(&stats.rereads, page))
+
+
+cdef uint32_t page_unused(const Page* page, uint64_t* bytes) noexcept nogil:
+    cdef uint32_t spread, used
+    cdef uint64_t touched
+    if page.taken_to == 0:
+        bytes[0] = page.used
+        return page.slots
+    spread = page.taken_to - page.taken_from
+    used = min(page.taken, spread)
+    touched = page_offset(page, page.taken_to) - page_offset(page, page.taken_from)
+    bytes[0] = page.used - touched * used // spread
+    return page.slots - used
+
+
+cdef uint64_t note_evicted(CacheStats* stats, const Page* page) noexcept nogil:
+    cdef CacheCounts* counts = &stats.counts
+    cdef uint64_t unused_bytes
+    cdef uint32_t unused = page_unused(page, &unused_bytes)
+    bk_add_relaxed(&counts.evicted_pages, 1)
+    bk_add_relaxed(&counts.evicted_untouched_pages, page.taken_to == 0)
+    bk_add_relaxed(&counts.evicted_entries, page.slots)
+    bk_add_relaxed(&counts.evicted_bytes, page.used)
+    bk_add_relaxed(&counts.evicted_unused_entries, unused)
+    bk_add_relaxed(&counts.evicted_unused_bytes, <int64_t> unused_bytes)
+    return unused_bytes
+
+
+cdef dict cache_counts(const CacheStats* stats):
+    return <dict> stats.counts
+
+
+cdef dict cache_latencies(const CacheStats* stats):
+    return {
+        "read_locations_index": latency_view(&stats.lookups),
+        "readahead": latency_view(&stats.reads),
+    }

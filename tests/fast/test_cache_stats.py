@@ -1,0 +1,142 @@
+"""What is counted of the read cache (cache_stats): thrash shows, and a cache that is large enough shows none."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.reference.storage import entry
+from tests.storage.opened import KIB, MIB, Opened
+
+SIZE = 1000
+RECORD = 4 + 24 + SIZE
+# Readahead is half a segment at most: here twenty entries, and no second page of twenty fits beside them.
+PAGE_A_SEGMENT = {"read_segment_bytes": 41216, "read_cache_bytes": 2 * 41216, "readahead_bytes": 20 * RECORD}
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Opened]]:
+    """Storage on one directory; ends with its test."""
+    open_ones: list[Opened] = []
+
+    def make(**settings: object) -> Opened:
+        open_ones.append(Opened(tmp_path, **settings))  # type: ignore[arg-type]
+        return open_ones[-1]
+
+    yield make
+    for one in open_ones:
+        one.crash()
+
+
+def fill(one: Opened, ledgers: int, entries: int) -> None:
+    """Entries of RECORD bytes in the entry logs."""
+    for ledger in range(ledgers):
+        for at in range(entries):
+            one.direct.add(entry(ledger, at, payload=bytes(SIZE)))
+        assert one.direct.commit()
+        one.checkpoint()
+
+
+def read(one: Opened, ledger: int, first: int, count: int = 1) -> None:
+    """Take these entries."""
+    held = one.direct.read(ledger, first, count=count, size=count * RECORD)
+    assert (held.status, held.count) == ("OK", count)
+    held.release()
+
+
+def test_a_cache_that_holds_all(opened: Callable[..., Opened]) -> None:
+    """Everything once from disk, nothing evicted; later reads hit."""
+    one = opened(read_cache_bytes=MIB, readahead_bytes=10 * RECORD)
+    fill(one, 2, 50)
+    for _ in range(3):
+        for ledger in range(2):
+            for first in range(0, 50, 5):
+                read(one, ledger, first, 5)
+    stats = one.storage.stats()
+    assert stats["readahead_batch_count"] == 100
+    assert stats["readahead_batch_size"] == 100 * RECORD
+    assert (stats["rereads"], stats["evicted_bytes"]) == (0, 0)
+    assert stats["read_cache_hits"] + stats["read_cache_misses"] == 300
+    assert stats["read_cache_misses"] < 100
+    assert stats["write_cache_hits"] == 0
+
+
+def test_thrash(opened: Callable[..., Opened]) -> None:
+    """Readers in turn, more of them than the ring has room for: most of what is read ahead leaves unused and is read
+    again.
+    """
+    one = opened(**PAGE_A_SEGMENT)
+    fill(one, 8, 20)
+    for at in range(20):
+        for ledger in range(8):
+            read(one, ledger, at)
+    stats = one.storage.stats()
+    taken = stats["read_cache_hits"] + stats["read_cache_misses"]
+    assert taken == 160
+    assert stats["readahead_batch_count"] > 5 * taken, "twenty for each one that is wanted, fewer at the ledger's end"
+    assert stats["rereads"] == stats["readahead_batch_count"] - 160
+    assert stats["evicted_unused_entries"] > 0.8 * stats["evicted_entries"]
+    assert stats["evicted_unused_bytes"] == stats["evicted_unused_entries"] * RECORD
+    assert 0 < stats["evicted_pages"] <= stats["disk_reads"]
+
+
+def test_taken_in_any_order(opened: Callable[..., Opened]) -> None:
+    """One page of twenty: taken twice in order, here and there, or not at all."""
+    one = opened(**PAGE_A_SEGMENT)
+    fill(one, 5, 20)
+    for first in (0, 0, 5):
+        read(one, 0, first, 5)
+    for first in (3, 9):
+        read(one, 1, first)
+    for ledger in (2, 3, 4):
+        read(one, ledger, 0, 20)
+    stats = one.storage.stats()
+    assert stats["evicted_pages"] == 3
+    assert stats["evicted_unused_entries"] == 10 + (17 - 2) + 0, "the miss at 3 brought seventeen"
+
+
+def test_striped_ledgers_are_told_apart_by_entry(opened: Callable[..., Opened]) -> None:
+    """A ledger of which every third entry is elsewhere: each entry that comes again is counted, no gap is."""
+    one = opened(**PAGE_A_SEGMENT)
+    for ledger in range(8):
+        for at in range(30):
+            if at % 3 != 2:
+                one.direct.add(entry(ledger, at, payload=bytes(SIZE)))
+    one.checkpoint()
+    for _ in range(2):
+        for ledger in range(8):
+            read(one, ledger, 0)
+    stats = one.storage.stats()
+    assert (stats["readahead_batch_count"], stats["rereads"]) == (320, 160)
+
+
+def test_latencies(opened: Callable[..., Opened]) -> None:
+    """One look-up and one read of the log for each disk read."""
+    one = opened()
+    fill(one, 3, 10)
+    for ledger in range(3):
+        read(one, ledger, 0)
+    latencies = one.storage.latencies()
+    assert set(latencies) == {"read_locations_index", "readahead"}
+    for seen in latencies.values():
+        assert seen.count == sum(seen.buckets) == one.storage.stats()["disk_reads"] == 3
+        assert seen.sum_ns > 0
+
+
+def test_adaptive_readahead_finds_what_fits(opened: Callable[..., Opened]) -> None:
+    """The readers of `test_thrash`: read again and again, the readahead shrinks; one reader alone gets it back."""
+    one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=16 * KIB, readahead_bytes=15 * RECORD,
+                 readahead_entries=15, adaptive_readahead=True)  # fmt: skip
+    fill(one, 8, 200)
+    for at in range(200):
+        for ledger in range(8):
+            read(one, ledger, at)
+    shrunk = one.storage.readahead()
+    assert shrunk[0] < 8 * RECORD
+    assert one.storage.stats()["readahead_shrunk"] > 0
+    for _ in range(100):
+        for first in range(0, 200, 5):
+            read(one, 0, first, 5)
+            read(one, 1, first, 5)
+    assert one.storage.readahead()[0] > shrunk[0]
+    assert one.storage.stats()["readahead_grown"] > 0

@@ -1,0 +1,80 @@
+"""How much a miss reads (readahead): as configured, or less while what it brings leaves the cache unused."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie._fast.readahead import ReadaheadLimits
+
+FULL = 1024
+LEAST = 16
+JUDGE = 1000
+EVICTIONS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 1200), st.floats(0, 1)).map(
+        lambda drawn: (drawn[0], drawn[1], int(drawn[1] * drawn[2]))
+    ),
+    max_size=200,
+)
+
+
+class Model:
+    """The same rules in plain Python."""
+
+    def __init__(self) -> None:
+        self.scale, self.setting = FULL, 0
+        self.gone = self.unused = 0
+
+    def evicted(self, setting: int, size: int, unused: int) -> None:
+        """A page left."""
+        if setting != self.setting:
+            return
+        self.gone += size
+        self.unused += unused
+        if self.gone < JUDGE:
+            return
+        scale = self.scale
+        if self.unused > self.gone // 4:
+            scale = max(scale // 2, LEAST)
+        elif self.unused < self.gone // 16:
+            scale = min(scale + scale // 4, FULL)
+        if scale != self.scale:
+            self.scale, self.setting = scale, self.setting + 1
+        self.gone = self.unused = 0
+
+
+@given(evictions=EVICTIONS)
+def test_like_the_model(evictions: list[tuple[int, int, int]]) -> None:
+    """Any pages, read under this setting or an earlier one."""
+    model = Model()
+    real = ReadaheadLimits(1 << 20, 1000, adaptive=True, judge_bytes=JUDGE)
+    for back, size, unused in evictions:
+        setting = max(model.setting - back, 0)
+        real.evicted(setting, size, unused)
+        model.evicted(setting, size, unused)
+        assert real.limits() == ((1 << 20) * model.scale // FULL, 1000 * model.scale // FULL, model.setting)
+
+
+def test_fixed_unless_it_is_asked_for() -> None:
+    """Waste alone changes nothing."""
+    real = ReadaheadLimits(1 << 20, 1000, adaptive=False, judge_bytes=JUDGE)
+    for _ in range(50):
+        real.evicted(0, 500, 500)
+    assert real.limits() == (1 << 20, 1000, 0)
+
+
+def test_down_to_the_least_and_back() -> None:
+    """All is wasted, then nothing is: a sixty-fourth at last, and the whole again."""
+    real = ReadaheadLimits(1 << 20, 1000, adaptive=True, judge_bytes=JUDGE)
+    for _ in range(100):
+        real.evicted(real.limits()[2], 500, 500)
+    assert real.limits()[:2] == ((1 << 20) // 64, 15)
+    for _ in range(100):
+        real.evicted(real.limits()[2], 500, 0)
+    assert real.limits()[:2] == (1 << 20, 1000)
+
+
+def test_never_nothing() -> None:
+    """A limit of one entry or byte stays one."""
+    real = ReadaheadLimits(1, 1, adaptive=True, judge_bytes=JUDGE)
+    for _ in range(20):
+        real.evicted(real.limits()[2], 500, 500)
+    assert real.limits()[:2] == (1, 1)

@@ -1,0 +1,62 @@
+"""Entries read from disk again (rereads): exact while the table holds, never more than the truth, bounded memory."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bookie._fast.rereads import RereadsTable
+
+SPANS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 600), st.integers(0, 300)), max_size=40)
+
+
+def counted(table: RereadsTable, spans: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """For each span (ledger, first, entries behind it) what the table says, and what is true."""
+    known: set[tuple[int, int]] = set()
+    pairs = []
+    for ledger, first, more in spans:
+        span = {(ledger, entry) for entry in range(first, first + more + 1)}
+        pairs.append((table.note(ledger, first, first + more), len(span & known)))
+        known |= span
+    return pairs
+
+
+@settings(deadline=None)
+@given(spans=SPANS)
+def test_exact_while_there_is_room(spans: list[tuple[int, int, int]]) -> None:
+    """Any spans of some ledgers in a table with room for each of their blocks."""
+    assert all(told == true for told, true in counted(RereadsTable(1 << 20), spans))
+
+
+@settings(deadline=None)
+@given(spans=SPANS)
+def test_never_more_than_the_truth(spans: list[tuple[int, int, int]]) -> None:
+    """A table of one set forgets, and does not invent."""
+    assert all(told <= true for told, true in counted(RereadsTable(64), spans))
+
+
+def test_the_block_read_longest_ago_gives_way() -> None:
+    """One set holds four blocks; what is read again stays."""
+    table = RereadsTable(64)
+    for block in range(4):
+        assert table.note(1, block * 64, block * 64 + 63) == 0
+    assert table.note(1, 0, 63) == 64, "the oldest is the newest now"
+    assert table.note(1, 256, 256) == 0
+    assert table.note(1, 0, 63) == 64
+    assert table.note(1, 64, 127) == 0, "given up for entry 256"
+
+
+def test_no_memory_remembers_nothing() -> None:
+    """Less than a set: always 0."""
+    table = RereadsTable(63)
+    assert [table.note(1, 0, 100) for _ in range(3)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("load", "share"), [(4, 0.95), (2, 0.8)])
+def test_most_of_what_fits_is_remembered(load: int, share: float) -> None:
+    """A quarter or half as many blocks as the table has room for, over many ledgers: crowded sets cost few of them."""
+    table = RereadsTable(1 << 16)
+    blocks = [(ledger, at * 64) for ledger in range(64) for at in range(64 // load)]
+    for ledger, first in blocks:
+        table.note(ledger * 1_000_003, first, first + 63)
+    again = sum(table.note(ledger * 1_000_003, first, first + 63) for ledger, first in blocks)
+    assert again > share * 64 * len(blocks)
