@@ -1,7 +1,7 @@
 """Counting what the read cache is good for."""
 from libc.stdint cimport uint32_t, uint64_t
 
-from bookie._fast.latency cimport latency_note, latency_view
+from bookie._fast.latency cimport latency_view
 from bookie._fast.rereads cimport rereads_note
 from bookie._fast.runs cimport Page, page_offset
 from bookie._fast.sync cimport bk_add_relaxed

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 class LatencyView(NamedTuple):
-    count: int
+    times: int
     sum_ns: int
     buckets: tuple[int, ...]
 

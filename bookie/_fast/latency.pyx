@@ -6,7 +6,7 @@ from libc.string cimport memset
 
 from bookie._fast.sync cimport bk_add_relaxed, bk_load
 
-LatencyView = namedtuple("LatencyView", "count sum_ns buckets")
+LatencyView = namedtuple("LatencyView", "times sum_ns buckets")
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long) noexcept nogil

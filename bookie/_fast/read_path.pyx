@@ -314,6 +314,7 @@ cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, S
 cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil:
     """Memory first, then the disk, until the request is satisfied. Pool threads only."""
     cdef Stores* stores = reading.stores
+    cdef uint32_t ahead = store_of(stores, request.ledger).ahead.entries_max
     cdef Status status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
     cdef int64_t at
     cdef bint learnt = False
@@ -332,7 +333,7 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
             status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
         else:
             at = answer.next
-            if not load_begin(reading.loads, request.ledger, at, at + store_of(stores, request.ledger).ahead.entries_max):
+            if not load_begin(reading.loads, request.ledger, at, at + ahead):
                 answer.status = OK       # another thread has just read it
                 continue
             status = fault_in(reading, request, answer)
@@ -345,23 +346,34 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
     conclude(stores, request, answer, status)
 
 
+cdef bint in_memory(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
+    cdef Found found
+    pthread_mutex_lock(&shard.lock)
+    runs_find(map_find(&shard.cached, ledger), entry, &found)
+    if found.run == NULL:
+        runs_find(map_find(&shard.halves[0], ledger), entry, &found)
+    if found.run == NULL:
+        runs_find(map_find(&shard.halves[1], ledger), entry, &found)
+    pthread_mutex_unlock(&shard.lock)
+    return found.run != NULL
+
+
 cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept nogil:
     """Bring what follows into the read cache before it is asked for. Pool threads only."""
     cdef ReadRequest request
     cdef Answer answer
     cdef IndexHit hit
+    cdef Store* store = store_of(reading.stores, ledger)
     if index_next(reading.index, ledger, entry, &hit) != OK:
         return
-    entry = hit.entry
+    if in_memory(shard_of(store, ledger), ledger, hit.entry):
+        return
+    if not load_begin(reading.loads, ledger, hit.entry, hit.entry + store.ahead.entries_max):
+        return
     memset(&request, 0, sizeof(request))
     request.ledger = ledger
-    request.entry = entry
-    request.count = 1
+    request.entry = hit.entry
     answer_begin(&answer, &request)
-    answer_from_memory(reading.stores, &request, &answer)
-    if answer.status == PENDING and load_begin(reading.loads, ledger, entry,
-                                                entry + store_of(reading.stores, ledger).ahead.entries_max):
-        request.count = 0
-        fault_in(reading, &request, &answer)
-        load_end(reading.loads, ledger, entry)
+    fault_in(reading, &request, &answer)
+    load_end(reading.loads, ledger, hit.entry)
     answer_release(&answer)

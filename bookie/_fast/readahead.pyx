@@ -22,7 +22,8 @@ cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, bin
     ahead.unused = 0
 
 
-cdef void readahead_limits(const Readahead* ahead, uint64_t* bytes, uint32_t* entries, uint32_t* setting) noexcept nogil:
+cdef void readahead_limits(const Readahead* ahead, uint64_t* bytes, uint32_t* entries,
+                           uint32_t* setting) noexcept nogil:
     cdef uint64_t scale = <uint64_t> bk_load(&ahead.scale)
     setting[0] = <uint32_t> bk_load(&ahead.setting)
     bytes[0] = ahead.bytes_max

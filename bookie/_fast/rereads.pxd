@@ -1,8 +1,8 @@
 """Which entries were read from disk before: a table of fixed size that forgets the longest unread.
 
-Entries are remembered in blocks of 64 consecutive ids, a bit each: 16 bytes a block, four blocks a set, a set one line
-of the CPU's cache. A block's set is chosen by hash; in it the block read longest ago gives way. So each entry is counted
-that is read again while its block is remembered. Where a set is crowded, blocks are forgotten early: 2 % of them when a
+Entries are remembered in blocks of 64 consecutive ids, a bit each: 16 bytes a block, four blocks a set, a set in one
+line of the CPU's cache. A block's set is chosen by hash; in it the block read longest ago gives way. So each entry is
+counted that is read again while its block is remembered. Where a set is crowded, blocks are forgotten early: 2 % when a
 quarter of the table is in use, 14 % at half. An entry that was not read before is practically never counted (two blocks
 would have to share a hash of 64 bits).
 """

@@ -68,30 +68,10 @@ cdef inline uint32_t page_offset(const Page* page, uint32_t slot) noexcept nogil
 cdef inline bint run_dense(const Run* run) noexcept nogil:
     return run.last - run.first == <int64_t> run.n - 1
 
-cdef inline void page_init(Page* page, Region* region, uint8_t* data, uint32_t capacity, int64_t ledger) noexcept nogil:
-    """An empty page that belongs to no list."""
-    page.region = region
-    page.data = data
-    page.used = 0
-    page.capacity = capacity
-    page.slots = 0
-    page.ledger = ledger
-    page.next = NULL
-    page.live = True
-    page.follow = -1
-    page.taken = 0
-    page.taken_from = <uint32_t> -1
-    page.taken_to = 0
-    page.setting = 0
-
-cdef inline void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil:
-    """Note that reads took these slots."""
-    page.taken += n
-    if slot < page.taken_from:
-        page.taken_from = slot
-    if slot + n > page.taken_to:
-        page.taken_to = slot + n
-
+# An empty page that belongs to no list.
+cdef void page_init(Page* page, Region* region, uint8_t* data, uint32_t capacity, int64_t ledger) noexcept nogil
+# Note that reads took these slots.
+cdef void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil
 cdef bint page_append(Page* page, const uint8_t* entry, uint32_t size) noexcept nogil
 cdef bint page_add_slot(Page* page, uint32_t offset) noexcept nogil
 

@@ -24,6 +24,30 @@ cdef bint page_add_slot(Page* page, uint32_t offset) noexcept nogil:
     return True
 
 
+cdef void page_init(Page* page, Region* region, uint8_t* data, uint32_t capacity, int64_t ledger) noexcept nogil:
+    page.region = region
+    page.data = data
+    page.used = 0
+    page.capacity = capacity
+    page.slots = 0
+    page.ledger = ledger
+    page.next = NULL
+    page.live = True
+    page.follow = -1
+    page.taken = 0
+    page.taken_from = <uint32_t> -1
+    page.taken_to = 0
+    page.setting = 0
+
+
+cdef void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil:
+    page.taken += n
+    if slot < page.taken_from:
+        page.taken_from = slot
+    if slot + n > page.taken_to:
+        page.taken_to = slot + n
+
+
 cdef bint page_append(Page* page, const uint8_t* entry, uint32_t size) noexcept nogil:
     """Copy one entry behind its length word; False when the page has no room."""
     cdef uint64_t need = <uint64_t> LENGTH_PREFIX + size + 4 * (<uint64_t> page.slots + 1)

@@ -360,8 +360,8 @@ cdef class StoreRoom:
         self.store.spare_clean = 1
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
-                 read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int, next_log_id: int,
-                 log_bytes_max: int, open_logs_max: int):
+                 read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int,
+                 next_log_id: int, log_bytes_max: int, open_logs_max: int):
         cdef Store* store = self.store
         cdef int error = 0
         cdef uint8_t[::1] view

@@ -277,7 +277,7 @@ class LedgerStorage:
             for name, part in room.latencies().items():
                 known = total.get(name, LatencyView(0, 0, (0,) * len(part.buckets)))
                 buckets = tuple(sum(pair) for pair in zip(known.buckets, part.buckets, strict=True))
-                total[name] = LatencyView(known.count + part.count, known.sum_ns + part.sum_ns, buckets)
+                total[name] = LatencyView(known.times + part.times, known.sum_ns + part.sum_ns, buckets)
         return total
 
     def readahead(self) -> tuple[int, int]:

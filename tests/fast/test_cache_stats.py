@@ -119,7 +119,7 @@ def test_latencies(opened: Callable[..., Opened]) -> None:
     latencies = one.storage.latencies()
     assert set(latencies) == {"read_locations_index", "readahead"}
     for seen in latencies.values():
-        assert seen.count == sum(seen.buckets) == one.storage.stats()["disk_reads"] == 3
+        assert seen.times == sum(seen.buckets) == one.storage.stats()["disk_reads"] == 3
         assert seen.sum_ns > 0
 
 

@@ -17,7 +17,7 @@ def bucket(ns: int) -> int:
 def test_each_is_in_its_bucket(latencies: list[int]) -> None:
     """Any latencies: count, sum, and the row."""
     seen = tally(latencies)
-    assert (seen.count, seen.sum_ns) == (len(latencies), sum(latencies))
+    assert (seen.times, seen.sum_ns) == (len(latencies), sum(latencies))
     assert seen.buckets == tuple(sum(bucket(ns) == at for ns in latencies) for at in range(BUCKETS))
 
 

@@ -102,6 +102,26 @@ def test_held_slices_outlive_the_ring(opened: OpenedWith) -> None:
     assert one.direct.pins() == {"halves": 0, "ring": 0}
 
 
+@pytest.mark.parametrize(("ensemble", "quorum"), [(3, 2), (3, 1), (20, 2), (40, 1)])
+def test_striped_ledgers_are_read_ahead(opened: OpenedWith, ensemble: int, quorum: int) -> None:
+    """A bookie that holds `quorum` of `ensemble` entries in a row, its gaps narrow or wide: one disk read brings many
+    entries, and what follows them is brought before it is asked for.
+    """
+    one = opened(read_threads=1, readahead_bytes=10_000, read_cache_bytes=MIB)
+    mine = [at for at in range(2000) if at % ensemble < quorum][:80]
+    stored = {at: data for at in mine for data in add(one, 5, range(at, at + 1), size=500)}
+    add(one, 4, range(10))
+    add(one, 6, range(10))
+    one.checkpoint()
+    for at, data in stored.items():
+        assert take(one.direct.read(5, at)) == [data]
+    stats = one.storage.stats()
+    assert stats["readahead_batch_count"] == len(mine), "each entry once, none of other ledgers"
+    assert stats["disk_reads"] <= len(mine) * 533 // 10_000 + 2
+    assert one.direct.read(5, mine[-1] + 1).status == "NO_ENTRY"
+    assert one.direct.read(5, mine[-2] + ensemble * 50).status == "NO_ENTRY"
+
+
 def test_a_checkpoint_waits_for_held_slices(opened: OpenedWith) -> None:
     """B21: a half is not used again while an answer points into it; adds and reads go on meanwhile."""
     one = opened()
