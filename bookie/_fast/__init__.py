@@ -30,6 +30,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   files
     window                  a sliding window over a file, for scans
     log_scan                the entry log format, and its scan
+    digest_check            digests of the records of an entry log
     log_reader              reads at known places of entry logs
     ledger_bytes            bytes per ledger of the log being written
     log_ids                 entry log ids of a directory: handed out, open, closed

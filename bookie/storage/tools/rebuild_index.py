@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from bookie._fast.file import Files
 from bookie._fast.index_rebuild import Rebuild
 from bookie._fast.index_view import Index, Ledger
+from bookie._fast.run_codec import unpack_ledger
 from bookie.errors import ToolRefused
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.progress import Progress, Step, no_progress, no_step
+from bookie.storage.tools.verify_index import table_values
 
 __all__ = ["fill_index", "IndexRebuilt", "LogTaken", "old_records", "rebuild_index", "RebuildOptions"]
 
@@ -177,16 +179,14 @@ def put_records(index: Index, records: Iterable[Ledger]) -> None:
 
 
 def old_records(index: Path) -> list[Ledger]:
-    """The ledger records of the index that is to be replaced. ToolRefused when they cannot be read."""
+    """The ledger records of the index that is to be replaced, read without mapping it: it may be damaged elsewhere.
+
+    ToolRefused when they cannot be read.
+    """
     if not (index / "data.mdb").exists():
         raise ToolRefused(f"{index} has no ledger records to carry over; rebuild the ledger index too")
-    try:
-        old = Index.open(index)
-        try:
-            return old.reader().ledgers()
-        finally:
-            old.close()
-    except (OSError, ValueError) as error:
-        raise ToolRefused(
-            f"the ledger records of {index} cannot be read ({error}); rebuild the ledger index too"
-        ) from error
+    values, problems = table_values(index, b"ledgers")
+    if problems:
+        raise ToolRefused(f"{problems[0]}, ledger records included (rebuild_ledgers)")
+    rows = [unpack_ledger(key, value) for key, value in values]
+    return [Ledger(ledger, key, fenced, limbo, lac) for ledger, fenced, limbo, key, lac in rows]

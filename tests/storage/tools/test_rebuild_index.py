@@ -118,6 +118,26 @@ def test_a_foreign_log_stops_it(directory: Path) -> None:
     assert seen(directory) == NEW
 
 
+def test_a_damaged_index_gives_its_records(directory: Path) -> None:
+    """What it says of entries is not needed; records that are damaged themselves stop it. Nothing is mapped."""
+    data = directory / "locations.lmdb" / "data.mdb"
+    whole = data.read_bytes()
+    pages = {
+        page: whole.find(what) // 4096
+        for page, what in (("runs", struct.pack(">QI", 1024, 19)), ("records", RECORD.key))
+    }
+    assert pages["runs"] != pages["records"]
+    data.write_bytes(whole[: pages["runs"] * 4096] + bytes(4096) + whole[(pages["runs"] + 1) * 4096 :])
+    rebuild_index(directory, directory / "locations.lmdb")
+    assert seen(directory) == NEW
+    data.write_bytes(whole[: pages["records"] * 4096] + bytes(4096) + whole[(pages["records"] + 1) * 4096 :])
+    with pytest.raises(ToolRefused, match=r"rebuild the index, ledger records included \(rebuild_ledgers\)"):
+        rebuild_index(directory, directory / "locations.lmdb")
+    data.write_bytes(b"")
+    with pytest.raises(ToolRefused, match="neither of its two first pages"):
+        rebuild_index(directory, directory / "locations.lmdb")
+
+
 def test_a_full_index_changes_nothing(directory: Path) -> None:
     """The error is the index's, with its errno; the old one stays."""
     (directory / "b.log").write_bytes(model.build([model.entry(ledger, 0) for ledger in range(30_000)], closed=True))

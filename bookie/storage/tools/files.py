@@ -1,0 +1,90 @@
+"""A bookie's files by kind, and where the next start begins to replay. Names and marks only; nothing is changed."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.storage.layout import MARK, mark_name
+
+__all__ = ["DiskFile", "last_marks", "list_files", "MarkFound"]
+
+KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("entry log", r"[0-9a-f]{1,16}\.log"),
+        ("compaction", r"[0-9a-f]{1,16}\.log\.(compacting|[0-9a-f]{1,16}\.compacted)"),
+        ("journal", r"[0-9a-f]{1,16}\.txn"),
+        ("spare journal", r".*\.(preparing|spare)"),
+        ("cookie", r"VERSION"),
+        ("mark", r"lastMark(\.[0-9]+)?"),
+        ("last log id", r"lastId"),
+        ("dirty marker", r"DIRTY"),
+        ("status", r"BOOKIE_STATUS"),
+        ("index", r"locations\.lmdb/(data|lock)\.mdb"),
+        ("unfinished index", r"locations\.lmdb\.new/(data|lock)\.mdb"),
+        ("index of a Java bookie", r"(locations|ledgers|metadata-cache)/.*|[0-9a-f]+/[0-9a-f]+/[0-9a-f]+\.(idx|rloc)"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskFile:
+    """One file of a bookie."""
+
+    path: str
+    kind: str
+    """`other` when the name means nothing to us."""
+    bytes: int
+    """As it is long."""
+    disk_bytes: int
+    """What it occupies: reserved blocks included, holes not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkFound:
+    """A journal's mark in one ledger directory."""
+
+    path: str
+    journal: int
+    file_id: int | None
+    """None when the file is missing or too short."""
+    offset: int | None
+    counts: bool
+    """It is the highest of its journal: replay begins here."""
+
+
+def list_files(directories: Sequence[Path]) -> Iterator[DiskFile]:
+    """Every file below the `current` directories of journals, ledgers and indexes, once each, by name."""
+    for directory in dict.fromkeys(directories):
+        for path in sorted(directory.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                status = path.stat()
+                name = path.relative_to(directory).as_posix()
+                kind = next((kind for kind, pattern in KINDS if pattern.fullmatch(name)), "other")
+                yield DiskFile(path=str(path), kind=kind, bytes=status.st_size, disk_bytes=status.st_blocks * 512)
+
+
+def last_marks(ledgers: Sequence[Path], journals: int = 1) -> list[MarkFound]:
+    """What each `current` ledger directory holds for each journal, journals in their configured order."""
+    found = []
+    for journal in range(journals):
+        paths = [directory / mark_name(journal, journals) for directory in ledgers]
+        marks = [_mark(path) for path in paths]
+        highest = max((mark for mark in marks if mark is not None), default=None)
+        for path, mark in zip(paths, marks, strict=True):
+            file_id, offset = mark or (None, None)
+            counts = mark is not None and mark == highest
+            found.append(MarkFound(path=str(path), journal=journal, file_id=file_id, offset=offset, counts=counts))
+    return found
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(data) < MARK.size:
+        return None
+    file_id, offset = MARK.unpack_from(data)
+    return int(file_id), int(offset)

@@ -1,0 +1,230 @@
+"""Verify an LMDB file page by page without mapping it: meta pages, trees, and that no page lies outside the file.
+
+LMDB itself trusts its file: a page that is missing ends the process, one that is wrong leads anywhere. Here the file is
+read with plain reads, so damage is found and told. Values carry checksums of their own, which are looked at too.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from bookie._fast.run_codec import unpack_ledger, unpack_run
+
+__all__ = ["IndexVerified", "table_values", "verify_index"]
+
+PAGE_HEAD = struct.Struct("<QHHHH")
+META = struct.Struct("<IIQQ")
+TABLE = struct.Struct("<IHHQQQQQ")
+NODE = struct.Struct("<HHHH")
+MAGIC, VERSION = 0xBEEFC0DE, 1
+BRANCH, LEAF, OVERFLOW, META_FLAG = 0x01, 0x02, 0x04, 0x08
+BIG, TABLE_NODE = 0x01, 0x02
+NO_PAGE = 2**64 - 1
+PROBLEMS_MAX = 20
+DEPTH_MAX = 64
+CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {b"locations": unpack_run, b"ledgers": unpack_ledger}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexVerified:
+    """What one data file came to."""
+
+    path: str
+    transaction: int = 0
+    """The number of the newest commit."""
+    pages: int = 0
+    """Reached from the newest commit."""
+    runs: int = 0
+    ledgers: int = 0
+    problems: tuple[str, ...] = ()
+    """The first of them; empty when the file is sound."""
+
+    @property
+    def sound(self) -> bool:
+        """Every page and every value is as it should be."""
+        return not self.problems
+
+
+class _Meta(NamedTuple):
+    page_bytes: int
+    root: int
+    last_page: int
+    transaction: int
+
+
+class _Damage(Exception):
+    """One page that cannot be followed."""
+
+
+def verify_index(index: Path) -> IndexVerified:
+    """Read `data.mdb` of directory `index` through once. Nothing is raised for damage; it is in the answer."""
+    path = index / "data.mdb"
+    try:
+        with path.open("rb") as file:
+            return _Walk(path, file).run()
+    except OSError as error:
+        return IndexVerified(path=str(path), problems=(f"{path} cannot be read: {error.strerror}; rebuild the index",))
+
+
+def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], tuple[str, ...]]:
+    """(key, value) of everything in one table, and what is wrong with that table; other tables are not looked at."""
+    path = index / "data.mdb"
+    try:
+        with path.open("rb") as file:
+            walk = _Walk(path, file)
+            return walk.values(name), tuple(walk.problems)
+    except OSError as error:
+        return [], (f"{path} cannot be read: {error.strerror}; rebuild the index",)
+
+
+class _Walk:
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+        self._page_bytes = 4096
+        self._last = 1
+        self._seen: set[int] = set()
+        self.problems: list[str] = []
+        self._counts = {b"locations": 0, b"ledgers": 0}
+
+    def values(self, name: bytes) -> list[tuple[bytes, bytes]]:
+        """Of one table."""
+        meta = self._newest_meta()
+        found: list[tuple[bytes, bytes]] = []
+        for table, root in self._tables(meta.root) if meta is not None else []:
+            if table == name:
+                self._table(name, root, found)
+        return found
+
+    def run(self) -> IndexVerified:
+        """Everything."""
+        meta = self._newest_meta()
+        if meta is not None:
+            size = self._path.stat().st_size
+            if size < (meta.last_page + 1) * meta.page_bytes:
+                self._tell(f"the file has {size} bytes, its pages take {(meta.last_page + 1) * meta.page_bytes}")
+            for name, root in self._tables(meta.root):
+                if name in CHECKS:
+                    self._table(name, root)
+        return IndexVerified(
+            path=str(self._path),
+            transaction=meta.transaction if meta is not None else 0,
+            pages=len(self._seen),
+            runs=self._counts[b"locations"],
+            ledgers=self._counts[b"ledgers"],
+            problems=tuple(self.problems),
+        )
+
+    def _tell(self, what: str) -> None:
+        if len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(f"{self._path}: {what}; rebuild the index")
+
+    def _newest_meta(self) -> _Meta | None:
+        """Of the two meta pages; one may be torn by a crash, then the other one counts."""
+        found = []
+        first = self._meta_at(0)
+        for meta in (first, self._meta_at(first.page_bytes if first else self._page_bytes)):
+            if meta is not None:
+                found.append(meta)
+        if not found:
+            self._tell("neither of its two first pages is one of LMDB's")
+        newest = max(found, key=lambda meta: meta.transaction, default=None)
+        if newest is not None:
+            self._page_bytes, self._last = newest.page_bytes, newest.last_page
+        return newest
+
+    def _meta_at(self, offset: int) -> _Meta | None:
+        self._file.seek(offset)
+        data = self._file.read(PAGE_HEAD.size + META.size + 2 * TABLE.size + 16)
+        if len(data) < PAGE_HEAD.size + META.size + 2 * TABLE.size + 16:
+            return None
+        magic, version, _, _ = META.unpack_from(data, PAGE_HEAD.size)
+        free = TABLE.unpack_from(data, PAGE_HEAD.size + META.size)
+        main = TABLE.unpack_from(data, PAGE_HEAD.size + META.size + TABLE.size)
+        last, transaction = struct.unpack_from("<QQ", data, PAGE_HEAD.size + META.size + 2 * TABLE.size)
+        page_bytes = free[0]
+        flags = PAGE_HEAD.unpack_from(data)[2]
+        if (
+            (magic, version) != (MAGIC, VERSION)
+            or not flags & META_FLAG
+            or page_bytes not in {1 << n for n in range(9, 17)}
+        ):
+            return None
+        return _Meta(page_bytes, main[7], last, transaction)
+
+    def _tables(self, root: int) -> list[tuple[bytes, int]]:
+        found = []
+        for key, value, flags in self._leaves(root):
+            if flags & TABLE_NODE and len(value) == TABLE.size:
+                found.append((key, TABLE.unpack(value)[7]))
+        for name in CHECKS:
+            if name not in dict(found) and not self.problems:
+                self._tell(f"the table {name.decode()!r} is missing")
+        return found
+
+    def _table(self, name: bytes, root: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
+        """Look at every value of a table; put them into `out`."""
+        before = b""
+        for key, value, _ in self._leaves(root):
+            if out is not None:
+                out.append((key, value))
+            if key <= before:
+                self._tell(f"table {name.decode()!r} is out of order at key {key.hex()}")
+            before = key
+            self._counts[name] += 1
+            try:
+                CHECKS[name](key, value)
+            except ValueError as error:
+                self._tell(f"table {name.decode()!r}, key {key.hex()}: {error}")
+
+    def _leaves(self, root: int, depth: int = 0) -> Iterator[tuple[bytes, bytes, int]]:
+        """(key, value, flags) of every leaf node, in order; a damaged page is told of and passed over."""
+        if root == NO_PAGE:
+            return
+        try:
+            data, flags, nodes = self._page(root, depth)
+            for at in nodes:
+                low, high, node_flags, key_size = NODE.unpack_from(data, at)
+                key = data[at + NODE.size : at + NODE.size + key_size]
+                if flags & BRANCH:
+                    yield from self._leaves(low | high << 16 | node_flags << 32, depth + 1)
+                else:
+                    yield key, self._value(data, at + NODE.size + key_size, low | high << 16, node_flags), node_flags
+        except (_Damage, struct.error) as error:
+            self._tell(str(error))
+
+    def _page(self, number: int, depth: int) -> tuple[bytes, int, list[int]]:
+        if depth > DEPTH_MAX or number in self._seen:
+            raise _Damage(f"page {number} is reached twice")
+        data = self._read(number, 1)
+        stored, _, flags, lower, upper = PAGE_HEAD.unpack_from(data)
+        if stored != number or not flags & (BRANCH | LEAF) or not PAGE_HEAD.size <= lower <= upper <= len(data):
+            raise _Damage(f"page {number} is no page of a tree")
+        nodes = struct.unpack_from(f"<{(lower - PAGE_HEAD.size) // 2}H", data, PAGE_HEAD.size)
+        if not nodes or min(nodes) < upper or max(nodes) + NODE.size > len(data):
+            raise _Damage(f"page {number} has a node outside of it")
+        return data, flags, list(nodes)
+
+    def _value(self, data: bytes, at: int, size: int, flags: int) -> bytes:
+        if not flags & BIG:
+            if at + size > len(data):
+                raise _Damage("a value reaches over the end of its page")
+            return data[at : at + size]
+        (number,) = struct.unpack_from("<Q", data, at)
+        count = (PAGE_HEAD.size + size + self._page_bytes - 1) // self._page_bytes
+        pages = self._read(number, count)
+        if PAGE_HEAD.unpack_from(pages)[0] != number or not PAGE_HEAD.unpack_from(pages)[2] & OVERFLOW:
+            raise _Damage(f"page {number} does not begin a large value")
+        return pages[PAGE_HEAD.size : PAGE_HEAD.size + size]
+
+    def _read(self, number: int, count: int) -> bytes:
+        if not 2 <= number <= number + count - 1 <= self._last:
+            raise _Damage(f"page {number} is outside of the {self._last + 1} pages of the file")
+        self._seen.update(range(number, number + count))
+        self._file.seek(number * self._page_bytes)
+        data = self._file.read(count * self._page_bytes)
+        if len(data) < count * self._page_bytes:
+            raise _Damage(f"page {number} lies behind the end of the file")
+        return data
