@@ -5,7 +5,7 @@ descriptors are remembered at open and follow renames. Any thread may call; one 
 """
 from collections import namedtuple
 
-from libc.errno cimport EINVAL, EIO, ENOSPC
+from libc.errno cimport EDQUOT, EINVAL, EIO, ENOSPC, EROFS
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strcmp, strlen, strncpy
@@ -58,9 +58,11 @@ cdef enum Action:
     KILL
     STALL
     FAIL_EINVAL
+    FAIL_EDQUOT
+    FAIL_EROFS
 
 OPS = ("open", "pread", "pwritev", "fdatasync", "fallocate", "rename", "unlink", "close")
-ACTIONS = ("", "EIO", "ENOSPC", "SHORT", "KILL", "STALL", "EINVAL")
+ACTIONS = ("", "EIO", "ENOSPC", "SHORT", "KILL", "STALL", "EINVAL", "EDQUOT", "EROFS")
 
 cdef struct Rule:
     Op op
@@ -161,6 +163,10 @@ cdef int outcome(Verdict verdict) noexcept nogil:
         return -ENOSPC
     if verdict.action == Action.FAIL_EINVAL:
         return -EINVAL
+    if verdict.action == Action.FAIL_EDQUOT:
+        return -EDQUOT
+    if verdict.action == Action.FAIL_EROFS:
+        return -EROFS
     return 0
 
 
@@ -285,7 +291,7 @@ Call = namedtuple("Call", "op path offset size")
 def plan(op, action, *, int nth=1, int times=1, suffix="", ssize_t transferred=-1):
     """Add a rule: from the `nth` matching call on, `times` calls (negative: all) meet `action`; the rule's number.
 
-    `action`: EIO, ENOSPC, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()). `suffix`: of the
+    `action`: EIO, ENOSPC, EDQUOT, EROFS, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()). `suffix`: of the
     path; a rename goes by its new name. `transferred`: bytes a pread or pwritev moves before the action; -1 = half for
     SHORT, else none.
     """

@@ -278,10 +278,12 @@ cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger_id, uint32_t* s
 cdef void stores_judge_space(Stores* stores) noexcept nogil:
     cdef uint32_t i
     cdef bint all_full = True
+    pthread_mutex_lock(&stores.flush_lock)       # the last to judge has seen all that led to it
     for i in range(stores.count):
         all_full = all_full and bk_load(&stores.stores[i].no_space)
     bk_store(&stores.read_only, bk_load(&stores.forced_read_only) or all_full
              or (bk_load(&stores.disk_full) and bk_load(&stores.any_full)))
+    pthread_mutex_unlock(&stores.flush_lock)
 
 
 cdef void stores_request_flush(Stores* stores) noexcept nogil:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.load import Load
-from tests.crash.peer import OK, Peer
+from tests.crash.peer import FENCED, OK, Peer
 from tests.crash.power_cut import LOSSES, Loss, VolatileDisk
+from tests.crash.small_disk import SmallDisk
 from tests.crash.strung import Refused, StrungBookie, draw_settings, watched
 from tests.history.checker import Violation
 from tests.history.events import History
@@ -26,6 +27,7 @@ __all__ = [
     "fail_a_read",
     "fail_an_index_sync",
     "fail_the_disk",
+    "fill_a_small_disk",
     "fill_the_disk",
     "fill_the_disk_before_a_lone_writer",
     "kill_again_and_again",
@@ -152,6 +154,28 @@ def fill_the_disk(directory: Path, fault: dict[str, Any]) -> list[Violation]:
         load.run(bookie.address, fill_and_free)
         load.run(bookie.address, lambda: _kill_after(bookie, history, 0.2))
         bookie.control = False
+        _end(bookie, load)
+    return violations
+
+
+def fill_a_small_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
+    """The same with a file system of its own under the directories that `settings` puts there (B15)."""
+    bookie = _bookie(directory, settings, {}, 0)
+    bookie.within = disk.enter
+    history = History()
+    load = Load(history, random.Random(str(settings)))
+
+    def fill_and_free() -> None:
+        never.wait(0.1)
+        disk.fill()
+        _await_answer(bookie, load, READ_ONLY)
+        disk.free()
+        _await_answer(bookie, load, OK)
+
+    with watched(bookie, history) as violations:
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, fill_and_free)
+        load.run(bookie.address, lambda: _kill_after(bookie, history, 0.2))
         _end(bookie, load)
     return violations
 
@@ -299,21 +323,25 @@ def _note_exit(bookie: StrungBookie, history: History) -> None:
 
 
 def _await_answer(bookie: StrungBookie, load: Load, wanted: int) -> None:
-    """Add to a ledger of our own until the bookie answers so."""
+    """Add to a ledger of our own until the bookie answers so. When the meddler has fenced it, to another."""
     peer = Peer(load.history, "probe", bookie.address)
-    ledger = load.open()
+    ours = [load.open()]
     deadline = time.monotonic() + PATIENCE_S
     try:
-        for entry in range(1 << 30):
-            peer.send_adds(ledger, entry, 1)  # a full journal answers late, so nothing waits for an answer
+        while True:
+            ledger = ours[-1]
+            ledger.sent += 1
+            peer.send_adds(ledger, ledger.sent - 1, 1)  # a full journal answers late, so nothing waits for an answer
             never.wait(0.005)
             taken = peer.take_adds(wait=False)
-            for _, acked, code in taken:
+            for number, acked, code in taken:
                 if code == OK:
-                    ledger.acknowledge(acked)
-            ledger.sent = entry + 1
-            if wanted in {code for *_, code in taken}:
+                    next(one for one in ours if one.id == number).acknowledge(acked)
+            codes = {code for *_, code in taken}
+            if wanted in codes:
                 return
+            if FENCED in codes:
+                ours.append(load.open())
             assert time.monotonic() < deadline, f"no add was answered with {wanted}:\n{bookie.log_text()[-2000:]}"
     finally:
         peer.close()

@@ -7,7 +7,7 @@ import json
 import os
 import random
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,14 @@ class StrungBookie(BookieProcess):
         super().__init__(directory, f"lmdb://{directory}/metadata", {**BUSY, **settings})
         self.plan = {"journal_bytes": JOURNAL_BYTES, **(plan or {})}
         self.control = False
+        self.within: Callable[[list[str]], list[str]] = list  # a command that runs the command somewhere else
         self._orders = -1
         self._answers = -1
         self._said = b""
 
     def command(self, *options: str) -> list[str]:
         interpreter, *rest = super().command(*options)
-        return [interpreter, "-m", "tests.crash.launcher", *rest[2:]]
+        return self.within([interpreter, "-m", "tests.crash.launcher", *rest[2:]])
 
     def launch(self) -> int:
         self.let_go()

@@ -1,7 +1,20 @@
 """Writes, syncs and commits that fail under load, at the seam of room file and below LMDB (B1, B2, B7, B15).
 
 A failure ends the process with an error within 5 s, nothing asked after it is acknowledged, and the next start has
-everything. A full disk makes the bookie read-only until there is room.
+everything. A full disk makes the bookie read-only until there is room. What fails, where:
+
+                EIO, EROFS: the end                         ENOSPC, EDQUOT: read-only until there is room
+    journal     write, torn write, sync (also ENOSPC),      write, torn write, next file: open, zeros
+                next file: open, rename
+    entry log   write, torn write, sync, blocks             write, torn write, sync, open, blocks
+    last id     open, rename                                write
+    directory   sync
+    mark        write, sync, rename                         write, open
+    index       sync (volatile_disk.c); read: EIO           test_small_disks.py; a full map: tests/fast
+    read        entry log: EIO is answered, never a denial
+
+Writes that come out short and go on are those of test_short_writes.py; whole file systems that are small, those of
+test_small_disks.py; compaction's target, those of tests/fast.
 """
 
 from pathlib import Path
@@ -31,6 +44,15 @@ FATAL: dict[str, dict[str, Any]] = {
     "sync of the mark": {"op": "fdatasync", "action": "EIO", "suffix": "lastMark.tmp", "nth": 2},
     "naming the mark": {"op": "rename", "action": "EIO", "suffix": "lastMark"},
 }
+MORE_FATAL: dict[str, dict[str, Any]] = {
+    "write of the journal, read-only now": {"op": "pwritev", "action": "EROFS", "suffix": ".txn"},
+    "sync of the journal, full": {"op": "fdatasync", "action": "ENOSPC", "suffix": ".txn"},
+    "room for the entry log": {"op": "fallocate", "action": "EIO", "suffix": ".log"},
+    "write of the entry log after half of it": {"op": "pwritev", "action": "EIO", "suffix": ".log", "transferred": 512},
+    "a new last id, read-only now": {"op": "open", "action": "EROFS", "suffix": "lastId.tmp"},
+    "naming the last id": {"op": "rename", "action": "EIO", "suffix": "lastId"},
+    "sync of the directory": {"op": "fdatasync", "action": "EIO", "suffix": "/ledgers/current", "nth": 3},
+}
 FULL: dict[str, dict[str, Any]] = {
     "write of the entry log": {"op": "pwritev", "action": "ENOSPC", "suffix": ".log", "times": -1},
     "a new entry log": {"op": "open", "action": "ENOSPC", "suffix": ".log", "times": -1},
@@ -39,12 +61,33 @@ FULL: dict[str, dict[str, Any]] = {
     "write of the mark": {"op": "pwritev", "action": "ENOSPC", "suffix": "lastMark.tmp", "times": -1},
     "a new mark": {"op": "open", "action": "ENOSPC", "suffix": "lastMark.tmp", "times": -1},
 }
+MORE_FULL: dict[str, dict[str, Any]] = {
+    "write of the entry log by quota": {"op": "pwritev", "action": "EDQUOT", "suffix": ".log", "times": -1},
+    "write of the entry log after half of it": {
+        "op": "pwritev", "action": "ENOSPC", "suffix": ".log", "times": -1, "transferred": 4096,
+    },
+    "write of the journal after half of it": {
+        "op": "pwritev", "action": "EDQUOT", "suffix": ".txn", "times": -1, "transferred": 2048,
+    },
+    "room for the entry log": {"op": "fallocate", "action": "ENOSPC", "suffix": ".log", "times": -1},
+    "the next journal file": {"op": "open", "action": "ENOSPC", "suffix": ".preparing", "times": -1},
+    "zeros for the next journal file": {"op": "pwritev", "action": "ENOSPC", "suffix": ".preparing", "times": -1},
+    "write of the last id": {"op": "pwritev", "action": "ENOSPC", "suffix": "lastId.tmp", "times": -1},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("what", FATAL)
-def test_b2_after_a_failure_nothing_is_acknowledged(what: str, tmp_path: Path) -> None:
+def both(cells: dict[str, dict[str, Any]], more: dict[str, dict[str, Any]]) -> list[Any]:
+    """The cells of every run, and those of the long one."""
+    return [
+        *(pytest.param(fault, id=what) for what, fault in cells.items()),
+        *(pytest.param(fault, id=what, marks=pytest.mark.crash) for what, fault in more.items()),
+    ]
+
+
+@pytest.mark.parametrize("fault", both(FATAL, MORE_FATAL))
+def test_b2_after_a_failure_nothing_is_acknowledged(fault: dict[str, Any], tmp_path: Path) -> None:
     """The process ends, and what it had acknowledged is there after the next start."""
-    assert not fail_the_disk(tmp_path, FATAL[what])
+    assert not fail_the_disk(tmp_path, dict(fault))
 
 
 @pytest.mark.parametrize("nth", [4, 9])
@@ -53,10 +96,10 @@ def test_b2_a_failed_index_commit_ends_the_process(nth: int, tmp_path: Path) -> 
     assert not fail_an_index_sync(tmp_path, nth)
 
 
-@pytest.mark.parametrize("what", FULL)
-def test_b15_a_full_disk_is_survived(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", both(FULL, MORE_FULL))
+def test_b15_a_full_disk_is_survived(fault: dict[str, Any], tmp_path: Path) -> None:
     """Read-only while there is no room, writable again when there is, and nothing is lost."""
-    assert not fill_the_disk(tmp_path, FULL[what])
+    assert not fill_the_disk(tmp_path, dict(fault))
 
 
 def test_b15_a_full_disk_holds_up_nobody_else(tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""Whole file systems that run full under load: journal, entry logs or index on a small tmpfs, or a small ext4 (B15).
+
+Beside the seam of test_disk_faults.py this shows what the system itself answers: short writes, LMDB's own errors, blocks
+that a sync cannot get. Where nothing can be mounted the tests skip and say why.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.scenarios import fill_a_small_disk
+from tests.crash.small_disk import SmallDisk, Unavailable
+
+pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+pytestmark = pytest.mark.crash
+
+MIB = 1 << 20
+SIZES = {"journalDirectories": 24 * MIB, "ledgerDirectories": 96 * MIB, "indexDirectories": 16 * MIB}
+
+
+STORIES = [
+    ("tmpfs", "journalDirectories", "monitor"),
+    ("tmpfs", "ledgerDirectories", "write"),
+    ("tmpfs", "indexDirectories", "monitor"),
+    ("ext4", "journalDirectories", "write"),
+    ("ext4", "ledgerDirectories", "monitor"),
+    ("ext4", "indexDirectories", "write"),
+]
+
+
+@pytest.mark.parametrize(("kind", "role", "found_by"), STORIES)
+def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str, found_by: str) -> None:
+    """Read-only while it is full, whoever finds out first; writable when there is room; nothing is lost."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    interval = "50" if found_by == "monitor" else "3600000"
+    try:
+        with SmallDisk(directory, kind, SIZES[role]) as disk:
+            assert not fill_a_small_disk(tmp_path, disk, {role: str(directory), "diskCheckInterval": interval})
+    except Unavailable as reason:
+        pytest.skip(f"NOT TESTED on {kind}: {reason}")
