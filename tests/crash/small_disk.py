@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Self
 
 __all__ = ["SmallDisk", "Unavailable"]
 
@@ -33,7 +34,7 @@ class SmallDisk:
         self._root = ["--map-root-user"] if os.geteuid() else []
         self._holder: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> "SmallDisk":
+    def __enter__(self) -> Self:
         if self.kind == "ext4" and (self._root or not shutil.which("mkfs.ext4")):
             raise Unavailable("a loop mount needs root, and mkfs.ext4")
         image = self.directory.with_name(f"{self.directory.name}.img")

@@ -1,7 +1,7 @@
 """Whole file systems that run full under load: journal, entry logs or index on a small tmpfs, or a small ext4 (B15).
 
-Beside the seam of test_disk_faults.py this shows what the system itself answers: short writes, LMDB's own errors, blocks
-that a sync cannot get. Where nothing can be mounted the tests skip and say why.
+Beside the seam of test_disk_faults.py this shows what the system itself answers: short writes, LMDB's own errors,
+blocks that a sync cannot get. Where nothing can be mounted the tests skip and say why.
 """
 
 from pathlib import Path
