@@ -6,7 +6,7 @@ what is there is answered. The bookie is stopped; the caller holds the locks of 
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Distrusted:
     """What a preboot did."""
 
     ledgers: int
-    """That the metadata gives to this bookie."""
+    """That the metadata gives to this bookie, in the directories that were lost."""
     created: int
     """Of which the index had no record: fenced, with the key that follows from the metadata."""
     limbo: tuple[int, ...]
@@ -39,28 +39,31 @@ def mark_distrusted(
     ledgers: Iterable[tuple[int, LedgerMetadata]],
     indexes: Sequence[Path],
     *,
+    lost: Collection[int] | None = None,
     map_bytes: int = 1 << 40,
 ) -> Distrusted:
     """Write the records of every ledger of this bookie into `indexes`, one of each ledger directory in their order.
 
-    An index that is missing is made: an empty disk. Doing it twice changes nothing.
+    `lost`: the places, from 0, of the directories that lost their data; None: all of them. Ledgers of the others are
+    left as they are. An index that is missing is made: an empty disk. Doing it twice changes nothing.
     """
-    opened = [_Records(path, map_bytes) for path in indexes]
+    opened = {at: _Records(path, map_bytes) for at, path in enumerate(indexes) if lost is None or at in lost}
     found = created = 0
     limbo = []
     try:
         for ledger, metadata in ledgers:
-            if not names(metadata, bookie_id):
+            records = opened.get(ledger % len(indexes))
+            if records is None or not names(metadata, bookie_id):
                 continue
             found += 1
             distrust = metadata.state is not LedgerState.CLOSED and in_last_ensemble(metadata, bookie_id)
-            created += opened[ledger % len(opened)].distrust(ledger, metadata, limbo=distrust)
+            created += records.distrust(ledger, metadata, limbo=distrust)
             if distrust:
                 limbo.append(ledger)
-        for records in opened:
+        for records in opened.values():
             records.index.commit()
     finally:
-        for records in opened:
+        for records in opened.values():
             records.index.close()
     log.info("ledgers marked ledgers=%d created=%d limbo=%d", found, created, len(limbo))
     return Distrusted(ledgers=found, created=created, limbo=tuple(limbo))

@@ -1,0 +1,77 @@
+"""Which ledgers are distrusted, directory by directory, and what becomes of records that were there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.index_view import Index, Ledger
+from bookie.client.digest import master_key
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.repair.preboot import clear_limbo, mark_distrusted
+
+ME, OTHER, THIRD = "me:3181", "other:3181", "third:3181"
+
+
+def ledger(*ensembles: Sequence[str], state: LedgerState = LedgerState.OPEN) -> LedgerMetadata:
+    """With these ensembles, ten entries each."""
+    segments = tuple(Segment(10 * n, tuple(bookies)) for n, bookies in enumerate(ensembles))
+    return LedgerMetadata(
+        ensemble_size=2, write_quorum=2, ack_quorum=1, segments=segments, state=state, password=b"secret"
+    )
+
+
+LEDGERS = {
+    2: ledger([ME, OTHER]),
+    4: ledger([ME, OTHER], state=LedgerState.CLOSED),
+    6: ledger([ME, OTHER], [THIRD, OTHER]),
+    8: ledger([THIRD, OTHER], [OTHER, ME], state=LedgerState.IN_RECOVERY),
+    10: ledger([THIRD, OTHER]),
+    3: ledger([ME, OTHER]),
+}
+
+
+@pytest.fixture
+def indexes(tmp_path: Path) -> list[Path]:
+    """Two directories; the first one is empty."""
+    paths = [tmp_path / name / "locations.lmdb" for name in ("a", "b")]
+    paths[1].mkdir(parents=True)
+    opened = Index.open(paths[1])
+    opened.begin()
+    opened.put_ledger(3, b"kept", lac=b"lac")
+    opened.commit()
+    opened.close()
+    return paths
+
+
+def records(index: Path) -> list[Ledger]:
+    """All of an index."""
+    opened = Index.open(index)
+    try:
+        return opened.reader().ledgers()
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize("lost", [[0], None])
+def test_b17_what_is_lost_is_distrusted(indexes: list[Path], lost: list[int] | None) -> None:
+    """Not closed and we in the last ensemble: limbo. Lost at all: fenced, with the metadata's key. Else as it was."""
+    done = mark_distrusted(ME, LEDGERS.items(), indexes, lost=lost)
+    key = master_key(b"secret")
+    assert records(indexes[0]) == [
+        Ledger(2, key, fenced=True, limbo=True, lac=b""),
+        Ledger(4, key, fenced=True, limbo=False, lac=b""),
+        Ledger(6, key, fenced=True, limbo=False, lac=b""),
+        Ledger(8, key, fenced=True, limbo=True, lac=b""),
+    ]
+    distrusted = lost is None
+    assert records(indexes[1]) == [Ledger(3, b"kept", fenced=distrusted, limbo=distrusted, lac=b"lac")]
+    assert (done.created, set(done.limbo)) == (4, {2, 8, 3} if distrusted else {2, 8})
+
+
+def test_limbo_is_cleared_by_name(indexes: list[Path]) -> None:
+    """Those asked for; the fence and everything else stays."""
+    mark_distrusted(ME, LEDGERS.items(), indexes)
+    assert clear_limbo([8, 3, 4, 77], indexes) == 2
+    assert [record.ledger for index in indexes for record in records(index) if record.limbo] == [2]
+    assert all(record.fenced for index in indexes for record in records(index))
