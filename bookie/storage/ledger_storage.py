@@ -20,6 +20,7 @@ from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused
+from bookie.storage.bad_files import require_sound_index, tell_bad_logs
 from bookie.storage.layout import (
     current,
     journal_files,
@@ -106,6 +107,8 @@ class LedgerStorage:
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
         count = len(self.storage.ledger_directories)
         index.mkdir(exist_ok=True)
+        require_sound_index(index)
+        tell_bad_logs(directory)
         return StoreRoom(
             str(directory),
             str(index),

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from bookie._fast.run_codec import unpack_ledger, unpack_run
 
-__all__ = ["IndexVerified", "table_values", "verify_index"]
+__all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
 
 PAGE_HEAD = struct.Struct("<QHHHH")
 META = struct.Struct("<IIQQ")
@@ -68,6 +68,15 @@ def verify_index(index: Path) -> IndexVerified:
         return IndexVerified(path=str(path), problems=(f"{path} cannot be read: {error.strerror}; rebuild the index",))
 
 
+def is_whole(index: Path) -> bool:
+    """Whether `data.mdb` begins and ends as its newest commit says. One that does not may still be sound: LMDB need not
+    write a last page that was given back at once. OSError when it cannot be read.
+    """
+    path = index / "data.mdb"
+    with path.open("rb") as file:
+        return _Walk(path, file).is_whole()
+
+
 def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], tuple[str, ...]]:
     """(key, value) of everything in one table, and what is wrong with that table; other tables are not looked at."""
     path = index / "data.mdb"
@@ -98,13 +107,15 @@ class _Walk:
                 self._table(name, root, found)
         return found
 
+    def is_whole(self) -> bool:
+        """Whether there is a commit, and the file as long as it says."""
+        meta = self._newest_meta()
+        return meta is not None and self._path.stat().st_size >= (meta.last_page + 1) * meta.page_bytes
+
     def run(self) -> IndexVerified:
         """Everything."""
         meta = self._newest_meta()
         if meta is not None:
-            size = self._path.stat().st_size
-            if size < (meta.last_page + 1) * meta.page_bytes:
-                self._tell(f"the file has {size} bytes, its pages take {(meta.last_page + 1) * meta.page_bytes}")
             for name, root in self._tables(meta.root):
                 if name in CHECKS:
                     self._table(name, root)

@@ -1,0 +1,158 @@
+"""Damaged files at a start: named with the remedy, never touched, and the other files go on."""
+
+import logging
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import lmdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bookie.errors import StartRefused
+from bookie.storage.bad_files import bad_logs, require_sound_index
+from bookie.storage.tools.check_logs import check_log
+from bookie.storage.tools.log_files import LogFile
+from tests.reference.storage import Stores, entry
+from tests.storage.opened import MIB, Opened, check_index
+
+KEY = b"k" * 20
+HEADER = struct.Struct(">4siqi")
+
+
+def filled(root: Path) -> tuple[Stores, list[Path]]:
+    """What is stored in two closed logs and one open one, and the logs."""
+    one, model = Opened(root, log_bytes_max=8192), Stores()
+    for at in range(30):
+        data = entry(1, at, payload=bytes(500))
+        one.direct.add(data, KEY)
+        model.add(data, KEY, recovery=False)
+        if at % 10 == 9:
+            assert one.direct.commit()
+            one.checkpoint()
+    one.stop()
+    return model, sorted((one.ledger_dirs[0] / "current").glob("*.log"))
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "fewer than a header": lambda good: good[:1000],
+    "zeros": lambda good: bytes(len(good)),
+    "something else wrote it": lambda good: b"ELF!" + good[4:],
+    "version 2": lambda good: good[:4] + struct.pack(">i", 2) + good[8:],
+    "is cut off": lambda good: good[:2048],
+    "the header lies": lambda good: good[:8] + struct.pack(">q", -5) + good[16:],
+    "no ledgers map": lambda good: good[:8] + struct.pack(">q", 1024) + good[16:],
+}
+
+
+@pytest.mark.parametrize("words", DAMAGE)
+def test_a_damaged_log(words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One line that names it; it stays as it is; what others hold is read, and what it held is EIO or right."""
+    model, logs = filled(tmp_path)
+    logs[0].write_bytes(DAMAGE[words](logs[0].read_bytes()))
+    before = logs[0].read_bytes()
+    one = Opened(tmp_path, log_bytes_max=8192)
+    told = [record for record in caplog.records if record.getMessage() == "damaged entry log"]
+    assert [(getattr(record, "file", None), words in str(getattr(record, "problem", ""))) for record in told] == [
+        (logs[0], True)
+    ]
+    assert told[0].levelno == logging.ERROR
+    good = 0
+    for at in sorted(model.ledgers[1].entries):
+        held = one.direct.read(1, at, count=1, size=MIB)
+        assert held.status in {"OK", "IO_ERROR"}
+        if held.status == "OK":
+            assert (held.status, held.entries()) == model.read(1, at, 1, MIB)
+            good += 1
+        held.release()
+    assert good >= 10
+    one.stop()
+    assert logs[0].read_bytes() == before
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """A directory in its place, a link to nowhere, and one that may not be read."""
+    _, logs = filled(tmp_path)
+    directory = logs[0].parent
+    (directory / "77.log").mkdir()
+    (directory / "78.log").symlink_to(tmp_path / "none")
+    found = {bad.path.name: bad.problem for bad in bad_logs(directory)}
+    assert found.keys() == {"77.log", "78.log"}
+    assert "no file" in found["77.log"]
+    assert "cannot be read" in found["78.log"]
+    if os.geteuid():
+        logs[0].chmod(0)
+        assert "Permission denied" in {bad.path: bad.problem for bad in bad_logs(directory)}[logs[0]]
+    Opened(tmp_path).stop()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_any_head(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever the bytes: an answer. What passes has a header that a scan accepts."""
+    directory = tmp_path_factory.mktemp("logs")
+    version = data.draw(st.integers(-2, 3))
+    at = data.draw(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(1000, 1200)))
+    head = HEADER.pack(data.draw(st.sampled_from([b"BKLO", b"BKLE"])), version, at, data.draw(st.integers(-1, 3)))
+    text = data.draw(st.sampled_from([head, head[:9], b""])) + bytes(data.draw(st.integers(0, 1200)))
+    path = directory / "a.log"
+    path.write_bytes(text)
+    if not list(bad_logs(directory)):
+        assert not check_log(LogFile(10, path, len(text))).problem
+
+
+def test_our_own_logs_are_sound(tmp_path: Path) -> None:
+    """Open ones, closed ones, and none at all."""
+    model, logs = filled(tmp_path)
+    assert len(logs) >= 3
+    assert not list(bad_logs(logs[0].parent))
+    check_index((logs[0].parent.parent,), model)
+
+
+def cut_off(index: Path) -> None:
+    with (index / "data.mdb").open("r+b") as file:
+        file.truncate(12288)
+
+
+def no_magic(index: Path) -> None:
+    with (index / "data.mdb").open("r+b") as file:
+        file.write(os.urandom(8192))
+
+
+def a_directory(index: Path) -> None:
+    (index / "data.mdb").unlink()
+    (index / "data.mdb").mkdir()
+
+
+@pytest.mark.parametrize("damage", [cut_off, no_magic, a_directory])
+def test_a_damaged_index(damage: object, tmp_path: Path) -> None:
+    """B7: refused with the remedy, before LMDB trusts it; nothing is changed."""
+    _, logs = filled(tmp_path)
+    index = logs[0].parent / "locations.lmdb"
+    damage(index)  # type: ignore[operator]
+    before = contents(index)
+    with pytest.raises(StartRefused, match=r"rebuild it from the entry logs \(bookie.storage.tools.rebuild_index\)"):
+        Opened(tmp_path)
+    assert contents(index) == before
+
+
+def test_a_short_index_may_be_sound(tmp_path: Path) -> None:
+    """LMDB does not write a page that a transaction takes and gives back, so the file may end before its last page."""
+    environment = lmdb.open(str(tmp_path), map_size=MIB, max_dbs=4)
+    for name in (b"locations", b"ledgers"):
+        environment.open_db(name)
+    environment.close()
+    file = tmp_path / "data.mdb"
+    meta = bytearray(file.read_bytes())
+    for at in (0, 4096):
+        (last,) = struct.unpack_from("<Q", meta, at + 136)
+        struct.pack_into("<Q", meta, at + 136, last + 5)
+    file.write_bytes(meta)
+    require_sound_index(tmp_path)
+    require_sound_index(tmp_path / "none")
