@@ -72,9 +72,9 @@ def java_disks(root: Path, *, kind: str) -> Path:
     return current
 
 
-def put_journal(root: Path, file_id: int, *, grouped: bool = False) -> None:
-    """A journal without records: a Java bookie's, or one of ours."""
-    header = journal_model.header(6, grouped=grouped)
+def put_journal(root: Path, file_id: int, records: bytes = b"", *, grouped: bool = False) -> None:
+    """A journal, a Java bookie's or an empty one of ours."""
+    header = journal_model.header(6, grouped=grouped) + records
     (root / "journal-0" / "current" / f"{file_id:x}.txn").write_bytes(header.ljust(4096, b"\0"))
 
 
@@ -179,6 +179,31 @@ def test_direct_layout_and_torn_tail(tmp_path: Path) -> None:
     held.release()
     one.stop()
     assert indexed(current)[1] == HELD
+
+
+def test_fences_before_the_mark(tmp_path: Path) -> None:
+    """Upstream's checkpoint of an idle storage passes fences and LACs that only the journal holds: they are found."""
+    current = java_disks(tmp_path, kind="idx")
+    key, fence, lac = (journal_model.MASTER_KEY, journal_model.FENCE, journal_model.LAC)
+    records = [
+        journal_model.record(1, key, struct.pack(">i", 20) + b"x" * 20),
+        journal_model.record(1, lac, struct.pack(">i", 16) + lac_packet(1, 2)),
+        journal_model.record(1, lac, struct.pack(">i", 16) + lac_packet(1, 0)),
+        journal_model.record(1, fence),
+        journal_model.record(99, fence),
+    ]
+    put_journal(tmp_path, 0x1F, b"".join(records))
+    take_over(**where(tmp_path)).close()
+    ledgers, _ = indexed(current)
+    assert ledgers == {1: Ledger(1, KEY, True, False, lac_packet(1, 2)), 7: Ledger(7, KEY, True, False, b"")}
+
+
+def test_keys_from_the_journal(tmp_path: Path) -> None:
+    """Where every ledger is fenced for want of an index, those whose key a journal holds have it."""
+    current = java_disks(tmp_path, kind="none")
+    put_journal(tmp_path, 0x1F, journal_model.record(1, journal_model.MASTER_KEY, struct.pack(">i", 20) + KEY))
+    take_over(**where(tmp_path), fence_all=True).close()
+    assert {ledger.ledger: ledger.key for ledger in indexed(current)[0].values()} == {1: KEY, FENCED: b"", 99: b""}
 
 
 # What an interrupted compaction leaves.

@@ -13,6 +13,7 @@ from bookie._fast.index_view import Index, Ledger
 from bookie.errors import StartRefused
 from bookie.storage.takeover import idx, rocksdb
 from bookie.storage.takeover.disks import Disks, note_journals
+from bookie.storage.takeover.journals import with_journals
 from bookie.storage.takeover.leftovers import adopt_orphans, remove_leftovers
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.log_files import entry_logs
@@ -42,6 +43,7 @@ def build_index(
         step("scanned")
         if known is None:
             known = {ledger: Ledger(ledger, b"", True, False, b"") for ledger in report.ledgers}
+        known = with_journals(known, journal_dirs)
         put_records(fresh, known.values())
     remove_leftovers(disks.ledgers)
     step("cleaned")

@@ -1,0 +1,69 @@
+"""Fences, keys and explicit LACs out of a Java bookie's journals, those before the mark included.
+
+A checkpoint of DbLedgerStorage that finds no entries to flush moves the mark and leaves the ledgers index as it was: a
+fence that a client was promised is then in the journal only, where no replay looks. As a fence is for ever, every one
+that a journal still holds is right. Main thread, at start.
+"""
+
+import logging
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from bookie._fast.index_view import Ledger
+from bookie._fast.journal_reader import scan_journal
+from bookie.storage.layout import journal_files
+
+__all__ = ["with_journals"]
+
+log = logging.getLogger(__name__)
+
+KEY, FENCE, LAC = -0x1000, -0x2000, -0x8000
+FRAME_BYTES = 20
+"""Length word, ledger and kind, in front of what a record of these kinds holds: i32 bytes, then the bytes."""
+SIZE = struct.Struct(">i")
+PLACE_OF_LAC = struct.Struct(">qq")
+
+
+def with_journals(known: dict[int, Ledger], directories: list[Path]) -> dict[int, Ledger]:
+    """`known`, with what the journals say of these ledgers beyond it. Others were deleted, or are replayed."""
+    found = dict(known)
+    for directory in directories:
+        for file_id in journal_files(directory):
+            path = directory / f"{file_id:x}.txn"
+            for ledger, kind, data in _records(path, file_id):
+                if ledger in found:
+                    found[ledger] = _told(found[ledger], kind, data)
+    late = sum(row.fenced and not known[ledger].fenced for ledger, row in found.items())
+    if late:
+        log.info("fences found that the ledgers index lacks count=%d", late)
+    return found
+
+
+def _records(path: Path, file_id: int) -> Iterator[tuple[int, int, bytes]]:
+    """(ledger, kind, what it holds) of the records that are no entries. Damage ends a file here; replay judges it."""
+    try:
+        rows = scan_journal(path, file_id)
+    except ValueError:
+        return
+    special = rows.kind < 0
+    with path.open("rb") as file:
+        for ledger, kind, position, length in zip(
+            *(column[special].tolist() for column in (rows.ledger, rows.kind, rows.position, rows.length)), strict=True
+        ):
+            file.seek(position + FRAME_BYTES)
+            yield ledger, kind, file.read(length + SIZE.size - FRAME_BYTES)
+
+
+def _told(ledger: Ledger, kind: int, data: bytes) -> Ledger:
+    if kind == FENCE:
+        return ledger._replace(fenced=True)
+    if kind not in {KEY, LAC} or len(data) < SIZE.size:
+        return ledger
+    value = data[SIZE.size : SIZE.size + max(SIZE.unpack_from(data)[0], 0)]
+    if kind == KEY:
+        return ledger._replace(key=value) if any(value) and not any(ledger.key) else ledger
+    if len(value) < PLACE_OF_LAC.size:
+        return ledger
+    newer = not ledger.lac or PLACE_OF_LAC.unpack_from(value)[1] > PLACE_OF_LAC.unpack_from(ledger.lac)[1]
+    return ledger._replace(lac=value) if newer else ledger
