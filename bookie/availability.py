@@ -4,7 +4,8 @@
     group   24 bytes   i64 first start | i64 last start | i32 size | i32 period      ascending by first start
 
 A group stands for runs of `size` consecutive ids that start at first, first + period, …, last. Upstream's encoder, and
-ours, writes one group for each maximal run, with period 0; any period is understood. Big-endian.
+ours, writes one group for each maximal run, with period 0, ours periods where that would be too large for a frame; any
+period is understood. Big-endian.
 """
 
 from bisect import bisect_right
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-__all__ = ["AvailableEntries", "encode"]
+__all__ = ["AvailableEntries", "encode", "encode_periodic"]
 
 VERSION = 0
 HEADER_BYTES = 64
@@ -24,7 +25,26 @@ GROUP = np.dtype([("first", ">i8"), ("last", ">i8"), ("size", ">i4"), ("period",
 
 def encode(ranges: Iterable[tuple[int, int]]) -> bytes:
     """The bytes for these maximal ranges (first, last), ascending."""
-    groups = np.array([(first, first, last - first + 1, 0) for first, last in ranges], dtype=GROUP)
+    return _pack(np.array([(first, first, last - first + 1, 0) for first, last in ranges], dtype=GROUP))
+
+
+def encode_periodic(ranges: Iterable[tuple[int, int]]) -> bytes:
+    """The same entries in fewer groups where runs of one size repeat: what a striped ledger's list comes down to.
+
+    Upstream reads it and never writes it, so it is for lists that are too large otherwise.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    for first, last in ranges:
+        size = last - first + 1
+        if found and found[-1][2] == size and found[-1][3] in {0, first - found[-1][1]}:
+            start, before, _, _ = found[-1]
+            found[-1] = (start, first, size, first - before)
+        else:
+            found.append((first, first, size, 0))
+    return _pack(np.array(found, dtype=GROUP))
+
+
+def _pack(groups: NDArray[np.void]) -> bytes:
     header = np.zeros(HEADER_BYTES // 4, dtype=">i4")
     header[:2] = VERSION, len(groups)
     return header.tobytes() + groups.tobytes()

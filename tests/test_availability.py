@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.availability import AvailableEntries, encode
+from bookie.availability import AvailableEntries, encode, encode_periodic
 from tests.reference.entry_ranges import decode_entries, encode_entries, maximal_ranges
 
 # Made by upstream's AvailabilityOfEntriesOfLedger from the ids 0, 1, 2, 5, 6, 8.
@@ -59,6 +59,28 @@ def test_periods_are_understood(parts: list[tuple[int, int, int, int]]) -> None:
     ids = np.arange(-2, at + 10)
     assert set(ids[available.mask(ids)].tolist()) == expected
     assert available.count() == len(expected)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 6)), max_size=8).map(
+        lambda parts: [part for gap, size, times in parts for part in [(gap, size)] * times]
+    )
+)
+def test_repeating_runs_are_one_group(runs: list[tuple[int, int]]) -> None:
+    """The same entries, never in more groups; a stripe of any length is one."""
+    ranges, at = [], 0
+    for gap, size in runs:
+        ranges.append((at + gap, at + gap + size - 1))
+        at += gap + size
+    short, plain = encode_periodic(ranges), encode(ranges)
+    assert len(short) <= len(plain)
+    entries = {entry for first, last in ranges for entry in range(first, last + 1)}
+    assert decode_entries(short) == entries
+    found = AvailableEntries.decode(short)
+    ids = np.arange(at + 10)
+    assert set(ids[found.mask(ids)].tolist()) == entries
+    striped = [(first, first + 1) for first in range(0, 3_000, 3)]
+    assert len(encode_periodic(striped[: 1 + at])) == 64 + 24
 
 
 def changed(at: int, form: str, value: int) -> bytes:

@@ -18,7 +18,7 @@ from bookie.server.requests import authentication
 from bookie.server.requests.authentication import Authentication
 from bookie.server.requests.bookie_info import BookieInfo, Capacity, capacity
 from bookie.server.requests.entry_list import EntryList
-from tests.reference.entry_ranges import encode_entries
+from tests.reference.entry_ranges import decode_entries, encode_entries
 from tests.reference.storage import entry
 from tests.server.handed import Handed
 from tests.storage.opened import Opened
@@ -142,6 +142,10 @@ def test_lists_of_entries(tmp_path: Path) -> None:
     assert (unknown.status, unknown.getListOfEntriesOfLedgerResponse.ledgerId) == (wire.ENOLEDGER, 5)
     assert not unknown.getListOfEntriesOfLedgerResponse.HasField("availabilityOfEntriesOfLedger")
     assert fresh(EntryList(opened.storage.stores, 256)(entries_of(4))).status == wire.EIO
+    for number in range(0, 300, 3):
+        opened.direct.add(entry(6, number), b"k" * 20)
+    striped = fresh(EntryList(opened.storage.stores, 256)(entries_of(6))).getListOfEntriesOfLedgerResponse
+    assert decode_entries(striped.availabilityOfEntriesOfLedger) == set(range(0, 300, 3))
     assert fresh(ask(entries_of(4, version=wire.VERSION_ONE))).status == wire.EBADVERSION
     assert fresh(ask(request(wire.GET_LIST_OF_ENTRIES_OF_LEDGER))).status == wire.EBADREQ
     opened.stop()

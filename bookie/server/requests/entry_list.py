@@ -4,7 +4,7 @@ import logging
 
 from bookie._fast.entry_ranges import entry_ranges
 from bookie._fast.storage import StoresRoom
-from bookie.availability import encode
+from bookie.availability import encode, encode_periodic
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies
 
@@ -46,6 +46,8 @@ class EntryList:
             part.status = replies.ENOLEDGER
             return
         encoded = encode(ranges)
+        if len(encoded) > self._bytes_max:
+            encoded = encode_periodic(ranges)
         if len(encoded) > self._bytes_max:
             log.error("the list of entries does not fit a frame ledger=%d bytes=%d", ledger, len(encoded))
             part.status = replies.EIO
