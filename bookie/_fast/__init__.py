@@ -35,6 +35,8 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     ledger_bytes            bytes per ledger of the log being written
     log_ids                 entry log ids of a directory: handed out, open, closed
     entry_log               append, rotate and sync entry logs
+    open_logs               writers by ledger
+    log_set                 one entry log for all ledgers, or one for each
     run_codec               packed runs and ledger records
     lmdb_c                  LMDB's C functions
     run_table               the table of runs that never overlap

@@ -14,6 +14,7 @@ from bookie._fast.types cimport Status
 
 cdef enum:
     MAP_LEDGERS_MAX = 10000      # in one record of the ledgers map
+    LOG_BUFFER_BYTES = 0x200000  # of a LogBuffer
 
 cdef struct LogBuffer            # opaque: 2 MiB for direct writes, lent to one writer at a time
 cdef struct EntryLogWriter       # opaque: the current log and its ledgers map
@@ -31,6 +32,12 @@ cdef EntryLogWriter* elog_writer(LogIds* ids, LogUser user, LogBuffer* buffer, u
 # Close without a map: the log ends at its last sync, and is removed when there was none.
 cdef void elog_writer_free(EntryLogWriter* writer) noexcept nogil
 
+# For a writer beside hundreds of others: a new log is neither published (log_ids_publish is the caller's, before its
+# commit) nor are disk blocks reserved ahead, and its header goes out with its first records.
+cdef void elog_one_of_many(EntryLogWriter* writer) noexcept nogil
+# What a writer allocates, in bytes; a log of more than 32 ledgers takes 32 more for each.
+cdef uint64_t elog_writer_bytes() noexcept nogil
+
 # In a hurry, writes are as large as the disk likes them; else small enough to let a journal's pass between.
 cdef void elog_hurry(EntryLogWriter* writer, bint hurry) noexcept nogil
 # Append `parts`: records `u32 length | entry` of one ledger, contiguous, `size` bytes in all. Rolls to a new log first
@@ -43,10 +50,20 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
                         uint32_t* log_id, uint64_t* offset) noexcept nogil
 # Everything appended so far is on disk when this answers OK (rotated logs, their maps and headers, the directory).
 cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil
+# The part of elog_sync that only writes: several logs written first and synced then share the disk's work.
+cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil
 # Close the current log: ledgers map, header, sync. The next append starts a new log. After NO_SPACE: give the log up as
 # it is, without a map, and clear the error, so that the caller may begin again with what it did not commit.
 # Closed logs count as open until the caller has committed what points into them: log_ids_settle.
 cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil
+# The steps of elog_rotate, to take several logs through them together. Nothing is appended after elog_end; elog_sync
+# comes between it and the header, as that must never name a map that is not there.
+cdef Status elog_end(EntryLogWriter* writer) noexcept nogil
+cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil
+cdef Status elog_close(EntryLogWriter* writer) noexcept nogil
+# Close without a map, at `keep` bytes, which were synced; a log that is complete stays whole. At 0 the file is removed.
+# Clears NO_SPACE; after IO_ERROR nothing is touched.
+cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil
 # The log being written, or the id the next append would try. Not for judging other logs: ask log_ids_is_open.
 cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil
 # Bytes of the log being written, 0 between logs; and whether some of them were not synced yet.

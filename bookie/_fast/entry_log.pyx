@@ -7,12 +7,12 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from posix.fcntl cimport O_WRONLY
 from posix.types cimport off_t
 
 from bookie._fast.cursor cimport store_i64, store_u32, store_u64
 from bookie._fast.file cimport FileOps, Files, iovec, set_direct, write_full
 from bookie._fast.ledger_bytes cimport (
+    LEDGER_MAP_BYTES_LEAST,
     LedgerBytes,
     LedgerMap,
     ledger_map_add,
@@ -47,7 +47,6 @@ from bookie._fast.log_scan cimport (
 from bookie._fast.types cimport LENGTH_PREFIX, Status
 
 cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
     int FALLOC_FL_KEEP_SIZE
 
 cdef extern from "<unistd.h>" nogil:
@@ -58,7 +57,7 @@ cdef extern from "<stdlib.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4096
-    BUFFER_BYTES = 0x200000      # a write in a hurry: the disk at its best
+    BUFFER_BYTES = LOG_BUFFER_BYTES      # a write in a hurry: the disk at its best
     CALM_BYTES = 0x80000         # a write else: a journal's write does not wait long behind it
     BLOCK_BYTES = 4096           # direct writes are whole blocks of this
     RESERVE_BYTES = 0x4000000    # 64 MiB: disk blocks are asked for in steps of this
@@ -85,7 +84,11 @@ cdef struct EntryLogWriter:
     uint8_t* buffer              # of `shared`, while this is its holder: records not written yet, from `written` on
     uint64_t chunk               # it is written when it holds so much
     uint64_t written             # a multiple of BLOCK_BYTES; the file has everything below
+    uint64_t out                 # the file has everything below, the last block included
     uint64_t reserved            # disk blocks are reserved below; UINT64_MAX where the file system cannot
+    bint one_of_many
+    uint64_t map_offset          # of a log that has its map
+    bint complete                # its header names the map
     Status failed
     LedgerMap ledgers
     uint8_t tail[BLOCK_BYTES]    # what `buffer` held, while another writer has it
@@ -153,7 +156,7 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
         if writer.synced == 0:
             path_of(writer, path)
             writer.ops.unlink(path)
-        else:
+        elif not writer.complete:
             cut(writer)
         writer.ops.close(writer.fd)
         if writer.synced == 0:
@@ -161,7 +164,8 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
         else:
             log_ids_close(writer.ids, writer.log_id)
     writer.fd = -1
-    writer.position = writer.written = writer.synced = 0
+    writer.position = writer.written = writer.synced = writer.out = 0
+    writer.complete = False
     if writer.shared.holder == writer:
         writer.shared.holder = NULL
     ledger_map_clear(&writer.ledgers)
@@ -194,7 +198,7 @@ cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
     """A new log, with the buffer borrowed."""
     cdef char path[PATH_BYTES]
     cdef int fd = log_ids_create(writer.ids, writer.user, &writer.log_id)
-    cdef int rc
+    cdef int rc = 0
     if fd < 0:
         return fail(writer, fd)
     # where the file system lets us: half the processor time, and the page cache is left to reads
@@ -202,9 +206,10 @@ cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
     memset(writer.buffer, 0, BLOCK_BYTES)
     store_u32(writer.buffer, LOG_MAGIC)
     store_u32(writer.buffer + 4, LOG_VERSION)
-    rc = write_full(writer.ops, fd, writer.buffer, BLOCK_BYTES, 0)
-    if rc == 0:
-        rc = log_ids_publish(writer.ids, writer.log_id)
+    if not writer.one_of_many:
+        rc = write_full(writer.ops, fd, writer.buffer, BLOCK_BYTES, 0)
+        if rc == 0:
+            rc = log_ids_publish(writer.ids, writer.log_id)
     if rc < 0:
         writer.ops.close(fd)
         path_of(writer, path)
@@ -215,7 +220,8 @@ cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
     writer.position = LOG_HEADER_BYTES
     writer.synced = 0
     writer.written = 0
-    writer.reserved = LOG_HEADER_BYTES
+    writer.out = 0
+    writer.reserved = UINT64_MAX if writer.one_of_many else LOG_HEADER_BYTES
     return Status.OK
 
 
@@ -264,6 +270,7 @@ cdef int write_buffer(EntryLogWriter* writer, bint tail) noexcept nogil:
     if whole:
         memcpy(writer.buffer, writer.buffer + whole, held - whole)
         writer.written += whole
+    writer.out = writer.position if tail else writer.written
     return 0
 
 
@@ -342,24 +349,25 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
     return Status.OK
 
 
-cdef int sync_buffer(EntryLogWriter* writer) noexcept nogil:
-    cdef int rc = write_buffer(writer, True)
-    if rc == 0:
-        rc = writer.ops.fdatasync(writer.fd)
-    if rc == 0:
-        writer.synced = writer.position
-    return rc
+cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil:
+    cdef int rc
+    if writer.failed != Status.OK or writer.out == writer.position:
+        return writer.failed
+    borrow(writer)
+    rc = write_buffer(writer, True)
+    return Status.OK if rc == 0 else fail(writer, rc)
 
 
 cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
+    cdef Status status = elog_write_out(writer)
     cdef int rc
-    if writer.failed != Status.OK:
-        return writer.failed
-    if writer.fd < 0 or writer.synced == writer.position:
-        return Status.OK
-    borrow(writer)
-    rc = sync_buffer(writer)
-    return Status.OK if rc == 0 else fail(writer, rc)
+    if status != Status.OK or writer.synced == writer.position:
+        return status
+    rc = writer.ops.fdatasync(writer.fd)
+    if rc < 0:
+        return fail(writer, rc)
+    writer.synced = writer.position
+    return Status.OK
 
 
 cdef int write_map(EntryLogWriter* writer) noexcept nogil:
@@ -386,46 +394,74 @@ cdef int write_map(EntryLogWriter* writer) noexcept nogil:
     return rc
 
 
-cdef int write_closing(EntryLogWriter* writer, uint64_t map_offset) noexcept nogil:
-    """The header's map offset and count, through a descriptor of its own: 12 bytes are no block."""
-    cdef char path[PATH_BYTES]
-    cdef uint8_t closing[12]
-    cdef int fd, rc
-    path_of(writer, path)
-    fd = writer.ops.open(path, O_WRONLY | O_CLOEXEC, 0)
-    if fd < 0:
-        return fd
-    store_u64(closing, map_offset)
-    store_u32(closing + 8, <uint32_t> writer.ledgers.count)
-    rc = write_full(writer.ops, fd, closing, sizeof(closing), MAP_OFFSET_AT)
-    if rc == 0:
-        rc = writer.ops.fdatasync(fd)
-    writer.ops.close(fd)
-    return rc
-
-
-cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
-    cdef uint64_t map_offset
+cdef Status elog_end(EntryLogWriter* writer) noexcept nogil:
     cdef int rc
-    if writer.failed == Status.NO_SPACE:
-        close_log(writer)
-        writer.failed = Status.OK
-        return Status.OK
     if writer.failed != Status.OK or writer.fd < 0:
         return writer.failed
     borrow(writer)
-    map_offset = writer.position
+    writer.map_offset = writer.position
     rc = write_map(writer)
+    return Status.OK if rc == 0 else fail(writer, rc)
+
+
+cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil:
+    """The map's offset and its count of ledgers: 12 bytes are no block, so they go through the page cache."""
+    cdef uint8_t closing[12]
+    cdef int rc
+    if writer.failed != Status.OK or writer.fd < 0:
+        return writer.failed
+    rc = cut(writer)
     if rc == 0:
-        rc = sync_buffer(writer)      # the header must never name a map that is not there
-    if rc == 0:
-        rc = cut(writer)
-    if rc == 0:
-        rc = write_closing(writer, map_offset)
+        set_direct(writer.fd, False)
+        store_u64(closing, writer.map_offset)
+        store_u32(closing + 8, <uint32_t> writer.ledgers.count)
+        rc = write_full(writer.ops, writer.fd, closing, sizeof(closing), MAP_OFFSET_AT)
+    if rc < 0:
+        return fail(writer, rc)
+    writer.complete = True
+    return Status.OK
+
+
+cdef Status elog_close(EntryLogWriter* writer) noexcept nogil:
+    cdef int rc
+    if writer.failed != Status.OK or writer.fd < 0:
+        return writer.failed
+    rc = writer.ops.fdatasync(writer.fd)
     if rc < 0:
         return fail(writer, rc)
     close_log(writer)
     return Status.OK
+
+
+cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
+    cdef Status status
+    if writer.failed == Status.NO_SPACE:
+        close_log(writer)
+        writer.failed = Status.OK
+        return Status.OK
+    status = elog_end(writer)
+    if status == Status.OK:
+        status = elog_sync(writer)      # the header must never name a map that is not there
+    if status == Status.OK:
+        status = elog_write_header(writer)
+    return elog_close(writer) if status == Status.OK else status
+
+
+cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil:
+    if writer.failed == Status.IO_ERROR:
+        return
+    writer.failed = Status.OK
+    if keep < writer.synced and not (keep and writer.complete):
+        writer.synced = keep
+    close_log(writer)
+
+
+cdef void elog_one_of_many(EntryLogWriter* writer) noexcept nogil:
+    writer.one_of_many = True
+
+
+cdef uint64_t elog_writer_bytes() noexcept nogil:
+    return sizeof(EntryLogWriter) + LEDGER_MAP_BYTES_LEAST
 
 
 cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil:

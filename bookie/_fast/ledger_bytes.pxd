@@ -3,6 +3,9 @@ from libc.stdint cimport int64_t, uint64_t
 
 from bookie._fast.types cimport Status
 
+cdef enum:
+    LEDGER_MAP_BYTES_LEAST = 1024    # what a map of few ledgers allocates
+
 cdef struct LedgerBytes:
     int64_t ledger
     uint64_t bytes               # 0 = an empty slot

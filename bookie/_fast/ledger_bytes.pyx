@@ -6,7 +6,7 @@ from libc.string cimport memset
 from bookie._fast.types cimport Status
 
 cdef enum:
-    FIRST_CAPACITY = 64
+    FIRST_CAPACITY = 64              # LEDGER_MAP_BYTES_LEAST in all
 
 
 cdef void ledger_map_clear(LedgerMap* map) noexcept nogil:

@@ -1,0 +1,86 @@
+"""A set of entry logs in plain Python: the slow oracle of `log_set`, which logs there are and what each holds."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from tests.reference import entry_log
+
+
+@dataclass
+class Log:
+    """One file: its entries, how many of them a settle covered, and whether it was closed with a map."""
+
+    entries: list[bytes] = field(default_factory=list)
+    settled: int = 0
+    closed: bool = False
+    open: bool = True
+
+    def image(self) -> bytes:
+        """What the file has to hold from its front; behind it, nothing but zeros."""
+        return entry_log.build(self.entries, closed=self.closed)
+
+
+class LogSet:
+    """The same names as the room's. `logs` are the files by id, `taking` the ledgers' own, coldest first."""
+
+    def __init__(self, active_max: int) -> None:
+        self.active_max = active_max
+        self.logs: dict[int, Log] = {}
+        self.taking: OrderedDict[int, int] = OrderedDict()
+        self.touched: set[int] = set()
+        self.marks: set[int] = set()
+        self.next_id = 0
+        self.displaced = self.write_closed = 0
+
+    def append(self, ledger: int, entry: bytes) -> int:
+        """The id of the log that takes it."""
+        key = ledger if self.active_max else -1
+        if key not in self.taking:
+            if self.active_max and len(self.taking) == self.active_max:
+                self.displaced += 1
+                self.close(next(iter(self.taking)))
+            self.taking[key] = self.next_id
+            self.logs[self.next_id] = Log()
+            self.next_id += 1
+        self.taking.move_to_end(key)
+        self.touched.add(key)
+        self.logs[self.taking[key]].entries.append(entry)
+        return self.taking[key]
+
+    def close(self, ledger: int) -> None:
+        """Its log takes nothing more."""
+        self.logs[self.taking.pop(ledger)].closed = True
+        self.touched.discard(ledger)
+
+    def mark(self, ledger: int) -> None:
+        """It expects no more entries."""
+        if self.active_max:
+            self.marks.add(ledger)
+
+    def end_marked(self, ledger: int | None = None) -> None:
+        """Close what is marked."""
+        for one in sorted(self.marks) if ledger is None else {ledger} & self.marks:
+            if one in self.taking:
+                self.write_closed += 1
+                self.close(one)
+
+    def settle(self) -> None:
+        """A commit covers everything."""
+        for log in self.logs.values():
+            log.settled = len(log.entries)
+            log.open = log.open and not log.closed
+        self.touched.clear()
+        self.marks.clear()
+
+    def give_up(self) -> None:
+        """What no commit covers is gone; nobody appends to a log that was cut."""
+        for key in self.touched:
+            del self.taking[key]
+        self.touched.clear()
+        for log_id, log in list(self.logs.items()):
+            if log_id in self.taking.values() or len(log.entries) == log.settled:
+                continue
+            if not log.settled:
+                del self.logs[log_id]
+            elif not log.closed:
+                del log.entries[log.settled :]

@@ -1,0 +1,1 @@
+# Nothing of this room is seen from Python.
