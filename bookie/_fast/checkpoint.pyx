@@ -7,11 +7,10 @@ from libc.string cimport memset
 from posix.fcntl cimport O_CREAT, O_TRUNC, O_WRONLY
 
 from bookie._fast.cursor cimport load_u32, store_i64, store_u64
-from bookie._fast.entry_log cimport elog_append, elog_hurry, elog_rotate, elog_sync
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec, sync_dir, write_full
 from bookie._fast.journal_files cimport journal_mark, journal_trim
-from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty
+from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty, ledger_take_closed
 from bookie._fast.last_entry cimport learn_last_alone
 from bookie._fast.location_index cimport (
     RUN_SLOTS_MAX,
@@ -23,7 +22,17 @@ from bookie._fast.location_index cimport (
     index_put_ledger,
     index_put_run,
 )
-from bookie._fast.log_ids cimport LOG_USER_FLUSH, log_ids_settle
+from bookie._fast.log_set cimport (
+    log_set_append,
+    log_set_end_all_marked,
+    log_set_end_marked,
+    log_set_expire,
+    log_set_give_up,
+    log_set_hurry,
+    log_set_mark,
+    log_set_settle,
+    log_set_sync,
+)
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
 from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
 from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush, stores_unpin
@@ -210,8 +219,8 @@ cdef Status append_ledger(Stores* stores, Store* store, LedgerRuns* ledger, Inde
             parts[i - first].iov_len = end - begin
             size += end - begin
             i += 1
-        elog_hurry(store.log, behind(stores, store))
-        status = elog_append(store.log, ledger.ledger, parts, <int> (i - first), size, &log_id, &offset)
+        log_set_hurry(store.log, behind(stores, store))
+        status = log_set_append(store.log, ledger.ledger, parts, <int> (i - first), size, &log_id, &offset)
         if status != OK:
             return status
         while first < i:
@@ -315,6 +324,39 @@ cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
         waker_wake(stores.loops[n])
 
 
+cdef void take_marks(Store* store) noexcept nogil:
+    """Ledgers whose end was announced. Before the swap: all that came before the announcement is then in the half."""
+    cdef uint32_t i
+    cdef Shard* shard
+    cdef Ledger* ledger
+    for i in range(SHARDS):
+        shard = &store.shards[i]
+        pthread_mutex_lock(&shard.lock)
+        ledger = ledger_take_closed(&shard.ledgers)
+        while ledger != NULL:
+            log_set_mark(store.log, ledger.id)
+            ledger = ledger_take_closed(&shard.ledgers)
+        pthread_mutex_unlock(&shard.lock)
+
+
+cdef Status sync_logs(Store* store) noexcept nogil:
+    """Close the logs that nobody needs to stay open, and sync all."""
+    cdef Status status = log_set_end_all_marked(store.log)
+    if status == OK:
+        status = log_set_expire(store.log, now_ns())
+    return log_set_sync(store.log) if status == OK else status
+
+
+cdef Status close_idle_logs(Store* store) noexcept nogil:
+    """What a checkpoint does when there is nothing to flush."""
+    cdef Status status = sync_logs(store)
+    if status == OK:
+        log_set_settle(store.log)
+    elif status == NO_SPACE:
+        log_set_give_up(store.log)
+    return status
+
+
 cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
     """Append, sync the log, commit the index: the three steps that must follow each other."""
     cdef uint32_t i
@@ -323,13 +365,15 @@ cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing
         return status
     for i in range(flushing.count):
         status = append_ledger(stores, store, flushing.ledgers[i], indexing)
+        if status == OK:
+            status = log_set_end_marked(store.log, flushing.ledgers[i].ledger)
         if status != OK:
             break
     if status == OK:
         status = index_flush_run(indexing)
     if status == OK:
         step(STEP_APPENDED)
-        status = elog_sync(store.log)
+        status = sync_logs(store)
     if status == OK:
         step(STEP_LOG_SYNCED)
         status = put_dirty(store, flushing)
@@ -356,7 +400,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         status = write_out(stores, store, &flushing, indexing)
     if status == OK:
         step(STEP_INDEX_COMMITTED)
-        log_ids_settle(store.ids, LOG_USER_FLUSH)
+        log_set_settle(store.log)
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
         clear(stores, store, half)
@@ -366,7 +410,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
     else:
         dirty_again(store, &flushing)
         if status == NO_SPACE:
-            elog_rotate(store.log)       # this log is given up; the next try starts another
+            log_set_give_up(store.log)       # the next try starts other logs
     pthread_mutex_unlock(&store.writing)
     free(flushing.put)
     free(flushing.ledgers)
@@ -382,9 +426,10 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
         status = flush_half(stores, store, bk_load(&store.active) ^ 1)
         if status != OK:
             return status
+    take_marks(store)
     half = bk_load(&store.active)
     if bk_load(&store.halves[half].entries) == 0 and not any_dirty(store):
-        return OK
+        return close_idle_logs(store)
     swap(store)
     step(STEP_SWAPPED)
     return flush_half(stores, store, half)

@@ -168,6 +168,12 @@ cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledge
     return request.op == ADD_ENTRY and request.flags & HIGH_PRIORITY and bk_load(&loop.stores.high_priority_ok)
 
 
+cdef Status refuse_add(IoLoop* loop, Conn* conn, const Request* request, int64_t ledger, Status status) noexcept nogil:
+    """The writer goes on without this bookie: it is told that, and the ledger's log need not stay open for it."""
+    stores_write_close(loop.stores, ledger, request.key, request.key_size)
+    return answer_code(loop, conn, request, status)
+
+
 cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     """What is stored goes by the ids in the entry, what is answered by those of the request."""
     cdef int64_t group = 0
@@ -178,7 +184,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
         return answer_code(loop, conn, request, BAD_REQUEST)
     ledger = load_i64(request.body)
     if not takes_writes(loop, request, ledger):
-        return answer_code(loop, conn, request, READ_ONLY)
+        return refuse_add(loop, conn, request, ledger, READ_ONLY)
     status = stores_add(loop.stores, ledger, load_i64(request.body + 8), request.key, request.key_size, request.body,
                         request.body_size, request.flags & RECOVERY_ADD, &group)
     if status == FULL or status == TOO_MANY_REQUESTS:
@@ -190,7 +196,9 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
         if ack_later(loop, conn, request, ledger, group, NULL, deferred):
             return OK
         return CLOSED
-    return answer_code(loop, conn, request, status)
+    if status != OK:
+        return refuse_add(loop, conn, request, ledger, status)
+    return answer_code(loop, conn, request, OK)
 
 
 cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:

@@ -9,14 +9,7 @@ import numpy
 
 from bookie._fast.cache_stats cimport cache_counts, cache_latencies, note_evicted
 from bookie._fast.cursor cimport load_i64
-from bookie._fast.entry_log cimport (
-    elog_readers,
-    elog_readers_free,
-    elog_writer,
-    elog_writer_free,
-    log_buffer,
-    log_buffer_free,
-)
+from bookie._fast.entry_log cimport elog_readers, elog_readers_free
 from bookie._fast.file cimport Files
 from bookie._fast.journal cimport JournalRoom, journal_append, journal_append_meta, journal_has_room
 from bookie._fast.journal_reader cimport META_FENCE, META_KEY, META_LAC
@@ -28,7 +21,6 @@ from bookie._fast.ledger_table cimport (
     ledger_mark_closed,
     ledger_mark_dirty,
     ledger_set_lac,
-    ledger_take_closed,
     ledgers_free,
     ledgers_init,
 )
@@ -41,7 +33,8 @@ from bookie._fast.location_index cimport (
     index_reader,
     index_reader_free,
 )
-from bookie._fast.log_ids cimport LOG_USER_FLUSH, log_ids, log_ids_free
+from bookie._fast.log_ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
+from bookie._fast.log_set cimport log_set, log_set_free, log_set_stats
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
@@ -108,6 +101,11 @@ cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_
     return OK
 
 
+cdef void close_writes(Store* store, Shard* shard, Ledger* ledger) noexcept nogil:
+    if ledger_mark_closed(&shard.ledgers, ledger):
+        bk_add_relaxed(&store.stats.ledgers_closed, 1)
+
+
 cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, int64_t entry, const uint8_t* key,
                        uint32_t key_size, const uint8_t* data, uint32_t size, bint recovery,
                        int64_t* group, uint64_t* watchers) noexcept nogil:
@@ -119,9 +117,11 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
         status = log_key(stores, shard, ledger)      # also of an add that is refused: its key may be the first one
     if status != OK:
         return status
-    if not recovery:
-        if ledger.fenced:
+    if ledger.fenced:
+        if not recovery:
             return FENCED
+        close_writes(store, shard, ledger)       # what recovery adds is little, and the last of it
+    if not recovery:
         if ledger.limbo:
             return UNAUTHORIZED
     if stores.write_data and not journal_has_room(journal_of(stores, id), size):
@@ -164,11 +164,6 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
         bk_add_relaxed(&store.stats.adds, 1)
         bk_add_relaxed(&store.stats.add_bytes, size)
     return status
-
-
-cdef void close_writes(Store* store, Shard* shard, Ledger* ledger) noexcept nogil:
-    if ledger_mark_closed(&shard.ledgers, ledger):
-        bk_add_relaxed(&store.stats.ledgers_closed, 1)
 
 
 cdef Status stores_write_close(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size) noexcept nogil:
@@ -363,7 +358,8 @@ cdef class StoreRoom:
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
                  read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int,
-                 next_log_id: int, log_bytes_max: int, open_logs_max: int):
+                 next_log_id: int, log_bytes_max: int, open_logs_max: int, ledger_logs_max: int = 0,
+                 log_idle_ms_max: int = 300000):
         cdef Store* store = self.store
         cdef int error = 0
         cdef uint8_t[::1] view
@@ -396,11 +392,10 @@ cdef class StoreRoom:
         store.directory = self.encoded_directory
         store.log_bytes_max = log_bytes_max
         store.ids = log_ids(files.ops, store.directory, next_log_id)
-        store.log_buffer = log_buffer()
         store.logs = elog_readers(files.ops, store.directory, open_logs_max)
-        if store.ids == NULL or store.log_buffer == NULL or store.logs == NULL:
+        if store.ids == NULL or store.logs == NULL:
             raise MemoryError
-        store.log = elog_writer(store.ids, LOG_USER_FLUSH, store.log_buffer, log_bytes_max)
+        store.log = log_set(store.ids, log_bytes_max, ledger_logs_max, <int64_t> log_idle_ms_max * 1000000)
         if store.log == NULL:
             raise MemoryError
 
@@ -420,31 +415,22 @@ cdef class StoreRoom:
             raise OSError(5, "cannot read the ledgers index", self.directory)
         return self.ledger_count()
 
-    def take_write_closed(self, int most) -> list[int]:
-        """Up to `most` ledgers whose end was announced since they were last taken; each is then told again if it is
-        announced again. Any thread.
-        """
-        cdef Shard* shard
-        cdef Ledger* ledger
-        found = []
-        for i in range(SHARDS):
-            shard = &self.store.shards[i]
-            while len(found) < most:
-                pthread_mutex_lock(&shard.lock)
-                ledger = ledger_take_closed(&shard.ledgers)
-                pthread_mutex_unlock(&shard.lock)
-                if ledger == NULL:
-                    break
-                found.append(ledger.id)
-        return found
-
     def ledger_count(self) -> int:
         return sum(self.store.shards[i].ledgers.count for i in range(SHARDS))
 
     def stats(self) -> dict[str, int]:
         cdef Store* store = self.store
+        cdef int64_t oldest = -1
+        logs = {}
+        if store.log != NULL:
+            oldest = log_ids_least_open(store.ids)
+            logs = <dict> log_set_stats(store.log)[0]
         return {
             **<dict> store.stats,
+            **{f"ledger_logs_{name}": count for name, count in logs.items()},
+            "entry_logs_open": log_ids_open_count(store.ids) if store.log != NULL else 0,
+            # ids handed out since the oldest log that may still change
+            "entry_logs_behind": log_ids_next(store.ids) - oldest if oldest >= 0 else 0,
             "ledgers": self.ledger_count(),
             "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
@@ -469,11 +455,8 @@ cdef class StoreRoom:
     def close(self) -> None:
         """Close files and index; the threads that used them have ended."""
         cdef Store* store = self.store
-        if store.log != NULL:
-            elog_writer_free(store.log)
-            store.log = NULL
-        log_buffer_free(store.log_buffer)
-        store.log_buffer = NULL
+        log_set_free(store.log)
+        store.log = NULL
         log_ids_free(store.ids)
         store.ids = NULL
         if store.logs != NULL:

@@ -7,12 +7,13 @@ while waiting for a disk.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.cache_stats cimport CacheStats
-from bookie._fast.entry_log cimport EntryLogReaders, EntryLogWriter, LogBuffer
+from bookie._fast.entry_log cimport EntryLogReaders
 from bookie._fast.file cimport FileOps
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.ledger_table cimport LedgerMap
 from bookie._fast.location_index cimport LocationIndex
 from bookie._fast.log_ids cimport LogIds
+from bookie._fast.log_set cimport LogSet
 from bookie._fast.notices cimport NoticeBoard
 from bookie._fast.read_cache cimport ReadRing
 from bookie._fast.readahead cimport Readahead
@@ -46,8 +47,7 @@ cdef struct Store:
     # any shard's lock.
     pthread_mutex_t writing
     LogIds* ids                  # of every entry log writer of this directory
-    LogBuffer* log_buffer        # the flush thread's
-    EntryLogWriter* log          # the flush thread's
+    LogSet* log                  # what a flush appends to; the flush thread's
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the StoreRoom

@@ -4,7 +4,6 @@ __all__ = ["IGNORED", "LATER", "REFUSED"]
 
 REFUSED = {
     "allowStorageExpansion": ("false", "directories cannot be added: a ledger belongs to (id modulo count) of them"),
-    "entryLogPerLedgerEnabled": ("false", "entry logs hold the entries of many ledgers"),
     "httpServerTlsEnable": ("false", "there is no HTTP server"),
     "journalFormatVersionToWrite": ("6", "journals are written in version 6"),
     "permittedStartupUsers": ("", "start-up users are not checked"),
@@ -38,7 +37,7 @@ IGNORED = frozenset(
     dbStorage_rocksDB_sstSizeInMB dbStorage_rocksDB_writeBufferSizeMB defaultRocksdbConf disableServerSocketBind
     enableLocalTransport enableStatistics enableTaskExecutionStats entryFormatterClass
     entryLocationCompactionInterval entryLocationRocksdbConf entryLogFilePreallocationEnabled
-    entryLogPerLedgerCounterLimitsMultFactor entrylogMapAccessExpiryTimeInSeconds exposeDefaultJVMMetrics
+    entryLogPerLedgerCounterLimitsMultFactor exposeDefaultJVMMetrics
     extraServerComponents fileInfoCacheInitialCapacity fileInfoFormatVersionToWrite fileInfoMaxIdleTime
     flushEntrylogBytes gcEntryLogMetadataCacheEnabled gcEntryLogMetadataCachePath
     gcOverreplicatedLedgerMaxConcurrentRequests
@@ -50,7 +49,7 @@ IGNORED = frozenset(
     ledgerMetadataVersion ledgerStorageClass limitStatsLogging localConsistencyCheckOnStartup localScrubRateLimit
     lockReleaseOfFailedLedgerGracePeriod lostBookieRecoveryDelay
     maxOperationNumbersInSingleRocksdbWriteBatch
-    maximumNumberOfActiveEntryLogs
+
     numAddWorkerThreads numHighPriorityWorkerThreads numJournalCallbackThreads numLongPollWorkerThreads
     numOfMemtableFlushThreads openFileLimit openLedgerRereplicationGracePeriod pageLimit pageSize
     prometheusStatsHttpAddress prometheusStatsHttpPort prometheusStatsLatencyRolloverSeconds readBufferSizeBytes

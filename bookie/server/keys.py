@@ -369,6 +369,14 @@ GROUPS = (
                 high=86_400_000, unit="ms"),
             Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed at this size.",
                 low=MIB, high=GIB, unit="bytes"),
+            Key("entryLogPerLedgerEnabled", "storage.log_per_ledger", bool, "false", "Give each ledger an entry log of"
+                " its own: its entries lie side by side, and its files go with it. For few, long ledgers:"
+                " docs/operations.md tells when."),
+            Key("entrylogMapAccessExpiryTimeInSeconds", "storage.log_idle_ms_max", int, "300", "Where it has: a log"
+                " that nobody has written to for so long is closed.", low=1, high=86_400, unit="s", scale=1000),
+            Key("maximumNumberOfActiveEntryLogs", "storage.ledger_logs_max", int, "500", "Where it has: logs that take"
+                " entries at a time, over all directories; for one more, the coldest is closed. Each takes a"
+                " descriptor and 6 KiB.", low=1, high=1_000_000),
             Key("openEntryLogLimit", "storage.open_logs_max", int, "256", "Entry logs held open for reads.", low=4,
                 high=1_000_000),
             Key("numReadWorkerThreads", "storage.read_threads", int, "8", "Threads that read from disk. Hits in a"

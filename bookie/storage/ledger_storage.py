@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from bookie._fast import fatal
+from bookie._fast import fatal, log_set
 from bookie._fast.checkpoint import CheckpointRoom
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
@@ -121,7 +121,15 @@ class LedgerStorage:
             next_log_id=next_log_id(directory),
             log_bytes_max=self.storage.log_bytes_max,
             open_logs_max=self.storage.open_logs_max,
+            ledger_logs_max=self._ledger_logs_max(),
+            log_idle_ms_max=self.storage.log_idle_ms_max,
         )
+
+    def _ledger_logs_max(self) -> int:
+        """The share of one directory; 0: one log for all ledgers."""
+        if not self.storage.log_per_ledger:
+            return 0
+        return max(1, self.storage.ledger_logs_max // len(self.storage.ledger_directories))
 
     def _make_journal(self, directory: Path) -> JournalRoom:
         settings = self.journal
@@ -261,15 +269,9 @@ class LedgerStorage:
             "write_cache": self.storage.write_cache_bytes,
             "read_cache": self.storage.read_cache_bytes,
             "reread_table": self.storage.reread_table_bytes,
+            "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }
-
-    def take_write_closed(self, most: int) -> list[int]:
-        """Up to `most` ledgers that were announced to get no more entries, or fenced, since they were last taken."""
-        found: list[int] = []
-        for room in self._rooms:
-            found += room.take_write_closed(most - len(found))
-        return found
 
     def latencies(self) -> dict[str, LatencyView]:
         """Look-ups in the index and disk reads, summed over directories: of `buckets` number i took less than 2^i

@@ -49,6 +49,12 @@ class StorageSettings:
     throttle_ms_max: int = 10_000
     log_bytes_max: int = 1 << 30
     open_logs_max: int = 256
+    log_per_ledger: bool = False
+    """Each ledger writes into an entry log of its own."""
+    ledger_logs_max: int = 500
+    """Of those at a time, over all directories; the coldest is closed for another ledger's."""
+    log_idle_ms_max: int = 300_000
+    """One that was not appended to for so long is closed by the next checkpoint."""
     index_map_bytes: int = 1 << 40
     """Address space reserved for LMDB, not memory or disk."""
     read_threads: int = 8

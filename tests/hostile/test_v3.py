@@ -325,9 +325,17 @@ def test_batches_when_output_is_scarce(tmp_path: Path) -> None:
             assert len(part(one).body) > 500
 
 
-def test_write_close_is_told_to_the_storage(peer: Peer, tmp_path: Path) -> None:
-    """Each ledger once, by the announcement or by a fence, and again if it is announced again; adds go on."""
-    with local_bookie(tmp_path) as bookie, bookie.peer() as one:
+def closed_by(bookie: LocalBookie) -> tuple[float, float]:
+    """After a checkpoint: logs that take entries, and those that were closed as their ledger's end was announced."""
+    assert bookie.storage.checkpoint()
+    return bookie.stat("ledger_logs_active"), bookie.stat("ledger_logs_write_closed")
+
+
+def test_write_close_closes_the_ledgers_log(tmp_path: Path) -> None:
+    """By the announcement, by a fence, by a refused add, at the next checkpoint; again after later adds, which go on;
+    not with a wrong key, nor for a ledger that nobody knows.
+    """
+    with local_bookie(tmp_path, log_per_ledger=True) as bookie, bookie.peer() as one:
         for ledger in (1, 2, 3, 4):
             fill(one, ledger, [b"x"])
         for ledger in (1, 1, 2, 77):
@@ -335,13 +343,31 @@ def test_write_close_is_told_to_the_storage(peer: Peer, tmp_path: Path) -> None:
         assert ask(one, write_close(3, key=b"x")).status == wire.EUA
         ask(one, read3(4, -1, flag=FENCE, masterKey=KEY))
         assert bookie.stat("ledgers_closed") >= 3
-        found = bookie.storage.take_write_closed(2)
-        assert len(found) == 2
-        assert sorted(found + bookie.storage.take_write_closed(100)) == [1, 2, 4]
-        assert bookie.storage.take_write_closed(100) == []
+        assert closed_by(bookie) == (1, 3)
+        assert closed_by(bookie) == (1, 3)
         assert ask(one, add3(1, 1, b"x")).status == wire.EOK
+        assert closed_by(bookie) == (2, 3)
         assert ask(one, write_close(1)).status == wire.EOK
-        assert bookie.storage.take_write_closed(100) == [1]
+        assert closed_by(bookie) == (1, 4)
+        bookie.storage.set_read_only(True)
+        assert ask(one, add3(3, 1, b"x")).status == wire.EREADONLY
+        assert closed_by(bookie) == (0, 5)
+        bookie.storage.set_read_only(False)
+        assert ask(one, add3(3, 2, b"x")).status == wire.EOK
+        assert ask(one, add3(4, 2, b"x")).status == wire.EFENCED
+        assert ask(one, add3(4, 2, b"x", flag=wire.AddRequest.RECOVERY_ADD)).status == wire.EOK
+        assert closed_by(bookie) == (1, 6)
+
+
+def test_write_closes_without_logs_by_ledger_leave_nothing(tmp_path: Path) -> None:
+    """The marks are taken by each checkpoint, so that the next announcement is noted anew."""
+    with local_bookie(tmp_path) as bookie, bookie.peer() as one:
+        fill(one, 1, [b"x"])
+        for turn in range(3):
+            for _ in range(2):
+                assert ask(one, write_close(1)).status == wire.EOK
+            assert bookie.stat("ledgers_closed") == turn + 1
+            assert closed_by(bookie) == (0, 0)
 
 
 def test_a_connection_flips_to_v2_for_good(bookie: LocalBookie, peer: Peer) -> None:
