@@ -62,6 +62,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     last_entry              what the index tells once of a ledger's end
     storage                 one ledger directory: caches, index and entry log together
     entry_ranges            which entries of a ledger are stored, as ranges
+    last_mark               up to where journals need not be replayed
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores
   service

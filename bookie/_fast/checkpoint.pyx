@@ -1,17 +1,15 @@
 """From write cache to entry log and index, and only then the mark."""
-from libc.errno cimport EDQUOT, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memset
-from posix.fcntl cimport O_CREAT, O_TRUNC, O_WRONLY
 
-from bookie._fast.cursor cimport load_u32, store_i64, store_u64
+from bookie._fast.cursor cimport load_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
-from bookie._fast.file cimport iovec, sync_dir, write_full
+from bookie._fast.file cimport iovec
 from bookie._fast.journal_files cimport journal_mark, journal_trim
 from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty, ledger_take_closed
 from bookie._fast.last_entry cimport learn_last_alone
+from bookie._fast.last_mark cimport marks_write
 from bookie._fast.location_index cimport (
     RUN_SLOTS_MAX,
     IndexRun,
@@ -47,12 +45,9 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
+from bookie._fast.types cimport LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
 from bookie._fast.waker cimport waker_wake
 from bookie._fast.write_cache cimport half_reset
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 cdef extern from "<stdlib.h>" nogil:
     void abort() noexcept
@@ -61,7 +56,6 @@ cdef enum:
     PARTS_MOST = 512
     APPEND_BYTES_MOST = 8 << 20
     GAP_MOST = 8             # a hole of more ids than this starts a new stored run
-    MARK_BYTES = 16
 
 cdef struct Indexing:
     # The stored run being built from what was appended.
@@ -435,27 +429,6 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     return flush_half(stores, store, half)
 
 
-cdef int write_mark(Stores* stores, const char* path, const char* temporary, const char* directory, int64_t file_id,
-                    uint64_t offset) noexcept nogil:
-    """Temporary, sync, rename, directory sync: a mark is either the old one or the new one."""
-    cdef uint8_t mark[MARK_BYTES]
-    cdef int fd = stores.ops.open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o644)
-    cdef int rc
-    if fd < 0:
-        return fd
-    store_i64(mark, file_id)
-    store_u64(mark + 8, offset)
-    rc = write_full(stores.ops, fd, mark, MARK_BYTES, 0)
-    if rc == 0:
-        rc = stores.ops.fdatasync(fd)
-    stores.ops.close(fd)
-    if rc == 0:
-        rc = stores.ops.rename(temporary, path)
-    if rc == 0:
-        rc = sync_dir(stores.ops, directory)
-    return rc
-
-
 cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     cdef int64_t ids[64]
     cdef uint64_t offsets[64]
@@ -465,7 +438,7 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     for i in range(stores.journal_count):
         journal_mark(stores.journals[i], &ids[i], &offsets[i])
     if bk_planted(PLANT_MARK_EARLY):
-        write_marks(stores, ids, offsets)
+        marks_write(stores, ids, offsets)
     step(STEP_MARKED)
     for i in range(stores.count):
         status = store_flush(stores, stores.stores[i])
@@ -476,35 +449,13 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
             return status
     if full:
         return NO_SPACE
-    status = write_marks(stores, ids, offsets)
+    status = marks_write(stores, ids, offsets)
     if status != OK:
         return status
     step(STEP_MARK_WRITTEN)
     for i in range(stores.journal_count):
         journal_trim(stores.journals[i], ids[i])
     step(STEP_TRIMMED)
-    return OK
-
-
-cdef Status write_marks(Stores* stores, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
-    """Each journal's mark into every ledger directory, named as upstream names it."""
-    cdef char path[4096]
-    cdef char temporary[4096]
-    cdef uint32_t i, j
-    cdef int rc
-    for i in range(stores.count):
-        for j in range(stores.journal_count):
-            if stores.journal_count == 1:
-                snprintf(path, sizeof(path), "%s/lastMark", stores.stores[i].directory)
-            else:
-                snprintf(path, sizeof(path), "%s/lastMark.%u", stores.stores[i].directory, j)
-            snprintf(temporary, sizeof(temporary), "%s.tmp", path)
-            rc = write_mark(stores, path, temporary, stores.stores[i].directory, ids[j], offsets[j])
-            if rc == -ENOSPC or rc == -EDQUOT:
-                bk_store(&stores.stores[i].no_space, 1)
-                return NO_SPACE
-            if rc != 0:
-                return IO_ERROR
     return OK
 
 

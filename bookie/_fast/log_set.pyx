@@ -388,7 +388,7 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
     cdef OpenLog* log
     if logs.failed == IO_ERROR:
         return
-    if logs.common != NULL:
+    if logs.common != NULL and logs.common.touched:
         elog_give_up(logs.common.writer, logs.common.committed)
         logs.common.log_id = -1
         logs.common.committed = 0

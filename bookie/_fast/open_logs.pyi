@@ -1,1 +1,1 @@
-# Nothing of this room is seen from Python.
+# No Python surface: other compiled rooms cimport this one.

@@ -7,11 +7,13 @@
     journal_bytes  roll journal files at this size; configuration allows no less than 16 MiB
     map_bytes      the most that the location index may grow to
     step           end the process after this step of the first checkpoint
+    rotation_step  the same for a step in which entry logs of ledgers are created and closed
     faults         hand the storage FileOps that fail on a plan
     control        descriptors (in, out) on which the test says what to plan, a JSON object a line
 
-Orders: {"step": n} ends the process after step n of the next checkpoint; {"plan": {op, action, …}} plans a fault, and
-is answered twice: when it is set, and with the clock's time once it has struck. {"clear": true} forgets all plans.
+Orders: {"step": n}, {"rotation_step": n} end the process after step n of the next checkpoint; {"plan": {op, action, …}}
+plans a fault, and is answered twice: when it is set, and with the clock's time once it has struck. {"clear": true} forgets
+all plans.
 """
 
 import dataclasses
@@ -23,7 +25,7 @@ import threading
 import time
 from typing import Any
 
-from bookie._fast import checkpoint
+from bookie._fast import checkpoint, log_set
 from bookie.server import main
 from bookie.server.config import Loaded, load
 from bookie.storage import ledger_storage
@@ -65,6 +67,9 @@ def obey(orders: int, answers: int) -> None:
         if "step" in order:
             checkpoint.crash_after_step(order["step"])
             say(step=order["step"])
+        elif "rotation_step" in order:
+            log_set.crash_after_step(order["rotation_step"])
+            say(step=order["rotation_step"])
         elif "plan" in order:
             from bookie._fast import _faulty
 
@@ -84,6 +89,7 @@ def run() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main.load = tailored(plan)  # type: ignore[attr-defined]
     checkpoint.crash_after_step(plan.get("step", 0))
+    log_set.crash_after_step(plan.get("rotation_step", 0))
     if plan.get("faults"):
         from bookie._fast._faulty import FaultyFiles
 

@@ -9,8 +9,9 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.crash.load import Load
@@ -63,24 +64,34 @@ def kill_again_and_again(directory: Path, seed: str, cycles: int, planted: int =
     return violations
 
 
-def die_at_step(directory: Path, step: int, *, directories: int, planted: int = 0) -> list[Violation]:
-    """The process ends right after a step of a checkpoint under load, and once more in the flush of its replay."""
+def die_at_step(
+    directory: Path,
+    step: int,
+    *,
+    directories: int,
+    planted: int = 0,
+    of: str = "step",
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> list[Violation]:
+    """The process ends right after a step of a checkpoint under load, and once more in the flush of its replay; `of`
+    the steps of the launcher's other orders.
+    """
     several = {
         "journalDirectories": ",".join(f"{directory}/journal{n}" for n in range(directories)),
         "ledgerDirectories": ",".join(f"{directory}/ledgers{n}" for n in range(directories)),
     }
-    bookie = _bookie(directory, several, {}, planted)
+    bookie = _bookie(directory, {**several, **settings}, {}, planted)
     history = History()
     load = Load(history, random.Random(step))
     with watched(bookie, history) as violations:
         bookie.control = True
         _start_and_verify(bookie, load)
-        load.run(bookie.address, lambda: _die(bookie, lambda: bookie.order(step=step)))
+        load.run(bookie.address, lambda: _die(bookie, lambda: bookie.order(**{of: step})))
         history.nemesis("kill")
         bookie.control = False
-        bookie.plan["step"] = step
+        bookie.plan[of] = step
         assert bookie.run() == -signal.SIGABRT, f"the start did not come to step {step}:\n{bookie.log_text()[-2000:]}"
-        del bookie.plan["step"]
+        del bookie.plan[of]
         _end(bookie, load)
     assert load.acknowledged
     return violations

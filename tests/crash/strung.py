@@ -124,6 +124,8 @@ def draw_settings(rng: random.Random, directory: Path) -> tuple[dict[str, str], 
         "journalReuseFiles": rng.choice(("true", "true", "false")),
         "journalSyncData": rng.choice(("true", "true", "true", "false")),
         "ledgerDirectories": ",".join(f"{directory}/ledgers{n}" for n in range(ledgers)),
+        "entryLogPerLedgerEnabled": rng.choice(("false", "false", "true")),
+        "maximumNumberOfActiveEntryLogs": rng.choice(("1", "3", "500")),
     }
     return settings, {"journal_bytes": rng.choice((1, 2, 4)) << 20}
 

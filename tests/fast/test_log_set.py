@@ -93,6 +93,7 @@ class LikeTheModel(RuleBasedStateMachine):
     def commit(self) -> None:
         """Sync and settle: all there, and the files are the model's."""
         self.room.sync()
+        self.model.sync()
         self.compare()
         self.room.settle()
         self.model.settle()
@@ -103,6 +104,7 @@ class LikeTheModel(RuleBasedStateMachine):
         """The flush failed before or after its sync."""
         if synced:
             self.room.sync()
+            self.model.sync()
         self.room.give_up()
         self.model.give_up()
 
@@ -171,7 +173,7 @@ def test_descriptors_and_memory_are_bounded(tmp_path: Path) -> None:
     assert bytes_max(0) < 3 << 20
 
 
-@pytest.mark.parametrize("op", ["open", "pwritev", "fdatasync", "fallocate", "rename"])
+@pytest.mark.parametrize("op", ["open", "pwritev", "fdatasync", "rename"])
 def test_a_full_disk_at_any_call(tmp_path: Path, faulty: ModuleType, op: str) -> None:
     """B6: whichever call of a flush finds no space, giving up leaves what was committed, and the next try has all."""
     for nth in range(1, 60):

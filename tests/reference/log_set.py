@@ -8,11 +8,13 @@ from tests.reference import entry_log
 
 @dataclass
 class Log:
-    """One file: its entries, how many of them a settle covered, and whether it was closed with a map."""
+    """One file: its entries, how many of them a settle covered; whether it takes no more, has its map, is whole."""
 
     entries: list[bytes] = field(default_factory=list)
     settled: int = 0
+    ended: bool = False
     closed: bool = False
+    complete: bool = False
     open: bool = True
 
     def image(self) -> bytes:
@@ -49,7 +51,8 @@ class LogSet:
 
     def close(self, ledger: int) -> None:
         """Its log takes nothing more."""
-        self.logs[self.taking.pop(ledger)].closed = True
+        log = self.logs[self.taking.pop(ledger)]
+        log.ended = log.closed = True
         self.touched.discard(ledger)
 
     def mark(self, ledger: int) -> None:
@@ -64,23 +67,27 @@ class LogSet:
                 self.write_closed += 1
                 self.close(one)
 
+    def sync(self) -> None:
+        """What was to be closed is."""
+        for log in self.logs.values():
+            log.complete = log.closed
+
     def settle(self) -> None:
         """A commit covers everything."""
         for log in self.logs.values():
             log.settled = len(log.entries)
-            log.open = log.open and not log.closed
+            log.open = log.open and not log.ended
         self.touched.clear()
         self.marks.clear()
 
     def give_up(self) -> None:
         """What no commit covers is gone; nobody appends to a log that was cut."""
         for key in self.touched:
-            del self.taking[key]
+            self.logs[self.taking.pop(key)].ended = True
         self.touched.clear()
         for log_id, log in list(self.logs.items()):
-            if log_id in self.taking.values() or len(log.entries) == log.settled:
-                continue
-            if not log.settled:
+            if log.ended and not log.settled:
                 del self.logs[log_id]
-            elif not log.closed:
+            elif log.ended and not log.complete:
+                log.closed = False
                 del log.entries[log.settled :]

@@ -1,0 +1,29 @@
+"""The process ends while entry logs are created and closed: one log for each ledger, few at a time (B1, B4, B5).
+
+Ledgers that displace each other's logs, ends that are announced and checkpoints in between; whatever was acknowledged
+is read back, whichever step of a rotation was the last.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.scenarios import die_at_step
+
+pytestmark = pytest.mark.crash
+
+STEPS = ["created", "map written", "map synced", "header written", "header synced"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_b4_b5_an_end_behind_this_step_of_a_rotation_loses_nothing(step: str, tmp_path: Path) -> None:
+    """In a checkpoint under load with two logs at a time, and once more in the flush of the replay."""
+    settings = {"entryLogPerLedgerEnabled": "true", "maximumNumberOfActiveEntryLogs": "2"}
+    assert not die_at_step(tmp_path, STEPS.index(step) + 1, directories=1, of="rotation_step", settings=settings)
+
+
+@pytest.mark.parametrize("step", ["appended", "log synced", "index committed"])
+def test_b4_b5_an_end_in_a_checkpoint_of_many_logs_loses_nothing(step: str, tmp_path: Path) -> None:
+    """The same steps of a checkpoint as with one log, with a log for each ledger."""
+    number = {"appended": 3, "log synced": 4, "index committed": 5}[step]
+    assert not die_at_step(tmp_path, number, directories=2, settings={"entryLogPerLedgerEnabled": "true"})
