@@ -57,7 +57,8 @@ cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil
 # Closed logs count as open until the caller has committed what points into them: log_ids_settle.
 cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil
 # The steps of elog_rotate, to take several logs through them together. Nothing is appended after elog_end; elog_sync
-# comes between it and the header, as that must never name a map that is not there.
+# comes between it and the header, as that must never name a map that is not there. Only one of many that was never
+# written before goes out whole, header and map, by one sync: the later steps then find nothing to do.
 cdef Status elog_end(EntryLogWriter* writer) noexcept nogil
 cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil
 cdef Status elog_close(EntryLogWriter* writer) noexcept nogil

@@ -89,6 +89,7 @@ cdef struct EntryLogWriter:
     bint one_of_many
     uint64_t map_offset          # of a log that has its map
     bint complete                # its header names the map
+    bint unsynced_header         # it was written alone
     Status failed
     LedgerMap ledgers
     uint8_t tail[BLOCK_BYTES]    # what `buffer` held, while another writer has it
@@ -141,9 +142,9 @@ cdef void path_of(EntryLogWriter* writer, char* path) noexcept nogil:
     snprintf(path, PATH_BYTES, "%s/%x.log", log_ids_directory(writer.ids), writer.log_id)
 
 
-cdef int cut(EntryLogWriter* writer) noexcept nogil:
-    """End the file where the sync ended; blocks reserved behind go back to the disk."""
-    while ftruncate(writer.fd, writer.synced) < 0:
+cdef int cut(EntryLogWriter* writer, uint64_t size) noexcept nogil:
+    """End the file there; blocks reserved behind go back to the disk."""
+    while ftruncate(writer.fd, size) < 0:
         if errno != EINTR:
             return -errno
     return 0
@@ -157,7 +158,7 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
             path_of(writer, path)
             writer.ops.unlink(path)
         elif not writer.complete:
-            cut(writer)
+            cut(writer, writer.synced)
         writer.ops.close(writer.fd)
         if writer.synced == 0:
             log_ids_drop(writer.ids, writer.log_id)
@@ -166,6 +167,7 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
     writer.fd = -1
     writer.position = writer.written = writer.synced = writer.out = 0
     writer.complete = False
+    writer.unsynced_header = False
     if writer.shared.holder == writer:
         writer.shared.holder = NULL
     ledger_map_clear(&writer.ledgers)
@@ -355,6 +357,8 @@ cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil:
         return writer.failed
     borrow(writer)
     rc = write_buffer(writer, True)
+    if rc == 0 and writer.complete:
+        rc = cut(writer, writer.position)
     return Status.OK if rc == 0 else fail(writer, rc)
 
 
@@ -394,6 +398,12 @@ cdef int write_map(EntryLogWriter* writer) noexcept nogil:
     return rc
 
 
+cdef void name_map(EntryLogWriter* writer, uint8_t* closing) noexcept nogil:
+    """The 12 bytes of the header that a closed log has: the map's offset and its count of ledgers."""
+    store_u64(closing, writer.map_offset)
+    store_u32(closing + 8, <uint32_t> writer.ledgers.count)
+
+
 cdef Status elog_end(EntryLogWriter* writer) noexcept nogil:
     cdef int rc
     if writer.failed != Status.OK or writer.fd < 0:
@@ -401,32 +411,37 @@ cdef Status elog_end(EntryLogWriter* writer) noexcept nogil:
     borrow(writer)
     writer.map_offset = writer.position
     rc = write_map(writer)
+    if rc == 0 and writer.one_of_many and writer.written == 0 and writer.out == 0:
+        # no byte of it is on disk, so nobody relies on it before its only sync: the header need not wait for the map's
+        name_map(writer, writer.buffer + MAP_OFFSET_AT)
+        writer.complete = True
     return Status.OK if rc == 0 else fail(writer, rc)
 
 
 cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil:
-    """The map's offset and its count of ledgers: 12 bytes are no block, so they go through the page cache."""
+    """They are no block, so they go through the page cache."""
     cdef uint8_t closing[12]
     cdef int rc
-    if writer.failed != Status.OK or writer.fd < 0:
+    if writer.failed != Status.OK or writer.fd < 0 or writer.complete:
         return writer.failed
-    rc = cut(writer)
+    rc = cut(writer, writer.synced)
     if rc == 0:
         set_direct(writer.fd, False)
-        store_u64(closing, writer.map_offset)
-        store_u32(closing + 8, <uint32_t> writer.ledgers.count)
+        name_map(writer, closing)
         rc = write_full(writer.ops, writer.fd, closing, sizeof(closing), MAP_OFFSET_AT)
     if rc < 0:
         return fail(writer, rc)
     writer.complete = True
+    writer.unsynced_header = True
     return Status.OK
 
 
 cdef Status elog_close(EntryLogWriter* writer) noexcept nogil:
-    cdef int rc
+    cdef int rc = 0
     if writer.failed != Status.OK or writer.fd < 0:
         return writer.failed
-    rc = writer.ops.fdatasync(writer.fd)
+    if writer.unsynced_header:
+        rc = writer.ops.fdatasync(writer.fd)
     if rc < 0:
         return fail(writer, rc)
     close_log(writer)

@@ -1,0 +1,175 @@
+"""`python -m perf.ledger_logs`: what a log for each ledger costs while many ledgers are opened, written and left.
+
+Starts our bookie on an empty directory and writes `--ledgers` ledgers through the client's channel: with one log for
+all, with a log for each, and with a log for each and the end of each ledger announced. A thread looks at the process
+from outside meanwhile. Prints one JSON object a run, then a table for docs/.
+"""
+
+import json
+import os
+import resource
+import shutil
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from bookie.client import ChannelV3, Digest, Extensions
+from bookie.client.extensions import WRITE_CLOSE
+from perf.side_by_side.card import ROOT
+from perf.side_by_side.servers import OurBookie
+
+DATA = ROOT / "build/perf/ledger-logs"
+DIGEST = Digest.of()
+PAYLOAD_BYTES = 1000
+AT_A_TIME = 200
+FLUSH_MS = 2000
+LOOK_S = 0.05
+BY_LEDGER = {"entryLogPerLedgerEnabled": "true"}
+ANNOUNCED = "by ledger, announced"
+MODES = {"one for all": {}, "by ledger": BY_LEDGER, ANNOUNCED: BY_LEDGER}
+
+
+@dataclass
+class Seen:
+    """Of the process; the most of each, unless it says otherwise."""
+
+    descriptors: int = 0
+    open_logs: int = 0
+    """Entry logs open for writing."""
+    open_now: int = 0
+    """The same, at the last look."""
+    behind: int = 0
+    """Logs between the oldest of them and the newest there is."""
+    resident_mib: int = 0
+
+
+@dataclass
+class Run:
+    """One row."""
+
+    mode: str
+    ledgers: int
+    seconds: float
+    """Of writing them."""
+    stop_seconds: float
+    logs: int
+    """That are left behind, closed or not."""
+    seen: Seen
+
+
+class Watch:
+    """Looks at a process and its ledger directory until told to stop."""
+
+    def __init__(self, pid: int, directory: Path) -> None:
+        self.seen = Seen()
+        self._proc = Path(f"/proc/{pid}")
+        self._directory = directory
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_S):
+            self._look()
+
+    def _look(self) -> None:
+        seen = self.seen
+        descriptors = os.listdir(self._proc / "fd")
+        writing = [log for log in map(self._written, descriptors) if log >= 0]
+        try:
+            newest = int((self._directory / "lastId").read_text(), 16)
+        except FileNotFoundError:
+            newest = 0  # nothing was flushed yet
+        pages = int((self._proc / "statm").read_text().split()[1])
+        seen.descriptors = max(seen.descriptors, len(descriptors))
+        seen.open_logs = max(seen.open_logs, len(writing))
+        seen.open_now = len(writing)
+        seen.behind = max(seen.behind, newest - min(writing, default=newest))
+        seen.resident_mib = max(seen.resident_mib, pages * resource.getpagesize() >> 20)
+
+    def _written(self, descriptor: str) -> int:
+        """The id of the entry log that is open for writing there; -1: something else is, or nothing any more."""
+        try:
+            path = Path(os.readlink(self._proc / "fd" / descriptor))
+            flags = (self._proc / "fdinfo" / descriptor).read_text().split("flags:")[1].split()[0]
+        except FileNotFoundError:
+            return -1
+        mine = path.parent == self._directory and path.suffix == ".log" and int(flags, 8) & os.O_WRONLY
+        return int(path.stem, 16) if mine else -1
+
+
+def write(channel: ChannelV3, ledgers: int, entries: int, *, announce: bool) -> None:
+    """Open, write and leave every ledger, `AT_A_TIME` at a time."""
+    payload = bytes(PAYLOAD_BYTES)
+    for start in range(0, ledgers, AT_A_TIME):
+        some = range(start, min(start + AT_A_TIME, ledgers))
+        replies = [
+            channel.add_async(ledger, entry, payload, digest=DIGEST, lac=entry - 1, length=PAYLOAD_BYTES * (entry + 1))
+            for entry in range(entries)
+            for ledger in some
+        ]
+        for reply in replies:
+            reply.result()
+        for ledger in some if announce else ():
+            channel.write_close(ledger, DIGEST.master_key)
+
+
+def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
+    """One bookie's life, on an empty directory."""
+    shutil.rmtree(directory, ignore_errors=True)
+    bookie = OurBookie(directory)
+    bookie.start({"flushInterval": str(FLUSH_MS), **MODES[mode]})
+    try:
+        with Watch(bookie.pid, directory / "ledgers" / "current") as watch:
+            began = time.monotonic()
+            with ChannelV3.connect("127.0.0.1", bookie.port, timeout_s=60) as channel:
+                channel.extensions = Extensions((WRITE_CLOSE,))
+                write(channel, ledgers, entries, announce=mode == ANNOUNCED)
+            written = time.monotonic() - began
+            time.sleep(3 * FLUSH_MS / 1000)  # a checkpoint or two, for what is to be closed
+        began = time.monotonic()
+        bookie.stop()
+        stopped = time.monotonic() - began
+        logs = len(bookie.entry_logs())
+        return Run(mode, ledgers, round(written, 1), round(stopped, 1), logs, watch.seen)
+    finally:
+        bookie.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def row(run: Run) -> str:
+    """Of the table in docs/operations.md."""
+    seen = run.seen
+    cells = (run.mode, run.seconds, run.logs, seen.open_logs, seen.open_now, seen.behind, seen.descriptors)
+    return "| " + " | ".join(map(str, (*cells, seen.resident_mib))) + " |"
+
+
+@click.command()
+@click.option("--ledgers", default=50_000, show_default=True, help="Opened, written and left.")
+@click.option("--entries", default=2, show_default=True, help="Of each ledger, 1000 bytes each.")
+@click.option("--mode", "modes", multiple=True, type=click.Choice(list(MODES)), help="Only these; several times.")
+@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
+def main(ledgers: int, entries: int, modes: tuple[str, ...], directory: Path) -> None:
+    """Descriptors, open logs and memory while many ledgers come and go."""
+    runs = []
+    for mode in modes or MODES:
+        runs.append(measure(directory, mode, ledgers, entries))
+        print(json.dumps(asdict(runs[-1])), flush=True)
+    print("| logs | seconds | logs left | open at most | open at the end | oldest open, ids back | fds | RSS, MiB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for run in runs:
+        print(row(run))
+
+
+if __name__ == "__main__":
+    main()
