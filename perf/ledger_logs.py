@@ -13,6 +13,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 import click
 
@@ -70,7 +71,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -84,7 +85,7 @@ class Watch:
 
     def _look(self) -> None:
         seen = self.seen
-        descriptors = os.listdir(self._proc / "fd")
+        descriptors = list((self._proc / "fd").iterdir())
         writing = [log for log in map(self._written, descriptors) if log >= 0]
         try:
             newest = int((self._directory / "lastId").read_text(), 16)
@@ -97,11 +98,11 @@ class Watch:
         seen.behind = max(seen.behind, newest - min(writing, default=newest))
         seen.resident_mib = max(seen.resident_mib, pages * resource.getpagesize() >> 20)
 
-    def _written(self, descriptor: str) -> int:
+    def _written(self, descriptor: Path) -> int:
         """The id of the entry log that is open for writing there; -1: something else is, or nothing any more."""
         try:
-            path = Path(os.readlink(self._proc / "fd" / descriptor))
-            flags = (self._proc / "fdinfo" / descriptor).read_text().split("flags:")[1].split()[0]
+            path = descriptor.readlink()
+            flags = (self._proc / "fdinfo" / descriptor.name).read_text().split("flags:")[1].split()[0]
         except FileNotFoundError:
             return -1
         mine = path.parent == self._directory and path.suffix == ".log" and int(flags, 8) & os.O_WRONLY

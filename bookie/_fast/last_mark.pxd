@@ -1,4 +1,4 @@
-"""`lastMark` files: up to where each journal is in the entry logs, in every ledger directory, as upstream names them."""
+"""`lastMark` files: up to where each journal is in the entry logs. In every ledger directory, named as upstream's."""
 from libc.stdint cimport int64_t, uint64_t
 
 from bookie._fast.stores cimport Stores

@@ -48,8 +48,8 @@ cdef void log_set_mark(LogSet* logs, int64_t ledger) noexcept nogil
 # Begin to close the ledger's log if the ledger is marked, or all marked ledgers' logs.
 cdef Status log_set_end_marked(LogSet* logs, int64_t ledger) noexcept nogil
 cdef Status log_set_end_all_marked(LogSet* logs) noexcept nogil
-# Begin to close what was not appended to since `now_ns` - expiry.
-cdef Status log_set_expire(LogSet* logs, int64_t now_ns) noexcept nogil
+# Begin to close what was not appended to since `now` (as now_ns()) - expiry.
+cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil
 # Everything appended is on disk, `lastId` covers all logs, and those that were to be closed are.
 cdef Status log_set_sync(LogSet* logs) noexcept nogil
 # The index that points into what was synced is committed: closed logs may be collected.

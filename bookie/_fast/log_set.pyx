@@ -277,9 +277,9 @@ cdef Status log_set_end_all_marked(LogSet* logs) noexcept nogil:
     return status
 
 
-cdef Status log_set_expire(LogSet* logs, int64_t now_ns) noexcept nogil:
+cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil:
     cdef Status status = logs.failed
-    while status == OK and logs.active.coldest != NULL and now_ns - logs.active.coldest.appended_ns >= logs.expiry_ns:
+    while status == OK and logs.active.coldest != NULL and now - logs.active.coldest.appended_ns >= logs.expiry_ns:
         bk_add(&logs.stats.expired, 1)
         status = end_log(logs, logs.active.coldest)
     return status

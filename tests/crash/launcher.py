@@ -12,8 +12,8 @@
     control        descriptors (in, out) on which the test says what to plan, a JSON object a line
 
 Orders: {"step": n}, {"rotation_step": n} end the process after step n of the next checkpoint; {"plan": {op, action, …}}
-plans a fault, and is answered twice: when it is set, and with the clock's time once it has struck. {"clear": true} forgets
-all plans.
+plans a fault, and is answered twice: when it is set, and with the clock's time once it has struck. {"clear": true}
+forgets all plans.
 """
 
 import dataclasses

@@ -1,5 +1,5 @@
-"""The order of a checkpoint (checkpoint, last_mark, ledger_table, stores): a kill after any step, a disk that is full at
-any step, and what is read while one is under way (B4, B6, B8, B10).
+"""The order of a checkpoint (checkpoint, last_mark, ledger_table, stores): a kill after any step, a disk that is full
+at any step, and what is read while one is under way (B4, B6, B8, B10).
 """
 
 import signal
