@@ -9,6 +9,9 @@ PY := $(VENV)/bin/python
 MARKS ?= not crash and not fuzz and not slow
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
+# Files of tests go to so many processes at once.
+WORKERS ?= 2
+PARALLEL = -n $(WORKERS) --dist loadfile
 BENCH_ARGS ?=
 DEBUG_TREE := build/debug-tree
 ASAN_TREE := build/asan-tree
@@ -82,7 +85,7 @@ stop:                 ## end the bookie that make run left behind
 # --- checks -----------------------------------------------------------------------------------------------------------
 test: build           ## all tests but the long ones; interop tests skip where Java cannot be had
 	@$(MAKE) --no-print-directory java || echo "no Java: the interop tests will say so and skip"
-	$(PYTEST) -m "$(MARKS)" $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m "$(MARKS)" $(PYTEST_ARGS)
 
 # A tree of its own for each flavour, so that they never mix; mtimes are kept, so that only what changed is compiled.
 define copy_tree
@@ -95,8 +98,8 @@ endef
 test-debug: $(DEPS)   ## the same tests on a build with bounds checks and asserts
 	$(call copy_tree,$(DEBUG_TREE))
 	cd $(DEBUG_TREE) && BOOKIE_DEBUG=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace
-	cd $(DEBUG_TREE) && PYTHONPATH=$(abspath $(DEBUG_TREE)) $(abspath $(PY)) -m pytest --ignore tests/test_tidy.py \
-		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
+	cd $(DEBUG_TREE) && PYTHONPATH=$(abspath $(DEBUG_TREE)) $(abspath $(PY)) -m pytest $(PARALLEL) \
+		--ignore tests/test_tidy.py -m "$(MARKS) and not interop" $(PYTEST_ARGS)
 
 # Python itself is not built with the checks, so their library has to be there before it.
 LIBASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
@@ -125,10 +128,10 @@ format: $(DEPS)       ## let ruff lay out the Python files
 	$(VENV)/bin/ruff format .
 
 interop: build java   ## our parts against real Apache BookKeeper and ZooKeeper
-	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -m "interop and not crash" $(PYTEST_ARGS)
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "interop and not crash" $(PYTEST_ARGS)
 
 crash: build          ## kill -9 under load, CYCLES times (200)
-	$(PYTEST) -m crash $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m crash $(PYTEST_ARGS)
 
 fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, two files of them at a time
 	@[ -f $(VENV)/.fuzz ] || { $(PY) -m pip install --quiet 'atheris>=3.0' && touch $(VENV)/.fuzz; }
