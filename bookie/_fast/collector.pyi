@@ -44,7 +44,7 @@ class Collected(NamedTuple):
     offset: int | None  # where that record lies
 
 class CollectorRoom:
-    """Garbage collection in one ledger directory. One thread calls; set_rate, pause, resume, stop, progress: any thread.
+    """Garbage collection in one ledger directory: one thread, but set_rate, pause, resume, stop, progress any thread.
 
     OSError: the index cannot be read or written; a failed write or sync has set the fatal latch before.
     """

@@ -17,6 +17,7 @@ from bookie._fast.location_index cimport (
     index_close,
     index_commit,
     index_delete_ledger,
+    index_delete_runs,
     index_each_ledger,
     index_each_run,
     index_error_text,
@@ -28,10 +29,13 @@ from bookie._fast.location_index cimport (
     index_put_run,
     index_reader,
     index_reader_free,
+    index_relocate,
     index_stat,
+    index_walk,
 )
-from bookie._fast.run_codec cimport IndexRun, LedgerRecord
-from bookie._fast.types cimport BAD_REQUEST, CORRUPT, NO_ENTRY, NO_SPACE, OK, Status
+from bookie._fast.run_codec cimport IndexRun, LedgerRecord, StoredRun
+from bookie._fast.run_table cimport Moved
+from bookie._fast.types cimport BAD_REQUEST, CORRUPT, END, FULL, NO_ENTRY, NO_SPACE, OK, Status
 
 Hit = namedtuple("Hit", "entry log_id offset length span_bytes span_last")
 Run = namedtuple("Run", "ledger first log_id offset lengths")
@@ -60,6 +64,11 @@ cdef Status collect_ledger(void* context, const LedgerRecord* r) noexcept with g
 
 cdef Status collect_run(void* context, const IndexRun* r) noexcept with gil:
     (<list> context).append(Run(r.ledger, r.first, r.log_id, r.offset, [r.lengths[i] for i in range(r.count)]))
+    return OK
+
+
+cdef Status collect_stored(void* context, const StoredRun* r) noexcept with gil:
+    (<list> context).append((r.ledger, r.first, r.count, r.log_id, r.offset))
     return OK
 
 
@@ -139,6 +148,20 @@ cdef class Reader:
         with nogil:
             status = index_each_run(self.raw, ledger, collect_run, <void*> found)
         check(status, f"runs of ledger {ledger}")
+        return found
+
+    def walk(self, uint32_t most):
+        """Every stored run as (ledger, first, slots, log id, offset), `most` of them a read transaction."""
+        cdef list found = []
+        cdef int64_t ledger = 0
+        cdef int64_t entry = 0
+        cdef Status status = OK
+        self.need()
+        while status == OK:
+            with nogil:
+                status = index_walk(self.raw, &ledger, &entry, most, collect_stored, <void*> found)
+        if status != END:
+            check(status, "walk over all runs")
         return found
 
     def stat(self):
@@ -231,6 +254,31 @@ cdef class Index:
         with nogil:
             status = index_delete_ledger(self.raw, ledger)
         check(status, f"deletion of ledger {ledger}")
+
+    def delete_runs(self, int64_t ledger, uint32_t most):
+        """Remove up to `most` runs of a ledger; how many, and whether none is left."""
+        cdef uint32_t left = most
+        cdef Status status
+        self.need()
+        with nogil:
+            status = index_delete_runs(self.raw, ledger, &left)
+        if status != FULL:
+            check(status, f"deletion of runs of ledger {ledger}")
+        return most - left, status == OK
+
+    def relocate(self, int64_t ledger, int64_t first, int64_t last, uint64_t size, source, target):
+        """Point records first..last, `size` bytes at `source` (log id, offset), to their copy; the bytes that moved."""
+        cdef Moved moved
+        cdef uint64_t done = 0
+        cdef Status status
+        self.need()
+        moved.ledger, moved.first, moved.last, moved.bytes = ledger, first, last, size
+        moved.from_log, moved.from_offset = source
+        moved.to_log, moved.to_offset = target
+        with nogil:
+            status = index_relocate(self.raw, &moved, &done)
+        check(status, f"relocation in ledger {ledger} from entry {first}")
+        return done
 
     def commit(self):
         """Make the transaction durable."""

@@ -3,12 +3,13 @@
 `locations`: key i64 ledger | i64 first entry; value one IndexRun packed (docs/formats/index.md). Runs never overlap:
 putting a run trims, splits or removes what it covers, so the latest copy of an entry is the one found.
 `ledgers`: key i64 ledger; value one LedgerRecord packed.
-Reads: any thread, each with an IndexReader of its own. Writes: one thread at a time (the flush thread, recovery).
+Reads: any thread, each with an IndexReader of its own. Writes: one thread at a time, the holder of `Store.writing`.
 LMDB comes from the compiled module of the `lmdb` package, so that one process never holds two copies of it.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from bookie._fast.run_codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord
+from bookie._fast.run_codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
+from bookie._fast.run_table cimport Moved
 from bookie._fast.types cimport Status
 
 cdef enum:
@@ -34,6 +35,8 @@ cdef struct IndexStat:
 ctypedef Status (*ledger_fn)(void* context, const LedgerRecord* record) noexcept nogil
 ctypedef Status (*run_fn)(void* context, const IndexRun* run) noexcept nogil
 
+ctypedef Status (*stored_fn)(void* context, const StoredRun* run) noexcept nogil
+
 cdef struct LocationIndex        # opaque
 cdef struct IndexReader          # opaque: a read transaction kept for renewal; one thread at a time
 
@@ -57,6 +60,11 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
 # ends the walk and is its answer.
 cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context) noexcept nogil
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil
+# Up to `most` runs of all ledgers in order of (ledger, first entry), from *ledger, *entry on, which are left behind the
+# last one. END: there are no more. Each call is a read transaction of its own, so that a long walk pins no old pages;
+# a run that is there during the whole walk is seen, cut or whole, each of its records once at least.
+cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
+                       void* context) noexcept nogil
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil
 
 # One write transaction, begun and ended by one thread: begin, puts, then commit (always synced) or abort.
@@ -70,5 +78,10 @@ cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept no
 cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) noexcept nogil
 # The record and every run.
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil
+# Runs alone, at most `*most` of them, which is lowered by what was deleted. FULL: some are left.
+cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* most) noexcept nogil
+# The records that still are where `moved` took them from are found at the new place from the commit on; what was
+# deleted, or written again elsewhere, meanwhile stays as it is. *bytes grows by what moved, length words included.
+cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil
 cdef Status index_commit(LocationIndex* index) noexcept nogil
 cdef void index_abort(LocationIndex* index) noexcept nogil

@@ -17,6 +17,7 @@ from bookie._fast.lmdb_c cimport (
     MDB_NOTLS,
     MDB_RDONLY,
     MDB_RESERVE,
+    MDB_SET_RANGE,
     MDB_cursor,
     MDB_dbi,
     MDB_env,
@@ -32,16 +33,27 @@ from bookie._fast.run_codec cimport (
     LAC_MAX,
     LEDGER_KEY_BYTES,
     MASTER_KEY_MAX,
+    RUN_KEY_BYTES,
     StoredRun,
     ledger_pack,
     ledger_packed_size,
     ledger_unpack,
     run_bytes,
     run_length,
+    run_unpack,
 )
-from bookie._fast.run_table cimport RunWriter, run_delete_ledger, run_describe, run_last, run_put, run_seek
+from bookie._fast.run_table cimport (
+    RunWriter,
+    run_delete_ledger,
+    run_delete_some,
+    run_describe,
+    run_last,
+    run_put,
+    run_relocate,
+    run_seek,
+)
 from bookie._fast.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store, now_ns
-from bookie._fast.types cimport BAD_REQUEST, IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
+from bookie._fast.types cimport BAD_REQUEST, END, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
 
 cdef extern from "<sys/statvfs.h>" nogil:
     struct statvfs_t "statvfs":
@@ -287,6 +299,33 @@ cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, voi
     return OK if status == NO_ENTRY else status
 
 
+cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
+                       void* context) noexcept nogil:
+    cdef uint8_t[RUN_KEY_BYTES] first
+    cdef MDB_val key, value
+    cdef StoredRun run
+    cdef int error
+    cdef Status status = enter(reader, reader.runs)
+    if status != OK:
+        return status
+    store_i64(first, ledger[0])
+    store_i64(first + 8, entry[0])
+    key.mv_size, key.mv_data = RUN_KEY_BYTES, first
+    error = mdb.cursor_get(reader.runs, &key, &value, MDB_SET_RANGE)
+    while error == 0 and status == OK and most:
+        status = run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &run)
+        if status == OK:
+            status = each(context, &run)
+            ledger[0] = run.ledger
+            entry[0] = run.first + 1
+            most -= 1
+            error = mdb.cursor_get(reader.runs, &key, &value, MDB_NEXT)
+    mdb.txn_reset(reader.txn)
+    if status == OK and error:
+        return END if error == MDB_NOTFOUND else IO_ERROR
+    return status
+
+
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
     cdef MDB_stat table
     cdef MDB_envinfo info
@@ -441,3 +480,15 @@ cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept n
     if status == OK or status == NO_ENTRY:
         status = run_delete_ledger(&index.runs, ledger)
     return noted(index, status)
+
+
+cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* most) noexcept nogil:
+    cdef Status status = ready(index)
+    if status == OK:
+        status = run_delete_some(&index.runs, ledger, most)
+    return status if status == FULL else noted(index, status)
+
+
+cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil:
+    cdef Status status = ready(index)
+    return status if status != OK else noted(index, run_relocate(&index.runs, moved, bytes))

@@ -55,6 +55,9 @@ cdef struct StoredRun:
 cdef uint32_t run_pack(const IndexRun* run, uint8_t* key, uint8_t* value, size_t* size) noexcept nogil
 # OK or CORRUPT.
 cdef Status run_unpack(const void* key, size_t key_size, const void* value, size_t size, StoredRun* run) noexcept nogil
+# The same run at another place, packed: into `key` and value[RUN_VALUE_MAX]; the value's size.
+cdef size_t run_repack(const StoredRun* run, uint32_t log_id, uint64_t offset, uint8_t* key,
+                       uint8_t* value) noexcept nogil
 # Length of the entry in `slot` < count; 0 = not in the run.
 cdef uint32_t run_length(const StoredRun* run, uint32_t slot) noexcept nogil
 # Bytes of the records (prefixes included) in slots [start, end), end <= count, and how many they are.

@@ -58,6 +58,18 @@ cdef uint32_t run_pack(const IndexRun* run, uint8_t* key, uint8_t* value, size_t
     return count
 
 
+cdef size_t run_repack(const StoredRun* run, uint32_t log_id, uint64_t offset, uint8_t* key,
+                       uint8_t* value) noexcept nogil:
+    cdef size_t size = RUN_HEADER_BYTES + <size_t> run.width * run.count
+    store_i64(key, run.ledger)
+    store_i64(key + 8, run.first)
+    memcpy(value, run.slots - RUN_HEADER_BYTES, size)
+    store_u32(value + 8, log_id)
+    store_u64(value + 12, offset)
+    store_u32(value, value_crc(key, RUN_KEY_BYTES, value, size))
+    return size
+
+
 cdef void store_slots(uint8_t* slots, uint32_t width, const uint32_t* lengths, uint32_t count,
                       uint32_t base) noexcept nogil:
     cdef uint32_t stored, slot, byte
@@ -93,7 +105,7 @@ cdef Status run_unpack(const void* key, size_t key_size, const void* value, size
     run.slots = bytes_ + RUN_HEADER_BYTES
     if run.width > 4 or run.count == 0 or run.count > RUN_SLOTS_MAX or run.base == 0:
         return CORRUPT
-    if size - RUN_HEADER_BYTES != run.width * run.count:
+    if size > RUN_VALUE_MAX or size - RUN_HEADER_BYTES != run.width * run.count:
         return CORRUPT
     if run.first < 0 or run.first > INT64_MAX - run.count:
         return CORRUPT

@@ -2,11 +2,22 @@
 
 Works inside a transaction that the caller owns, and answers LMDB's failures as Status; knows no environment, no latch.
 """
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.lmdb_c cimport MDB_cursor, MDB_dbi, MDB_txn
 from bookie._fast.run_codec cimport RUN_SLOTS_MAX, IndexRun, StoredRun
 from bookie._fast.types cimport Status
+
+cdef struct Moved:
+    # A stretch of records of one ledger that lies byte for byte at another place too.
+    int64_t ledger
+    int64_t first                # entry ids, ascending, gaps allowed
+    int64_t last
+    uint64_t bytes               # whole records
+    uint32_t from_log
+    uint64_t from_offset         # of the first record's length word
+    uint32_t to_log
+    uint64_t to_offset
 
 cdef struct RunWriter:
     # One thread's; txn and cursor belong to the open write transaction.
@@ -26,5 +37,9 @@ cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcep
 # BAD_REQUEST, with nothing changed, when `run` breaks the limits of IndexRun; ids end below INT64_MAX.
 cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil
 cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil
+# Delete runs of `ledger`, `*most` at most; it is lowered by what was deleted. FULL: some are left.
+cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) noexcept nogil
+# See index_relocate.
+cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes) noexcept nogil
 # `stored` unpacked into `run`, its lengths in lengths[stored.count].
 cdef void run_describe(const StoredRun* stored, uint32_t* lengths, IndexRun* run) noexcept nogil

@@ -4,7 +4,7 @@ A put first cuts every stored run that it touches down to what stays: an entry t
 from the old one, an entry whose id is a gap of the new run stays, and the new run is stored in pieces around it. Bytes
 of a piece lie together in their log, so a piece never reaches over an id that another run holds.
 """
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from bookie._fast.cursor cimport load_i64, store_i64
@@ -24,11 +24,13 @@ from bookie._fast.run_codec cimport (
     RUN_VALUE_MAX,
     IndexRun,
     StoredRun,
+    run_bytes,
     run_lengths,
     run_pack,
+    run_repack,
     run_unpack,
 )
-from bookie._fast.types cimport BAD_REQUEST, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
+from bookie._fast.types cimport BAD_REQUEST, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
 
 
 cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
@@ -178,6 +180,11 @@ cdef Status put_packed(RunWriter* writer, IndexRun* piece) noexcept nogil:
 
 
 cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil:
+    cdef uint32_t most = UINT32_MAX
+    return run_delete_some(writer, ledger, &most)
+
+
+cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) noexcept nogil:
     """Runs that cannot be unpacked go as well."""
     cdef uint8_t[RUN_KEY_BYTES] first
     cdef MDB_val key, value
@@ -189,9 +196,89 @@ cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil:
         error = mdb.cursor_get(writer.cursor, &key, &value, MDB_SET_RANGE)
         if error == 0 and not of_ledger(&key, ledger):
             return OK
+        if error == 0 and most[0] == 0:
+            return FULL
         if error == 0:
             error = mdb.cursor_del(writer.cursor, 0)
+            most[0] -= 1
     return OK if error == MDB_NOTFOUND else mdb_status(error)
+
+
+cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes) noexcept nogil:
+    cdef uint8_t[RUN_KEY_BYTES] key
+    cdef uint8_t[RUN_VALUE_MAX] value
+    cdef MDB_val k, v
+    cdef StoredRun stored
+    cdef int64_t entry = moved.first
+    cdef uint64_t size
+    cdef Status status = OK
+    while status == OK and entry <= moved.last:
+        status = run_seek(writer.cursor, moved.ledger, entry, &stored)
+        if status == NO_ENTRY:
+            return OK
+        if status != OK or stored.first > moved.last:
+            return status
+        entry = stored.first + stored.count
+        if stored.log_id != moved.from_log:
+            continue
+        size = run_bytes(&stored, 0, stored.count)
+        if stored.offset >= moved.from_offset and size <= moved.bytes \
+                and stored.offset - moved.from_offset <= moved.bytes - size:
+            k.mv_size, k.mv_data = RUN_KEY_BYTES, key
+            v.mv_data = value
+            v.mv_size = run_repack(&stored, moved.to_log, moved.to_offset + (stored.offset - moved.from_offset), key,
+                                   value)
+            status = mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
+            bytes[0] += size
+        elif stored.offset < moved.from_offset + moved.bytes and moved.from_offset < stored.offset + size:
+            status = relocate_part(writer, &stored, moved, bytes)
+    return status
+
+
+cdef Status relocate_part(RunWriter* writer, const StoredRun* stored, const Moved* moved,
+                          uint64_t* bytes) noexcept nogil:
+    """A run of which only some records were moved: stored anew in up to three pieces."""
+    cdef uint8_t[RUN_KEY_BYTES] key
+    cdef MDB_val k
+    cdef IndexRun run, piece
+    cdef uint64_t at
+    cdef uint32_t begin, end
+    cdef Status status
+    run_describe(stored, writer.old_lengths, &run)
+    at = run.offset
+    begin = 0
+    while begin < run.count and at < moved.from_offset:
+        at += LENGTH_PREFIX + run.lengths[begin] if run.lengths[begin] else 0
+        begin += 1
+    piece = run
+    piece.first = run.first + begin
+    piece.lengths = run.lengths + begin
+    piece.offset = moved.to_offset + (at - moved.from_offset)
+    end = begin
+    while end < run.count and at + (LENGTH_PREFIX + run.lengths[end] if run.lengths[end] else 0) \
+            <= moved.from_offset + moved.bytes:
+        at += LENGTH_PREFIX + run.lengths[end] if run.lengths[end] else 0
+        end += 1
+    piece.count = end - begin
+    bytes[0] += at - (moved.from_offset + (piece.offset - moved.to_offset))
+    store_i64(key, run.ledger)
+    store_i64(key + 8, run.first)
+    k.mv_size, k.mv_data = RUN_KEY_BYTES, key
+    status = mdb_status(mdb.remove(writer.txn, writer.table, &k, NULL))
+    if status == OK:
+        status = put_packed(writer, &piece)
+    if status == OK:
+        piece = run
+        piece.count = begin
+        status = put_packed(writer, &piece)
+    if status == OK:
+        piece = run
+        piece.first = run.first + end
+        piece.lengths = run.lengths + end
+        piece.count = run.count - end
+        piece.offset = at
+        status = put_packed(writer, &piece)
+    return status
 
 
 cdef void run_describe(const StoredRun* stored, uint32_t* lengths, IndexRun* run) noexcept nogil:

@@ -36,10 +36,16 @@ class OverlappingPuts(RuleBasedStateMachine):
         self.open()
         self.committed, self.working = Model(), Model()
         self.writing = False
+        self.places = 0
 
     def open(self) -> None:
         self.index = Index.open(self.directory.name, 1 << 30)
         self.reader = self.index.reader()
+
+    def place(self) -> int:
+        """An offset behind all others: no two records ever lie on the same bytes."""
+        self.places += 1
+        return self.places << 42
 
     def write(self) -> None:
         if not self.writing:
@@ -57,7 +63,7 @@ class OverlappingPuts(RuleBasedStateMachine):
     )
     def put(self, ledger: int, first: int, count: int, gaps: float, spread: int, log_id: int, seed: int) -> None:
         """Short runs that overlap a lot: re-adds, cuts, pieces in gaps."""
-        self.put_run(ledger, first, log_id, seed, sizes(count, spread, gaps, seed))
+        self.put_run(ledger, first, log_id, sizes(count, spread, gaps, seed))
 
     @rule(
         first=st.integers(0, 3_000),
@@ -68,10 +74,11 @@ class OverlappingPuts(RuleBasedStateMachine):
     )
     def put_long(self, first: int, count: int, gaps: float, spread: int, seed: int) -> None:
         """Runs that take several stored values."""
-        self.put_run(1, first, seed & 0xFFFF, seed, sizes(count, spread, gaps, seed))
+        self.put_run(1, first, seed & 0xFFFF, sizes(count, spread, gaps, seed))
 
-    def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: list[int]) -> None:
+    def put_run(self, ledger: int, first: int, log_id: int, lengths: list[int]) -> None:
         self.write()
+        offset = self.place()
         self.index.put_run(ledger, first, log_id, offset, lengths)
         self.working.put_run(ledger, first, log_id, offset, lengths)
 
@@ -86,6 +93,37 @@ class OverlappingPuts(RuleBasedStateMachine):
         self.write()
         self.index.delete_ledger(ledger)
         self.working.delete_ledger(ledger)
+
+    @rule(ledger=LEDGERS, most=st.integers(0, 3))
+    def delete_some(self, ledger: int, most: int) -> None:
+        """A ledger goes piece by piece; then its record."""
+        self.write()
+        done = False
+        while not done:
+            count, done = self.index.delete_runs(ledger, most + 1)
+            assert count <= most + 1
+        self.index.delete_ledger(ledger)
+        self.working.delete_ledger(ledger)
+
+    @rule(data=st.data(), log_id=st.integers(0, 2**32 - 1), cut=st.booleans())
+    def relocate(self, data: st.DataObject, log_id: int, cut: bool) -> None:
+        """Records that lie together in one log move together, whole runs or cut at any record."""
+        if not self.working.entries:
+            return
+        ledger, entry = data.draw(st.sampled_from(sorted(self.working.entries)))
+        start = self.working.entries[ledger, entry]
+        last, end = entry, start.offset + 4 + start.length
+        while (place := self.working.entries.get((ledger, last + 1))) and (place.log_id, place.offset) == (
+            start.log_id,
+            end,
+        ):
+            last, end = last + 1, end + 4 + place.length
+            if cut and data.draw(st.integers(0, 3)) == 0:
+                break
+        self.write()
+        source, size = (start.log_id, start.offset), end - start.offset
+        moved = self.index.relocate(ledger, entry, last, size, source, target := (log_id, self.place()))
+        assert moved == self.working.relocate(ledger, size, source, target) == size
 
     @precondition(lambda self: self.writing)
     @rule()
@@ -140,6 +178,9 @@ class OverlappingPuts(RuleBasedStateMachine):
                 assert hit
                 assert (hit.span_last, hit.span_bytes) == (end, last.offset + 4 + last.length - run.offset)
             assert found == {key: place for key, place in self.committed.entries.items() if key[0] == ledger}
+        walked = [run for ledger in (0, 1, 2**62) for run in self.reader.runs(ledger)]
+        for most in (1, 3, 1000):
+            assert self.reader.walk(most) == [(r.ledger, r.first, len(r.lengths), r.log_id, r.offset) for r in walked]
         records = {record.ledger: tuple(record[1:]) for record in self.reader.ledgers()}
         assert records == self.committed.ledgers
 

@@ -42,6 +42,16 @@ class Model:
         self.ledgers.pop(ledger, None)
         self.entries = {key: place for key, place in self.entries.items() if key[0] != ledger}
 
+    def relocate(self, ledger: int, size: int, source: tuple[int, int], target: tuple[int, int]) -> int:
+        """Records of the ledger that lie wholly in the `size` bytes at `source` are at `target` now; their bytes."""
+        moved = 0
+        for key, place in self.entries.items():
+            ahead = place.offset - source[1]
+            if key[0] == ledger and place.log_id == source[0] and 0 <= ahead <= size - 4 - place.length:
+                self.entries[key] = Place(target[0], target[1] + ahead, place.length)
+                moved += 4 + place.length
+        return moved
+
     def ids(self, ledger: int) -> list[int]:
         """Entry ids of a ledger, sorted."""
         return sorted(entry for owner, entry in self.entries if owner == ledger)
