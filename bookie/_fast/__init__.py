@@ -33,6 +33,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     digest_check            digests of the records of an entry log
     log_reader              reads at known places of entry logs
     ledger_bytes            bytes per ledger of the log being written
+    log_map                 which ledgers an entry log holds
     log_ids                 entry log ids of a directory: handed out, open, closed
     entry_log               append, rotate and sync entry logs
     open_logs               writers by ledger
@@ -49,6 +50,8 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     journal_files           the files of a journal: prepared, zeroed, rolled, reused
     journal                 group commit
   memory
+    crash_steps             where crash tests end the process
+    pace                    bytes a second for background work
     runs                    pages of records and the per-ledger directory of runs
     rereads                 which entries were read from disk before
     readahead               how much a miss reads, shrinking where that is wasted
@@ -63,6 +66,10 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     storage                 one ledger directory: caches, index and entry log together
     entry_ranges            which entries of a ledger are stored, as ranges
     last_mark               up to where journals need not be replayed
+    ledger_removal          ledgers out of index, caches and table
+    liveness                whether the index points at a record
+    compaction              what lives in a log, moved; the log, removed
+    collector               garbage collection of a directory, as policy asks for it
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores
   service

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memset
 
+from bookie._fast.crash_steps cimport step
 from bookie._fast.cursor cimport load_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec
@@ -49,9 +50,6 @@ from bookie._fast.types cimport LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
 from bookie._fast.waker cimport waker_wake
 from bookie._fast.write_cache cimport half_reset
 
-cdef extern from "<stdlib.h>" nogil:
-    void abort() noexcept
-
 cdef enum:
     PARTS_MOST = 512
     APPEND_BYTES_MOST = 8 << 20
@@ -70,14 +68,6 @@ cdef struct Flushing:
     Ledger** put             # whose records are in the open transaction
     uint32_t put_count
     uint32_t put_room
-
-cdef int64_t step_to_stop = 0
-
-
-cdef inline void step(int64_t reached) noexcept nogil:
-    """Where crash tests end the process; one compare otherwise."""
-    if step_to_stop == reached:
-        abort()
 
 
 cdef int by_ledger(const void* a, const void* b) noexcept nogil:
@@ -551,9 +541,3 @@ cdef class CheckpointRoom:
             pthread_cond_broadcast(&stores.flush_wanted)
             pthread_cond_broadcast(&stores.flush_done)
             pthread_mutex_unlock(&stores.flush_lock)
-
-
-def crash_after_step(number: int) -> None:
-    """End the process by a signal right after this step of the next checkpoint; for crash tests."""
-    global step_to_stop
-    step_to_stop = number

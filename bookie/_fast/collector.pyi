@@ -1,8 +1,10 @@
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bookie._fast.log_map import LogLedgers as LogLedgers
 from bookie._fast.storage import StoreRoom, StoresRoom
 
 class ClosedLogs(NamedTuple):
@@ -13,12 +15,6 @@ class LiveBytes(NamedTuple):
     ids: NDArray[np.int64]  # ascending; logs that no run points into are not listed
     live: NDArray[np.int64]  # bytes of records that the index points at, length words included
     runs: int  # runs walked
-
-class LogLedgers(NamedTuple):
-    ledgers: NDArray[np.int64]  # ascending
-    bytes: NDArray[np.int64]  # of each ledger's records, length words included
-    from_map: bool  # False: the file has no ledgers map that can be trusted, and was scanned
-    torn_at: int | None  # where a scan ended inside a record
 
 class Collected(NamedTuple):
     # What became of a log:
@@ -63,7 +59,7 @@ class CollectorRoom:
     def points_into(self, log_id: int, offset: int = 0) -> bool: ...
     # After a checkpoint that the caller asked for (LedgerStorage.checkpoint answered True), so that no replay brings
     # them back. Index first, then memory; how many were known. ENOSPC: those deleted so far stay deleted.
-    def delete_ledgers(self, ids: NDArray[np.int64]) -> int: ...
+    def delete_ledgers(self, ids: NDArray[np.int64] | Sequence[int]) -> int: ...
     # Remove a log that the index does not point into, once every entry in it was verified.
     def unlink_log(self, log_id: int) -> Collected: ...
     # Move what the index points at to the directory's compaction log, then remove the log.

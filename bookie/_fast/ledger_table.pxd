@@ -38,6 +38,8 @@ cdef void ledgers_free(LedgerMap* map) noexcept nogil
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil
 # Add an unknown ledger with this key; NULL without memory.
 cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t key_size) noexcept nogil
+# Forget a ledger and free it: off the lists `dirty` and `closed` too. Nobody else holds a pointer to it.
+cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil
 cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
 
 # OK or UNAUTHORIZED. A stored key that is empty or all zeros is replaced once.

@@ -110,6 +110,27 @@ cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t
     return ledger
 
 
+cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
+    cdef Ledger** link = &map.dirty
+    if ledger.dirty:
+        while link[0] != ledger:
+            link = &link[0].next_dirty
+        link[0] = ledger.next_dirty
+    link = &map.closed
+    if ledger.write_closed:
+        while link[0] != ledger:
+            link = &link[0].next_closed
+        link[0] = ledger.next_closed
+    link = &map.buckets[mix(ledger.id) & (map.size - 1)]
+    while link[0] != ledger:
+        link = &link[0].next
+    link[0] = ledger.next
+    map.count -= 1
+    free(ledger.key)
+    free(ledger.explicit_lac)
+    free(ledger)
+
+
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
     cdef uint8_t* copy = <uint8_t*> malloc(key_size if key_size else 1)
     if copy == NULL:

@@ -55,6 +55,8 @@ cdef void index_reader_free(IndexReader* reader) noexcept nogil
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
 # The first stored entry with id >= `entry`: for readahead over gaps and listing.
 cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
+# The run that spans `entry`, perhaps as a gap, else the first one behind it. `run` lives until the reader's next call.
+cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil
 # What callbacks are handed lives during the callback. A callback may not use the same reader. Any answer but OK
 # ends the walk and is its answer.

@@ -251,6 +251,18 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
     return status
 
 
+cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil:
+    cdef StoredRun stored
+    cdef Status status = enter(reader, reader.runs)
+    if status != OK:
+        return status
+    status = run_seek(reader.runs, ledger, entry, &stored)
+    if status == OK:
+        run_describe(&stored, reader.lengths, run)
+    leave(reader)
+    return status
+
+
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil:
     cdef StoredRun run
     cdef Status status = enter(reader, reader.runs)
@@ -320,7 +332,7 @@ cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uin
             entry[0] = run.first + 1
             most -= 1
             error = mdb.cursor_get(reader.runs, &key, &value, MDB_NEXT)
-    mdb.txn_reset(reader.txn)
+    leave(reader)
     if status == OK and error:
         return END if error == MDB_NOTFOUND else IO_ERROR
     return status

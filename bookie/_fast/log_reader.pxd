@@ -10,8 +10,8 @@ cdef struct EntryLogReaders      # opaque
 cdef EntryLogReaders* elog_readers(FileOps* ops, const char* directory, int open_max) noexcept nogil
 # No read may be under way.
 cdef void elog_readers_free(EntryLogReaders* readers) noexcept nogil
-# Read `size` bytes at `offset` of log `log_id` into `buffer`; *got is less only at the end of the file. OK or IO_ERROR
-# (a missing file is IO_ERROR). Asks the kernel to read `ahead` bytes beyond in the background.
+# Read `size` bytes at `offset` of log `log_id` into `buffer`; *got is less only at the end of the file. OK, IO_ERROR,
+# or CLOSED: there is no such file (any more). Asks the kernel to read `ahead` bytes beyond in the background.
 # Descriptors in use at once never exceed `open_max`: a reader that finds all of them busy waits for one.
 cdef Status elog_read(EntryLogReaders* readers, uint32_t log_id, uint64_t offset, void* buffer, size_t size,
                       size_t* got, size_t ahead) noexcept nogil

@@ -1,7 +1,7 @@
 """A bounded cache of read descriptors by log id. Any thread; one mutex that is never held over a system call."""
 import os
 
-from libc.errno cimport EINTR
+from libc.errno cimport EINTR, ENOENT
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
@@ -213,7 +213,9 @@ cdef Status elog_read(EntryLogReaders* readers, uint32_t log_id, uint64_t offset
         snprintf(path, PATH_BYTES, "%s/%x.log", readers.directory, log_id)
         fd = readers.ops.open(path, O_RDONLY | O_CLOEXEC, 0)
         opened_log(readers, log, fd)
-    if fd >= 0:
+    if fd == -ENOENT:
+        status = Status.CLOSED
+    elif fd >= 0:
         status = read_log(readers.ops, fd, offset, buffer, size, got)
         if status == Status.OK and ahead > 0:
             posix_fadvise(fd, offset + size, ahead, POSIX_FADV_WILLNEED)

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.file cimport FileOps
 from bookie._fast.types cimport Status
+from bookie._fast.window cimport Window
 
 cdef enum:
     LOG_MAGIC = 0x424B4C4F               # BKLO
@@ -27,6 +28,12 @@ cdef struct LogScan:
     uint64_t bytes               # of entries with their prefixes
     bint torn                    # stopped inside a record, or at bytes that are no record
 
+cdef struct LogCursor:
+    # A scan that its owner drives. One thread; `window` holds up to 64 MiB and 4 more for the largest record.
+    Window window
+    bint direct                  # the direct-I/O layout
+    uint64_t pos                 # of the next record
+
 ctypedef Status (*log_record_fn)(void* context, const LogRecord* record) noexcept nogil
 
 # Every record from `start` (0 = after the header), default and direct-I/O layouts, special records skipped. OK with
@@ -34,6 +41,16 @@ ctypedef Status (*log_record_fn)(void* context, const LogRecord* record) noexcep
 # record refused).
 cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
                       LogScan* result) noexcept nogil
+
+# Begin at `start` (0 = after the header). OK; END or TORN: a file without records; IO_ERROR, CORRUPT, NO_MEMORY.
+# Whatever it answers, log_close frees the window; `fd` stays the caller's.
+cdef Status log_open(LogCursor* cursor, FileOps* ops, int fd, uint64_t start) noexcept nogil
+# The next record, special ones (ledger LOG_SPECIAL_LEDGER) too. OK, END, TORN (at cursor.pos), or an error. Its data is
+# valid until a call that log_held did not promise.
+cdef Status log_next(LogCursor* cursor, LogRecord* record) noexcept nogil
+# Whether the next log_next moves nothing in memory, so that records handed out before stay where they are.
+cdef bint log_held(const LogCursor* cursor) noexcept nogil
+cdef void log_close(LogCursor* cursor) noexcept nogil
 
 # The door from a status of the entry log rooms to an exception that names `path`.
 cdef object log_check(Status status, path)

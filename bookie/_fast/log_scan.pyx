@@ -93,40 +93,57 @@ cdef Status read_record(Window* window, bint direct, uint64_t* pos, LogRecord* r
     return Status.OK
 
 
-cdef Status scan_window(Window* window, uint64_t start, log_record_fn each, void* context,
-                        LogScan* result) noexcept nogil:
-    cdef LogRecord record
-    cdef bint direct = False
-    cdef uint64_t pos = start
-    cdef Status status = check_header(window, &direct)
-    if status == Status.OK and start == 0:
-        pos = DIRECT_BLOCK if direct else LOG_HEADER_BYTES
-    while status == Status.OK:
-        result.end = pos
-        status = read_record(window, direct, &pos, &record)
-        if status != Status.OK:
-            break
-        pos += LENGTH_PREFIX + record.length
-        if record.ledger == LOG_SPECIAL_LEDGER:
-            continue
-        status = each(context, &record)
-        if status != Status.OK:
-            return status
-        result.records += 1
-        result.bytes += LENGTH_PREFIX + record.length
-    result.torn = status == Status.TORN
-    return Status.OK if status == Status.END or status == Status.TORN else status
+cdef Status log_open(LogCursor* cursor, FileOps* ops, int fd, uint64_t start) noexcept nogil:
+    cdef Status status = window_open(&cursor.window, ops, fd, LOG_RECORD_BYTES_MAX + WINDOW_CHUNK)
+    cursor.direct = False
+    cursor.pos = start
+    if status == Status.OK:
+        status = check_header(&cursor.window, &cursor.direct)
+    if start == 0:
+        cursor.pos = DIRECT_BLOCK if cursor.direct else LOG_HEADER_BYTES if status == Status.OK else 0
+    return status
+
+
+cdef Status log_next(LogCursor* cursor, LogRecord* record) noexcept nogil:
+    cdef Status status = read_record(&cursor.window, cursor.direct, &cursor.pos, record)
+    if status == Status.OK:
+        cursor.pos += LENGTH_PREFIX + record.length
+    return status
+
+
+cdef bint log_held(const LogCursor* cursor) noexcept nogil:
+    cdef uint64_t held = cursor.window.base + cursor.window.size - cursor.pos
+    cdef int32_t length
+    if cursor.pos < cursor.window.base or cursor.pos - cursor.window.base > cursor.window.size or held < LENGTH_PREFIX:
+        return False
+    length = load_i32(cursor.window.data + (cursor.pos - cursor.window.base))
+    return length > 0 and <uint64_t> length <= held - LENGTH_PREFIX
+
+
+cdef void log_close(LogCursor* cursor) noexcept nogil:
+    window_close(&cursor.window)
 
 
 cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
                       LogScan* result) noexcept nogil:
-    cdef Window window
-    cdef Status status = window_open(&window, ops, fd, LOG_RECORD_BYTES_MAX + WINDOW_CHUNK)
+    cdef LogCursor cursor
+    cdef LogRecord record
+    cdef Status status = log_open(&cursor, ops, fd, start)
     memset(result, 0, sizeof(LogScan))
-    if status == Status.OK:
-        status = scan_window(&window, start, each, context, result)
-        window_close(&window)
-    return status
+    while status == Status.OK:
+        result.end = cursor.pos
+        status = log_next(&cursor, &record)
+        if status != Status.OK or record.ledger == LOG_SPECIAL_LEDGER:
+            continue
+        status = each(context, &record)
+        if status != Status.OK:
+            log_close(&cursor)
+            return status
+        result.records += 1
+        result.bytes += LENGTH_PREFIX + record.length
+    log_close(&cursor)
+    result.torn = status == Status.TORN
+    return Status.OK if status == Status.END or status == Status.TORN else status
 
 
 cdef object log_check(Status status, path):

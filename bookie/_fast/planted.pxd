@@ -13,4 +13,7 @@ cdef extern from "csrc/planted.h" nogil:
         PLANT_ANY_KEY
         PLANT_GROUP_UNCHECKED
         PLANT_ACK_AFTER_FAILURE
+        PLANT_UNLINK_EARLY
+        PLANT_GONE_IS_NO_ENTRY
+        PLANT_DELETE_INDEX_ONLY
     bint bk_planted(int bug) noexcept

@@ -20,7 +20,7 @@ from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.latency cimport latency_note
 from bookie._fast.loads cimport load_begin, load_end
 from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup, index_next
-from bookie._fast.planted cimport PLANT_NO_ENTRY_ON_EIO, bk_planted
+from bookie._fast.planted cimport PLANT_GONE_IS_NO_ENTRY, PLANT_NO_ENTRY_ON_EIO, bk_planted
 from bookie._fast.read_cache cimport ring_page, ring_trim
 from bookie._fast.readahead cimport readahead_limits
 from bookie._fast.request cimport PIGGYBACK
@@ -40,6 +40,7 @@ from bookie._fast.runs cimport (
 from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
 from bookie._fast.sync cimport bk_add_relaxed, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
+    CLOSED,
     END,
     ENTRY_HEADER_MIN,
     ENTRY_ID_LAST,
@@ -56,6 +57,7 @@ from bookie._fast.types cimport (
 cdef enum:
     RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
     LAC_AT = 16              # in an entry
+    LOOK_UPS_MOST = 16       # an entry can move again while it is looked up again; not for ever, though
 
 
 cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
@@ -136,8 +138,20 @@ cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nog
 cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
     """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none.
 
-    With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait.
+    With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait. A log may go
+    between the look-up and the read: its entries were indexed elsewhere before, so the index is asked again.
     """
+    cdef Status status = CLOSED
+    cdef int _try
+    for _try in range(LOOK_UPS_MOST):
+        status = fault_in_once(reading, request, answer)
+        if status != CLOSED:
+            return status
+    return IO_ERROR
+
+
+cdef Status fault_in_once(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
+    """CLOSED: the log that the index told is gone."""
     cdef Stores* stores = reading.stores
     cdef Store* store = store_of(stores, request.ledger)
     cdef Shard* shard = shard_of(store, request.ledger)
@@ -189,6 +203,8 @@ cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, i
     bk_add_relaxed(&store.cache.counts.disk_reads, 1)
     latency_note(&store.cache.lookups, found - started)
     latency_note(&store.cache.reads, now_ns() - found)
+    if status == CLOSED:
+        return NO_ENTRY if bk_planted(PLANT_GONE_IS_NO_ENTRY) else CLOSED
     if status != OK:
         return NO_ENTRY if bk_planted(PLANT_NO_ENTRY_ON_EIO) else IO_ERROR
     if not cut(page, hit, got, &run.last):

@@ -211,6 +211,7 @@ cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes)
     cdef StoredRun stored
     cdef int64_t entry = moved.first
     cdef uint64_t size
+    cdef uint32_t present
     cdef Status status = OK
     while status == OK and entry <= moved.last:
         status = run_seek(writer.cursor, moved.ledger, entry, &stored)
@@ -221,7 +222,7 @@ cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes)
         entry = stored.first + stored.count
         if stored.log_id != moved.from_log:
             continue
-        size = run_bytes(&stored, 0, stored.count)
+        size = run_bytes(&stored, 0, stored.count, &present)
         if stored.offset >= moved.from_offset and size <= moved.bytes \
                 and stored.offset - moved.from_offset <= moved.bytes - size:
             k.mv_size, k.mv_data = RUN_KEY_BYTES, key
@@ -253,6 +254,7 @@ cdef Status relocate_part(RunWriter* writer, const StoredRun* stored, const Move
     piece = run
     piece.first = run.first + begin
     piece.lengths = run.lengths + begin
+    piece.log_id = moved.to_log
     piece.offset = moved.to_offset + (at - moved.from_offset)
     end = begin
     while end < run.count and at + (LENGTH_PREFIX + run.lengths[end] if run.lengths[end] else 0) \

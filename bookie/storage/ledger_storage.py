@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bookie._fast import fatal, log_set
 from bookie._fast.checkpoint import CheckpointRoom
+from bookie._fast.collector import CollectorRoom
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
 from bookie._fast.latency import LatencyView
@@ -38,6 +39,9 @@ __all__ = ["LedgerStorage"]
 
 log = logging.getLogger(__name__)
 
+COMPACTION_BYTES = 8 << 20
+"""Of one directory: a window over the source, the buffer of the target, what is known of runs and moves."""
+
 
 class LedgerStorage:
     """Adds, fences and reads on the configured directories. `open`, then `start`; `stop` is idempotent."""
@@ -50,6 +54,7 @@ class LedgerStorage:
         self.pool: ReadPoolRoom | None = None
         self.checkpoints: CheckpointRoom | None = None
         self._rooms: list[StoreRoom] = []
+        self._collectors: list[CollectorRoom] = []
         self._journals: list[JournalRoom] = []
         self._threads: list[threading.Thread] = []
         self._flush_thread: threading.Thread | None = None
@@ -224,6 +229,8 @@ class LedgerStorage:
             self._last_checkpoint(self.checkpoints)
         for room in self._journals:
             room.close()
+        for collector in self._collectors:
+            collector.close()
         for store in self._rooms:
             store.close()
         self._java_locks.close()
@@ -241,6 +248,13 @@ class LedgerStorage:
         """Flush everything that was added before the call and move the mark; False when the disk is full."""
         assert self.checkpoints is not None
         return self.checkpoints.checkpoint()
+
+    def collectors(self) -> list[CollectorRoom]:
+        """What garbage collection works with, one a ledger directory; its thread ends before `stop`."""
+        assert self.stores is not None
+        if not self._collectors:
+            self._collectors = [CollectorRoom(self.stores, room) for room in self._rooms]
+        return self._collectors
 
     def set_read_only(self, read_only: bool) -> None:  # noqa: FBT001  (its only meaning)
         """Refuse adds (recovery adds of high priority excepted while there is room for them)."""
@@ -270,6 +284,7 @@ class LedgerStorage:
             "read_cache": self.storage.read_cache_bytes,
             "reread_table": self.storage.reread_table_bytes,
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
+            "compaction": COMPACTION_BYTES * len(self.storage.ledger_directories),
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }
 

@@ -25,7 +25,7 @@ import threading
 import time
 from typing import Any
 
-from bookie._fast import checkpoint, log_set
+from bookie._fast import crash_steps, log_set
 from bookie.server import main
 from bookie.server.config import Loaded, load
 from bookie.storage import ledger_storage
@@ -65,7 +65,7 @@ def obey(orders: int, answers: int) -> None:
     for line in os.fdopen(orders):
         order = json.loads(line)
         if "step" in order:
-            checkpoint.crash_after_step(order["step"])
+            crash_steps.crash_after_step(order["step"])
             say(step=order["step"])
         elif "rotation_step" in order:
             log_set.crash_after_step(order["rotation_step"])
@@ -88,7 +88,7 @@ def run() -> None:
     plan = json.loads(os.environ.get("CRASH_PLAN", "{}"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main.load = tailored(plan)  # type: ignore[attr-defined]
-    checkpoint.crash_after_step(plan.get("step", 0))
+    crash_steps.crash_after_step(plan.get("step", 0))
     log_set.crash_after_step(plan.get("rotation_step", 0))
     if plan.get("faults"):
         from bookie._fast._faulty import FaultyFiles

@@ -58,7 +58,7 @@ def check(one: Opened, model: Stores) -> None:
 
 def dies(root: Path, step: int) -> None:
     """The body of the child: two rounds of work, killed in the second one's checkpoint."""
-    from bookie._fast.checkpoint import crash_after_step
+    from bookie._fast.crash_steps import crash_after_step
 
     one, model = Opened(root, ledger_dirs=2, journals=2), Stores()
     work(one, model, b"one")

@@ -12,7 +12,10 @@ enum {
     PLANT_NO_ENTRY_ON_EIO = 16, /* a failed read of the disk is answered as if there were no such entry */
     PLANT_ANY_KEY = 32,        /* the master key is not compared */
     PLANT_GROUP_UNCHECKED = 64, /* replay believes every group that looks like one */
-    PLANT_ACK_AFTER_FAILURE = 128 /* a failed write or sync of the journal is ignored */
+    PLANT_ACK_AFTER_FAILURE = 128, /* a failed write or sync of the journal is ignored */
+    PLANT_UNLINK_EARLY = 256,  /* compaction removes a log before the index points at the copy */
+    PLANT_GONE_IS_NO_ENTRY = 512, /* a log that is gone is answered as if there were no such entry */
+    PLANT_DELETE_INDEX_ONLY = 1024 /* a deleted ledger stays in the caches */
 };
 #ifdef BOOKIE_FAULTS
 #include <stdlib.h>

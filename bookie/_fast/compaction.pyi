@@ -1,0 +1,1 @@
+# No Python surface: room `collector` is its door.

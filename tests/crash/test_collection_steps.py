@@ -1,0 +1,87 @@
+"""The process ends between any two steps of compaction and of the deletion of ledgers (B6, B13, B14), and bugs planted
+into both come to light. Steps are named in room crash_steps.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.storage.collecting import Collecting
+from tests.storage.collection_stories import STORIES
+
+pytestmark = pytest.mark.crash
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = {
+    "copied": 21,
+    "copy synced": 22,
+    "copy indexed": 23,
+    "unlinked": 24,
+    "deletion committed": 31,
+    "deleted ledgers forgotten": 32,
+}
+
+
+def work(one: Collecting) -> None:
+    """Three ledgers over several logs, all of them closed."""
+    for at in range(0, 60, 10):
+        for ledger in (1, 2, 3):
+            one.add(ledger, range(at, at + 10))
+        one.one.checkpoint()
+    one.restart()
+
+
+def dies(root: Path, step: int) -> None:
+    """The body of the child."""
+    from bookie._fast.crash_steps import crash_after_step
+
+    one = Collecting(root)
+    work(one)
+    crash_after_step(step)
+    one.delete(2)
+    one.cycle()
+
+
+def child(code: str, planted: int = 0) -> subprocess.CompletedProcess[str]:
+    """Python with a bug planted."""
+    environment = {**os.environ, "BOOKIE_PLANTED": str(planted)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, check=False, timeout=170, capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_b13_b14_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path) -> None:
+    """What lived is served after the next start and the one after; what was deleted is not; the rest is collected."""
+    number = STEPS[step]
+    code = "from pathlib import Path; from tests.crash.test_collection_steps import dies; "
+    done = child(f"{code}dies(Path({str(tmp_path)!r}), {number})")
+    assert done.returncode == -signal.SIGABRT, done.stderr
+    expected = Collecting(tmp_path / "model-only")
+    work(expected)
+    model = expected.model
+    expected.one.crash()
+    model.ledgers.pop(2)
+    one = Collecting(tmp_path)
+    one.model = model
+    one.check()
+    assert {result.outcome for result in one.cycle()} == {"unlinked"}
+    one.check()
+    one.restart(crash=True)
+    one.check()
+    assert one.collector.live_bytes().live.sum() == one.live_in_index()
+    one.stop()
+
+
+@pytest.mark.parametrize("story", [name for name, story in STORIES.items() if story.bug])
+def test_a_planted_bug_is_found(story: str, tmp_path: Path) -> None:
+    """The story fails, by what it claims, when the bug is there."""
+    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    code = "import runpy, sys; sys.argv[1:] = " + repr([story, str(tmp_path)])
+    code += "; runpy.run_module('tests.storage.collection_stories', run_name='__main__')"
+    done = child(code, STORIES[story].bug)
+    assert done.returncode == 1, done.stderr
+    assert "AssertionError" in done.stderr

@@ -1,0 +1,58 @@
+"""The limit of background work: what is taken is paid for in time, and a change is felt by who already waits."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from bookie._fast.pace import PaceRoom
+
+AGES = 10**9
+"""Bytes that take longer than any test at a byte a second."""
+
+
+def test_without_a_limit_nothing_waits() -> None:
+    """Rate 0: any amount, at once."""
+    pace = PaceRoom()
+    assert all(pace.take(AGES) for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("change", "goes"),
+    [
+        (lambda pace: pace.set_rate(0), True),
+        (lambda pace: pace.set_rate(10**15), True),
+        (lambda pace: pace.stop(), False),
+    ],
+    ids=["unlimited", "faster", "stopped"],
+)
+def test_a_change_wakes_who_waits(change: Callable[[PaceRoom], None], goes: bool) -> None:
+    """A debt of years at the old rate is gone, or its payment is called off."""
+    pace = PaceRoom(1)
+    assert pace.take(AGES), "the first one goes on credit"
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(pace.take(1)))
+    waiting.start()
+    change(pace)
+    waiting.join()
+    assert answers == [goes]
+    assert pace.take(1) == goes
+
+
+def test_a_pause_ends_with_resume() -> None:
+    """Paused work waits whatever the rate; resumed it goes on."""
+    pace = PaceRoom()
+    pace.pause(True)
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(pace.take(1)))
+    waiting.start()
+    assert not answers
+    pace.pause(False)
+    waiting.join()
+    assert answers == [True]
+    pace.pause(True)
+    waiting = threading.Thread(target=lambda: answers.append(pace.take(1)))
+    waiting.start()
+    pace.stop()
+    waiting.join()
+    assert answers == [True, False]

@@ -1,0 +1,89 @@
+"""A bookie's storage on one directory with small logs, its garbage collector driven by hand, and a model in step."""
+
+from pathlib import Path
+
+from bookie._fast.collector import Collected, CollectorRoom
+from tests.reference.storage import Ledger, Stores, entry
+from tests.storage.opened import MIB, Opened, check_index
+
+KEY = b"k" * 20
+KIB = 1 << 10
+
+
+class Collecting:
+    """Adds, deletions, checkpoints and compactions; `check` compares everything that is served with the model."""
+
+    def __init__(self, root: Path, **settings: object) -> None:
+        self.root = root
+        self.settings = {"log_bytes_max": 8 * KIB, **settings}
+        self.model = Stores()
+        self.open()
+
+    def open(self) -> None:
+        """Replay what is there."""
+        self.one = Opened(self.root, **self.settings)  # type: ignore[arg-type]
+        self.collector: CollectorRoom = self.one.storage.collectors()[0]
+        self.directory = Path(self.collector.directory)
+
+    def add(self, ledger: int, ids: range, mark: bytes = b"", size: int = 100) -> None:
+        """Durable entries."""
+        for at in ids:
+            data = entry(ledger, at, payload=mark + bytes(size))
+            self.one.direct.add(data, KEY, recovery=True)
+            self.model.add(data, KEY, recovery=True)
+        assert self.one.direct.commit()
+
+    def delete(self, *ledgers: int) -> int:
+        """As garbage collection does: a checkpoint first."""
+        self.one.checkpoint()
+        known = self.collector.delete_ledgers(ledgers)
+        for ledger in ledgers:
+            self.model.ledgers.pop(ledger, None)
+        return known
+
+    def closed(self) -> list[int]:
+        """Logs that may be collected."""
+        return self.collector.closed_logs().ids.tolist()  # type: ignore[no-any-return]
+
+    def cycle(self) -> list[Collected]:
+        """Unlink what is dead, compact everything else that is closed."""
+        closed, use = self.collector.closed_logs(), self.collector.live_bytes()
+        live = dict(zip(use.ids.tolist(), use.live.tolist(), strict=True))
+        return [
+            self.collector.compact(log_id) if live.get(log_id) else self.collector.unlink_log(log_id)
+            for log_id in closed.ids.tolist()
+        ]
+
+    def restart(self, *, crash: bool = False) -> None:
+        """End, in order or without a checkpoint, and start again: every log is closed then."""
+        if crash:
+            assert self.one.direct.commit()
+            self.one.crash()
+        else:
+            self.one.stop()
+        self.open()
+
+    def check(self) -> None:
+        """Every ledger and entry of the model is served, and none that it does not have."""
+        assert self.collector.ledger_ids().tolist() == sorted(self.model.ledgers)
+        for ledger, known in self.model.ledgers.items():
+            self.check_ledger(ledger, known)
+
+    def check_ledger(self, ledger: int, known: Ledger) -> None:
+        """One look at each entry, alone and in batches."""
+        state = self.one.direct.ledger(ledger)
+        assert state is not None
+        assert (state.key, state.fenced) == (known.key, known.fenced)
+        for at in range(-1, max(known.entries, default=0) + 2):
+            held = self.one.direct.read(ledger, at, count=10, size=MIB)
+            assert (held.status, held.entries()) == self.model.read(ledger, at, 10, MIB), (ledger, at)
+            held.release()
+
+    def live_in_index(self) -> int:
+        """What the model says that the index points at, after a checkpoint."""
+        return sum(4 + len(data) for known in self.model.ledgers.values() for data in known.entries.values())
+
+    def stop(self) -> None:
+        """End in order and look at what is on the disk."""
+        self.one.stop()
+        check_index(self.one.ledger_dirs, self.model)

@@ -1,0 +1,174 @@
+"""What must hold beside garbage collection, as short stories: told as they are by the tests of storage, and with a bug
+planted by tests/crash, where each must fail.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.reference.storage import entry
+from tests.storage.collecting import KEY, KIB, Collecting
+
+__all__ = ["STORIES", "Story"]
+
+
+def two_ledgers(root: Path, **settings: object) -> Collecting:
+    """One that lives, one deleted, in one closed log."""
+    from bookie._fast._faulty import FaultyFiles
+
+    one = Collecting(root, log_bytes_max=64 * KIB, files=FaultyFiles(), **settings)
+    one.add(1, range(20))
+    one.add(2, range(20))
+    one.delete(2)
+    one.restart()
+    return one
+
+
+def a_log_goes_under_a_read(root: Path) -> None:
+    """The look-up told a log that is gone when the read opens it: the index is asked again."""
+    from bookie._fast import _faulty
+
+    one = two_ledgers(root)
+    log_id = one.closed()[0]
+    rule = _faulty.plan("open", "STALL", suffix=f"/{log_id:x}.log")
+    user = one.one.user()
+    answers: list[tuple[str, list[bytes]]] = []
+
+    def read() -> None:
+        held = user.read(1, 5, count=3, size=KIB)
+        answers.append((held.status, held.entries()))
+        held.release()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        assert _faulty.wait_hit(rule, 60)
+        assert one.collector.compact(log_id).outcome == "unlinked"
+    finally:
+        _faulty.release()
+        reader.join()
+        user.close()
+        _faulty.clear()
+    assert answers == [one.model.read(1, 5, 3, KIB)]
+    one.check()
+    one.stop()
+
+
+def a_read_while_a_log_is_copied(root: Path) -> None:
+    """The copy is being written: until it is indexed, the source serves."""
+    from bookie._fast import _faulty
+
+    one = two_ledgers(root)
+    log_id = one.closed()[0]
+    target = int((one.directory / "lastId").read_text(), 16) + 1
+    rule = _faulty.plan("fdatasync", "STALL", suffix=f"/{target:x}.log")
+    outcomes: list[str] = []
+    compacting = threading.Thread(target=lambda: outcomes.append(one.collector.compact(log_id).outcome))
+    compacting.start()
+    try:
+        assert _faulty.wait_hit(rule, 60)
+        one.check()
+    finally:
+        _faulty.release()
+        compacting.join()
+        _faulty.clear()
+    assert outcomes == ["unlinked"]
+    one.check()
+    one.stop()
+
+
+def a_deleted_ledger_is_there_anew(root: Path) -> None:
+    """B14: neither the write cache nor the read cache nor a flush brings back what was deleted."""
+    one = Collecting(root)
+    one.add(1, range(20), b"old")
+    one.one.checkpoint()
+    one.check()
+    one.add(1, range(20, 30), b"old")
+    assert one.collector.delete_ledgers([1]) == 1
+    one.model.ledgers.pop(1)
+    one.check()
+    one.add(1, range(25, 26), b"new")
+    one.check()
+    one.one.checkpoint()
+    one.check()
+    one.restart(crash=True)
+    one.check()
+    one.stop()
+
+
+def a_flush_under_way_is_waited_for(root: Path) -> None:
+    """B14: a deletion that begins while the half is written deletes what that flush brings into the index, too."""
+    from bookie._fast import _faulty
+    from bookie._fast._faulty import FaultyFiles
+
+    one = Collecting(root, log_bytes_max=64 * KIB, files=FaultyFiles())
+    one.add(1, range(20))
+    one.one.checkpoint()
+    one.add(1, range(20, 40))
+    one.add(3, range(4))
+    rule = _faulty.plan("fdatasync", "STALL", suffix=".log")
+    flushing = threading.Thread(target=one.one.checkpoint)
+    flushing.start()
+    known: list[int] = []
+    deleting = threading.Thread(target=lambda: known.append(one.collector.delete_ledgers([1])))
+    try:
+        assert _faulty.wait_hit(rule, 60)
+        deleting.start()
+        one.check()
+    finally:
+        _faulty.release()
+        flushing.join()
+        deleting.join()
+        _faulty.clear()
+    assert known == [1]
+    one.model.ledgers.pop(1)
+    one.check()
+    assert one.collector.live_bytes().live.sum() == one.live_in_index()
+    one.stop()
+
+
+def a_read_that_found_a_ledger_deleted(root: Path) -> None:
+    """B14: what a read brings from the disk while its ledger is deleted does not enter the read cache."""
+    from bookie._fast import _faulty
+
+    one = two_ledgers(root)
+    rule = _faulty.plan("pread", "STALL", suffix=f"/{one.closed()[0]:x}.log")
+    user = one.one.user()
+    reader = threading.Thread(target=lambda: user.read(1, 0, count=3, size=KIB).release())
+    reader.start()
+    try:
+        assert _faulty.wait_hit(rule, 60)
+        assert one.collector.delete_ledgers([1]) == 1
+        one.model.ledgers.pop(1)
+    finally:
+        _faulty.release()
+        reader.join()
+        user.close()
+        _faulty.clear()
+    one.one.direct.add(entry(1, 10), KEY)
+    one.model.add(entry(1, 10), KEY, recovery=False)
+    one.one.direct.commit()
+    one.check()
+    one.stop()
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happens, and the bit of the planted bug that it must bring to light (0: none)."""
+
+    tell: Callable[[Path], None]
+    bug: int = 0
+
+
+STORIES = {
+    "a log goes under a read": Story(a_log_goes_under_a_read, 512),
+    "a read while a log is copied": Story(a_read_while_a_log_is_copied, 256),
+    "a deleted ledger is there anew": Story(a_deleted_ledger_is_there_anew, 1024),
+    "a flush under way is waited for": Story(a_flush_under_way_is_waited_for),
+    "a read that found a ledger deleted": Story(a_read_that_found_a_ledger_deleted),
+}
+
+if __name__ == "__main__":
+    STORIES[sys.argv[1]].tell(Path(sys.argv[2]))

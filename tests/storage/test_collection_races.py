@@ -1,0 +1,96 @@
+"""Reads beside collection: a log that goes between look-up and read, readahead in flight, ledgers deleted under load.
+
+The interleavings that matter are forced by stalled calls; a run with real threads looks for those nobody thought of.
+"""
+
+import functools
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.reference.storage import entry
+from tests.storage.collecting import KEY, KIB, Collecting
+from tests.storage.collection_stories import STORIES
+
+
+@pytest.fixture
+def faulty() -> Iterator[ModuleType]:
+    """Planned faults; every test begins and ends without."""
+    room: ModuleType = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    room.clear()
+    yield room
+    room.clear()
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize("story", STORIES)
+def test_a_story(story: str, tmp_path: Path) -> None:
+    """B7, B13, B14: each story, told with nothing planted; tests/crash tells them with a bug."""
+    STORIES[story].tell(tmp_path)
+
+
+@functools.cache
+def payload(ledger: int, at: int) -> bytes:
+    """What every reader can tell by itself."""
+    return entry(ledger, at, payload=random.Random(ledger * 1000 + at).randbytes(400))
+
+
+def fill(one: Collecting) -> None:
+    """Four ledgers over many logs."""
+    for ledger in range(4):
+        for at in range(300):
+            one.one.direct.add(payload(ledger, at), KEY)
+            if at % 20 == 19:
+                one.one.direct.commit()
+                one.one.checkpoint()
+
+
+def move_everything(one: Collecting) -> None:
+    """Each closed log compacted, and with it a ledger that came and went."""
+    one.one.direct.add(entry(9, 0, payload=bytes(9000)), KEY)
+    one.one.direct.commit()
+    one.one.checkpoint()
+    one.collector.delete_ledgers([9])
+    one.collector.finish()
+    assert {result.outcome for result in one.cycle()} == {"unlinked"}
+
+
+def test_reads_while_everything_moves(tmp_path: Path) -> None:
+    """B21: four readers never see a wrong byte, a hole or an error while each log is compacted again and again."""
+    one = Collecting(tmp_path, read_cache_bytes=128 * KIB, read_segment_bytes=32 * KIB, open_logs_max=2)
+    fill(one)
+    done = threading.Event()
+    wrong: list[str] = []
+    extra = [threading.Thread(target=one.one.pool.run) for _ in range(2)]
+    users = [one.one.user() for _ in range(4)]
+
+    def read(number: int) -> None:
+        numbers = random.Random(number)
+        while not done.is_set() and not wrong:
+            ledger, at = numbers.randrange(4), numbers.randrange(300)
+            held = users[number].read(ledger, at, count=numbers.choice([1, 5, 60]), size=64 * KIB)
+            found = held.entries()
+            if not found or found != [payload(ledger, at + i) for i in range(len(found))]:
+                wrong.append(f"ledger {ledger} entry {at}: {held.status}, {len(found)} entries")
+            held.release()
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(len(users))]
+    for thread in (*extra, *readers):
+        thread.start()
+    try:
+        for _ in range(5):
+            move_everything(one)
+    finally:
+        done.set()
+        for thread in readers:
+            thread.join()
+        for user in users:
+            user.close()
+        one.one.crash()
+        for thread in extra:
+            thread.join()
+    assert not wrong
