@@ -171,6 +171,9 @@ cdef Status fault_in_once(Reading* reading, const ReadRequest* request, Answer* 
     entries = max(entries, request.count - answer.count)
     extend(reading.index, request.ledger, &hit, wanted, entries)
     span = hit.span_bytes
+    if hit.span_entries > entries and entries > request.count:
+        # a stored run goes on behind what is to be read ahead: about as many bytes as the entries are worth
+        span = span * entries // hit.span_entries + hit.length + LENGTH_PREFIX
     if span > wanted:
         span = wanted
     if span > store.ring.segment_bytes // 2:

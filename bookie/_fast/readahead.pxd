@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 cdef enum:
     SCALE_FULL = 1024        # of so many parts of what is configured
     SCALE_LEAST = 16
+    ENTRIES_LEAST = 16       # unless fewer are configured
 
 cdef struct Readahead:
     uint64_t bytes_max       # as configured

@@ -30,7 +30,8 @@ cdef void readahead_limits(const Readahead* ahead, uint64_t* bytes, uint32_t* en
     entries[0] = ahead.entries_max
     if scale != SCALE_FULL:
         bytes[0] = max(ahead.bytes_max * scale // SCALE_FULL, <uint64_t> 1)
-        entries[0] = max(<uint32_t> (ahead.entries_max * scale // SCALE_FULL), <uint32_t> 1)
+        entries[0] = max(<uint32_t> (ahead.entries_max * scale // SCALE_FULL),
+                         min(ahead.entries_max, <uint32_t> ENTRIES_LEAST))
 
 
 cdef void rescale(Readahead* ahead, int64_t scale) noexcept nogil:

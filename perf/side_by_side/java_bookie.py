@@ -65,6 +65,10 @@ class JavaServer:
             raise RuntimeError("the bookie was not launched")
         return seconds_to_answer(running, self.port, since, self.directory / "bookie.log")
 
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Change keys for the next start."""
+        self._bookie.settings.update(settings)
+
     def stop(self) -> None:
         """A clean stop of both. Idempotent."""
         self._bookie.stop()

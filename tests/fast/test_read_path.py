@@ -102,6 +102,16 @@ def test_held_slices_outlive_the_ring(opened: OpenedWith) -> None:
     assert one.direct.pins() == {"halves": 0, "ring": 0}
 
 
+def test_readahead_keeps_to_its_count(opened: OpenedWith) -> None:
+    """A stored run of a thousand entries: a miss brings as many as are configured, or as many as are asked for."""
+    one = opened(readahead_bytes=64 * KIB, read_cache_bytes=MIB, read_segment_bytes=256 * KIB, readahead_entries=20)
+    stored = add(one, 5, range(1000))
+    one.checkpoint()
+    assert take(one.direct.read(5, 0)) == stored[:1]
+    assert 19 <= one.storage.stats()["readahead_batch_count"] <= 21
+    assert take(one.direct.read(5, 500, count=300, size=MIB)) == stored[500:800]
+
+
 @pytest.mark.parametrize(("ensemble", "quorum"), [(3, 2), (3, 1), (20, 2), (40, 1)])
 def test_striped_ledgers_are_read_ahead(opened: OpenedWith, ensemble: int, quorum: int) -> None:
     """A bookie that holds `quorum` of `ensemble` entries in a row, its gaps narrow or wide: one disk read brings many

@@ -50,7 +50,7 @@ def test_like_the_model(evictions: list[tuple[int, int, int]]) -> None:
         setting = max(model.setting - back, 0)
         real.evicted(setting, size, unused)
         model.evicted(setting, size, unused)
-        assert real.limits() == ((1 << 20) * model.scale // FULL, 1000 * model.scale // FULL, model.setting)
+        assert real.limits() == ((1 << 20) * model.scale // FULL, max(1000 * model.scale // FULL, 16), model.setting)
 
 
 def test_fixed_unless_it_is_asked_for() -> None:
@@ -66,7 +66,7 @@ def test_down_to_the_least_and_back() -> None:
     real = ReadaheadLimits(1 << 20, 1000, adaptive=True, judge_bytes=JUDGE)
     for _ in range(100):
         real.evicted(real.limits()[2], 500, 500)
-    assert real.limits()[:2] == ((1 << 20) // 64, 15)
+    assert real.limits()[:2] == ((1 << 20) // 64, 16)
     for _ in range(100):
         real.evicted(real.limits()[2], 500, 0)
     assert real.limits()[:2] == (1 << 20, 1000)
