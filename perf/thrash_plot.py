@@ -24,7 +24,10 @@ def curves(rows: Sequence[Row]) -> dict[str, dict[int, float]]:
 def table(rows: Sequence[Row]) -> str:
     """A row a cache size, a column a subject."""
     found = curves(rows)
-    lines = [f"| read cache, MiB | {' | '.join(SUBJECTS[name][0] for name in found)} |", "|---" * (len(found) + 1) + "|"]
+    lines = [
+        f"| read cache, MiB | {' | '.join(SUBJECTS[name][0] for name in found)} |",
+        "|---" * (len(found) + 1) + "|",
+    ]
     for size in sorted({size for curve in found.values() for size in curve}):
         cells = (f"{curve[size]:.2f}" if size in curve else "" for curve in found.values())
         lines.append(f"| {size} | {' | '.join(cells)} |")
@@ -58,9 +61,15 @@ def plot(rows: Sequence[Row]) -> str:
         label, colour = SUBJECTS[name]
         points = " ".join(f"{x(size):.1f},{y(reads):.1f}" for size, reads in curve.items())
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{x(size):.1f}" cy="{y(reads):.1f}" r="3" fill="{colour}"/>' for size, reads in curve.items()]
-        parts.append(f'<text x="{WIDTH - RIGHT - 8}" y="{TOP + 18 + 18 * at}" text-anchor="end" fill="{colour}">{label}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">read cache, MiB</text>')
+        parts += [
+            f'<circle cx="{x(size):.1f}" cy="{y(reads):.1f}" r="3" fill="{colour}"/>' for size, reads in curve.items()
+        ]
+        parts.append(
+            f'<text x="{WIDTH - RIGHT - 8}" y="{TOP + 18 + 18 * at}" text-anchor="end" fill="{colour}">{label}</text>'
+        )
+    parts.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">read cache, MiB</text>'
+    )
     middle = (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
         f'<text x="18" y="{middle}" text-anchor="middle" transform="rotate(-90 18 {middle})">'
