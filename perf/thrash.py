@@ -1,8 +1,8 @@
 """`python -m perf.thrash`: how often an entry is read from disk before it is served, by the size of the read cache.
 
-Many consumers, each at a position of its own in one of many ledgers, read in order and in turn, a few entries at a time,
-until each entry was served once. Ours is counted by its own counters, Apache BookKeeper's bookie by the bytes that its
-process read (/proc/PID/io), divided by what one reader of everything makes it read. The system's page cache holds the
+Many consumers, each at a position of its own in one of many ledgers, read in order and in turn, a few entries at a
+time, until each entry was served once. Ours is counted by its own counters, Apache BookKeeper's bookie by the bytes
+that its process read (/proc/PID/io), divided by what one reader of everything makes it read. The system's page cache holds the
 files: what is measured is what the bookie asks of a disk, not the disk. `measure` appends rows to a file, one JSON
 object each; `draw` makes a table and a plot of them.
 """
@@ -81,8 +81,9 @@ def fill(port: int) -> None:
 @contextmanager
 def ours(directory: Path, cache_mb: int = 64, *, adaptive: bool = False) -> Iterator[LocalBookie]:
     """Our bookie in this process."""
+    segment = max(cache_mb // 8, 1) * MIB
     with local_bookie(
-        directory, write_cache_bytes=512 * MIB, read_cache_bytes=cache_mb * MIB, read_segment_bytes=max(cache_mb // 8, 1) * MIB,
+        directory, write_cache_bytes=512 * MIB, read_cache_bytes=cache_mb * MIB, read_segment_bytes=segment,
         readahead_entries=READAHEAD, readahead_bytes=4 * MIB, adaptive_readahead=adaptive, log_bytes_max=1 << 30,
         flush_bytes=256 * MIB, throttle_ms_max=10_000, batch_bytes_max=MIB, frame_bytes_max=5 * MIB,
     ) as bookie:  # fmt: skip

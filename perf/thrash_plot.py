@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Row", "plot", "table"]
+__all__ = ["plot", "Row", "table"]
 
 Row = dict[str, Any]
 SUBJECTS = {"java": ("Apache BookKeeper", "#b3541e"), "ours": ("bookie", "#1e5fb3"),
@@ -48,7 +48,8 @@ def plot(rows: Sequence[Row]) -> str:
         return HEIGHT - BOTTOM - math.log2(max(reads, 1.0)) / top * (HEIGHT - TOP - BOTTOM)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">',
+        "<style>text { font: 13px sans-serif }</style>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
     ]
     for power in range(top + 1):

@@ -250,7 +250,7 @@ cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answ
         runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
         if runs != NULL:
             runs_insert(runs, run)
-            if store.ahead.entries_max > 1:
+            if store.ahead.entries_max > 1 and not bk_load(&store.ahead.wasteful):
                 run.page.follow = run.last + 1
         upper = first_unflushed(shard, request.ledger, answer.next)
         if upper > answer.next:

@@ -1,9 +1,10 @@
 """How much a miss reads at once: what is configured, or, where that is asked for, as much of it as readers use.
 
-Adaptive: of what leaves the read cache, the share that nobody took says whether readahead brings more than the cache
-can hold until it is wanted. Above a quarter the next reads bring half as much; below a sixteenth a quarter more, up to
-what is configured. Pages carry the number of the setting that they were read under, and only those of the present one
-are judged: a change shows only after the ring has come round once.
+Of what leaves the read cache, the share that nobody took says whether readahead brings more than the cache can hold
+until it is wanted. Above a quarter, what follows a page is no longer read before it is asked for, which halves the room
+that a reader needs; below a sixteenth it is again. Adaptive: above a quarter the next reads also bring half as much,
+below a sixteenth a quarter more, up to what is configured. Pages carry the number of the setting that they were read
+under, and only those of the present one are judged: a change shows only after the ring has come round once.
 
 One a store. Limits: any thread. Evictions: one at a time (the read ring's lock).
 """
@@ -21,6 +22,7 @@ cdef struct Readahead:
     uint64_t judge_bytes     # so much must have left before it is judged
     int64_t scale            # atomic
     int64_t setting          # atomic; the number of the present scale
+    int64_t wasteful         # atomic; 1: much leaves unused, so nothing is read before it is asked for
     int64_t shrunk           # atomic; times
     int64_t grown
     # of pages read under this setting, since it was last judged

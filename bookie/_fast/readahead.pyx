@@ -16,6 +16,7 @@ cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, bin
     ahead.judge_bytes = judge_bytes
     ahead.scale = SCALE_FULL
     ahead.setting = 0
+    ahead.wasteful = 0
     ahead.shrunk = 0
     ahead.grown = 0
     ahead.evicted = 0
@@ -41,18 +42,22 @@ cdef void rescale(Readahead* ahead, int64_t scale) noexcept nogil:
 
 cdef void readahead_evicted(Readahead* ahead, uint32_t setting, uint64_t bytes, uint64_t unused) noexcept nogil:
     cdef int64_t scale = ahead.scale
-    if not ahead.adaptive or setting != <uint32_t> ahead.setting:
+    if setting != <uint32_t> ahead.setting:
         return
     ahead.evicted += bytes
     ahead.unused += unused
     if ahead.evicted < ahead.judge_bytes:
         return
-    if ahead.unused > ahead.evicted // SHRINK_SHARE and scale > SCALE_LEAST:
-        rescale(ahead, max(scale // 2, <int64_t> SCALE_LEAST))
-        bk_add_relaxed(&ahead.shrunk, 1)
-    elif ahead.unused < ahead.evicted // GROW_SHARE and scale < SCALE_FULL:
-        rescale(ahead, min(scale + scale // 4, <int64_t> SCALE_FULL))
-        bk_add_relaxed(&ahead.grown, 1)
+    if ahead.unused > ahead.evicted // SHRINK_SHARE:
+        bk_store(&ahead.wasteful, 1)
+        if ahead.adaptive and scale > SCALE_LEAST:
+            rescale(ahead, max(scale // 2, <int64_t> SCALE_LEAST))
+            bk_add_relaxed(&ahead.shrunk, 1)
+    elif ahead.unused < ahead.evicted // GROW_SHARE:
+        bk_store(&ahead.wasteful, 0)
+        if ahead.adaptive and scale < SCALE_FULL:
+            rescale(ahead, min(scale + scale // 4, <int64_t> SCALE_FULL))
+            bk_add_relaxed(&ahead.grown, 1)
     ahead.evicted = 0
     ahead.unused = 0
 
@@ -70,6 +75,10 @@ cdef class ReadaheadLimits:
         cdef uint32_t entries, setting
         readahead_limits(&self.ahead, &size, &entries, &setting)
         return size, entries, setting
+
+    def wasteful(self) -> bool:
+        """Whether nothing is read before it is asked for."""
+        return bk_load(&self.ahead.wasteful) != 0
 
     def evicted(self, uint32_t setting, uint64_t size, uint64_t unused) -> None:
         """A page of `size` bytes left that was read under `setting`."""

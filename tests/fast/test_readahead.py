@@ -21,6 +21,7 @@ class Model:
 
     def __init__(self) -> None:
         self.scale, self.setting = FULL, 0
+        self.wasteful = False
         self.gone = self.unused = 0
 
     def evicted(self, setting: int, size: int, unused: int) -> None:
@@ -33,9 +34,9 @@ class Model:
             return
         scale = self.scale
         if self.unused > self.gone // 4:
-            scale = max(scale // 2, LEAST)
+            scale, self.wasteful = max(scale // 2, LEAST), True
         elif self.unused < self.gone // 16:
-            scale = min(scale + scale // 4, FULL)
+            scale, self.wasteful = min(scale + scale // 4, FULL), False
         if scale != self.scale:
             self.scale, self.setting = scale, self.setting + 1
         self.gone = self.unused = 0
@@ -51,14 +52,19 @@ def test_like_the_model(evictions: list[tuple[int, int, int]]) -> None:
         real.evicted(setting, size, unused)
         model.evicted(setting, size, unused)
         assert real.limits() == ((1 << 20) * model.scale // FULL, max(1000 * model.scale // FULL, 16), model.setting)
+        assert real.wasteful() == model.wasteful
 
 
 def test_fixed_unless_it_is_asked_for() -> None:
-    """Waste alone changes nothing."""
+    """Waste alone only ends reading before it is asked for."""
     real = ReadaheadLimits(1 << 20, 1000, adaptive=False, judge_bytes=JUDGE)
     for _ in range(50):
         real.evicted(0, 500, 500)
     assert real.limits() == (1 << 20, 1000, 0)
+    assert real.wasteful()
+    for _ in range(4):
+        real.evicted(0, 500, 0)
+    assert not real.wasteful()
 
 
 def test_down_to_the_least_and_back() -> None:
