@@ -61,6 +61,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     write_cache             runs waiting for the disk
     read_cache              runs read from it
     store_stats             what a ledger directory counts
+    failed_reads            reads that came to nothing, on their way to the log
     stores                  what the data path knows of all ledger directories
     last_entry              what the index tells once of a ledger's end
     storage                 one ledger directory: caches, index and entry log together

@@ -6,6 +6,7 @@ from libc.string cimport memset
 from bookie._fast.cache_stats cimport note_read
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.entry_log cimport elog_read
+from bookie._fast.failed_reads cimport failed_reads_note
 from bookie._fast.gather cimport (
     PRIVATE,
     answer_begin,
@@ -41,6 +42,7 @@ from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
 from bookie._fast.sync cimport bk_add_relaxed, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
     CLOSED,
+    CORRUPT,
     END,
     ENTRY_HEADER_MIN,
     ENTRY_ID_LAST,
@@ -362,6 +364,8 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
         answer.status = OK
         if status == END or answer_complete(request, answer) or (answer.count and answer.bytes >= request.bytes):
             return
+    if status == IO_ERROR or status == CORRUPT:
+        failed_reads_note(&store_of(stores, request.ledger).failed_reads, request.ledger, answer.next)
     conclude(stores, request, answer, status)
 
 

@@ -10,6 +10,7 @@ import numpy
 from bookie._fast.cache_stats cimport cache_counts, cache_latencies, note_evicted
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.entry_log cimport elog_readers, elog_readers_free
+from bookie._fast.failed_reads cimport failed_reads_init, failed_reads_take
 from bookie._fast.file cimport Files
 from bookie._fast.journal cimport JournalRoom, journal_append, journal_append_meta, journal_has_room
 from bookie._fast.journal_reader cimport META_FENCE, META_KEY, META_LAC
@@ -354,6 +355,7 @@ cdef class StoreRoom:
                     and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
                 raise MemoryError
         pthread_mutex_init(&self.store.writing, NULL)
+        failed_reads_init(&self.store.failed_reads)
         self.store.spare_clean = 1
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
@@ -431,6 +433,7 @@ cdef class StoreRoom:
             "entry_logs_open": log_ids_open_count(store.ids) if store.log != NULL else 0,
             # ids handed out since the oldest log that may still change
             "entry_logs_behind": log_ids_next(store.ids) - oldest if oldest >= 0 else 0,
+            "failed_reads": bk_load(&self.store.failed_reads.total),
             "ledgers": self.ledger_count(),
             "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
@@ -440,6 +443,10 @@ cdef class StoreRoom:
             "readahead_shrunk": bk_load(&store.ahead.shrunk),
             "readahead_grown": bk_load(&store.ahead.grown),
         }
+
+    def take_failed_reads(self) -> tuple[int, int, int] | None:
+        """How many reads the disk failed since the last call, ledger and entry of the first; None: none did."""
+        return failed_reads_take(&self.store.failed_reads)
 
     def latencies(self) -> dict[str, LatencyView]:
         """Of look-ups in the index, and of disk reads."""

@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.cache_stats cimport CacheStats
 from bookie._fast.entry_log cimport EntryLogReaders
+from bookie._fast.failed_reads cimport FailedReads
 from bookie._fast.file cimport FileOps
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.ledger_table cimport LedgerMap
@@ -54,6 +55,7 @@ cdef struct Store:
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
     StoreStats stats
+    FailedReads failed_reads
     CacheStats cache
     Readahead ahead
 

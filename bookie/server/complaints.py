@@ -40,10 +40,11 @@ def spoken(ip: bytes) -> str:
 
 
 class ComplaintLog:
-    """Drains with `drain` until `stop`, which drains once more."""
+    """Drains with `drain` until `stop`, which drains once more; `also` is called each time, too."""
 
-    def __init__(self, drain: Callable[[], Iterable[Complaint]]) -> None:
+    def __init__(self, drain: Callable[[], Iterable[Complaint]], also: Callable[[], object] = lambda: None) -> None:
         self._drain = drain
+        self._also = also
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="complaints", daemon=True)
 
@@ -63,3 +64,4 @@ class ComplaintLog:
             more = not self._ended.wait(PAUSE_S)
             for row in report(self._drain()):
                 log.warning("turned away a peer", extra=row)
+            self._also()

@@ -57,7 +57,7 @@ class DataPort:
         self._loops: list[IoLoopRoom] = []
         self._threads: list[threading.Thread] = []
         self._limits: NetLimitsRoom | None = None
-        self._complaints = ComplaintLog(self._complained)
+        self._complaints = ComplaintLog(self._complained, storage.tell_failed_reads)
         self._desk: Desk | None = None
         self._clerks: list[threading.Thread] = []
 

@@ -277,6 +277,16 @@ class LedgerStorage:
         ledgers = self.storage.ledger_directories
         return {ledgers[i] for i in stores} | {self.journal.directories[i] for i in journals}
 
+    def tell_failed_reads(self) -> None:
+        """One line in the log for each directory whose disk failed reads since the last call. Any thread."""
+        for room in self._rooms:
+            failed = room.take_failed_reads()
+            if failed is None:
+                continue
+            facts = {"directory": room.directory, "times": failed[0], "ledger": failed[1], "entry": failed[2]}
+            remedy = "look at the disk; bookie.storage.tools: check_logs and check_index tell what is damaged"
+            log.error("reads failed and were answered with EIO", extra={**facts, "remedy": remedy})
+
     def memory_budget(self) -> dict[str, int]:
         """Bytes by name; their sum is what the storage may hold at most."""
         return {
