@@ -292,8 +292,8 @@ def plan(op, action, *, int nth=1, int times=1, suffix="", ssize_t transferred=-
     """Add a rule: from the `nth` matching call on, `times` calls (negative: all) meet `action`; the rule's number.
 
     `action`: EIO, ENOSPC, EDQUOT, EROFS, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()).
-    `suffix`: of the path; a rename goes by its new name. `transferred`: bytes a pread or pwritev moves before the action;
-    -1 = half for SHORT, else none.
+    `suffix`: of the path; a rename goes by its new name. `transferred`: bytes a pread or pwritev moves before the
+    action; -1 = half for SHORT, else none.
     """
     global rule_count
     encoded = suffix.encode()
