@@ -22,6 +22,7 @@ from bookie.metadata.registration import BookieRegistration
 from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
 from bookie.metadata.uri import parse_uri
 from bookie.server import budget
+from bookie.server.collecting import disk_levels, make_garbage
 from bookie.server.control import discover
 from bookie.server.data_port import DataPort
 from bookie.server.directories import Directories, DirtyMarker
@@ -34,6 +35,7 @@ from bookie.server.settings import Settings, TlsSettings
 from bookie.server.supervisor import Supervisor
 from bookie.server.watched_disks import make_monitor, restore_status
 from bookie.storage.cookies import make_cookie, validate_cookies
+from bookie.storage.garbage.collection import Garbage
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB
 
@@ -82,6 +84,7 @@ class Bookie:
         self._data_port = DataPort(self._storage, self._settings.network, provider, _tls(settings.tls))
         self._mode = Mode()
         self.disks: DiskMonitor = make_monitor(settings, self._storage)
+        self.garbage: Garbage | None = None
         self._undo = ExitStack()
         self._hurry = threading.Event()
         self._phase = "starting"
@@ -115,8 +118,9 @@ class Bookie:
         return "read-only" if self._mode.read_only else "writable"
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges of storage, data port and disks."""
-        return {**self._storage.stats(), **self._data_port.stats(), **self.disks.stats()}
+        """Counters and gauges of storage, data port, disks and garbage collection."""
+        garbage = self.garbage.stats() if self.garbage else {}
+        return {**self._storage.stats(), **self._data_port.stats(), **self.disks.stats(), **garbage}
 
     def checkpoint(self) -> None:
         """Flush the write caches now."""
@@ -144,6 +148,7 @@ class Bookie:
         go_on()
         if settings.disks.force_read_only:
             self._mode.set("config", read_only=True)
+        self._collect_garbage(undo)
         self._watch_disks(undo)
         data = self._data_port.start()
         undo.callback(self._stop_data_port)
@@ -225,6 +230,14 @@ class Bookie:
             self._supervisor.watch(thread.name, thread.is_alive)
             undo.callback(self._supervisor.forget, thread.name)
 
+    def _collect_garbage(self, undo: ExitStack) -> None:
+        """Start the thread that reclaims space; its first cycle comes after a pause."""
+        ids = {self.bookie_id, *candidate_ids(self._settings.identity)}
+        self.garbage = make_garbage(self._settings, self._storage, self.metadata, ids)
+        self.garbage.start()
+        undo.callback(self.garbage.stop)
+        self._watch_threads(undo, self.garbage.threads())
+
     def _watch_disks(self, undo: ExitStack) -> None:
         if self._settings.disks.keep_status:
             restore_status(self._mode, self.disks, self._settings.storage.ledger_directories)
@@ -242,6 +255,8 @@ class Bookie:
             full={one.path for one in state.directories if one.level >= Level.FULL},
         )
         self._mode.set("disk", read_only=state.read_only)
+        if self.garbage is not None:
+            self.garbage.disk(disk_levels(self._settings.storage, state))
 
     def _stop_data_port(self) -> None:
         grace = 0.0 if self._hurry.is_set() else DRAIN_SHARE * self._settings.server.shutdown_timeout_ms / 1000

@@ -11,9 +11,14 @@
     faults         hand the storage FileOps that fail on a plan
     control        descriptors (in, out) on which the test says what to plan, a JSON object a line
 
-Orders: {"step": n}, {"rotation_step": n} end the process after step n of the next checkpoint; {"plan": {op, action, …}}
-plans a fault, and is answered twice: when it is set, and with the clock's time once it has struck. {"clear": true}
-forgets all plans.
+Orders, each answered when it is in force:
+
+    {"step": n}                 end the process after step n of the next checkpoint
+    {"rotation_step": n}        the same for a step of a rotation
+    {"collection_step": name}   the same for a step of garbage collection
+    {"collect": {timeout_s}}    force a collection; answered with its counters when it has ended
+    {"plan": {op, action, …}}   plan a fault; answered a second time, with the clock's time, once it has struck
+    {"clear": true}             forget all plans
 """
 
 import dataclasses
@@ -26,9 +31,11 @@ import time
 from typing import Any
 
 from bookie._fast import crash_steps, log_set
-from bookie.server import main
+from bookie.server import collecting, main
 from bookie.server.config import Loaded, load
 from bookie.storage import ledger_storage
+from bookie.storage.garbage.collection import Garbage
+from bookie.storage.garbage.steps import watch_steps
 
 __all__: list[str] = []
 
@@ -47,6 +54,32 @@ def tailored(plan: dict[str, Any]) -> Any:
         return dataclasses.replace(loaded, settings=settings)
 
     return load_tailored
+
+
+collections: list[Garbage] = []
+
+
+def tracked(*args: Any, **kwargs: Any) -> Garbage:
+    """`Garbage`, for orders to reach it."""
+    collections.append(Garbage(*args, **kwargs))
+    return collections[-1]
+
+
+def collect(timeout_s: float) -> dict[str, object]:
+    """Force a cycle; whether it ended in time, and what the collection counts."""
+    (garbage,) = collections
+    ended = garbage.wait(garbage.force(), timeout_s)
+    return {"ended": ended, **garbage.stats()}
+
+
+def end_after(name: str) -> None:
+    """End the process behind this step of a collection."""
+
+    def look(step: str) -> None:
+        if step == name:
+            os.abort()
+
+    watch_steps(look)
 
 
 def obey(orders: int, answers: int) -> None:
@@ -70,6 +103,11 @@ def obey(orders: int, answers: int) -> None:
         elif "rotation_step" in order:
             log_set.crash_after_step(order["rotation_step"])
             say(step=order["rotation_step"])
+        elif "collect" in order:
+            say(**collect(**order["collect"]))
+        elif "collection_step" in order:
+            end_after(order["collection_step"])
+            say(collection_step=order["collection_step"])
         elif "plan" in order:
             from bookie._fast import _faulty
 
@@ -87,6 +125,7 @@ def run() -> None:
     """Set up as planned, then be the command."""
     plan = json.loads(os.environ.get("CRASH_PLAN", "{}"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    collecting.Garbage = tracked  # type: ignore[assignment,attr-defined]
     main.load = tailored(plan)  # type: ignore[attr-defined]
     crash_steps.crash_after_step(plan.get("step", 0))
     log_set.crash_after_step(plan.get("rotation_step", 0))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tests.crash import v3
 from tests.history.events import History, fingerprint
 
-__all__ = ["body_of", "Ledger", "Peer", "PeerLost"]
+__all__ = ["body_of", "Ledger", "Peer", "PeerLost", "size_of"]
 
 ADD, READ, BATCH_READ = 1, 2, 7
 FENCE, RECOVERY = 1, 2
@@ -53,14 +53,24 @@ class Ledger:
             self.lac += 1
 
 
-def body_of(ledger: int, entry: int, lac: int) -> bytes:
-    """The entry as it is stored. Most are small, some large; one in a thousand has hundreds of KiB."""
+def drawn(ledger: int, entry: int) -> tuple[int, int]:
+    """Payload bytes of an entry, and a number to take them by."""
     mixed = (ledger * 0x9E3779B97F4A7C15 + entry * 0xD1B54A32D192ED03) & 0xFFFFFFFFFFFFFFFF
     mixed ^= mixed >> 29
     kind, scale = mixed % 1000, mixed >> 12 & 0xFFFF
     limit = 200 if kind < 600 else 4_000 if kind < 900 else 32_000 if kind < 999 else 400_000
-    size = limit * scale >> 16
-    at = (mixed >> 20) % (len(POOL) - size)
+    return limit * scale >> 16, mixed >> 20
+
+
+def size_of(ledger: int, entry: int) -> int:
+    """Bytes of the entry as it is stored."""
+    return HEADER.size + drawn(ledger, entry)[0]
+
+
+def body_of(ledger: int, entry: int, lac: int) -> bytes:
+    """The entry as it is stored. Most are small, some large; one in a thousand has hundreds of KiB."""
+    size, place = drawn(ledger, entry)
+    at = place % (len(POOL) - size)
     return HEADER.pack(ledger, entry, lac, size) + POOL[at : at + size]
 
 

@@ -1,0 +1,39 @@
+"""Garbage collection as the server wires it: directories, metadata store, cookie and disks. Main thread."""
+
+from collections.abc import Collection
+
+from bookie.metadata.driver import MetadataDriver
+from bookie.server.disk_state import DiskState
+from bookie.server.own_ledgers import LedgersOfBookie
+from bookie.server.settings import Settings
+from bookie.storage.cookies import cookie_of
+from bookie.storage.garbage.collection import DiskLevel, Garbage
+from bookie.storage.garbage.directory import LedgerDirectory
+from bookie.storage.ledger_storage import LedgerStorage
+from bookie.storage.settings import StorageSettings
+
+__all__ = ["disk_levels", "make_garbage"]
+
+
+def make_garbage(
+    settings: Settings, storage: LedgerStorage, driver: MetadataDriver, bookie_ids: Collection[str]
+) -> Garbage:
+    """The collection of an open storage, not yet started. `bookie_ids`: what ensembles may call this bookie."""
+    first = settings.storage.ledger_directories[0]
+    return Garbage(
+        settings.garbage,
+        [LedgerDirectory(room, settings.garbage) for room in storage.collectors()],
+        LedgersOfBookie(driver, bookie_ids),
+        own_instance=lambda: cookie_of(first).instance_id,
+        checkpoint=storage.checkpoint,
+        log_bytes_max=settings.storage.log_bytes_max,
+    )
+
+
+def disk_levels(storage: StorageSettings, state: DiskState) -> list[DiskLevel]:
+    """What each ledger directory can take: its own disk, and that of its index."""
+    indexes = storage.index_directories or storage.ledger_directories
+    return [
+        DiskLevel(max(state.of(ledger).level, state.of(index).level))
+        for ledger, index in zip(storage.ledger_directories, indexes, strict=True)
+    ]

@@ -1,0 +1,94 @@
+"""A ledger directory as garbage collection sees it: the compiled room `collector`, with outcomes in words.
+
+Thread `garbage`; `progress` and `stop` any thread.
+"""
+
+import numpy as np
+
+from bookie._fast.collector import Collected, CollectorRoom
+from bookie.storage.garbage.choice import LogUse
+from bookie.storage.garbage.contracts import Outcome, Work
+from bookie.storage.garbage.decision import Ids
+from bookie.storage.garbage.settings import GarbageSettings
+
+__all__ = ["LedgerDirectory"]
+
+HEADER_BYTES = 1024
+RECORD_BYTES_GUESS = 1024
+"""Of a mean record, where a limit in entries must be one in bytes and none was moved yet."""
+REBUILD = "the index does not fit the log: rebuild the index of this directory"
+OUTCOMES = {
+    "unlinked": (Outcome.DONE, ""),
+    "gone": (Outcome.GONE, ""),
+    "open": (Outcome.GONE, ""),
+    "live": (Outcome.GONE, ""),
+    "orphans": (Outcome.KEPT, f"it holds entries of ledgers that exist, but the index has them nowhere; {REBUILD}"),
+    "torn": (Outcome.KEPT, f"it ends inside a record, but the index points behind that; {REBUILD}"),
+    "disagrees": (Outcome.KEPT, f"the index names another record than the one that lies there; {REBUILD}"),
+    "no space": (Outcome.NO_SPACE, "no space on the disk"),
+    "unreadable": (Outcome.KEPT, "it cannot be read, or is no entry log: look at the disk and the file"),
+    "stopped": (Outcome.STOPPED, ""),
+}
+"""A log that is open, or pointed into again, is none of this cycle's business: as good as gone."""
+
+
+class LedgerDirectory:
+    """See `contracts.Directory`. The room is closed by who made it."""
+
+    def __init__(self, room: CollectorRoom, settings: GarbageSettings) -> None:
+        self._room = room
+        self._settings = settings
+        self._bytes = self._records = 0
+        self._set_rate()
+
+    @property
+    def path(self) -> str:
+        return self._room.directory
+
+    def ledger_ids(self) -> Ids:
+        return self._room.ledger_ids()
+
+    def log_use(self) -> LogUse:
+        closed = self._room.closed_logs()
+        found = self._room.live_bytes()
+        live = np.zeros(closed.ids.size, np.int64)
+        if found.ids.size:
+            at = np.minimum(np.searchsorted(found.ids, closed.ids), found.ids.size - 1)
+            live = np.where(found.ids[at] == closed.ids, found.live[at], 0)
+        return LogUse(closed.ids, np.maximum(closed.file_bytes - HEADER_BYTES, 0), live)
+
+    def delete_ledgers(self, ledgers: Ids) -> None:
+        self._room.delete_ledgers(ledgers)
+
+    def unlink_log(self, log_id: int) -> Work:
+        return _work(self._room.unlink_log(log_id))
+
+    def compact(self, log_id: int) -> Work:
+        collected = self._room.compact(log_id)
+        self._bytes += collected.moved_bytes + collected.dropped_bytes
+        self._records += collected.moved_records + collected.dropped_records
+        self._set_rate()
+        return _work(collected)
+
+    def progress(self) -> tuple[int, int, int]:
+        found = self._room.progress()
+        return found["log_id"], found["log_done"], found["log_bytes"]
+
+    def stop(self) -> None:
+        self._room.stop()
+
+    def _set_rate(self) -> None:
+        """Entries are as large as those that were seen so far."""
+        settings = self._settings
+        rate = settings.rate_bytes_per_s
+        if not settings.throttle_by_bytes:
+            mean = self._bytes // self._records if self._records else RECORD_BYTES_GUESS
+            rate = settings.rate_entries_per_s * max(mean, 1)
+        self._room.set_rate(rate)
+
+
+def _work(collected: Collected) -> Work:
+    outcome, why = OUTCOMES[collected.outcome]
+    if collected.ledger is not None:
+        why += f" (ledger {collected.ledger}, entry {collected.entry}, offset {collected.offset})"
+    return Work(outcome, collected.file_bytes if outcome is Outcome.DONE else 0, why)

@@ -1,0 +1,92 @@
+"""A week in minutes: mixed ledgers are written, read and deleted while space is reclaimed, with a kill -9 every few
+seconds. Nothing acknowledged is lost, what is deleted goes, and space, descriptors, memory and index stay bounded
+(B1, B7, B12, B13, B14, B19, B21).
+
+BOOKIE_SOAK_SECONDS says how long (15); BOOKIE_SEED repeats a run's choices.
+"""
+
+import json
+import os
+import random
+import statistics
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.crash.soak import MIB, Soak
+
+SECONDS = float(os.environ.get("BOOKIE_SOAK_SECONDS", "15"))
+SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 << 32))
+AMPLIFICATION_MAX = 1.6
+"""Of a store that has nothing left to collect, at default thresholds."""
+ANONYMOUS_MAX = 400 * MIB
+INDEX_MAX = 64 * MIB
+DESCRIPTORS_MAX = 64 + 32 + 64
+"""Those of B19, openEntryLogLimit, and connections with room to spare."""
+ORDERLY = 0.15
+
+
+def report(soak: Soak, settled: float) -> None:
+    """One line of figures, for whoever runs it for long."""
+    amplification = [sample.amplification for sample in soak.samples if sample.live_bytes > 8 * MIB]
+    figures = {
+        "seconds": round(soak.samples[-1].at_s, 1),
+        "kills": soak.kills,
+        "acknowledged": soak.model.acknowledged,
+        "read_back": soak.model.read_back,
+        "ledgers_deleted": len(soak.model.deleted),
+        "live_mib": round(soak.samples[-1].live_bytes / MIB, 1),
+        "amplification_settled": round(settled, 3),
+        "amplification_mean": round(statistics.mean(amplification), 3) if amplification else None,
+        "amplification_max": round(max(amplification), 3) if amplification else None,
+        "descriptors_max": max(sample.descriptors for sample in soak.samples),
+        "anonymous_mib_max": round(max(sample.anonymous_bytes for sample in soak.samples) / MIB, 1),
+        "index_mib_max": round(max(sample.index_bytes for sample in soak.samples) / MIB, 2),
+    }
+    print(json.dumps(figures))
+    if out := os.environ.get("BOOKIE_SOAK_OUT"):
+        rows = [[*vars_of(sample)] for sample in soak.samples]
+        Path(out).write_text(json.dumps({**figures, "samples": rows}))
+
+
+def vars_of(sample: object) -> list[float]:
+    """The fields of a sample in their order."""
+    return [getattr(sample, name) for name in type(sample).__slots__]  # type: ignore[attr-defined]
+
+
+def live_for(soak: Soak, seconds: float, *, killed: bool) -> None:
+    """One life of the process."""
+    soak.watch(seconds)
+    if killed:
+        soak.kill()
+
+
+@pytest.mark.crash
+def test_soak(tmp_path: Path) -> None:
+    """Kills, now and then an orderly restart, all the time under load; then rest, collection, and the balance."""
+    print(f"BOOKIE_SEED={SEED}")
+    with Soak.opened(tmp_path, f"{SEED}/soak") as soak:
+        while not soak.samples or soak.samples[-1].at_s < SECONDS:
+            soak.start()
+            seconds = soak.rng.uniform(0.5, 4)
+            orderly = soak.rng.random() < ORDERLY
+            soak.load(partial(live_for, soak, seconds, killed=not orderly))
+            if orderly:
+                assert soak.bookie.stop() == 0
+            assert not soak.model.problems, soak.model.problems[:10]
+        soak.bookie.start()
+        counters = soak.settle()
+        settled = soak.sample()
+        soak.verify()
+        report(soak, settled.amplification)
+        assert not soak.model.problems, soak.model.problems[:10]
+        assert soak.bookie.stop() == 0
+    assert counters["gc_alarm"] == 0
+    present = counters["gc_active_ledger_total"]
+    assert len([one for one in soak.model.all() if one.acked]) <= present <= len(soak.model.all())
+    assert settled.amplification <= AMPLIFICATION_MAX
+    assert max(sample.descriptors for sample in soak.samples) <= DESCRIPTORS_MAX
+    assert max(sample.anonymous_bytes for sample in soak.samples) <= ANONYMOUS_MAX
+    assert max(sample.index_bytes for sample in soak.samples) <= INDEX_MAX
+    assert soak.model.deleted
