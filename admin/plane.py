@@ -9,6 +9,7 @@ from concurrent import futures
 import grpc
 
 from admin.embedded_metadata import STREAMS_MAX, MetadataService
+from admin.garbage import GarbageService
 from bookie.errors import StartRefused
 from bookie.metadata.embedded import EmbeddedStore
 from bookie.server.control import Control
@@ -20,19 +21,23 @@ OPTIONS = (("grpc.so_reuseport", 0),)  # two processes on one port would each ge
 
 
 class AdminPlane:
-    """Serves the embedded metadata store of this bookie to other processes."""
+    """Garbage collection of this bookie; and its metadata store for other processes, where that is embedded."""
 
-    def __init__(self, host: str, port: int, store: EmbeddedStore) -> None:
-        self._host = host
-        self._port = port
-        self._metadata = MetadataService(store)
+    def __init__(self, control: Control) -> None:
+        self._host = control.admin_host
+        self._port = control.admin_port
+        store = getattr(control.metadata, "store", None)
+        self._metadata = MetadataService(store) if isinstance(store, EmbeddedStore) else None
+        self._garbage = GarbageService(control)
         self._pool = futures.ThreadPoolExecutor(STREAMS_MAX + CALL_THREADS, thread_name_prefix="admin")
         self._server: grpc.Server | None = None
 
     def start(self) -> tuple[str, int]:
         """Bind and serve; the bound address. Raises StartRefused."""
         server = grpc.server(self._pool, options=OPTIONS)
-        self._metadata.add_to(server)
+        self._garbage.add_to(server)
+        if self._metadata is not None:
+            self._metadata.add_to(server)
         try:
             port = server.add_insecure_port(f"{self._host}:{self._port}")
         except RuntimeError as error:
@@ -45,16 +50,14 @@ class AdminPlane:
 
     def stop(self, grace_s: float) -> None:
         """End streams, let calls finish within `grace_s`, close; idempotent."""
-        self._metadata.close()
+        if self._metadata is not None:
+            self._metadata.close()
         if self._server is not None:
             self._server.stop(grace_s).wait()
             self._server = None
         self._pool.shutdown()
 
 
-def open_plane(control: Control) -> AdminPlane | None:
-    """The plane of this bookie; None while there is nothing to serve: its metadata store is another process's."""
-    store = getattr(control.metadata, "store", None)
-    if not isinstance(store, EmbeddedStore):
-        return None
-    return AdminPlane(control.admin_host, control.admin_port, store)
+def open_plane(control: Control) -> AdminPlane:
+    """The plane of this bookie."""
+    return AdminPlane(control)

@@ -35,6 +35,10 @@ class Control(Protocol):
     def metadata(self) -> Any:
         """The metadata driver of this bookie; a plane checks for the kind that it can serve."""
 
+    @property
+    def garbage(self) -> Any:
+        """The garbage collection of this bookie, a `bookie.storage.garbage.collection.Garbage`; None before it runs."""
+
     def stats(self) -> Mapping[str, int | float]:
         """Counters and gauges of storage and data port."""
 

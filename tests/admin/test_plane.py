@@ -9,15 +9,14 @@ import pytest
 from admin.plane import AdminPlane, open_plane
 from bookie.errors import StartRefused
 from bookie.metadata.driver import open_driver
-from bookie.metadata.embedded import EmbeddedStore
 from bookie.server.control import discover
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 
-def control(metadata: object) -> Any:
+def control(metadata: object, *, port: int = 0, garbage: object = None) -> Any:
     """What the plane asks of a bookie."""
-    return SimpleNamespace(metadata=metadata, admin_host="127.0.0.1", admin_port=0)
+    return SimpleNamespace(metadata=metadata, admin_host="127.0.0.1", admin_port=port, garbage=garbage)
 
 
 def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
@@ -26,7 +25,6 @@ def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
     owner.start()
     instance = owner.cluster.initialize()
     plane = open_plane(control(owner))
-    assert plane is not None
     host, port = plane.start()
     remote = open_driver(f"grpc://{host}:{port}")
     remote.start()
@@ -34,30 +32,21 @@ def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
     remote.stop()
     plane.stop(1.0)
     plane.stop(1.0)
-    store = owner.store  # type: ignore[attr-defined]  # the embedded driver has one
-    again = AdminPlane(host, port, store)
+    again = AdminPlane(control(owner, port=port))
     assert again.start() == (host, port)
     again.stop(1.0)
     owner.stop()
 
 
-def test_a_port_is_never_shared(tmp_path: Path) -> None:
+def test_a_port_is_never_shared() -> None:
     """gRPC would let two processes share a port, each answering some calls; the second plane is refused by name."""
-    store = EmbeddedStore(tmp_path / "store")
-    store.start()
-    first = AdminPlane("127.0.0.1", 0, store)
+    first = AdminPlane(control(None))
     _, port = first.start()
-    second = AdminPlane("127.0.0.1", port, store)
+    second = AdminPlane(control(None, port=port))
     with pytest.raises(StartRefused, match=f"adminPort={port}"):
         second.start()
     second.stop(0)
     first.stop(0)
-    store.stop()
-
-
-def test_nothing_to_serve() -> None:
-    """With the store in ZooKeeper or in another process the port stays closed."""
-    assert open_plane(control(open_driver("grpc://127.0.0.1:1"))) is None
 
 
 def test_the_server_finds_it() -> None:

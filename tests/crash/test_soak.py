@@ -63,6 +63,7 @@ def live_for(soak: Soak, seconds: float, *, killed: bool) -> None:
 
 
 @pytest.mark.crash
+@pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 def test_soak(tmp_path: Path) -> None:
     """Kills, now and then an orderly restart, all the time under load; then rest, collection, and the balance."""
     print(f"BOOKIE_SEED={SEED}")
