@@ -1,0 +1,125 @@
+"""Garbage collection in a whole bookie: what is deleted in the metadata store goes from its disk, and nothing else."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from bookie.pb import garbage_service_pb2 as pb
+from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
+from tests.crash.model import Model
+from tests.crash.peer import OK, Ledger, Peer
+from tests.crash.soak import MIB, Metadata, disk_bytes
+from tests.fixtures.bookies import BookieProcess
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+NO_LEDGER = 1
+CALL_S = 60.0
+ENTRIES = 60
+
+
+@pytest.fixture
+def metadata(tmp_path: Path) -> Iterator[Metadata]:
+    """A store that outlives the bookie."""
+    store = Metadata(tmp_path / "store")
+    yield store
+    store.stop()
+
+
+class Collected:
+    """A bookie with ledgers, and its admin port."""
+
+    def __init__(self, bookie: BookieProcess, metadata: Metadata) -> None:
+        self.bookie = bookie
+        self.metadata = metadata
+        self.model = Model(1000)
+
+    def fill(self, count: int) -> list[Ledger]:
+        """So many ledgers, acknowledged."""
+        peer = Peer(self.model, "writer", self.bookie.address)
+        ledgers = [self.model.open() for _ in range(count)]
+        for ledger in ledgers:
+            self.metadata.create(ledger.id, self.bookie.id)
+            peer.send_adds(ledger, 0, ENTRIES)
+            while peer.outstanding:
+                for _, entry, code in peer.take_adds():
+                    assert code == OK
+                    self.model.acknowledge(ledger, entry)
+        peer.close()
+        return ledgers
+
+    def delete(self, ledgers: list[Ledger]) -> None:
+        """From the metadata store."""
+        for ledger in ledgers:
+            self.model.forget(ledger)
+            self.metadata.delete(ledger.id)
+
+    def collect(self, **order: bool) -> pb.GarbageStatus:
+        """Force a cycle and wait for its end."""
+        with grpc.insecure_channel(self.bookie.admin) as channel:
+            gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
+            before = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S).counters["gc_cycles_total"]
+            status: pb.GarbageStatus = gc.Force(pb.ForceGarbageRequest(major=True, **order), timeout=CALL_S)
+            while status.counters["gc_cycles_total"] == before or status.running:
+                status = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S)
+        return status
+
+    def codes(self, ledgers: list[Ledger]) -> set[int]:
+        """How reads of their first entries are answered; and everything live is read back."""
+        peer = Peer(self.model, "reader", self.bookie.address)
+        found = {peer.read(ledger.id, 0) for ledger in ledgers}
+        self.model.verify(peer, self.model.all())
+        peer.close()
+        assert not self.model.problems, self.model.problems[:5]
+        return found
+
+    def log_bytes(self) -> int:
+        """What the entry logs occupy."""
+        return sum(disk_bytes(path) for path in (self.bookie.ledgers / "current").glob("*.log"))
+
+
+@pytest.fixture
+def collected(bookies: Callable[..., list[BookieProcess]], metadata: Metadata) -> Collected:
+    """A bookie that collects when it is told to."""
+    (bookie,) = bookies(
+        metadataServiceUri=f"grpc://127.0.0.1:{metadata.port}",
+        gcWaitTime="3600000",
+        minorCompactionInterval="0",
+        majorCompactionInterval="0",
+        forceAllowCompaction="true",
+        flushSizeMb="1",
+        logSizeLimit=str(MIB),
+        zkTimeout="1000",
+    )
+    return Collected(bookie, metadata)
+
+
+def test_what_is_deleted_goes_from_the_disk(collected: Collected) -> None:
+    """B14: unknown at once, and after a kill; the rest is there, in fewer bytes."""
+    ledgers = collected.fill(60)
+    gone, kept = ledgers[::2], ledgers[1::2]
+    collected.collect()
+    before = collected.log_bytes()
+    collected.delete(gone)
+    status = collected.collect()
+    assert status.counters["gc_deleted_ledger_total"] == len(gone)
+    assert collected.codes(gone) == {NO_LEDGER}
+    assert collected.codes(kept) == {OK}
+    assert collected.log_bytes() < before
+    collected.bookie.kill()
+    collected.bookie.start()
+    assert collected.codes(gone) == {NO_LEDGER}
+    assert collected.codes(kept) == {OK}
+
+
+def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> None:
+    """The alarm is shown, everything stays readable, compaction included; then the word is given."""
+    ledgers = collected.fill(30)
+    collected.delete(ledgers[:25])
+    assert "25 of 30" in collected.collect().alarm
+    assert collected.codes(ledgers) == {OK}
+    assert not collected.collect(mass_deletion=True).alarm
+    assert collected.codes(ledgers[:25]) == {NO_LEDGER}
+    assert collected.codes(ledgers[25:]) == {OK}
