@@ -31,7 +31,6 @@ MIB = 1 << 20
 WRITERS = 2
 WINDOW = 200
 LIVE_BYTES = 32 * MIB
-"""The deleter keeps the live ledgers about here."""
 ENTRIES = (5, 50, 200, 1500)
 """A ledger is closed after so many."""
 COLLECTING = {
@@ -116,6 +115,8 @@ class Soak:
     model: Model
     samples: list[Sample] = field(default_factory=list)
     kills: int = 0
+    live_bytes: int = LIVE_BYTES
+    """The deleter keeps the live ledgers about here."""
 
     def __post_init__(self) -> None:
         self._over = threading.Event()
@@ -126,7 +127,7 @@ class Soak:
 
     @classmethod
     @contextmanager
-    def opened(cls, directory: Path, seed: str, **settings: str) -> Iterator["Soak"]:
+    def opened(cls, directory: Path, seed: str, *, live_bytes: int = LIVE_BYTES, **settings: str) -> Iterator["Soak"]:
         """Everything but the process; all of it ends with the block."""
         rng = random.Random(seed)
         metadata = Metadata(directory / "store")
@@ -134,7 +135,7 @@ class Soak:
         bookie = StrungBookie(directory / "bookie", {**COLLECTING, "metadataServiceUri": uri, **settings})
         bookie.control = True
         try:
-            yield cls(bookie, metadata, rng, Model(rng.randrange(1 << 40)))
+            yield cls(bookie, metadata, rng, Model(rng.randrange(1 << 40)), live_bytes=live_bytes)
         finally:
             bookie.kill()
             bookie.let_go()
@@ -279,7 +280,7 @@ class Soak:
     def _delete(self, peer: Peer, rng: random.Random) -> None:  # noqa: ARG002 - as all parts
         while not self._over.wait(0.02):
             closed = [ledger for ledger in self.model.all() if ledger.closed]
-            while self._deletes and closed and self.model.bytes > LIVE_BYTES:
+            while self._deletes and closed and self.model.bytes > self.live_bytes:
                 ledger = closed.pop(rng.randrange(len(closed)))
                 self.model.forget(ledger)
                 self.metadata.delete(ledger.id)
