@@ -123,7 +123,6 @@ class Soak:
         self._failures: list[BaseException] = []
         self._owned: list[list[Ledger]] = [[] for _ in range(WRITERS)]
         self._begun = time.monotonic()
-        self._deletes = True
 
     @classmethod
     @contextmanager
@@ -162,10 +161,9 @@ class Soak:
         self.bookie.kill()
         self.kills += 1
 
-    def load(self, until: Callable[[], None], *, deletes: bool = True) -> None:
+    def load(self, until: Callable[[], None]) -> None:
         """Load the bookie while `until` runs; it returns when the bookie is dead, or is to be left in peace."""
         self._over.clear()
-        self._deletes = deletes
         parts: list[Callable[[Peer, random.Random], None]] = [self._read, self._delete]
         parts += [self._writer(owned) for owned in self._owned]
         threads = [
@@ -280,7 +278,7 @@ class Soak:
     def _delete(self, peer: Peer, rng: random.Random) -> None:  # noqa: ARG002 - as all parts
         while not self._over.wait(0.02):
             closed = [ledger for ledger in self.model.all() if ledger.closed]
-            while self._deletes and closed and self.model.bytes > self.live_bytes:
+            while closed and self.model.bytes > self.live_bytes:
                 ledger = closed.pop(rng.randrange(len(closed)))
                 self.model.forget(ledger)
                 self.metadata.delete(ledger.id)

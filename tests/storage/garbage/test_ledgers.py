@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kazoo.client import KazooClient
 
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
@@ -178,6 +179,27 @@ def test_b12_a_store_that_does_not_answer_deletes_nothing(world: World) -> None:
     world.driver.stop()
     assert not world.collector().run(over_replicated=True, mass_deletion=True)
     assert not world.deleted
+
+
+@pytest.mark.interop
+def test_b12_a_zookeeper_that_lost_its_root_or_died_deletes_nothing(own_zookeeper: ZooKeeperServer) -> None:
+    """Under a session that was fine before: first the root is removed, as a wrong hand would, then the server dies."""
+    uri = f"zk+hierarchical://{own_zookeeper.address}{own_zookeeper.new_root()}"
+    driver = open_driver(uri, session_timeout_ms=2000)
+    driver.start()
+    try:
+        world = World(driver)
+        zk = KazooClient(own_zookeeper.address)
+        zk.start()
+        zk.delete(uri[uri.rindex("/") :], recursive=True)
+        zk.stop()
+        zk.close()
+        assert not world.collector().run(over_replicated=True, mass_deletion=True)
+        own_zookeeper.kill()
+        assert not world.collector().run(over_replicated=True, mass_deletion=True)
+        assert not world.deleted
+    finally:
+        driver.stop()
 
 
 class Lying:
