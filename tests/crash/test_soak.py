@@ -2,7 +2,9 @@
 seconds. Nothing acknowledged is lost, what is deleted goes, and space, descriptors, memory and index stay bounded
 (B1, B7, B12, B13, B14, B19, B21).
 
-BOOKIE_SOAK_SECONDS says how long (15); BOOKIE_SEED repeats a run's choices.
+BOOKIE_SOAK_SECONDS says how long (15), BOOKIE_SOAK_LIVE_MIB how much lives at a time (32), BOOKIE_SOAK_OUT where all
+samples go; BOOKIE_SEED repeats a run's choices. The more lives, the more a run is like real ones, where what is written
+lives for many collections: a week in an hour is 1800 seconds with 192 MiB.
 """
 
 import json
@@ -17,6 +19,8 @@ import pytest
 from tests.crash.soak import MIB, Soak
 
 SECONDS = float(os.environ.get("BOOKIE_SOAK_SECONDS", "15"))
+LIVE_BYTES = int(os.environ.get("BOOKIE_SOAK_LIVE_MIB", "32")) * MIB
+LIFE_S_MAX = 4 if SECONDS < 60 else 10
 SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 << 32))
 AMPLIFICATION_MAX = 1.6
 """Of a store that has nothing left to collect, at default thresholds."""
@@ -29,7 +33,7 @@ ORDERLY = 0.15
 
 def report(soak: Soak, settled: float) -> None:
     """One line of figures, for whoever runs it for long."""
-    amplification = [sample.amplification for sample in soak.samples if sample.live_bytes > 8 * MIB]
+    amplification = [sample.amplification for sample in soak.samples if sample.live_bytes > LIVE_BYTES // 2]
     figures = {
         "seconds": round(soak.samples[-1].at_s, 1),
         "kills": soak.kills,
@@ -67,10 +71,10 @@ def live_for(soak: Soak, seconds: float, *, killed: bool) -> None:
 def test_soak(tmp_path: Path) -> None:
     """Kills, now and then an orderly restart, all the time under load; then rest, collection, and the balance."""
     print(f"BOOKIE_SEED={SEED}")
-    with Soak.opened(tmp_path, f"{SEED}/soak") as soak:
+    with Soak.opened(tmp_path, f"{SEED}/soak", live_bytes=LIVE_BYTES) as soak:
         while not soak.samples or soak.samples[-1].at_s < SECONDS:
             soak.start()
-            seconds = soak.rng.uniform(0.5, 4)
+            seconds = soak.rng.uniform(0.5, LIFE_S_MAX)
             orderly = soak.rng.random() < ORDERLY
             soak.load(partial(live_for, soak, seconds, killed=not orderly))
             if orderly:
