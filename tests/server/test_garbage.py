@@ -66,6 +66,15 @@ class Collected:
                 status = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S)
         return status
 
+    def await_compaction(self) -> pb.GarbageStatus:
+        """Force a cycle and wait until it reads a log."""
+        with grpc.insecure_channel(self.bookie.admin) as channel:
+            gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
+            status: pb.GarbageStatus = gc.Force(pb.ForceGarbageRequest(major=True), timeout=CALL_S)
+            while status.progress.log_id < 0:
+                status = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S)
+        return status
+
     def codes(self, ledgers: list[Ledger]) -> set[int]:
         """How reads of their first entries are answered; and everything live is read back."""
         peer = Peer(self.model, "reader", self.bookie.address)
@@ -123,3 +132,16 @@ def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> 
     assert not collected.collect(mass_deletion=True).alarm
     assert collected.codes(ledgers[:25]) == {NO_LEDGER}
     assert collected.codes(ledgers[25:]) == {OK}
+
+
+def test_a_stop_in_the_middle_of_a_slow_compaction(collected: Collected) -> None:
+    """At this pace a log takes a quarter of an hour; the stop does not wait for it, and nothing is lost."""
+    collected.bookie.settings["compactionRateByBytes"] = "1024"
+    collected.bookie.restart()
+    ledgers = collected.fill(40)
+    collected.collect(mass_deletion=True)
+    collected.delete(ledgers[::3])
+    status = collected.await_compaction()
+    assert (status.running, status.compacting) == (True, "major")
+    collected.bookie.restart()
+    assert collected.codes(ledgers[1::3]) == {OK}
