@@ -11,6 +11,7 @@ import resource
 import shutil
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -66,6 +67,7 @@ class Watch:
 
     def __init__(self, pid: int, directory: Path) -> None:
         self.seen = Seen()
+        self.newest = 0
         self._proc = Path(f"/proc/{pid}")
         self._directory = directory
         self._over = threading.Event()
@@ -79,6 +81,13 @@ class Watch:
         self._over.set()
         self._thread.join()
 
+    def settle(self) -> None:
+        """Come back when checkpoints change nothing any more."""
+        before = (-1, -1)
+        while before != (self.newest, self.seen.open_now):
+            before = (self.newest, self.seen.open_now)
+            time.sleep(3 * FLUSH_MS / 1000)
+
     def _run(self) -> None:
         while not self._over.wait(LOOK_S):
             self._look()
@@ -87,15 +96,13 @@ class Watch:
         seen = self.seen
         descriptors = list((self._proc / "fd").iterdir())
         writing = [log for log in map(self._written, descriptors) if log >= 0]
-        try:
-            newest = int((self._directory / "lastId").read_text(), 16)
-        except FileNotFoundError:
-            newest = 0  # nothing was flushed yet
+        with suppress(FileNotFoundError):  # nothing was flushed yet
+            self.newest = int((self._directory / "lastId").read_text(), 16)
         pages = int((self._proc / "statm").read_text().split()[1])
         seen.descriptors = max(seen.descriptors, len(descriptors))
         seen.open_logs = max(seen.open_logs, len(writing))
         seen.open_now = len(writing)
-        seen.behind = max(seen.behind, newest - min(writing, default=newest))
+        seen.behind = max(seen.behind, self.newest - min(writing, default=self.newest))
         seen.resident_mib = max(seen.resident_mib, pages * resource.getpagesize() >> 20)
 
     def _written(self, descriptor: Path) -> int:
@@ -137,7 +144,7 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
                 channel.extensions = Extensions((WRITE_CLOSE,))
                 write(channel, ledgers, entries, announce=mode == ANNOUNCED)
             written = time.monotonic() - began
-            time.sleep(3 * FLUSH_MS / 1000)  # a checkpoint or two, for what is to be closed
+            watch.settle()
         began = time.monotonic()
         bookie.stop()
         stopped = time.monotonic() - began
