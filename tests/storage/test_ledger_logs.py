@@ -1,0 +1,57 @@
+"""Storage with a log for each ledger, while ledgers come and go: descriptors and open logs stay bounded."""
+
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.log_scan import scan_entry_log
+from tests.reference.storage import entry
+from tests.storage.opened import Opened
+
+KEY = b"k" * 20
+
+
+def open_logs(directory: Path) -> int:
+    """Entry logs of the directory that this process has open for writing."""
+    found = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            flags = (Path("/proc/self/fdinfo") / descriptor.name).read_text().split("flags:")[1].split()[0]
+            path = descriptor.readlink()
+        except FileNotFoundError:
+            continue
+        found += path.parent == directory and path.suffix == ".log" and int(flags, 8) & 1
+    return found
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_open_logs_stay_bounded_while_ledgers_come_and_go(tmp_path: Path, fenced: bool) -> None:
+    """200 ledgers, 10 between two checkpoints, 4 logs at a time: a fence closes a log as an announcement does, else the
+    bound and the expiry do; each log holds one ledger, and everything is read back after the next start.
+    """
+    one = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=4)
+    [directory] = [path / "current" for path in one.ledger_dirs]
+    stats = one.storage.stats()
+    for ledger in range(200):
+        for at in range(3):
+            one.direct.add(entry(ledger, at, payload=bytes(2000)), KEY)
+        if fenced:
+            one.direct.fence(ledger, KEY)
+        if ledger % 10 == 9:
+            assert one.direct.commit()
+            one.checkpoint()
+            stats = one.storage.stats()
+            assert open_logs(directory) == stats["ledger_logs_active"] == stats["entry_logs_open"]
+            assert stats["ledger_logs_active"] == (0 if fenced else 4)
+            assert stats["entry_logs_behind"] <= 4
+    assert (stats["ledger_logs_write_closed"], stats["ledger_logs_displaced"]) == ((200, 0) if fenced else (0, 196))
+    one.stop()
+    logs = [list(scan_entry_log(path)) for path in directory.glob("*.log")]
+    held_by = [{int(ledger) for chunk in chunks for ledger in chunk.ledger} for chunks in logs]
+    assert sorted(map(tuple, held_by)) == [(ledger,) for ledger in range(200)]
+    again = Opened(tmp_path)
+    for ledger in range(200):
+        held = again.direct.read(ledger, 0, count=10, size=1 << 20)
+        assert held.entries() == [entry(ledger, at, payload=bytes(2000)) for at in range(3)]
+        held.release()
+    again.stop()
