@@ -2,9 +2,9 @@
 
 Many consumers, each at a position of its own in one of many ledgers, read in order and in turn, a few entries at a
 time, until each entry was served once. Ours is counted by its own counters, Apache BookKeeper's bookie by the bytes
-that its process read (/proc/PID/io), divided by what one reader of everything makes it read. The system's page cache holds the
-files: what is measured is what the bookie asks of a disk, not the disk. `measure` appends rows to a file, one JSON
-object each; `draw` makes a table and a plot of them.
+that its process read (/proc/PID/io), divided by what one reader of everything makes it read. The system's page cache
+holds the files: what is measured is what the bookie asks of a disk, not the disk. `measure` appends rows to a file, one
+JSON object each; `draw` makes a table and a plot of them.
 """
 
 import json

@@ -172,6 +172,7 @@ cdef Status fault_in_once(Reading* reading, const ReadRequest* request, Answer* 
     wanted = max(wanted, bytes)
     entries = max(entries, request.count - answer.count)
     extend(reading.index, request.ledger, &hit, wanted, entries)
+    latency_note(&store.cache.lookups, now_ns() - started)
     span = hit.span_bytes
     if hit.span_entries > entries and entries > request.count:
         # a stored run goes on behind what is to be read ahead: about as many bytes as the entries are worth
@@ -192,22 +193,20 @@ cdef Status fault_in_once(Reading* reading, const ReadRequest* request, Answer* 
         answer.from_disk = True
         answer.log_id = hit.log_id
         answer.position = hit.offset
-    status = load(store, page, &hit, span, started, &run)
+    status = load(store, page, &hit, span, &run)
     if status == OK:
         status = publish(store, shard, request, answer, &run, epoch)
     region_unpin(page.region)
     return status
 
 
-cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, int64_t started,
-                 Run* run) noexcept nogil:
-    """Read the span, which was looked for since `started`, into the page and cut it into records."""
+cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, Run* run) noexcept nogil:
+    """Read the span into the page and cut it into records."""
     cdef size_t got
-    cdef int64_t found = now_ns()
+    cdef int64_t started = now_ns()
     cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, span, &got, span)
     bk_add_relaxed(&store.cache.counts.disk_reads, 1)
-    latency_note(&store.cache.lookups, found - started)
-    latency_note(&store.cache.reads, now_ns() - found)
+    latency_note(&store.cache.reads, now_ns() - started)
     if status == CLOSED:
         return NO_ENTRY if bk_planted(PLANT_GONE_IS_NO_ENTRY) else CLOSED
     if status != OK:
