@@ -14,9 +14,10 @@ cdef struct Segment:
     Region region
     uint64_t used
     Page* pages              # list through Page.next, newest first
+    bint asked               # whoever points into it was asked to let go
 
 ctypedef void (*drop_page_fn)(void* context, Page* page) noexcept nogil
-ctypedef bint (*unpin_fn)(void* context, Region* region) noexcept nogil
+ctypedef void (*unpin_fn)(void* context, Region* region) noexcept nogil
 
 cdef struct ReadRing:
     pthread_mutex_t lock     # guards current, every `used` and `pages`
@@ -25,7 +26,7 @@ cdef struct ReadRing:
     uint32_t current
     uint64_t segment_bytes
     drop_page_fn drop        # clears page.live and takes it out of its ledger's runs, under its shard
-    unpin_fn unpin           # asks everybody to let go of a region; False when it could not be had in time
+    unpin_fn unpin           # asks everybody to let go of a region, and does not wait
     void* context
     int64_t evicted          # segments emptied
 
@@ -34,7 +35,7 @@ cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop
 cdef void ring_set_segment(ReadRing* ring, uint32_t at, uint8_t* base) noexcept nogil
 cdef void ring_free(ReadRing* ring) noexcept nogil
 # A page with `capacity` bytes for records and slots. Its region is pinned once for the caller.
-# NULL when it fits no segment, or when the next segment stays pinned by others (only waits if `may_wait`).
-cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may_wait) noexcept nogil
+# NULL when it fits no segment, or while the next segment is pinned by others; never waits.
+cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity) noexcept nogil
 # Give back what the newest page of a segment did not need (its slots move up).
 cdef void ring_trim(ReadRing* ring, Page* page, uint32_t capacity) noexcept nogil

@@ -43,22 +43,28 @@ cdef void ring_free(ReadRing* ring) noexcept nogil:
         ring.segments = NULL
 
 
-cdef bint empty_segment(ReadRing* ring, Segment* segment, bint may_wait) noexcept nogil:
-    """Take the segment's pages out of sight, then wait until nobody points into it."""
+cdef bint empty_segment(ReadRing* ring, Segment* segment) noexcept nogil:
+    """Take the segment's pages out of sight. False while somebody points into it, which is asked once to let go: who
+    waited here would hold up those who need the lock to finish.
+    """
     cdef Page* page
     while segment.pages != NULL:
         page = segment.pages
         segment.pages = page.next
         ring.drop(ring.context, page)
-    if bk_load(&segment.region.pins) != 0 and not (may_wait and ring.unpin(ring.context, &segment.region)):
+    if bk_load(&segment.region.pins) != 0:
+        if not segment.asked:
+            segment.asked = True
+            ring.unpin(ring.context, &segment.region)
         return False
+    segment.asked = False
     if segment.used:
         bk_add(&ring.evicted, 1)
     segment.used = 0
     return True
 
 
-cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may_wait) noexcept nogil:
+cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity) noexcept nogil:
     cdef uint64_t head = (sizeof(Page) + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
     cdef uint64_t size = head + ((capacity + ALIGN - 1) & ~<uint64_t> (ALIGN - 1))
     cdef Segment* segment
@@ -71,7 +77,7 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity, bint may
     if size > ring.segment_bytes - segment.used:
         following = (ring.current + 1) % ring.count
         segment = &ring.segments[following]
-        if not empty_segment(ring, segment, may_wait):
+        if not empty_segment(ring, segment):
             pthread_mutex_unlock(&ring.lock)
             return NULL
         ring.current = following

@@ -183,7 +183,7 @@ cdef Status fault_in_once(Reading* reading, const ReadRequest* request, Answer* 
         span = store.ring.segment_bytes // 2
     if span < <uint64_t> hit.length + LENGTH_PREFIX:
         span = <uint64_t> hit.length + LENGTH_PREFIX
-    page = ring_page(&store.ring, request.ledger, page_bytes(&hit, span), request.count and answer.slices == 0)
+    page = ring_page(&store.ring, request.ledger, page_bytes(&hit, span))
     if page == NULL and request.count:
         page = private_page(request.ledger, page_bytes(&hit, span))
     if page == NULL:

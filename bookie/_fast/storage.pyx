@@ -71,9 +71,6 @@ from bookie._fast.write_cache cimport half_free, half_init, half_put
 cdef extern from "<sched.h>" nogil:
     int sched_yield() noexcept
 
-cdef enum:
-    UNPIN_WAIT_NS = 20000000
-
 
 cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil:
     """The key record goes before the ledger's first record in this process's journal."""
@@ -304,8 +301,8 @@ cdef bint stores_unpin(Stores* stores, Region* region, int64_t timeout_ns) noexc
     return True
 
 
-cdef bint ring_unpin(void* context, Region* region) noexcept nogil:
-    return stores_unpin(<Stores*> context, region, UNPIN_WAIT_NS)
+cdef void ring_unpin(void* context, Region* region) noexcept nogil:
+    stores_unpin(<Stores*> context, region, 0)
 
 
 cdef void ring_drop(void* context, Page* page) noexcept nogil:
