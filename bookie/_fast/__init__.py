@@ -85,6 +85,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     limits                  what every connection keeps to
     complaints              what peers did wrong, on its way to the log
     connection              a connection's output and held input
+    batch_stats             batch reads by time and size
     loop_stats              what an I/O loop counts
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back

@@ -3,13 +3,14 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from bookie._fast.batch_stats cimport batch_note
 from bookie._fast.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
 from bookie._fast.cursor cimport load_u32, store_u32
 from bookie._fast.gather cimport answer_release, region_unpin
 from bookie._fast.request cimport BATCH_READ_ENTRY, PIGGYBACK, READ_LAC
 from bookie._fast.runs cimport Region
 from bookie._fast.storage cimport stores_explicit_lac
-from bookie._fast.sync cimport bk_add
+from bookie._fast.sync cimport bk_add, now_ns
 from bookie._fast.types cimport CLOSED, END, ENTRY_ID_LAST, LENGTH_PREFIX, NO_ENTRY, NO_LEDGER, OK
 from bookie._fast.wire_v2 cimport (
     ANSWER_BYTES,
@@ -286,6 +287,9 @@ cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, An
     cdef uint8_t* out
     cdef uint32_t i, payload
     cdef Status status = OK
+    if request.op == BATCH_READ_ENTRY:
+        batch_note(&loop.stats.batches, now_ns() - request.begun,
+                   <int64_t> answer.bytes if answer.status == OK and answer.count else -1)
     if request.protocol == V3_VERSION:
         return answer_read_v3(loop, conn, request, answer)
     if answer.status != OK or answer.count == 0:

@@ -132,6 +132,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     read.per_entry = 0
     read.bytes = 0
     read.lac_time_ms = 0
+    read.begun = loop.now
     if request.op == BATCH_READ_ENTRY and request.entry != ENTRY_ID_LAST:
         batch_limits(loop, request, read)
     if request.protocol != V3_VERSION:

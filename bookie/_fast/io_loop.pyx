@@ -5,6 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from bookie._fast.acks cimport ack_next, acks_free
+from bookie._fast.batch_stats cimport batch_view
 from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
 from bookie._fast.connection cimport Conn, conn_settle
 from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
@@ -442,10 +443,15 @@ cdef class IoLoopRoom:
 
     def stats(self) -> dict[str, object]:
         stats = dict(self.loop.stats)
+        del stats["batches"]
         stats["errors"] = list(self.loop.stats.errors)
         stats.update(<dict> self.loop.polls.stats)
         stats["refused_reads"] = self.loop.inbox.refused
         return stats
+
+    def batches(self):
+        """Batch reads answered so far, by time and size. Any thread."""
+        return batch_view(&self.loop.stats.batches)
 
     def complaints(self) -> list[tuple[bytes, int, int]]:
         """What peers did wrong since the last call: address (16 bytes), index of REASONS_SPOKEN, times. Any thread."""

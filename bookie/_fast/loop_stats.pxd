@@ -1,6 +1,8 @@
 """What an I/O loop counts: its own thread writes, anybody reads. No code."""
 from libc.stdint cimport int64_t
 
+from bookie._fast.batch_stats cimport BatchStats
+
 cdef enum:
     CODES = 20
 
@@ -34,3 +36,4 @@ cdef struct LoopStats:
     int64_t inline_commits
     int64_t upgrades         # connections that went on to TLS
     int64_t errors[CODES]    # by Status
+    BatchStats batches

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bookie._fast import fatal
+from bookie._fast.batch_stats import BatchView, merged, tally
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.policy import PolicyRoom
@@ -208,6 +209,12 @@ class DataPort:
 
     def _complained(self) -> list[Complaint]:
         return [complaint for loop in self._loops for complaint in loop.complaints()]
+
+    def batches(self) -> BatchView:
+        """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms) and
+        `…_RESPONSE_SIZE` (bytes of entries with their lengths). A read that failed has a time only.
+        """
+        return merged([tally(()), *(loop.batches() for loop in self._loops)])
 
     def stats(self) -> dict[str, int]:
         """Counters summed over the loops; refusals by status under `error_<status>`."""

@@ -1,0 +1,14 @@
+from collections.abc import Iterable
+from typing import NamedTuple
+
+class Histogram(NamedTuple):
+    edges: tuple[int, ...]
+    counts: tuple[int, ...]
+    sum: float
+
+class BatchView(NamedTuple):
+    request_ms: Histogram
+    response_bytes: Histogram
+
+def merged(views: Iterable[BatchView]) -> BatchView: ...
+def tally(answers: Iterable[tuple[int, int]]) -> BatchView: ...

@@ -1,0 +1,58 @@
+"""Batch reads counted by time and size; an edge belongs to the bucket below it."""
+from collections import namedtuple
+
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+Histogram = namedtuple("Histogram", "edges counts sum")
+BatchView = namedtuple("BatchView", "request_ms response_bytes")
+
+cdef int64_t[TIME_EDGES] time_edges = [5, 10, 20, 50, 100, 200, 500, 1000, 3000]
+cdef int64_t[SIZE_EDGES] size_edges = [128, 512, 1024, 2048, 4096, 16384, 131072, 1048576]
+cdef enum:
+    NS_IN_MS = 1000000
+
+
+cdef inline int bucket(const int64_t* edges, int count, int64_t unit, int64_t value) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        if value <= edges[i] * unit:
+            return i
+    return count
+
+
+cdef void batch_note(BatchStats* stats, int64_t ns, int64_t size) noexcept nogil:
+    stats.times[bucket(time_edges, TIME_EDGES, NS_IN_MS, ns)] += 1
+    stats.sum_ns += ns
+    if size >= 0:
+        stats.sizes[bucket(size_edges, SIZE_EDGES, 1, size)] += 1
+        stats.sum_bytes += size
+
+
+cdef object batch_view(const BatchStats* stats):
+    return BatchView(
+        Histogram(tuple([time_edges[i] for i in range(TIME_EDGES)]),
+                  tuple([stats.times[i] for i in range(TIME_EDGES + 1)]), <double> stats.sum_ns / <double> NS_IN_MS),
+        Histogram(tuple([size_edges[i] for i in range(SIZE_EDGES)]),
+                  tuple([stats.sizes[i] for i in range(SIZE_EDGES + 1)]), stats.sum_bytes))
+
+
+def merged(views) -> BatchView:
+    """All of them counted together. ValueError without any."""
+    views = list(views)
+    if not views:
+        raise ValueError("nothing to merge: give one view at least")
+    return BatchView(*[
+        Histogram(parts[0].edges, tuple([sum(counts) for counts in zip(*[part.counts for part in parts])]),
+                  sum([part.sum for part in parts]))
+        for parts in zip(*views)
+    ])
+
+
+def tally(answers) -> BatchView:
+    """Note these pairs of nanoseconds and bytes, and say what was counted."""
+    cdef BatchStats stats
+    memset(&stats, 0, sizeof(stats))
+    for ns, size in answers:
+        batch_note(&stats, ns, size)
+    return batch_view(&stats)

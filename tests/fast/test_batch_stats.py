@@ -1,0 +1,34 @@
+"""The histograms of batch reads (batch_stats): BP-62's buckets, an edge in the bucket below it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie._fast.batch_stats import merged, tally
+
+MS = 1_000_000
+MOST = 1 << 40
+
+
+def test_edges_belong_to_the_bucket_below() -> None:
+    """5 ms counts as "at most 5 ms", a nanosecond more does not; a size likewise."""
+    view = tally([(5 * MS, 128), (5 * MS + 1, 129), (3000 * MS, 1 << 20), (3000 * MS + 1, (1 << 20) + 1)])
+    assert view.request_ms.edges == (5, 10, 20, 50, 100, 200, 500, 1000, 3000)
+    assert view.request_ms.counts == (1, 1, 0, 0, 0, 0, 0, 0, 1, 1)
+    assert view.response_bytes.edges == (128, 512, 1024, 2048, 4096, 16384, 131072, 1048576)
+    assert view.response_bytes.counts == (1, 1, 0, 0, 0, 0, 0, 1, 1)
+
+
+def test_an_error_has_no_size() -> None:
+    """It took its time all the same."""
+    view = tally([(MS, -1), (MS, 0)])
+    assert (sum(view.request_ms.counts), sum(view.response_bytes.counts)) == (2, 1)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, MOST), st.integers(-1, MOST)), max_size=8), min_size=1, max_size=4))
+def test_merged_is_counted_together(loops: list[list[tuple[int, int]]]) -> None:
+    """Several loops count what one would have."""
+    together = tally([answer for answers in loops for answer in answers])
+    view = merged(tally(answers) for answers in loops)
+    assert view.request_ms.counts == together.request_ms.counts
+    assert view.response_bytes == together.response_bytes
+    assert abs(view.request_ms.sum - together.request_ms.sum) <= 1e-6 * together.request_ms.sum
