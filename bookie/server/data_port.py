@@ -211,7 +211,7 @@ class DataPort:
         return [complaint for loop in self._loops for complaint in loop.complaints()]
 
     def batches(self) -> BatchView:
-        """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms) and
+        """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms),
         `…_RESPONSE_SIZE` (bytes of entries with their lengths). A read that failed has a time only.
         """
         return merged([tally(()), *(loop.batches() for loop in self._loops)])
