@@ -133,7 +133,7 @@ def fill(content: Content, java: JavaBookie) -> None:
     for name, count in (("closed", 300), ("open", 150), ("fenced", 100), ("deleted", 50), ("lac", 100)):
         content.write(name, count)
     content.client.call("close", handle=content.handles["closed"])
-    # upstream's direct-I/O logger fails a read now and then that meets a flush
+    # a fencing read on the direct-I/O logger was once refused by Java; asked again it was answered
     wait_for(lambda: content.raw_read("fenced", 0, FLAG_FENCE) == 0, "the fencing read fails")
     ask: dict[str, Any] = {"bookie": content.bookie, "ledger": content.ledgers["lac"], "lac": 42, "password": "pw"}
     assert content.client.driver.call("raw_write_lac", **ask)["code"] == 0
