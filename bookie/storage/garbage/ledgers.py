@@ -114,6 +114,9 @@ class LedgerCollector:
         if not local.all.size:
             return
         listed = whole_listing(self._unless_stopped(self._metadata.ranges()))
+        if not listed.size and not mass_deletion:
+            log.warning("the metadata store lists no ledger at all, none is deleted", extra={"ledgers": local.all.size})
+            return
         going = candidates(local.all, listed)
         if self._refused(going.size, local.all.size, len(listed), mass_deletion=mass_deletion):
             return

@@ -157,6 +157,20 @@ def test_b12_an_empty_store_deletes_nothing(world: World, new_store: NewStore) -
     assert not world.deleted
 
 
+def test_b12_a_store_without_any_ledger_deletes_nothing(world: World) -> None:
+    """The right cluster, all ledgers gone; not even the few go that would be too few for an alarm."""
+    for ledger in LEDGERS:
+        world.driver.ledgers.delete(ledger)
+    world.directories[:] = [Recorder(LEDGERS[:3])]
+    collector = world.collector()
+    assert collector.run(over_replicated=True, mass_deletion=False)
+    assert collector.alarm is None
+    assert not world.deleted
+    world.create(999)
+    assert collector.run(over_replicated=False, mass_deletion=False)
+    assert world.deleted == list(LEDGERS[:3])
+
+
 def test_b12_a_store_that_lost_its_ledgers_raises_an_alarm(world: World) -> None:
     """The right cluster, but most ledgers are gone: nothing is deleted until an operator says that it is meant."""
     for ledger in LEDGERS[:21]:
