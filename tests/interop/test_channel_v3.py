@@ -87,23 +87,30 @@ def test_stream(channel: ChannelV3, ledger: int) -> None:
 
 
 def test_the_longest_wait_ends(channel: ChannelV3, ledger: int) -> None:
-    """A wait ends with the add that raises the LAC, with an explicit LAC, and with a fence; or with its time."""
+    """A wait ends with the add that raises the LAC, with an explicit LAC, and with a fence; or with its time.
+
+    Upstream serves waits and adds on threads of their own: where an add overtakes the wait before it, that finds the
+    LAC risen already and tells no time.
+    """
     add(channel, ledger, 0)
     assert channel.wait_for_lac(ledger, -1, 10).entry is None
-    waiting = channel.wait_for_lac_async(ledger, -1, LONG_MS)
-    add(channel, ledger, 1)
-    answer = waiting.result()
-    assert (answer.entry, answer.stored, answer.lac) == (0, stored(ledger, 0), 0)
+    for last in range(1, 100):
+        waiting = channel.wait_for_lac_async(ledger, last - 2, LONG_MS)
+        add(channel, ledger, last)
+        answer = waiting.result()
+        assert (answer.entry, answer.stored, answer.lac) == (last - 1, stored(ledger, last - 1), last - 1)
+        if answer.lac_risen_ms is not None:
+            break
     assert answer.lac_risen_ms is not None
 
-    waiting = channel.wait_for_lac_async(ledger, 0, LONG_MS)
-    channel.write_lac(ledger, 1, digest=DIGEST)
+    waiting = channel.wait_for_lac_async(ledger, last - 1, LONG_MS)
+    channel.write_lac(ledger, last, digest=DIGEST)
     answer = waiting.result()
-    assert (answer.entry, answer.stored, answer.lac) == (1, stored(ledger, 1), 1)
+    assert (answer.entry, answer.stored, answer.lac) == (last, stored(ledger, last), last)
 
-    waiting = channel.wait_for_lac_async(ledger, 1, LONG_MS)
-    assert channel.fence(ledger, DIGEST.master_key) == stored(ledger, 1)
-    assert waiting.result()[:3] == (None, None, 1)
+    waiting = channel.wait_for_lac_async(ledger, last, LONG_MS)
+    assert channel.fence(ledger, DIGEST.master_key) == stored(ledger, last)
+    assert waiting.result()[:3] == (None, None, last)
 
 
 def test_many_waits_at_once(channel: ChannelV3, ledger: int) -> None:
