@@ -15,7 +15,9 @@ pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
 pytestmark = pytest.mark.crash
 
 MIB = 1 << 20
-SIZES = {"journalDirectories": 24 * MIB, "ledgerDirectories": 96 * MIB, "indexDirectories": 16 * MIB}
+SIZES = {"journalDirectories": 96 * MIB, "ledgerDirectories": 96 * MIB, "indexDirectories": 16 * MIB}
+# A journal that uses its files again, or gives them back, needs no more room than it has.
+NEEDY = {"journalReuseFiles": "false", "journalMaxBackups": "100"}
 
 
 STORIES = [
@@ -36,6 +38,7 @@ def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str
     interval = "50" if found_by == "monitor" else "3600000"
     try:
         with SmallDisk(directory, kind, SIZES[role]) as disk:
-            assert not fill_a_small_disk(tmp_path, disk, {role: str(directory), "diskCheckInterval": interval})
+            settings = {role: str(directory), "diskCheckInterval": interval, **NEEDY}
+            assert not fill_a_small_disk(tmp_path, disk, settings)
     except Unavailable as reason:
         pytest.skip(f"NOT TESTED on {kind}: {reason}")
