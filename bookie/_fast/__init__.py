@@ -9,7 +9,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
     request                 a request as the data path sees it, whichever protocol it came in
     epoll                   epoll(7) as the loops use it
-    latency                 how long things took
+    op_stats                how long things took, or how large they were
     waker                   one wake-up for many completions
     fatal                   the latch that stops every acknowledgement after the first failed write
     crc                     CRC32C and CRC32
@@ -20,6 +20,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   formats
     digest                  the client's digest of an entry
     record                  walking runs of `u32 length | entry`
+    payloads                the payloads of a run: one by one for Python, in one piece for Arrow
     wire_v2                 V2 request and response layouts
     proto_wire              protobuf's varints, tags and fields
     wire_v3                 V3 requests
@@ -27,6 +28,11 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     client_wire             the client's side of them: batches of requests, answers cut into rows
     client_wire_v3          the same for V3
     add_window              the unacknowledged end of a stream of adds
+    write_window            the adds of a ledger between being sealed and acknowledged by a quorum
+    adds_in_flight          the unanswered adds of a connection, by the names that answers give them
+    single_reads            single reads in bulk: frames of many requests, the entry in an answer
+    read_run                entries read one by one, and a range put together of them
+    reads_in_flight         the unanswered single reads of a connection, and the runs they belong to
   files
     window                  a sliding window over a file, for scans
     log_scan                the entry log format, and its scan
@@ -46,13 +52,19 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     located                 records and where they lie, sorted
     index_rebuild           the index made anew from entry logs
     journal_reader          verified scan of journal files
+    record_rows             what a scan writes down of records: columns, for Arrow
+    log_rows                an entry log as such rows, also behind damage
+    journal_rows            a journal as such rows
     journal_state           what a journal is made of
     journal_files           the files of a journal: prepared, zeroed, rolled, reused
     journal                 group commit
   memory
     crash_steps             where crash tests end the process
     pace                    bytes a second for background work
-    runs                    pages of records and the per-ledger directory of runs
+    by_ledger               a hash by ledger id
+    pages                   pages of records
+    runs                    the directory of runs: which entries of a ledger lie in memory, and where
+    runs_view               the runs of a ledger as Python sees them
     rereads                 which entries were read from disk before
     readahead               how much a miss reads, shrinking where that is wasted
     cache_stats             what is counted of the read cache
@@ -66,6 +78,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     last_entry              what the index tells once of a ledger's end
     storage                 one ledger directory: caches, index and entry log together
     entry_ranges            which entries of a ledger are stored, as ranges
+    entry_places            where they lie in entry logs
     last_mark               up to where journals need not be replayed
     ledger_removal          ledgers out of index, caches and table
     liveness                whether the index points at a record
@@ -86,7 +99,9 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     complaints              what peers did wrong, on its way to the log
     connection              a connection's output and held input
     batch_stats             batch reads by time and size
+    access_log              a sample of adds and reads, written down by a thread of its own
     loop_stats              what an I/O loop counts
+    loop_ops                how long requests took on an I/O loop
     loop_state              what an I/O loop owns
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
     acks                    answers that wait for a journal

@@ -37,6 +37,8 @@ cdef bint ack_later(IoLoop* loop, Conn* conn, const Request* request, int64_t le
     ack.ledger = request.ledger
     ack.entry = request.entry
     ack.request_id = request.request_id
+    ack.begun = loop.now
+    ack.size = request.body_size
     ack.read = read
     ack.protocol = request.protocol
     ack.op = request.op

@@ -3,13 +3,26 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from bookie._fast.access_log cimport (
+    FROM_CLIENT,
+    FROM_DISK,
+    FROM_READ_CACHE,
+    FROM_WRITE_CACHE,
+    NO_LOG_ID,
+    AccessRow,
+    access_noted,
+    access_row,
+    access_wanted,
+)
 from bookie._fast.batch_stats cimport batch_note
 from bookie._fast.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
 from bookie._fast.cursor cimport load_u32, store_u32
 from bookie._fast.gather cimport answer_release, region_unpin
-from bookie._fast.request cimport BATCH_READ_ENTRY, PIGGYBACK, READ_LAC
-from bookie._fast.runs cimport Region
+from bookie._fast.loop_ops cimport op_now, op_of, op_took
+from bookie._fast.pages cimport Region
+from bookie._fast.request cimport ADD_ENTRY, BATCH_READ_ENTRY, PIGGYBACK, READ_LAC
 from bookie._fast.storage cimport stores_explicit_lac
+from bookie._fast.stores cimport Store, store_of
 from bookie._fast.sync cimport bk_add, now_ns
 from bookie._fast.types cimport CLOSED, END, ENTRY_ID_LAST, LENGTH_PREFIX, NO_ENTRY, NO_LEDGER, OK
 from bookie._fast.wire_v2 cimport (
@@ -89,6 +102,7 @@ cdef Status write_code(IoLoop* loop, Conn* conn, uint8_t protocol, uint8_t op, u
 
 
 cdef Status answer_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
+    op_now(&loop.ops, op_of(request.op, request.flags), status == OK)
     return write_code(loop, conn, request.protocol, request.op, request.version, request.ledger, request.entry,
                       request.request_id, status)
 
@@ -99,7 +113,33 @@ cdef Status answer_refused(IoLoop* loop, Conn* conn, const Request* request, Sta
     return put(conn, frame, v3_refusal(frame, request, status))
 
 
+cdef void note_add(IoLoop* loop, const Ack* ack) noexcept nogil:
+    cdef AccessRow* row = access_row(loop.access)
+    if row == NULL:
+        return
+    row.ledger, row.entry, row.size = ack.ledger, ack.entry, ack.size
+    row.op, row.source, row.log_id = ack.op, FROM_CLIENT, NO_LOG_ID
+    access_noted(loop.access, row, ack.conn.fd, now_ns() - ack.begun)
+
+
+cdef void note_read_of(IoLoop* loop, const Conn* conn, const ReadRequest* request, const Answer* answer) noexcept nogil:
+    cdef Store* store = store_of(loop.stores, request.ledger)
+    cdef AccessRow* row = access_row(loop.access)
+    if row == NULL:
+        return
+    row.ledger, row.entry = request.ledger, answer.next - answer.count
+    row.size = answer.bytes - <uint64_t> answer.count * LENGTH_PREFIX
+    row.op, row.source, row.log_id = request.op, FROM_READ_CACHE, NO_LOG_ID
+    if answer.from_disk:
+        row.source, row.log_id, row.position = FROM_DISK, answer.log_id, answer.position
+    elif answer.regions[0] == &store.halves[0].region or answer.regions[0] == &store.halves[1].region:
+        row.source = FROM_WRITE_CACHE
+    access_noted(loop.access, row, conn.fd, now_ns() - request.begun)
+
+
 cdef Status answer_ack(IoLoop* loop, const Ack* ack) noexcept nogil:
+    if loop.access != NULL and ack.op == ADD_ENTRY and access_wanted(loop.access):
+        note_add(loop, ack)
     return write_code(loop, ack.conn, ack.protocol, ack.op, ack.version, ack.ledger, ack.entry, ack.request_id, OK)
 
 
@@ -219,6 +259,21 @@ cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer,
     return OK if out != NULL else CLOSED
 
 
+cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, int64_t size) noexcept nogil:
+    """`size`: bytes of records; -1: it has none."""
+    cdef int64_t took
+    if request.op == BATCH_READ_ENTRY:
+        took = now_ns() - request.begun
+        batch_note(&loop.stats.batches, took, size)
+        op_took(&loop.ops, op_of(request.op, request.flags), success, took)
+    elif request.begun == loop.now:
+        op_now(&loop.ops, op_of(request.op, request.flags), success)
+    else:
+        op_took(&loop.ops, op_of(request.op, request.flags), success, now_ns() - request.begun)
+    if size > 0:
+        loop.stats.read_bytes += size
+
+
 cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status, bint has_entry,
                            uint32_t entry_size) noexcept nogil:
     cdef IoLoop* loop = <IoLoop*> conn.loop
@@ -232,6 +287,7 @@ cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status
         status = NO_ENTRY
     if status != OK:
         loop.stats.errors[<int> status] += 1
+    note_time(loop, request, status == OK, -1)
     if head != NULL:
         written = put(conn, head, v3_read_lac_head(head, request.request_id, status, request.ledger, lac, lac_size,
                                                    has_entry, entry_size))
@@ -286,10 +342,13 @@ cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, An
     """One header, then the slices."""
     cdef uint8_t* out
     cdef uint32_t i, payload
+    cdef bint found = answer.status == OK and answer.count
+    cdef bint nothing_new = answer.status == END and request.flags & PIGGYBACK and answer.has_lac
     cdef Status status = OK
-    if request.op == BATCH_READ_ENTRY:
-        batch_note(&loop.stats.batches, now_ns() - request.begun,
-                   <int64_t> answer.bytes if answer.status == OK and answer.count else -1)
+    if request.op != READ_LAC:
+        note_time(loop, request, found or nothing_new, <int64_t> answer.bytes if found else -1)
+    if loop.access != NULL and found and access_wanted(loop.access):
+        note_read_of(loop, conn, request, answer)
     if request.protocol == V3_VERSION:
         return answer_read_v3(loop, conn, request, answer)
     if answer.status != OK or answer.count == 0:

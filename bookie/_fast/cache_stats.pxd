@@ -4,9 +4,9 @@ A few additions a disk read and a page that leaves the ring; two a slice taken; 
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from bookie._fast.latency cimport Latency
+from bookie._fast.op_stats cimport OpStats
+from bookie._fast.pages cimport Page
 from bookie._fast.rereads cimport Rereads
-from bookie._fast.runs cimport Page
 
 cdef struct CacheCounts:
     # counted with relaxed atomics
@@ -25,8 +25,9 @@ cdef struct CacheCounts:
 
 cdef struct CacheStats:
     CacheCounts counts
-    Latency lookups                      # finding a span in the index
-    Latency reads                        # reading it from the entry log
+    OpStats lookups                      # ns, shared: finding a span in the index
+    OpStats last_lookups                 # ns, shared: finding a ledger's last entry there
+    OpStats reads                        # ns, shared: reading it from the entry log
     Rereads rereads
 
 # A disk read brought this page; any thread.
@@ -37,4 +38,5 @@ cdef uint64_t note_evicted(CacheStats* stats, const Page* page) noexcept nogil
 # order; a lower bound when few entries were taken several times out of order. Under the shard.
 cdef uint32_t page_unused(const Page* page, uint64_t* bytes) noexcept nogil
 cdef dict cache_counts(const CacheStats* stats)
-cdef dict cache_latencies(const CacheStats* stats)
+# As OpViews.
+cdef dict cache_ops(const CacheStats* stats)

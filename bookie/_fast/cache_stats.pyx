@@ -1,9 +1,9 @@
 """Counting what the read cache is good for."""
 from libc.stdint cimport uint32_t, uint64_t
 
-from bookie._fast.latency cimport latency_view
+from bookie._fast.op_stats cimport op_view
+from bookie._fast.pages cimport Page, page_offset
 from bookie._fast.rereads cimport rereads_note
-from bookie._fast.runs cimport Page, page_offset
 from bookie._fast.sync cimport bk_add_relaxed
 
 
@@ -46,8 +46,9 @@ cdef dict cache_counts(const CacheStats* stats):
     return <dict> stats.counts
 
 
-cdef dict cache_latencies(const CacheStats* stats):
+cdef dict cache_ops(const CacheStats* stats):
     return {
-        "read_locations_index": latency_view(&stats.lookups),
-        "readahead": latency_view(&stats.reads),
+        "lookup_entry_location": op_view(&stats.lookups),
+        "lookup_last_entry": op_view(&stats.last_lookups),
+        "read_entrylog": op_view(&stats.reads),
     }

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memset
 
+from bookie._fast.by_ledger cimport Chained
 from bookie._fast.crash_steps cimport step
 from bookie._fast.cursor cimport load_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
@@ -32,12 +33,15 @@ from bookie._fast.log_set cimport (
     log_set_settle,
     log_set_sync,
 )
+from bookie._fast.op_stats cimport op_note
+from bookie._fast.pages cimport page_offset
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
-from bookie._fast.runs cimport LedgerRuns, Run, RunMap, map_clear, map_find, map_remove, page_offset
+from bookie._fast.runs cimport LedgerRuns, Run, RunMap, RunPlace, map_clear, map_find, map_remove, runs_next
 from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush, stores_unpin
 from bookie._fast.stores cimport SHARDS, Shard, shard_of
 from bookie._fast.sync cimport (
     bk_add,
+    bk_add_relaxed,
     bk_load,
     bk_store,
     cond_wait_until,
@@ -71,8 +75,8 @@ cdef struct Flushing:
 
 
 cdef int by_ledger(const void* a, const void* b) noexcept nogil:
-    cdef int64_t left = (<LedgerRuns**> a)[0].ledger
-    cdef int64_t right = (<LedgerRuns**> b)[0].ledger
+    cdef int64_t left = (<LedgerRuns**> a)[0].chained.ledger
+    cdef int64_t right = (<LedgerRuns**> b)[0].chained.ledger
     return -1 if left < right else (1 if left > right else 0)
 
 
@@ -91,19 +95,19 @@ cdef Status collect(Store* store, int64_t half, Flushing* flushing) noexcept nog
     cdef uint32_t i, b
     cdef uint32_t ledgers = 0
     cdef RunMap* map
-    cdef LedgerRuns* at
+    cdef Chained* at
     for i in range(SHARDS):
-        ledgers += store.shards[i].halves[half].count
+        ledgers += store.shards[i].halves[half].table.count
     flushing.ledgers = <LedgerRuns**> malloc((ledgers + 1) * sizeof(LedgerRuns*))
     if flushing.ledgers == NULL:
         return NO_MEMORY
     for i in range(SHARDS):
         map = &store.shards[i].halves[half]
-        for b in range(map.size):
-            at = map.buckets[b]
+        for b in range(map.table.size):
+            at = map.table.buckets[b]
             while at != NULL:
-                if at.count:
-                    flushing.ledgers[flushing.count] = at
+                if (<LedgerRuns*> at).count:
+                    flushing.ledgers[flushing.count] = <LedgerRuns*> at
                     flushing.count += 1
                 at = at.next
     qsort(flushing.ledgers, flushing.count, sizeof(LedgerRuns*), by_ledger)
@@ -187,33 +191,33 @@ cdef inline bint behind(Stores* stores, Store* store) noexcept nogil:
 cdef Status append_ledger(Stores* stores, Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
     """Append a ledger's runs in large gathers, then note where each record went."""
     cdef iovec parts[PARTS_MOST]
-    cdef uint32_t first = 0
-    cdef uint32_t i, begin, end, log_id
+    cdef Run* runs[PARTS_MOST]
+    cdef RunPlace place = RunPlace(0, 0)
+    cdef Run* run = runs_next(ledger, &place)
+    cdef uint32_t count, i, begin, end, log_id
     cdef uint64_t size, offset
-    cdef Run* run
     cdef Status status
-    while first < ledger.count:
+    while run != NULL:
         size = 0
-        i = first
-        while i < ledger.count and i - first < PARTS_MOST and (size == 0 or size < APPEND_BYTES_MOST):
-            run = &ledger.runs[i]
+        count = 0
+        while run != NULL and count < PARTS_MOST and (size == 0 or size < APPEND_BYTES_MOST):
             begin = page_offset(run.page, run.lo)
             end = page_offset(run.page, run.lo + run.n)
-            parts[i - first].iov_base = run.page.data + begin
-            parts[i - first].iov_len = end - begin
+            parts[count].iov_base = run.page.data + begin
+            parts[count].iov_len = end - begin
+            runs[count] = run
             size += end - begin
-            i += 1
+            count += 1
+            run = runs_next(ledger, &place)
         log_set_hurry(store.log, behind(stores, store))
-        status = log_set_append(store.log, ledger.ledger, parts, <int> (i - first), size, &log_id, &offset)
+        status = log_set_append(store.log, ledger.chained.ledger, parts, <int> count, size, &log_id, &offset)
         if status != OK:
             return status
-        while first < i:
-            run = &ledger.runs[first]
-            status = index_view(indexing, run, log_id, offset)
+        for i in range(count):
+            status = index_view(indexing, runs[i], log_id, offset)
             if status != OK:
                 return status
-            offset += page_offset(run.page, run.lo + run.n) - page_offset(run.page, run.lo)
-            first += 1
+            offset += parts[i].iov_len
         store.stats.flushed_bytes += size
     return OK
 
@@ -245,7 +249,7 @@ cdef Status put_dirty(Store* store, Flushing* flushing) noexcept nogil:
         pthread_mutex_lock(&shard.lock)
         while shard.ledgers.dirty != NULL and status == OK:
             ledger = shard.ledgers.dirty
-            record.ledger = ledger.id
+            record.ledger = ledger.chained.ledger
             record.fenced = ledger.fenced
             record.limbo = ledger.limbo
             record.key = ledger.key
@@ -267,7 +271,7 @@ cdef void dirty_again(Store* store, Flushing* flushing) noexcept nogil:
     cdef uint32_t i
     cdef Shard* shard
     for i in range(flushing.put_count):
-        shard = shard_of(store, flushing.put[i].id)
+        shard = shard_of(store, flushing.put[i].chained.ledger)
         pthread_mutex_lock(&shard.lock)
         ledger_mark_dirty(&shard.ledgers, flushing.put[i])
         pthread_mutex_unlock(&shard.lock)
@@ -284,13 +288,13 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
         if not flushing.ledgers[i].overrides:
             continue
         bk_add(&store.overrides, 1)
-        shard = shard_of(store, flushing.ledgers[i].ledger)
+        shard = shard_of(store, flushing.ledgers[i].chained.ledger)
         pthread_mutex_lock(&shard.lock)
-        cached = map_find(&shard.cached, flushing.ledgers[i].ledger)
+        cached = map_find(&shard.cached, flushing.ledgers[i].chained.ledger)
         if cached != NULL:
-            map_remove(&shard.cached, flushing.ledgers[i].ledger)
+            map_remove(&shard.cached, flushing.ledgers[i].chained.ledger)
         pthread_mutex_unlock(&shard.lock)
-        learn_last_alone(store, flushing.ledgers[i].ledger)
+        learn_last_alone(store, flushing.ledgers[i].chained.ledger)
 
 
 cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
@@ -309,18 +313,22 @@ cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
 
 
 cdef void take_marks(Store* store) noexcept nogil:
-    """Ledgers whose end was announced. Before the swap: all that came before the announcement is then in the half."""
+    """Ledgers whose end was announced. Before the swap: all that came before the announcement is then in the half.
+    Who deletes ledgers marks them too, with the same lock.
+    """
     cdef uint32_t i
     cdef Shard* shard
     cdef Ledger* ledger
+    pthread_mutex_lock(&store.writing)
     for i in range(SHARDS):
         shard = &store.shards[i]
         pthread_mutex_lock(&shard.lock)
         ledger = ledger_take_closed(&shard.ledgers)
         while ledger != NULL:
-            log_set_mark(store.log, ledger.id)
+            log_set_mark(store.log, ledger.chained.ledger)
             ledger = ledger_take_closed(&shard.ledgers)
         pthread_mutex_unlock(&shard.lock)
+    pthread_mutex_unlock(&store.writing)
 
 
 cdef Status sync_logs(Store* store) noexcept nogil:
@@ -333,24 +341,28 @@ cdef Status sync_logs(Store* store) noexcept nogil:
 
 cdef Status close_idle_logs(Store* store) noexcept nogil:
     """What a checkpoint does when there is nothing to flush."""
-    cdef Status status = sync_logs(store)
+    cdef Status status
+    pthread_mutex_lock(&store.writing)
+    status = sync_logs(store)
     if status == OK:
         log_set_settle(store.log)
     elif status == NO_SPACE:
         log_set_give_up(store.log)
+    pthread_mutex_unlock(&store.writing)
     return status
 
 
 cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
     """Append, sync the log, commit the index: the three steps that must follow each other."""
     cdef uint32_t i
+    cdef int64_t started = now_ns()
     cdef Status status = index_begin(store.index)
     if status != OK:
         return status
     for i in range(flushing.count):
         status = append_ledger(stores, store, flushing.ledgers[i], indexing)
         if status == OK:
-            status = log_set_end_marked(store.log, flushing.ledgers[i].ledger)
+            status = log_set_end_marked(store.log, flushing.ledgers[i].chained.ledger)
         if status != OK:
             break
     if status == OK:
@@ -358,18 +370,23 @@ cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing
     if status == OK:
         step(STEP_APPENDED)
         status = sync_logs(store)
+    op_note(&store.ops.entry_log[status == OK], now_ns() - started, 1)
     if status == OK:
         step(STEP_LOG_SYNCED)
         status = put_dirty(store, flushing)
     if status != OK:
         index_abort(store.index)
         return status
-    return index_commit(store.index)
+    started = now_ns()
+    status = index_commit(store.index)
+    op_note(&store.ops.index[status == OK], now_ns() - started, 1)
+    return status
 
 
 cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogil:
     """Bring an inactive half to disk and index; on failure it stays as it is, to be tried again."""
     cdef int64_t started = now_ns()
+    cdef int64_t before = store.stats.flushed_bytes
     cdef Flushing flushing
     cdef Indexing* indexing = <Indexing*> malloc(sizeof(Indexing))
     cdef Status status = NO_MEMORY
@@ -387,14 +404,16 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         log_set_settle(store.log)
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
+        bk_add_relaxed(&store.stats.index_entries, store.halves[half].entries)
         clear(stores, store, half)
         step(STEP_CLEARED)
         store.stats.flushes += 1
-        store.stats.flush_ns += now_ns() - started
+        op_note(&store.ops.size[1], store.stats.flushed_bytes - before, 1)
     else:
         dirty_again(store, &flushing)
         if status == NO_SPACE:
             log_set_give_up(store.log)       # the next try starts other logs
+    op_note(&store.ops.flush[status == OK], now_ns() - started, 1)
     pthread_mutex_unlock(&store.writing)
     free(flushing.put)
     free(flushing.ledgers)

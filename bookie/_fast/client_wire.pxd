@@ -36,11 +36,21 @@ cdef enum:
 cdef void add_frames(const AddBatch* batch, const uint8_t* payloads, const int64_t* offsets, int64_t count,
                      uint8_t* out) noexcept nogil
 
-# Cut whole responses from buffer[0, size): up to `room` rows. *taken = bytes of the rows' frames; *need = bytes that
-# the frame behind them has in all (0 while its length word is incomplete).
-# OK (rows may be 0), or CORRUPT: an impossible length, a frame shorter than its fields, an unknown operation.
-cdef Status responses_cut(const uint8_t* buffer, size_t size, uint32_t frame_bytes_max, Response* rows, int64_t room,
-                          int64_t* count, size_t* taken, size_t* need) noexcept nogil
+# Fill a row from the body of one response, which `body_at` counts from. CORRUPT where it is none of that protocol: a
+# frame shorter than its fields, an unknown operation.
+ctypedef Status (*response_fn)(const uint8_t* body, uint32_t size, Response* row) noexcept nogil
+
+# What `cut` of either protocol does (client_wire.pyi). `protocol` names it in the error.
+cdef tuple cut_rows(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows, response_fn fill, protocol)
+
+# The frames of entries as stored, records[offsets[k]:offsets[k + 1]] is `u32 size | entry`. `out` has
+# room for the records and count * ADD_ENTRY_AT bytes.
+cdef void stored_frames(const uint8_t* key, uint32_t flags, const uint8_t* records, const int64_t* offsets,
+                        int64_t count, uint8_t* out) noexcept nogil
+
+# ValueError unless every record lies inside and its frame, of `fixed` bytes besides it, keeps to the limit.
+cdef int records_fit(const uint8_t[::1] records, const int64_t[::1] offsets, int64_t fixed,
+                     uint32_t frame_bytes_max) except -1
 
 cdef class AddFramer:
     cdef readonly Digester digester

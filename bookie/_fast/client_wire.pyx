@@ -78,8 +78,9 @@ cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noex
     return OK
 
 
-cdef Status responses_cut(const uint8_t* buffer, size_t size, uint32_t frame_bytes_max, Response* rows, int64_t room,
-                          int64_t* count, size_t* taken, size_t* need) noexcept nogil:
+cdef Status responses_cut(const uint8_t* buffer, size_t size, uint32_t frame_bytes_max, response_fn fill,
+                          Response* rows, int64_t room, int64_t* count, size_t* taken, size_t* need) noexcept nogil:
+    """Whole responses of buffer[0, size) as up to `room` rows. `taken`: bytes of their frames; `need`: as in `cut`."""
     cdef uint32_t length
     count[0] = 0
     taken[0] = 0
@@ -91,7 +92,7 @@ cdef Status responses_cut(const uint8_t* buffer, size_t size, uint32_t frame_byt
         if length > size - taken[0] - FRAME_PREFIX:
             need[0] = FRAME_PREFIX + <size_t> length
             return OK
-        if response_row(buffer + taken[0] + FRAME_PREFIX, length, &rows[count[0]]) != OK:
+        if fill(buffer + taken[0] + FRAME_PREFIX, length, &rows[count[0]]) != OK:
             return CORRUPT
         rows[count[0]].body_at += taken[0] + FRAME_PREFIX
         count[0] += 1
@@ -156,6 +157,50 @@ cdef class AddFramer:
         return frames
 
 
+cdef void stored_frames(const uint8_t* key, uint32_t flags, const uint8_t* records, const int64_t* offsets,
+                        int64_t count, uint8_t* out) noexcept nogil:
+    cdef uint32_t header = v2_header(VERSION_MAX, OP_ADD, flags)
+    cdef int64_t k, size
+    for k in range(count):
+        size = offsets[k + 1] - offsets[k] - FRAME_PREFIX
+        store_u32(out, ADD_ENTRY_AT + <uint32_t> size)
+        store_u32(out + 4, header)
+        memcpy(out + 8, key, MASTER_KEY_BYTES)
+        memcpy(out + FRAME_PREFIX + ADD_ENTRY_AT, records + offsets[k] + FRAME_PREFIX, size)
+        out += FRAME_PREFIX + ADD_ENTRY_AT + size
+
+
+def stored_adds(const uint8_t[::1] key, const uint8_t[::1] records, const int64_t[::1] offsets,
+                uint32_t frame_bytes_max, uint32_t flags=0):
+    """The ADD frames, as a uint8 array, of entries as stored: records[offsets[k]:offsets[k + 1]] is `u32 size | entry`.
+
+    ValueError names the record that does not fit.
+    """
+    cdef int64_t count = offsets.shape[0] - 1
+    cdef const uint8_t* secret = master_key(key)
+    cdef uint8_t[::1] out
+    if count <= 0:
+        return np.empty(0, dtype=np.uint8)
+    records_fit(records, offsets, ADD_ENTRY_AT, frame_bytes_max)
+    frames = np.empty(count * ADD_ENTRY_AT + offsets[count] - offsets[0], dtype=np.uint8)
+    out = frames
+    with nogil:
+        stored_frames(secret, flags, &records[0], &offsets[0], count, &out[0])
+    return frames
+
+
+cdef int records_fit(const uint8_t[::1] records, const int64_t[::1] offsets, int64_t fixed,
+                     uint32_t frame_bytes_max) except -1:
+    cdef int64_t k, size
+    for k in range(offsets.shape[0] - 1):
+        size = offsets[k + 1] - offsets[k]
+        if offsets[k] < 0 or size < FRAME_PREFIX or offsets[k + 1] > records.shape[0]:
+            raise ValueError(f"record {k} is bytes {offsets[k]} to {offsets[k + 1]} of {records.shape[0]}")
+        if fixed + size > frame_bytes_max:
+            raise ValueError(f"record {k} needs a frame of {fixed + size} bytes; the limit is {frame_bytes_max}")
+    return 0
+
+
 def add_frame(const uint8_t[::1] key, const uint8_t[::1] entry, uint32_t flags=0):
     """The ADD frame of one entry as stored (header and digest included)."""
     cdef uint8_t head[FRAME_PREFIX + ADD_ENTRY_AT]
@@ -205,12 +250,7 @@ def auth_frame(message):
     return (<const char*> head)[:sizeof(head)] + bytes(message)
 
 
-def cut(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows):
-    """Cut whole responses from `buffer` into `rows` (dtype RESPONSE); return (count, bytes taken, bytes needed).
-
-    "needed" is the size of the unfinished frame behind them, 0 while unknown. `body_at` counts from the buffer's start.
-    ValueError when the peer broke the framing rules: the connection is of no more use.
-    """
+cdef tuple cut_rows(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows, response_fn fill, protocol):
     cdef uint8_t[::1] table = rows.view(np.uint8)
     cdef size_t size = buffer.shape[0]
     cdef int64_t room = table.shape[0] // <int64_t> sizeof(Response)
@@ -220,7 +260,19 @@ def cut(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows):
     if room == 0 or size == 0:
         return 0, 0, 0
     with nogil:
-        status = responses_cut(&buffer[0], size, frame_bytes_max, <Response*> &table[0], room, &count, &taken, &need)
+        status = responses_cut(&buffer[0], size, frame_bytes_max, fill, <Response*> &table[0], room, &count, &taken,
+                               &need)
     if status != OK:
-        raise ValueError(f"response {count} at byte {taken} is no V2 response of at most {frame_bytes_max} bytes")
+        raise ValueError(
+            f"response {count} at byte {taken} is no {protocol} response of at most {frame_bytes_max} bytes"
+        )
     return count, taken, need
+
+
+def cut(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows):
+    """Cut whole responses from `buffer` into `rows` (dtype RESPONSE); return (count, bytes taken, bytes needed).
+
+    "needed" is the size of the unfinished frame behind them, 0 while unknown. `body_at` counts from the buffer's start.
+    ValueError when the peer broke the framing rules: the connection is of no more use.
+    """
+    return cut_rows(buffer, frame_bytes_max, rows, response_row, "V2")

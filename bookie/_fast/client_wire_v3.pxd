@@ -30,11 +30,15 @@ cdef int64_t add_frame_v3_size(const AddBatchV3* batch, int64_t id, int64_t size
 cdef void add_frames_v3(const AddBatchV3* batch, const uint8_t* payloads, const int64_t* offsets, int64_t count,
                         uint8_t* out) noexcept nogil
 
-# As client_wire.responses_cut. A row's op is V3's OperationType, its code the StatusCode, its request_id the
+# The frames of entries as stored, records[offsets[k]:offsets[k + 1]] is `u32 size | entry` and goes
+# out as entries[k], in transaction request_base + k. `first`, `lac`, `length` and `digest` are not looked at.
+cdef void stored_frames_v3(const AddBatchV3* batch, const uint8_t* records, const int64_t* offsets,
+                           const int64_t* entries, int64_t count, uint8_t* out) noexcept nogil
+
+# As client_wire.response_fn. A row's op is V3's OperationType, its code the StatusCode, its request_id the
 # transaction id, and its body the whole Response. CORRUPT also for a frame that holds no header with operation and
 # transaction, or no status.
-cdef Status responses_v3_cut(const uint8_t* buffer, size_t size, uint32_t frame_bytes_max, Response* rows, int64_t room,
-                             int64_t* count, size_t* taken, size_t* need) noexcept nogil
+cdef Status response_v3_row(const uint8_t* body, uint32_t size, Response* row) noexcept nogil
 
 cdef struct BatchAnswer:
     size_t at                    # of the first entry's tag in the Response

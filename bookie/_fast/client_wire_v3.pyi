@@ -25,5 +25,18 @@ class AddFramerV3:
         self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
     ) -> NDArray[np.uint8]: ...
 
+def stored_adds(
+    ledger: int,
+    key: bytes,
+    records: Buffer,
+    offsets: NDArray[np.int64],
+    entries: NDArray[np.int64],
+    transaction: int,
+    frame_bytes_max: int,
+    *,
+    priority: int = 0,
+    write_flags: int = 0,
+    recovery: bool = False,
+) -> NDArray[np.uint8]: ...
 def cut(buffer: Buffer, frame_bytes_max: int, rows: NDArray[Any]) -> tuple[int, int, int]: ...
 def batch_run(response: Buffer) -> tuple[memoryview, int | None]: ...

@@ -3,7 +3,8 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from bookie._fast.cursor cimport load_u32, store_i64, store_u32
+from bookie._fast.client_wire cimport cut_rows, records_fit
+from bookie._fast.cursor cimport store_i64, store_u32
 from bookie._fast.digest cimport ENTRY_FIXED_BYTES, digest_sum
 from bookie._fast.request cimport ADD_ENTRY
 from bookie._fast.types cimport CORRUPT, OK
@@ -58,8 +59,8 @@ cdef inline uint8_t* put_tagged(uint8_t* out, uint8_t tag, uint64_t value) noexc
     return put_varint(out + 1, value)
 
 
-cdef inline uint64_t header_size(const AddBatchV3* batch, int64_t id) noexcept nogil:
-    cdef uint64_t size = 5 + varint_size(batch.request_base + <uint64_t> id)
+cdef inline uint64_t header_size(const AddBatchV3* batch, uint64_t transaction) noexcept nogil:
+    cdef uint64_t size = 5 + varint_size(transaction)
     return size if batch.priority == 0 else size + 1 + varint_size(batch.priority)
 
 
@@ -72,49 +73,74 @@ cdef inline uint64_t request_size(const AddBatchV3* batch, int64_t id, int64_t s
     return size + 3 if batch.recovery else size
 
 
+cdef inline int64_t frame_size(const AddBatchV3* batch, uint64_t transaction, int64_t id,
+                               int64_t stored) noexcept nogil:
+    cdef uint64_t request = request_size(batch, id, stored)
+    return FRAME_PREFIX + 2 + header_size(batch, transaction) + 2 + varint_size(request) + request
+
+
 cdef int64_t add_frame_v3_size(const AddBatchV3* batch, int64_t id, int64_t size) noexcept nogil:
-    cdef uint64_t request = request_size(batch, id, ENTRY_FIXED_BYTES + batch.digest.size + size)
-    return FRAME_PREFIX + 2 + header_size(batch, id) + 2 + varint_size(request) + request
+    return frame_size(batch, batch.request_base + <uint64_t> id, id, ENTRY_FIXED_BYTES + batch.digest.size + size)
+
+
+cdef inline uint8_t* put_head(const AddBatchV3* batch, uint64_t transaction, int64_t id, uint64_t stored,
+                              uint8_t* out) noexcept nogil:
+    """All of the frame in front of the entry, whose place is returned, but the length word."""
+    out = put_tagged(out + FRAME_PREFIX, 0x0a, header_size(batch, transaction))
+    out = put_tagged(out, 0x08, VERSION)
+    out = put_tagged(out, 0x10, ADD_ENTRY)
+    out = put_tagged(out, 0x18, transaction)
+    if batch.priority:
+        out = put_tagged(out, 0x20, batch.priority)
+    out[0], out[1] = 0xaa, 0x06              # addRequest
+    out = put_varint(out + 2, request_size(batch, id, stored))
+    out = put_tagged(out, 0x08, <uint64_t> batch.ledger)
+    out = put_tagged(out, 0x10, <uint64_t> id)
+    out = put_tagged(out, 0x1a, batch.key_size)
+    memcpy(out, batch.key, batch.key_size)
+    return put_tagged(out + batch.key_size, 0x22, stored)
+
+
+cdef inline uint8_t* put_tail(const AddBatchV3* batch, uint8_t* frame, uint8_t* out) noexcept nogil:
+    """What is behind the entry, which ends at `out`, and the length word; the end of the frame."""
+    if batch.write_flags:
+        out = put_tagged(out, 0x28, batch.write_flags)
+    if batch.recovery:
+        out[0], out[1], out[2] = 0xa0, 0x06, 0x01    # flag = RECOVERY_ADD
+        out += 3
+    store_u32(frame, <uint32_t> (out - frame - FRAME_PREFIX))
+    return out
 
 
 cdef void add_frames_v3(const AddBatchV3* batch, const uint8_t* payloads, const int64_t* offsets, int64_t count,
                         uint8_t* out) noexcept nogil:
-    cdef uint8_t* frame
     cdef uint8_t* entry
+    cdef uint8_t* data
     cdef int64_t k, id, size
-    cdef uint64_t stored
     for k in range(count):
         id = batch.first + k
         size = offsets[k + 1] - offsets[k]
-        stored = ENTRY_FIXED_BYTES + batch.digest.size + size
-        frame = out
-        out = put_tagged(out + FRAME_PREFIX, 0x0a, header_size(batch, id))
-        out = put_tagged(out, 0x08, VERSION)
-        out = put_tagged(out, 0x10, ADD_ENTRY)
-        out = put_tagged(out, 0x18, batch.request_base + <uint64_t> id)
-        if batch.priority:
-            out = put_tagged(out, 0x20, batch.priority)
-        out[0], out[1] = 0xaa, 0x06              # addRequest
-        out = put_varint(out + 2, request_size(batch, id, stored))
-        out = put_tagged(out, 0x08, <uint64_t> batch.ledger)
-        out = put_tagged(out, 0x10, <uint64_t> id)
-        out = put_tagged(out, 0x1a, batch.key_size)
-        memcpy(out, batch.key, batch.key_size)
-        entry = put_tagged(out + batch.key_size, 0x22, stored)
+        entry = put_head(batch, batch.request_base + <uint64_t> id, id, ENTRY_FIXED_BYTES + batch.digest.size + size,
+                         out)
         store_i64(entry, batch.ledger)
         store_i64(entry + 8, id)
         store_i64(entry + 16, batch.lac)
         store_i64(entry + 24, batch.length + offsets[k + 1] - offsets[0])
-        out = entry + ENTRY_FIXED_BYTES + batch.digest.size
-        memcpy(out, payloads + offsets[k], size)
-        digest_sum(batch.digest, entry, ENTRY_FIXED_BYTES, out, size, entry + ENTRY_FIXED_BYTES)
-        out += size
-        if batch.write_flags:
-            out = put_tagged(out, 0x28, batch.write_flags)
-        if batch.recovery:
-            out[0], out[1], out[2] = 0xa0, 0x06, 0x01    # flag = RECOVERY_ADD
-            out += 3
-        store_u32(frame, <uint32_t> (out - frame - FRAME_PREFIX))
+        data = entry + ENTRY_FIXED_BYTES + batch.digest.size
+        memcpy(data, payloads + offsets[k], size)
+        digest_sum(batch.digest, entry, ENTRY_FIXED_BYTES, data, size, entry + ENTRY_FIXED_BYTES)
+        out = put_tail(batch, out, data + size)
+
+
+cdef void stored_frames_v3(const AddBatchV3* batch, const uint8_t* records, const int64_t* offsets,
+                           const int64_t* entries, int64_t count, uint8_t* out) noexcept nogil:
+    cdef uint8_t* entry
+    cdef int64_t k, size
+    for k in range(count):
+        size = offsets[k + 1] - offsets[k] - RECORD_PREFIX
+        entry = put_head(batch, batch.request_base + <uint64_t> k, entries[k], size, out)
+        memcpy(entry, records + offsets[k] + RECORD_PREFIX, size)
+        out = put_tail(batch, out, entry + size)
 
 
 cdef inline Status take_varint(const uint8_t* body, size_t size, size_t* at, uint64_t* value) noexcept nogil:
@@ -189,27 +215,6 @@ cdef Status response_v3_row(const uint8_t* body, uint32_t size, Response* row) n
             row.code = <int> field.value
             status = True
     return OK if header and status else CORRUPT
-
-
-cdef Status responses_v3_cut(const uint8_t* buffer, size_t size, uint32_t frame_bytes_max, Response* rows, int64_t room,
-                             int64_t* count, size_t* taken, size_t* need) noexcept nogil:
-    cdef uint32_t length
-    count[0] = 0
-    taken[0] = 0
-    need[0] = 0
-    while count[0] < room and size - taken[0] >= FRAME_PREFIX:
-        length = load_u32(buffer + taken[0])
-        if length > frame_bytes_max - FRAME_PREFIX:
-            return CORRUPT
-        if length > size - taken[0] - FRAME_PREFIX:
-            need[0] = FRAME_PREFIX + <size_t> length
-            return OK
-        if response_v3_row(buffer + taken[0] + FRAME_PREFIX, length, &rows[count[0]]) != OK:
-            return CORRUPT
-        rows[count[0]].body_at = taken[0] + FRAME_PREFIX
-        count[0] += 1
-        taken[0] += FRAME_PREFIX + length
-    return OK
 
 
 cdef Status batch_bodies(const uint8_t* body, size_t size, size_t base, BatchAnswer* answer) noexcept nogil:
@@ -324,25 +329,47 @@ cdef class AddFramerV3:
         return frames
 
 
+def stored_adds(int64_t ledger, bytes key, const uint8_t[::1] records, const int64_t[::1] offsets,
+                const int64_t[::1] entries, int64_t transaction, uint32_t frame_bytes_max, *,
+                uint32_t priority=0, uint32_t write_flags=0, bint recovery=False):
+    """The ADD frames, as a uint8 array, of entries as stored: records[offsets[k]:offsets[k + 1]] is `u32 size | entry`.
+
+    Record k goes out as entries[k], in transaction + k. ValueError names the record that does not fit.
+    """
+    cdef AddBatchV3 batch
+    cdef int64_t count = entries.shape[0]
+    cdef int64_t k, size
+    cdef int64_t total = 0
+    cdef uint8_t[::1] out
+    if offsets.shape[0] != count + 1:
+        raise ValueError(f"{offsets.shape[0]} offsets for {count} entries; give one more")
+    if count == 0:
+        return np.empty(0, dtype=np.uint8)
+    records_fit(records, offsets, 0, frame_bytes_max)
+    memset(&batch, 0, sizeof(batch))
+    batch.ledger, batch.request_base = ledger, <uint64_t> transaction
+    batch.priority, batch.write_flags, batch.recovery = priority, write_flags, recovery
+    batch.key, batch.key_size = <const uint8_t*> (<const char*> key), <uint32_t> len(key)
+    for k in range(count):
+        size = frame_size(&batch, batch.request_base + <uint64_t> k, entries[k],
+                          offsets[k + 1] - offsets[k] - RECORD_PREFIX)
+        if size > frame_bytes_max:
+            raise ValueError(f"record {k} needs a frame of {size} bytes; the limit is {frame_bytes_max}")
+        total += size
+    frames = np.empty(total, dtype=np.uint8)
+    out = frames
+    with nogil:
+        stored_frames_v3(&batch, &records[0], &offsets[0], &entries[0], count, &out[0])
+    return frames
+
+
 def cut(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows):
     """Cut whole responses from `buffer` into `rows` (dtype client_wire.RESPONSE); return (count, bytes taken, needed).
 
     "needed" is the size of the unfinished frame behind them, 0 while unknown. `body_at` counts from the buffer's start.
     ValueError when the peer broke the framing rules: the connection is of no more use.
     """
-    cdef uint8_t[::1] table = rows.view(np.uint8)
-    cdef size_t size = buffer.shape[0]
-    cdef int64_t room = table.shape[0] // <int64_t> sizeof(Response)
-    cdef int64_t count
-    cdef size_t taken, need
-    cdef Status status
-    if room == 0 or size == 0:
-        return 0, 0, 0
-    with nogil:
-        status = responses_v3_cut(&buffer[0], size, frame_bytes_max, <Response*> &table[0], room, &count, &taken, &need)
-    if status != OK:
-        raise ValueError(f"response {count} at byte {taken} is no V3 response of at most {frame_bytes_max} bytes")
-    return count, taken, need
+    return cut_rows(buffer, frame_bytes_max, rows, response_v3_row, "V3")
 
 
 def batch_run(uint8_t[::1] response):

@@ -32,7 +32,7 @@ from bookie._fast.location_index cimport index_walk
 from bookie._fast.log_ids cimport log_ids_is_open
 from bookie._fast.pace cimport pace_pause, pace_set_rate, pace_stop
 from bookie._fast.run_codec cimport StoredRun, run_bytes
-from bookie._fast.sync cimport bk_load
+from bookie._fast.sync cimport bk_load, bk_store
 from bookie._fast.types cimport CORRUPT, END, NO_MEMORY, NO_SPACE, OK
 
 from bookie._fast.ledger_removal import delete_ledgers, ledger_ids
@@ -52,6 +52,7 @@ STOPPED = Collected("stopped", 0, 0, 0, 0, 0, None, None, None, None)
 cdef struct Walk:
     LedgerMap logs               # bytes by log id
     int64_t runs
+    int64_t entries
 
 
 cdef Status sum_up(void* context, const StoredRun* run) noexcept nogil:
@@ -61,6 +62,7 @@ cdef Status sum_up(void* context, const StoredRun* run) noexcept nogil:
     if status == OK:
         ledger_map_add(&walk.logs, run.log_id, run_bytes(run, 0, run.count, &present))
         walk.runs += 1
+        walk.entries += present
     return status
 
 
@@ -125,7 +127,7 @@ cdef class CollectorRoom:
         return ClosedLogs(table[:, 0].copy(), table[:, 1].copy())
 
     def live_bytes(self):
-        """Bytes that the index points at, by log."""
+        """Bytes that the index points at, by log. Corrects the count of stored entries."""
         cdef Walk walk
         cdef LedgerBytes* slots
         cdef int64_t ledger = 0
@@ -135,12 +137,15 @@ cdef class CollectorRoom:
         cdef int64_t[::1] ids, sums
         self.need()
         closed = self.closed_logs().ids
+        before = bk_load(&self.room.store.stats.flushed_entries)
         memset(&walk, 0, sizeof(walk))
         try:
             with nogil:
                 while status == OK:
                     status = index_walk(self.compaction.reader, &ledger, &entry, WALK_RUNS, sum_up, &walk)
             self.check(OK if status == END else status, "adding up live bytes")
+            before -= bk_load(&self.room.store.stats.flushed_entries)
+            bk_store(&self.room.store.stats.index_entries, walk.entries - before)
             log_ids = np.empty(walk.logs.count, np.int64)
             live = np.empty(walk.logs.count, np.int64)
             if walk.logs.count:

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.addresses cimport Address
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.long_polls cimport PollOwner
-from bookie._fast.runs cimport Region
+from bookie._fast.pages cimport Region
 from bookie._fast.tls cimport Tls
 from bookie._fast.types cimport Status
 

@@ -20,7 +20,7 @@ from bookie._fast.journal_files cimport journal_trim
 from bookie._fast.journal_state cimport WAKERS_MOST, Journal
 from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_submit
-from bookie._fast.storage cimport StoresRoom, stores_add, stores_fence, stores_write_lac
+from bookie._fast.storage cimport StoresRoom, stores_add, stores_fence, stores_write_close, stores_write_lac
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport (
     bk_load,
@@ -271,6 +271,10 @@ cdef class Direct:
         check(stores_write_lac(self.stores, load_i64(data), key, <uint32_t> len(key), data, <uint32_t> len(packet),
                                &group))
         return group
+
+    def write_close(self, int64_t ledger, key: bytes) -> None:
+        """Say that nothing more will be written to a ledger; one that is not known here is no error. Raises Refused."""
+        check(stores_write_close(self.stores, ledger, key, <uint32_t> len(key)))
 
     def commit(self) -> bool:
         """Make everything durable that was added, in this thread; False after a failure."""

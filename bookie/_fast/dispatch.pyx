@@ -156,7 +156,10 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
         loop.stalled += 1
         loop.stats.stalls += 1
         return False
-    return now >= conn.stalled_until
+    if now < conn.stalled_until:
+        return False
+    loop.stats.stalls_refused += 1
+    return True
 
 
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:

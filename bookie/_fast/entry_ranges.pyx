@@ -6,8 +6,9 @@ from libc.string cimport memset
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.ledger_table cimport ledger_find
 from bookie._fast.location_index cimport IndexReader, index_each_run, index_reader, index_reader_free
+from bookie._fast.pages cimport page_offset
 from bookie._fast.run_codec cimport IndexRun
-from bookie._fast.runs cimport LedgerRuns, Run, map_find, page_offset, run_dense
+from bookie._fast.runs cimport LedgerRuns, Run, RunPlace, map_find, run_dense, runs_next
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock
@@ -52,12 +53,15 @@ cdef bint add_run(EntryRanges* ranges, const Run* run) noexcept nogil:
 
 
 cdef bint add_half(EntryRanges* ranges, const LedgerRuns* runs) noexcept nogil:
-    cdef uint32_t i
+    cdef RunPlace place = RunPlace(0, 0)
+    cdef Run* run
     if runs == NULL:
         return True
-    for i in range(runs.count):
-        if not add_run(ranges, &runs.runs[i]):
+    run = runs_next(runs, &place)
+    while run != NULL:
+        if not add_run(ranges, run):
             return False
+        run = runs_next(runs, &place)
     return True
 
 

@@ -38,6 +38,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t protocol, 
         return TOO_MANY_REQUESTS
     job.inbox = &loop.policy_done
     job.owner = conn
+    job.begun = loop.now
     job.session = conn.session
     job.kind = kind
     job.protocol = protocol

@@ -6,7 +6,8 @@ shard.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bookie._fast.runs cimport Region, Run
+from bookie._fast.pages cimport Region
+from bookie._fast.runs cimport Run
 from bookie._fast.stores cimport Stores
 from bookie._fast.types cimport Slice, Status
 

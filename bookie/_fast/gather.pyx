@@ -3,8 +3,9 @@ from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free
 
 from bookie._fast.ledger_table cimport Ledger, ledger_find
+from bookie._fast.pages cimport page_offset, page_take
 from bookie._fast.request cimport PIGGYBACK
-from bookie._fast.runs cimport Found, LedgerRuns, map_find, page_offset, page_take, run_take, runs_find
+from bookie._fast.runs cimport Found, LedgerRuns, map_find, run_take, runs_find
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport bk_add, bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (

@@ -33,6 +33,8 @@ cdef struct Rebuilding:
     bint paused                  # it did
     IndexRun run                 # the run being gathered; count 0: none
     uint32_t[RUN_SLOTS_MAX] lengths
+    int64_t put_ledger           # the ledger of the last run that was put; -1: none was
+    int64_t put_last             # its last entry in the index
     uint64_t run_end             # where its next record has to lie
     uint64_t taken               # records of wanted ledgers
     uint64_t odd                 # records whose ids no index can hold

@@ -22,7 +22,14 @@ from bookie._fast.ledger_bytes cimport (
     ledger_map_sorted,
 )
 from bookie._fast.located cimport Located, located_sort
-from bookie._fast.location_index cimport index_abort, index_begin, index_commit, index_put_run
+from bookie._fast.location_index cimport (
+    index_abort,
+    index_append_run,
+    index_begin,
+    index_commit,
+    index_put_run,
+    index_written_last,
+)
 from bookie._fast.log_scan cimport LOG_BYTES_MAX, LogRecord, LogScan, elog_scan, log_check
 from bookie._fast.types cimport LENGTH_PREFIX, Status
 
@@ -60,6 +67,23 @@ cdef Status commit(Rebuilding* state) noexcept nogil:
     return index_commit(state.index)
 
 
+cdef Status put_run(Rebuilding* state) noexcept nogil:
+    """What lies behind all that its ledger has, as nearly every run does, is put without a search for what it hides."""
+    cdef IndexRun* run = &state.run
+    cdef Status status = Status.OK
+    if run.ledger != state.put_ledger:
+        state.put_ledger = run.ledger
+        status = index_written_last(state.index, run.ledger, &state.put_last)
+    if status != Status.OK:
+        return status
+    if run.first <= state.put_last:
+        status = index_put_run(state.index, run)
+        state.put_last = max(state.put_last, run.first + run.count - 1)
+        return status
+    state.put_last = run.first + run.count - 1
+    return index_append_run(state.index, run)
+
+
 cdef Status put_open_run(Rebuilding* state) noexcept nogil:
     cdef Status status = Status.OK
     if state.run.count == 0:
@@ -69,7 +93,7 @@ cdef Status put_open_run(Rebuilding* state) noexcept nogil:
         state.begun = status == Status.OK
     if status == Status.OK:
         state.run.lengths = state.lengths
-        status = index_put_run(state.index, &state.run)
+        status = put_run(state)
         state.run.count = 0
         state.runs += 1
         state.uncommitted += 1
@@ -182,7 +206,7 @@ cdef class Rebuild:
                 self.wanted_ids = np.full(1, -1, np.int64)      # none: still not NULL
             ids = self.wanted_ids
             self.state.wanted = &ids[0]
-        self.state.asked = -1
+        self.state.asked = self.state.put_ledger = -1
         self.state.ordered = True
         self.state.capacity = stretch_bytes // 2 // sizeof(Located)
         self.state.rows = <Located*> malloc(self.state.capacity * sizeof(Located))

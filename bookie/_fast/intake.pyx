@@ -1,6 +1,6 @@
 """From a socket to dispatch: receive, cut frames, keep what is incomplete or has to wait. Runs on the loop's thread."""
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from bookie._fast.admission cimport hold_back
@@ -8,6 +8,7 @@ from bookie._fast.complaints cimport BAD_FRAME, BAD_HANDSHAKE, BAD_LENGTH, CLEAR
 from bookie._fast.connection cimport conn_hold, conn_hold_room
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
+from bookie._fast.loop_ops cimport LOOP_ADD_BLOCKED, op_took
 from bookie._fast.loop_state cimport INPUT_BYTES, SEALED_BYTES
 from bookie._fast.membership cimport close_bad, close_conn, flush
 from bookie._fast.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
@@ -28,6 +29,7 @@ cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
         close_conn(loop, conn)
         return True
     conn.choked = conn.pending > conn.limits.output_low
+    loop.stats.choked += conn.choked
     return conn.choked
 
 
@@ -49,6 +51,9 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         if status == FULL:
             break
         if conn.stalled_until:
+            if conn.stalled_until != INT64_MAX:
+                op_took(&loop.ops, LOOP_ADD_BLOCKED, status != CLOSED,
+                        loop.now - conn.stalled_until + loop.limits.throttle_ns)
             conn.stalled_until = 0
             loop.stalled -= 1
         if status == CLOSED:

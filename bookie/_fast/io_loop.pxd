@@ -8,4 +8,5 @@ cdef class IoLoopRoom:
     cdef object pool_room
     cdef object policy_room
     cdef object tls_room
+    cdef object access_room
     cdef NetLimitsRoom limits_room

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from bookie._fast.access_log cimport AccessLogRoom
 from bookie._fast.acks cimport ack_next, acks_free
 from bookie._fast.batch_stats cimport batch_view
 from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
@@ -27,6 +28,7 @@ from bookie._fast.intake cimport receive, serve_held
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport Poll, polls_free, polls_init, polls_next, polls_pass, polls_timeout_ms
+from bookie._fast.loop_ops cimport LOOP_CHANNEL_WRITE, op_of, op_took, ops_free, ops_init, ops_round, ops_view
 from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES, Ack, AckQueue
 from bookie._fast.membership cimport (
     accept_some,
@@ -40,8 +42,10 @@ from bookie._fast.membership cimport (
     take_handed,
 )
 from bookie._fast.net_limits cimport NetLimitsRoom
+from bookie._fast.op_stats cimport OpStats, op_note
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom
+from bookie._fast.request cimport ADD_ENTRY
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
 from bookie._fast.stores cimport LOOPS_MOST
 from bookie._fast.sync cimport (
@@ -81,17 +85,33 @@ cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
     release(conn)
 
 
-cdef bint serve_queue(IoLoop* loop, AckQueue* queue, const int64_t* published) noexcept nogil:
-    """Answer what was published; whether more waits."""
+cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_t* published) noexcept nogil:
+    """Answer what was published; whether more waits. Adds that came in together are noted together."""
     cdef Ack* ack
-    cdef int64_t group
+    cdef int64_t group, now
+    cdef int64_t begun = 0
+    cdef int64_t together = 0
     if queue.head == queue.tail:
         return False
     group = bk_load(published)
     ack = ack_next(queue, group)
+    if ack == NULL:
+        return True
+    now = now_ns()
     while ack != NULL:
+        if ack.op != ADD_ENTRY:
+            if ack.read == NULL:
+                op_took(&loop.ops, op_of(ack.op, 0), True, now - ack.begun)
+        elif ack.begun == begun:
+            together += 1
+        else:
+            if together:
+                op_note(adds, now - begun, together)
+            begun, together = ack.begun, 1
         answered(loop, ack.conn, dispatch_ack(loop, ack))
         ack = ack_next(queue, group)
+    if together:
+        op_note(adds, now - begun, together)
     return queue.head != queue.tail
 
 
@@ -100,14 +120,15 @@ cdef void serve_acks(IoLoop* loop) noexcept nogil:
     cdef bint waiting = False
     if loop.waker.waiting_written:
         for i in range(loop.stores.journal_count):
-            waiting = serve_queue(loop, &loop.written[i], &loop.stores.journals[i].written_group) or waiting
+            waiting = serve_queue(loop, &loop.written[i], &loop.ops.adds[i],
+                                  &loop.stores.journals[i].written_group) or waiting
         if not waiting:
             bk_store(&loop.waker.waiting_written, 0)
     if not loop.waker.waiting:
         return
     waiting = False
     for i in range(loop.stores.journal_count):
-        waiting = serve_queue(loop, &loop.acks[i], &loop.stores.journals[i].synced_group) or waiting
+        waiting = serve_queue(loop, &loop.acks[i], &loop.ops.adds[i], &loop.stores.journals[i].synced_group) or waiting
     if not waiting:
         bk_store(&loop.waker.waiting, 0)
 
@@ -150,6 +171,7 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
         following = job.next
         conn = <Conn*> job.owner
         loop.stats.policy_answers += 1
+        op_took(&loop.ops, op_of(job.op, 0), job.answer_size != 0, now_ns() - job.begun)
         if gate_answer(loop, conn, job) == CLOSED:
             close_conn(loop, conn)
         policy_free(job)
@@ -205,6 +227,10 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
     cdef Conn* conn = loop.dirty
     cdef Conn* following
     cdef Status status
+    cdef int64_t started, ended
+    if conn == NULL:
+        return
+    started = now_ns()
     loop.dirty = NULL
     while conn != NULL:
         following = conn.next_dirty
@@ -227,6 +253,9 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
                 arm(loop, conn)
             release(conn)
         conn = following
+    ended = now_ns()
+    op_took(&loop.ops, LOOP_CHANNEL_WRITE, True, ended - started)
+    ops_round(&loop.ops, loop.now, ended)
 
 
 cdef void tell_journals(IoLoop* loop) noexcept nogil:
@@ -373,7 +402,7 @@ cdef class IoLoopRoom:
         self.loop.spare_fd = -1
 
     def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits, PolicyRoom policy=None,
-                 TlsServerRoom tls=None):
+                 TlsServerRoom tls=None, AccessLogRoom access=None):
         cdef IoLoop* loop = &self.loop
         cdef epoll_event event
         self.stores_room = stores
@@ -381,6 +410,7 @@ cdef class IoLoopRoom:
         self.limits_room = limits
         self.policy_room = policy
         self.tls_room = tls
+        self.access_room = access
         loop.stores = stores.stores
         loop.pool = &pool.pool
         loop.limits = &limits.limits
@@ -388,12 +418,15 @@ cdef class IoLoopRoom:
         policy_inbox_init(&loop.policy_done, &loop.waker)
         loop.epoll = epoll_create1(EPOLL_CLOEXEC)
         loop.input = <uint8_t*> malloc(INPUT_BYTES * 2)
+        if access is not None:
+            loop.access = access.ring()
         if tls is not None:
             loop.tls = &tls.server
             loop.encrypted = <uint8_t*> malloc(SEALED_BYTES)
         if tls is not None and loop.encrypted == NULL:
             raise MemoryError
-        if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker):
+        if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker) or not ops_init(
+                &loop.ops, loop.stores.journal_count):
             raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
         if loop.stores.loop_count == LOOPS_MOST:
             raise ValueError(f"more than {LOOPS_MOST} I/O loops")
@@ -447,11 +480,20 @@ cdef class IoLoopRoom:
         stats["errors"] = list(self.loop.stats.errors)
         stats.update(<dict> self.loop.polls.stats)
         stats["refused_reads"] = self.loop.inbox.refused
+        stats["reads_in_progress"] = self.loop.inbox.owed
+        stats["adds_in_progress"] = sum([
+            self.loop.acks[i].tail - self.loop.acks[i].head + self.loop.written[i].tail - self.loop.written[i].head
+            for i in range(self.loop.stores.journal_count)])
+        stats["connections_stalled"] = self.loop.stalled
         return stats
 
     def batches(self):
         """Batch reads answered so far, by time and size. Any thread."""
         return batch_view(&self.loop.stats.batches)
+
+    def ops(self):
+        """Times of requests: by name failed and not, and of adds by journal. Any thread."""
+        return ops_view(&self.loop.ops)
 
     def complaints(self) -> list[tuple[bytes, int, int]]:
         """What peers did wrong since the last call: address (16 bytes), index of REASONS_SPOKEN, times. Any thread."""
@@ -492,6 +534,7 @@ cdef class IoLoopRoom:
             drop_acks(&self.loop.acks[i])
             drop_acks(&self.loop.written[i])
         polls_free(&self.loop.polls)
+        ops_free(&self.loop.ops)
         free(self.loop.input)
         free(self.loop.encrypted)
         self.loop.input = self.loop.encrypted = NULL

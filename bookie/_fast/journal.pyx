@@ -18,7 +18,8 @@ from bookie._fast.journal_files cimport (
     write_waiting,
 )
 from bookie._fast.journal_reader cimport GROUP_PAD_MIN
-from bookie._fast.journal_state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK, Group, JournalStats
+from bookie._fast.journal_state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK, Group, JournalOps, JournalStats
+from bookie._fast.op_stats cimport op_note, op_view
 from bookie._fast.planted cimport PLANT_ACK_AFTER_FAILURE, PLANT_ACK_EARLY, PLANT_SKIP_SYNC, bk_planted
 from bookie._fast.sync cimport (
     bk_add,
@@ -167,6 +168,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
         return True
     journal.active ^= 1
     journal.unwritten_number = journal.open_group
+    journal.unwritten_since = journal.oldest_ns
     bk_store(&journal.open_group, journal.open_group + 1)
     pthread_mutex_unlock(&journal.lock)
     while bk_load(&group.writers) != 0:
@@ -183,7 +185,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
 cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
     """The unwritten group to the disk, and word of it to the loops. False after a failure."""
     cdef Group* group = journal.unwritten
-    cdef int64_t started
+    cdef int64_t started, written, synced
     cdef uint64_t extra = journal.alignment if journal.recycled else 0
     cdef int rc
     claim(journal, <int64_t> (journal.position + journal.unwritten_bytes + extra))
@@ -192,6 +194,7 @@ cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
     if out_of_space(rc) and committer != NULL:
         hand_over(journal)
         return True
+    written = now_ns()
     if rc == 0:
         publish_written(journal, committer)
     if rc == 0 and journal.sync_data and not (bk_planted(PLANT_SKIP_SYNC) and journal.unwritten_number & 1):
@@ -199,7 +202,13 @@ cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
     if rc != 0 and not bk_planted(PLANT_ACK_AFTER_FAILURE):
         fatal_set("journal: write or sync failed", -rc)
         return False
-    journal.stats.sync_ns += now_ns() - started
+    synced = now_ns()
+    journal.stats.sync_ns += synced - started
+    op_note(&journal.times.queued, started - journal.unwritten_since, 1)
+    op_note(&journal.times.write, written - started, 1)
+    op_note(&journal.times.sync, synced - written, 1)
+    op_note(&journal.times.group_entries, group.entries, 1)
+    op_note(&journal.times.group_bytes, <int64_t> journal.unwritten_bytes, 1)
     journal.stats.groups += 1
     journal.stats.entries += group.entries
     journal.stats.bytes += journal.unwritten_bytes
@@ -405,6 +414,21 @@ cdef class JournalRoom:
             "flush_wait": stats.flush_wait,
             "flush_bytes": stats.flush_bytes,
             "queued_bytes": self.journal.groups[0].used + self.journal.groups[1].used,
+            "queued_records": self.journal.groups[self.journal.active].entries,
+            "groups_in_write": bk_load(&self.journal.open_group) - 1 - bk_load(&self.journal.synced_group),
+            "buffer_bytes": 2 * self.journal.group_capacity,
+        }
+
+    def ops(self) -> dict[str, OpView]:
+        """Times in ns, entries and bytes of groups. All of them went well: a failure ends the process."""
+        cdef JournalOps* times = &self.journal.times
+        return {
+            "queued": op_view(&times.queued),
+            "write": op_view(&times.write),
+            "sync": op_view(&times.sync),
+            "created": op_view(&times.created),
+            "group_entries": op_view(&times.group_entries),
+            "group_bytes": op_view(&times.group_bytes),
         }
 
     def close(self) -> None:

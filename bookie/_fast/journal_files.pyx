@@ -17,6 +17,7 @@ from bookie._fast.journal_reader cimport (
     journal_header,
 )
 from bookie._fast.journal_state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK
+from bookie._fast.op_stats cimport op_note
 from bookie._fast.sync cimport (
     bk_load,
     bk_store,
@@ -172,6 +173,7 @@ cdef int name_next(Journal* journal) noexcept nogil:
 cdef bint roll(Journal* journal) noexcept nogil:
     """Go on in a new file; prepared ahead as a rule. Holds commit_lock. False: fatal."""
     cdef int rc = 0
+    cdef int64_t started = now_ns()
     pthread_mutex_lock(&journal.prepare_lock)
     if journal.next_fd < 0:
         rc = prepare_next(journal)
@@ -201,6 +203,7 @@ cdef bint roll(Journal* journal) noexcept nogil:
     journal.next_fd = -1
     pthread_cond_signal(&journal.prepare_wanted)
     pthread_mutex_unlock(&journal.prepare_lock)
+    op_note(&journal.times.created, now_ns() - started, 1)
     return True
 
 

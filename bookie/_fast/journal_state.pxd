@@ -5,6 +5,7 @@ State only, owned by the JournalRoom of `journal`; each part says which lock gua
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from bookie._fast.file cimport FileOps
+from bookie._fast.op_stats cimport OpStats
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.waker cimport Waker
 
@@ -28,6 +29,15 @@ cdef struct JournalStats:
     int64_t flush_empty          # groups closed because the queue was empty, the wait was over, the group was full
     int64_t flush_wait
     int64_t flush_bytes
+
+cdef struct JournalOps:
+    # Written under `commit_lock`; times in ns.
+    OpStats queued               # from a group's first record to the beginning of its write
+    OpStats write
+    OpStats sync
+    OpStats created              # waiting for a new file
+    OpStats group_entries
+    OpStats group_bytes
 
 cdef struct Journal:
     FileOps* ops
@@ -62,6 +72,7 @@ cdef struct Journal:
     Group* unwritten             # a closed group that the disk had no room for; NULL when there is none
     int64_t unwritten_number
     uint64_t unwritten_bytes
+    int64_t unwritten_since      # when its first record came
     # published
     int64_t handed_over          # atomic, set under `lock`: the journal thread is to wait for room for `unwritten`
     int64_t written_group        # atomic; handed to the operating system, not yet synced
@@ -84,3 +95,4 @@ cdef struct Journal:
     Waker* wakers[WAKERS_MOST]
     int waker_count
     JournalStats stats
+    JournalOps times

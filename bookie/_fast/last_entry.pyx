@@ -1,8 +1,9 @@
 """Learning a ledger's last entry. The index is asked without the shard's lock: meanwhile adds only raise it."""
 from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.location_index cimport index_last, index_reader, index_reader_free
+from bookie._fast.op_stats cimport op_note_shared
 from bookie._fast.stores cimport Shard, shard_of
-from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.sync cimport now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport IO_ERROR, NO_ENTRY, OK
 
 
@@ -11,6 +12,7 @@ cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noe
     cdef Ledger* ledger
     cdef int64_t last = -1
     cdef bint known
+    cdef int64_t started
     cdef Status status
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
@@ -18,7 +20,9 @@ cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noe
     pthread_mutex_unlock(&shard.lock)
     if known:
         return OK
+    started = now_ns()
     status = index_last(reader, ledger_id, &last)
+    op_note_shared(&store.cache.last_lookups, now_ns() - started)
     if status != OK and status != NO_ENTRY:
         return IO_ERROR
     pthread_mutex_lock(&shard.lock)

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.crash_steps cimport STEP_DELETE_COMMITTED, STEP_DELETE_FORGOTTEN, step
 from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_remove
+from bookie._fast.by_ledger cimport Chained
 from bookie._fast.location_index cimport (
     index_abort,
     index_begin,
@@ -14,6 +15,7 @@ from bookie._fast.location_index cimport (
     index_delete_ledger,
     index_delete_runs,
 )
+from bookie._fast.log_set cimport log_set_mark
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_DELETE_INDEX_ONLY, bk_planted
 from bookie._fast.runs cimport map_remove
@@ -84,6 +86,7 @@ cdef Status ledgers_delete(Stores* stores, Store* store, const int64_t* ids, siz
             bk_add(&store.overrides, 1)
             for i in range(done):
                 known[0] += forget(stores, store, ids[i])
+                log_set_mark(store.log, ids[i])          # a log of its own is closed by the next checkpoint
         pthread_mutex_unlock(&store.writing)
         if status == OK:
             step(STEP_DELETE_FORGOTTEN)
@@ -120,17 +123,17 @@ def delete_ledgers(StoresRoom stores, StoreRoom room, ids) -> int:
 
 cdef int64_t look(Shard* shard, uint32_t begin, uint32_t* size, int64_t[::1] out, int64_t found) noexcept nogil:
     """Ids in a few buckets from `begin` on; how many are in `out` now. -1: no room."""
-    cdef Ledger* at
+    cdef Chained* at
     cdef uint32_t i
     pthread_mutex_lock(&shard.lock)
-    size[0] = shard.ledgers.size
-    for i in range(begin, min(begin + BUCKETS_A_LOOK, shard.ledgers.size)):
-        at = shard.ledgers.buckets[i]
+    size[0] = shard.ledgers.table.size
+    for i in range(begin, min(begin + BUCKETS_A_LOOK, shard.ledgers.table.size)):
+        at = shard.ledgers.table.buckets[i]
         while at != NULL and found >= 0:
             if found == out.shape[0]:
                 found = -1
                 break
-            out[found] = at.id
+            out[found] = at.ledger
             found += 1
             at = at.next
     pthread_mutex_unlock(&shard.lock)

@@ -1,10 +1,11 @@
 """What the bookie knows of each ledger besides its entries: key, fence, limbo, LAC. Guarded by the ledger's shard."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from bookie._fast.by_ledger cimport ByLedger, Chained
 from bookie._fast.types cimport Status
 
 cdef struct Ledger:
-    int64_t id
+    Chained chained
     uint8_t* key             # owned
     uint32_t key_size
     uint8_t* explicit_lac    # owned; the client's packet, or NULL
@@ -22,14 +23,11 @@ cdef struct Ledger:
     int64_t lac_time_ms      # wall clock of the last rise of `lac` that somebody waited for
     int64_t fence_group      # journal group of the fence record; 0: not pending in this process
     bint write_closed        # its writer said that nothing follows, or it was fenced: it is in the list `closed`
-    Ledger* next
     Ledger* next_dirty
     Ledger* next_closed
 
 cdef struct LedgerMap:
-    Ledger** buckets
-    uint32_t size
-    uint32_t count
+    ByLedger table
     Ledger* dirty            # list through next_dirty
     Ledger* closed           # list through next_closed: write-closed since somebody last took them, each once
 

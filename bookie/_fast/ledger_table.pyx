@@ -1,20 +1,20 @@
 """The ledgers of one shard. All of a bookie's ledgers stay in memory, about 150 bytes each, as upstream keeps them."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from bookie._fast.by_ledger cimport (
+    Chained,
+    chained_clear,
+    chained_drop,
+    chained_find,
+    chained_free,
+    chained_init,
+    chained_put,
+)
 from bookie._fast.planted cimport PLANT_ANY_KEY, bk_planted
 from bookie._fast.run_codec cimport MASTER_KEY_MAX
 from bookie._fast.types cimport OK, UNAUTHORIZED
-
-cdef enum:
-    BUCKETS_FIRST = 16
-
-
-cdef inline uint64_t mix(int64_t ledger) noexcept nogil:
-    cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
-    return h ^ (h >> 29)
-
 
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil:
     """Constant time in the contents: secrets are compared with it."""
@@ -34,79 +34,38 @@ cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil:
 
 
 cdef bint ledgers_init(LedgerMap* map) noexcept nogil:
-    map.size = BUCKETS_FIRST
-    map.count = 0
     map.dirty = NULL
     map.closed = NULL
-    map.buckets = <Ledger**> calloc(BUCKETS_FIRST, sizeof(Ledger*))
-    return map.buckets != NULL
+    return chained_init(&map.table)
+
+
+cdef void free_ledger(Chained* thing) noexcept nogil:
+    cdef Ledger* ledger = <Ledger*> thing
+    free(ledger.key)
+    free(ledger.explicit_lac)
+    free(ledger)
 
 
 cdef void ledgers_free(LedgerMap* map) noexcept nogil:
-    cdef uint32_t i
-    cdef Ledger* at
-    cdef Ledger* following
-    if map.buckets == NULL:
-        return
-    for i in range(map.size):
-        at = map.buckets[i]
-        while at != NULL:
-            following = at.next
-            free(at.key)
-            free(at.explicit_lac)
-            free(at)
-            at = following
-    free(map.buckets)
-    map.buckets = NULL
+    chained_clear(&map.table, free_ledger)
+    chained_free(&map.table)
 
 
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil:
-    cdef Ledger* at = map.buckets[mix(id) & (map.size - 1)]
-    while at != NULL and at.id != id:
-        at = at.next
-    return at
-
-
-cdef void grow(LedgerMap* map) noexcept nogil:
-    cdef uint32_t size = map.size * 2
-    cdef uint32_t i
-    cdef uint64_t to
-    cdef Ledger* at
-    cdef Ledger* following
-    cdef Ledger** buckets = <Ledger**> calloc(size, sizeof(Ledger*))
-    if buckets == NULL:
-        return
-    for i in range(map.size):
-        at = map.buckets[i]
-        while at != NULL:
-            following = at.next
-            to = mix(at.id) & (size - 1)
-            at.next = buckets[to]
-            buckets[to] = at
-            at = following
-    free(map.buckets)
-    map.buckets = buckets
-    map.size = size
+    return <Ledger*> chained_find(&map.table, id)
 
 
 cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t key_size) noexcept nogil:
-    cdef Ledger* ledger
-    cdef uint64_t to
-    if map.count >= map.size * 2:
-        grow(map)
-    ledger = <Ledger*> calloc(1, sizeof(Ledger))
+    cdef Ledger* ledger = <Ledger*> calloc(1, sizeof(Ledger))
     if ledger == NULL:
         return NULL
     if not ledger_set_key(ledger, key, key_size):
         free(ledger)
         return NULL
-    ledger.id = id
+    ledger.chained.ledger = id
     ledger.last = -1
     ledger.lac = -1
-    to = mix(id) & (map.size - 1)
-    ledger.next = map.buckets[to]
-    map.buckets[to] = ledger
-    map.count += 1
+    chained_put(&map.table, &ledger.chained)
     return ledger
 
 
@@ -121,14 +80,8 @@ cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
         while link[0] != ledger:
             link = &link[0].next_closed
         link[0] = ledger.next_closed
-    link = &map.buckets[mix(ledger.id) & (map.size - 1)]
-    while link[0] != ledger:
-        link = &link[0].next
-    link[0] = ledger.next
-    map.count -= 1
-    free(ledger.key)
-    free(ledger.explicit_lac)
-    free(ledger)
+    chained_drop(&map.table, &ledger.chained)
+    free_ledger(&ledger.chained)
 
 
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:

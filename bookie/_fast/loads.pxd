@@ -23,4 +23,6 @@ cdef struct Loads:
 cdef void loads_init(Loads* loads) noexcept nogil
 # True: this thread loads [first, last] and calls `load_end`. False: somebody was loading `first`, and is done now.
 cdef bint load_begin(Loads* loads, int64_t ledger, int64_t first, int64_t last) noexcept nogil
+# Entries of a span under way that ends right before `first`; 0: there is none.
+cdef int64_t load_before(Loads* loads, int64_t ledger, int64_t first) noexcept nogil
 cdef void load_end(Loads* loads, int64_t ledger, int64_t first) noexcept nogil

@@ -42,6 +42,18 @@ cdef bint load_begin(Loads* loads, int64_t ledger, int64_t first, int64_t last) 
     return not waited
 
 
+cdef int64_t load_before(Loads* loads, int64_t ledger, int64_t first) noexcept nogil:
+    cdef int64_t entries = 0
+    cdef uint32_t i
+    pthread_mutex_lock(&loads.lock)
+    for i in range(loads.count):
+        if loads.spans[i].ledger == ledger and loads.spans[i].last + 1 == first:
+            entries = first - loads.spans[i].first
+            break
+    pthread_mutex_unlock(&loads.lock)
+    return entries
+
+
 cdef void load_end(Loads* loads, int64_t ledger, int64_t first) noexcept nogil:
     cdef uint32_t i
     pthread_mutex_lock(&loads.lock)

@@ -77,6 +77,10 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil
 cdef Status index_begin(LocationIndex* index) noexcept nogil
 # Present slots replace older copies; an older entry whose id is a gap of `run` stays.
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil
+# The same for a run that begins behind `index_written_last`: nothing is looked for.
+cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil
+# The last entry of a ledger as the open transaction has it; -1: none.
+cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil
 cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) noexcept nogil
 # The record and every run.
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil

@@ -44,6 +44,7 @@ from bookie._fast.run_codec cimport (
 )
 from bookie._fast.run_table cimport (
     RunWriter,
+    run_add,
     run_delete_ledger,
     run_delete_some,
     run_describe,
@@ -478,6 +479,22 @@ cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) n
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
     cdef Status status = ready(index)
     return status if status != OK else noted(index, run_put(&index.runs, run))
+
+
+cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
+    cdef Status status = ready(index)
+    return status if status != OK else noted(index, run_add(&index.runs, run))
+
+
+cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil:
+    cdef StoredRun run
+    cdef Status status = ready(index)
+    entry[0] = -1
+    if status == OK:
+        status = run_last(index.runs.cursor, ledger, &run)
+    if status == OK:
+        entry[0] = run.first + run.count - 1
+    return OK if status == NO_ENTRY else status
 
 
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil:

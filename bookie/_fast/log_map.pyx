@@ -56,7 +56,7 @@ def read_map(path):
     ledgers, sizes = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
     order = np.argsort(ledgers, kind="stable")
     ledgers, sizes = ledgers[order], sizes[order]
-    if (np.diff(ledgers) <= 0).any() or ledgers[0] < 0 or (sizes <= 0).any():
+    if (np.diff(ledgers) <= 0).any() or ledgers[0] < 0 or (sizes <= 0).any() or (sizes > offset).any():
         return None
     if int(sizes.sum()) != offset - LOG_HEADER_BYTES:
         return None

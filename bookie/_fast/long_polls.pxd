@@ -7,6 +7,7 @@ or ended.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.by_ledger cimport ByLedger, Chained
 from bookie._fast.notices cimport Notices
 from bookie._fast.gather cimport ReadRequest
 from bookie._fast.stores cimport Stores
@@ -23,9 +24,8 @@ cdef struct PollOwner:
 
 cdef struct Watched:
     # A ledger with polls. The list of ended polls is one, too, outside the hash.
-    int64_t ledger
+    Chained chained
     Poll* first
-    Watched* next
 
 cdef struct Poll:
     ReadRequest request
@@ -59,9 +59,7 @@ cdef struct Polls:
     PollLimits* limits
     uint64_t bit             # of this loop in Ledger.watchers
     Notices notices
-    Watched** buckets
-    uint32_t size            # power of two; 0 before the first poll and after the last
-    uint32_t watched
+    ByLedger watched         # without buckets before the first poll and after the last
     Poll** heap              # nearest deadline first
     uint32_t count           # waiting
     uint32_t heap_room

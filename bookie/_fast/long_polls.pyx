@@ -1,8 +1,9 @@
 """The polls of one I/O loop: a hash of ledgers, a binary heap of deadlines, and a list for each connection."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
+from bookie._fast.by_ledger cimport Chained, chained_drop, chained_find, chained_free, chained_init, chained_put
 from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.notices cimport BOARD_MOST, NOTICES_MOST, notices_take
 from bookie._fast.storage cimport StoresRoom
@@ -15,7 +16,6 @@ cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
 
 cdef enum:
-    BUCKETS_FIRST = 16
     HEAP_FIRST = 16
     TICK_NS = 10000000           # deadlines are rounded up to this, so that many polls end in one round
     TIMEOUT_MS_MOST = 0x7FFFFFFF  # nobody waits for longer (24 days), and no sum overflows
@@ -27,11 +27,6 @@ cdef struct Change:
     int64_t lac
     int64_t events
     int64_t lac_time_ms
-
-
-cdef inline uint64_t mix(int64_t ledger) noexcept nogil:
-    cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
-    return h ^ (h >> 29)
 
 
 # --- the heap
@@ -98,76 +93,38 @@ cdef void heap_remove(Polls* polls, const Poll* poll) noexcept nogil:
 # --- the hash of ledgers
 
 cdef Watched* watched_find(const Polls* polls, int64_t ledger) noexcept nogil:
-    cdef Watched* at
-    if polls.size == 0:
-        return NULL
-    at = polls.buckets[mix(ledger) & (polls.size - 1)]
-    while at != NULL and at.ledger != ledger:
-        at = at.next
-    return at
-
-
-cdef bint grow(Polls* polls) noexcept nogil:
-    """Room for one more ledger; without memory a table that is there gets denser."""
-    cdef uint32_t size = polls.size * 2 if polls.size else BUCKETS_FIRST
-    cdef uint32_t i
-    cdef uint64_t to
-    cdef Watched* at
-    cdef Watched* following
-    cdef Watched** buckets
-    if polls.watched < polls.size:
-        return True
-    buckets = <Watched**> calloc(size, sizeof(Watched*))
-    if buckets == NULL:
-        return polls.size > 0
-    for i in range(polls.size):
-        at = polls.buckets[i]
-        while at != NULL:
-            following = at.next
-            to = mix(at.ledger) & (size - 1)
-            at.next = buckets[to]
-            buckets[to] = at
-            at = following
-    free(polls.buckets)
-    polls.buckets = buckets
-    polls.size = size
-    return True
+    return <Watched*> chained_find(&polls.watched, ledger) if polls.watched.count else NULL
 
 
 cdef Watched* watched_get(Polls* polls, int64_t ledger) noexcept nogil:
     """The ledger's place, made where it has none; NULL without memory."""
     cdef Watched* watched = watched_find(polls, ledger)
-    cdef uint64_t to
     if watched != NULL:
         return watched
-    if not grow(polls):
+    if polls.watched.size == 0 and not chained_init(&polls.watched):
         return NULL
     watched = <Watched*> malloc(sizeof(Watched))
     if watched == NULL:
         return NULL
-    to = mix(ledger) & (polls.size - 1)
-    watched.ledger = ledger
+    watched.chained.ledger = ledger
     watched.first = NULL
-    watched.next = polls.buckets[to]
-    polls.buckets[to] = watched
-    polls.watched += 1
+    chained_put(&polls.watched, &watched.chained)
     return watched
+
+
+cdef void free_tables(Polls* polls) noexcept nogil:
+    chained_free(&polls.watched)
+    free(polls.heap)
+    polls.heap = NULL
+    polls.heap_room = 0
 
 
 cdef void watched_drop(Polls* polls, Watched* watched) noexcept nogil:
     """Forget a ledger that nobody waits for; the last one takes the tables along."""
-    cdef Watched** link = &polls.buckets[mix(watched.ledger) & (polls.size - 1)]
-    while link[0] != watched:
-        link = &link[0].next
-    link[0] = watched.next
+    chained_drop(&polls.watched, &watched.chained)
     free(watched)
-    polls.watched -= 1
-    if polls.watched == 0:
-        free(polls.buckets)
-        free(polls.heap)
-        polls.buckets = NULL
-        polls.heap = NULL
-        polls.size = polls.heap_room = 0
+    if polls.watched.count == 0:
+        free_tables(polls)
 
 
 # --- a poll's three lists
@@ -238,11 +195,7 @@ cdef void polls_init(Polls* polls, Stores* stores, PollLimits* limits, uint32_t 
 
 
 cdef void polls_free(Polls* polls) noexcept nogil:
-    free(polls.buckets)
-    free(polls.heap)
-    polls.buckets = NULL
-    polls.heap = NULL
-    polls.size = polls.heap_room = 0
+    free_tables(polls)
 
 
 cdef Status begin(Polls* polls, int64_t ledger_id, int64_t previous_lac, bint timed_out,
@@ -332,7 +285,7 @@ cdef Change look(Polls* polls, int64_t ledger_id) noexcept nogil:
 
 cdef void end_changed(Polls* polls, Watched* watched) noexcept nogil:
     """End the waits that the ledger's change ends. The ledger goes with its last one."""
-    cdef Change change = look(polls, watched.ledger)
+    cdef Change change = look(polls, watched.chained.ledger)
     cdef Poll* poll = watched.first
     cdef Poll* following
     cdef bint rose
@@ -349,17 +302,17 @@ cdef void end_changed(Polls* polls, Watched* watched) noexcept nogil:
 
 cdef void end_all_changed(Polls* polls) noexcept nogil:
     """More changed than was told one by one: look at every ledger."""
-    cdef uint32_t size = polls.size
+    cdef uint32_t size = polls.watched.size
     cdef uint32_t i
-    cdef Watched* at
-    cdef Watched* following
+    cdef Chained* at
+    cdef Chained* following
     for i in range(size):
-        at = polls.buckets[i]
+        at = polls.watched.buckets[i]
         while at != NULL:
             following = at.next
-            end_changed(polls, at)
+            end_changed(polls, <Watched*> at)
             at = following
-        if polls.size == 0:
+        if polls.watched.size == 0:
             return               # the last one went
 
 
@@ -485,7 +438,7 @@ cdef class PollsRoom:
         cdef Polls* polls = &self.polls
         return {
             **<dict> polls.stats, "waiting": bk_load(&self.limits.waiting), "heap": polls.count,
-            "heap_room": polls.heap_room, "ledgers": polls.watched, "buckets": polls.size,
+            "heap_room": polls.heap_room, "ledgers": polls.watched.count, "buckets": polls.watched.size,
             "poll_bytes": sizeof(Poll) + sizeof(Watched),
         }
 

@@ -4,6 +4,7 @@ Its thread owns all of it; others reach it only by its inbox, its hand-over and 
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from bookie._fast.access_log cimport AccessRing
 from bookie._fast.addresses cimport Address
 from bookie._fast.complaints cimport Complaints
 from bookie._fast.connection cimport Conn
@@ -11,6 +12,7 @@ from bookie._fast.gather cimport ReadRequest
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.long_polls cimport Polls
+from bookie._fast.loop_ops cimport LoopOps
 from bookie._fast.loop_stats cimport LoopStats
 from bookie._fast.read_pool cimport Inbox, ReadPool
 from bookie._fast.stores cimport STORES_MOST, Stores
@@ -31,6 +33,8 @@ cdef struct Ack:
     int64_t ledger
     int64_t entry
     uint64_t request_id
+    int64_t begun            # monotonic ns of the round in which it came in
+    uint32_t size            # of the entry that is added
     ReadRequest* read        # a fencing read: served after the sync. NULL: everything else
     uint8_t protocol
     uint8_t op
@@ -68,6 +72,7 @@ cdef struct IoLoop:
     int64_t late_check       # when to look for connections that outstayed a limit; 0: no connections, or no limit
     Polls polls
     Complaints complaints
+    AccessRing* access       # NULL: no access log is kept
     int64_t unpin_seen
     # connections accepted by another loop; guarded by `handed_lock`
     pthread_mutex_t handed_lock
@@ -87,3 +92,4 @@ cdef struct IoLoop:
     int peer_next
     int64_t stopping         # atomic; 1: finish what was begun, 2: now
     LoopStats stats
+    LoopOps ops

@@ -20,6 +20,7 @@ cdef struct LoopStats:
     int64_t refused_unauthenticated
     int64_t policy_answers
     int64_t read_entries     # answered, single and batched
+    int64_t read_bytes       # of them
     int64_t bytes_in
     int64_t bytes_out
     int64_t accepted
@@ -28,11 +29,13 @@ cdef struct LoopStats:
     int64_t refused_by_connection  # requests: too many of one connection have no answer yet
     int64_t refused_adds     # too many of the loop
     int64_t held_back        # times that a connection was not read for that
+    int64_t choked           # times that it was not read because its answers lay unsent
     int64_t closed_unauthenticated
     int64_t closed_idle
     int64_t closed_by_limit  # budget of input or output exceeded
     int64_t broken_frames
     int64_t stalls           # an add had to wait for room
+    int64_t stalls_refused   # and found none in time
     int64_t inline_commits
     int64_t upgrades         # connections that went on to TLS
     int64_t errors[CODES]    # by Status

@@ -28,6 +28,7 @@ cdef struct PolicyJob:
     PolicyInbox* inbox
     PolicyJob* next
     void* owner              # the connection, for the loop; handed back untouched
+    int64_t begun            # monotonic ns of the round in which it came in
     int64_t session          # of the connection: unique as long as the bookie runs; 0: it has none
     uint8_t kind
     uint8_t protocol

@@ -6,7 +6,7 @@ loops and read pool.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bookie._fast.runs cimport Page, Region
+from bookie._fast.pages cimport Page, Region
 from bookie._fast.sync cimport pthread_mutex_t
 from bookie._fast.types cimport Status
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
-from bookie._fast.runs cimport Page, page_init
+from bookie._fast.pages cimport Page, page_init
 from bookie._fast.sync cimport (
     bk_add,
     bk_load,

@@ -18,26 +18,15 @@ from bookie._fast.gather cimport (
 )
 from bookie._fast.last_entry cimport learn_last
 from bookie._fast.ledger_table cimport Ledger, ledger_find
-from bookie._fast.latency cimport latency_note
-from bookie._fast.loads cimport load_begin, load_end
+from bookie._fast.loads cimport load_before, load_begin, load_end
 from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup, index_next
+from bookie._fast.op_stats cimport op_note_shared
+from bookie._fast.pages cimport Page, Region, page_add_slot, page_init
 from bookie._fast.planted cimport PLANT_GONE_IS_NO_ENTRY, PLANT_NO_ENTRY_ON_EIO, bk_planted
 from bookie._fast.read_cache cimport ring_page, ring_trim
 from bookie._fast.readahead cimport readahead_limits
 from bookie._fast.request cimport PIGGYBACK
-from bookie._fast.runs cimport (
-    Found,
-    LedgerRuns,
-    Page,
-    Region,
-    Run,
-    map_find,
-    map_get,
-    page_add_slot,
-    page_init,
-    runs_find,
-    runs_insert,
-)
+from bookie._fast.runs cimport Found, LedgerRuns, Run, map_find, map_get, runs_below, runs_find, runs_insert
 from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
 from bookie._fast.sync cimport bk_add_relaxed, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
@@ -60,6 +49,18 @@ cdef enum:
     RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
     LAC_AT = 16              # in an entry
     LOOK_UPS_MOST = 16       # an entry can move again while it is looked up again; not for ever, though
+    GROWTH = 4               # who goes on in order gets so many times the entries of the stretch before
+    WHOLE = 1 << 29          # entries of the stretch before a ledger's beginning: enough for all that may be read ahead
+    HINT_LEAST = 64 << 10    # below that the kernel is not told to go on
+
+
+cdef struct Plan:
+    IndexHit hit
+    int64_t epoch            # Store.overrides before the look-up
+    int64_t last             # the last entry that will come, at least
+    uint64_t span            # bytes to read
+    uint32_t ahead           # readers go in order: entries of the stretch before; 0: they do not
+    uint32_t setting
 
 
 cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
@@ -137,76 +138,124 @@ cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nog
     return <uint32_t> ((span + 3) // 4 * 4 + 4 * slots)
 
 
+cdef uint32_t in_order(Reading* reading, Shard* shard, int64_t ledger, int64_t entry, const IndexHit* hit,
+                       bint early) noexcept nogil:
+    """How many entries came with the stretch right before this one, of which readers took at least half; 0: whoever
+    asks does not go in order, as far as can be seen. `early`: nobody asks for it yet. Who begins a ledger wants it all.
+    """
+    cdef uint32_t entries = 0
+    cdef Run* before
+    if entry == 0:
+        return WHOLE
+    pthread_mutex_lock(&shard.lock)
+    before = runs_below(map_find(&shard.cached, ledger), entry)
+    if (before != NULL and before.lo + before.n == before.page.slots and before.page.log_id == hit.log_id
+            and before.page.log_end == hit.offset and (early or before.page.taken >= before.page.slots // 2)):
+        entries = before.page.slots
+    pthread_mutex_unlock(&shard.lock)
+    if entries == 0:
+        entries = <uint32_t> load_before(reading.loads, ledger, entry)
+    return entries
+
+
+cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept nogil:
+    """Bytes of so many entries from the hit on: exact if all are equal, else about, and one more."""
+    cdef uint64_t record = <uint64_t> hit.length + LENGTH_PREFIX
+    if entries == 1 or hit.span_bytes == record * hit.span_entries:
+        return record * entries
+    return hit.span_bytes * entries // hit.span_entries + record
+
+
+cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* answer, Plan* plan) noexcept nogil:
+    """What to read for `answer.next`: what was asked for, and who goes in order gets more of what follows each time."""
+    cdef Store* store = store_of(reading.stores, request.ledger)
+    cdef Shard* shard = shard_of(store, request.ledger)
+    cdef IndexHit* hit = &plan.hit
+    cdef uint64_t wanted, span, bytes
+    cdef uint32_t asked = request.count - answer.count if request.count > answer.count else 0
+    cdef uint32_t entries
+    cdef int64_t started = now_ns()
+    cdef Status status
+    plan.epoch = bk_load(&store.overrides)
+    status = index_lookup(reading.index, request.ledger, answer.next, hit)
+    if status != OK:
+        return status
+    readahead_limits(&store.ahead, &bytes, &entries, &plan.setting)
+    plan.ahead = in_order(reading, shard, request.ledger, answer.next, hit, request.count == 0)
+    wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
+    if plan.ahead:
+        wanted = max(wanted, bytes)
+        entries = max(min(entries, plan.ahead * GROWTH), asked)
+    else:
+        wanted = max(wanted, <uint64_t> hit.length + LENGTH_PREFIX)
+        entries = max(asked, <uint32_t> 1)
+    extend(reading.index, request.ledger, hit, wanted, entries)
+    op_note_shared(&store.cache.lookups, now_ns() - started)
+    plan.last = hit.span_last
+    span = hit.span_bytes
+    if hit.span_entries > entries:
+        # a stored run goes on behind what is to be read: as many bytes as the entries are worth
+        span = first_bytes(hit, entries)
+        plan.last = min(hit.span_last, hit.entry + entries - 1)
+    span = min(span, wanted, store.ring.segment_bytes // 2)
+    plan.span = max(span, <uint64_t> hit.length + LENGTH_PREFIX)
+    return OK
+
+
 cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
     """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none.
 
     With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait. A log may go
     between the look-up and the read: its entries were indexed elsewhere before, so the index is asked again.
     """
+    cdef Plan what
+    cdef int64_t first = answer.next
     cdef Status status = CLOSED
     cdef int _try
     for _try in range(LOOK_UPS_MOST):
-        status = fault_in_once(reading, request, answer)
+        status = plan(reading, request, answer, &what)
+        if status != OK:
+            return status
+        if not load_begin(reading.loads, request.ledger, first, what.last):
+            return OK                    # another thread has just read it
+        status = fetch(store_of(reading.stores, request.ledger), request, answer, &what)
+        load_end(reading.loads, request.ledger, first)
         if status != CLOSED:
             return status
     return IO_ERROR
 
 
-cdef Status fault_in_once(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
+cdef Status fetch(Store* store, const ReadRequest* request, Answer* answer, const Plan* what) noexcept nogil:
     """CLOSED: the log that the index told is gone."""
-    cdef Stores* stores = reading.stores
-    cdef Store* store = store_of(stores, request.ledger)
-    cdef Shard* shard = shard_of(store, request.ledger)
-    cdef int64_t epoch = bk_load(&store.overrides)
-    cdef IndexHit hit
-    cdef uint64_t wanted, span, bytes
-    cdef uint32_t entries, setting
-    cdef Page* page
+    cdef uint32_t capacity = page_bytes(&what.hit, what.span)
+    cdef Page* page = ring_page(&store.ring, request.ledger, capacity)
+    cdef Status status
     cdef Run run
-    cdef int64_t started = now_ns()
-    cdef Status status = index_lookup(reading.index, request.ledger, answer.next, &hit)
-    if status != OK:
-        return status
-    readahead_limits(&store.ahead, &bytes, &entries, &setting)
-    wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
-    wanted = max(wanted, bytes)
-    entries = max(entries, request.count - answer.count)
-    extend(reading.index, request.ledger, &hit, wanted, entries)
-    latency_note(&store.cache.lookups, now_ns() - started)
-    span = hit.span_bytes
-    if hit.span_entries > entries and entries > request.count:
-        # a stored run goes on behind what is to be read ahead: about as many bytes as the entries are worth
-        span = span * entries // hit.span_entries + hit.length + LENGTH_PREFIX
-    if span > wanted:
-        span = wanted
-    if span > store.ring.segment_bytes // 2:
-        span = store.ring.segment_bytes // 2
-    if span < <uint64_t> hit.length + LENGTH_PREFIX:
-        span = <uint64_t> hit.length + LENGTH_PREFIX
-    page = ring_page(&store.ring, request.ledger, page_bytes(&hit, span))
     if page == NULL and request.count:
-        page = private_page(request.ledger, page_bytes(&hit, span))
+        page = private_page(request.ledger, capacity)
     if page == NULL:
         return NO_MEMORY
-    page.setting = setting
+    page.setting = what.setting
     if not answer.from_disk:
         answer.from_disk = True
-        answer.log_id = hit.log_id
-        answer.position = hit.offset
-    status = load(store, page, &hit, span, &run)
+        answer.log_id = what.hit.log_id
+        answer.position = what.hit.offset
+    status = load(store, page, what, &run)
     if status == OK:
-        status = publish(store, shard, request, answer, &run, epoch)
+        status = publish(store, shard_of(store, request.ledger), request, answer, &run, what)
     region_unpin(page.region)
     return status
 
 
-cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, Run* run) noexcept nogil:
+cdef Status load(Store* store, Page* page, const Plan* what, Run* run) noexcept nogil:
     """Read the span into the page and cut it into records."""
+    cdef const IndexHit* hit = &what.hit
+    cdef uint64_t ahead = what.span if what.ahead and what.span >= HINT_LEAST else 0
     cdef size_t got
     cdef int64_t started = now_ns()
-    cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, span, &got, span)
+    cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, what.span, &got, ahead)
     bk_add_relaxed(&store.cache.counts.disk_reads, 1)
-    latency_note(&store.cache.reads, now_ns() - started)
+    op_note_shared(&store.cache.reads, now_ns() - started)
     if status == CLOSED:
         return NO_ENTRY if bk_planted(PLANT_GONE_IS_NO_ENTRY) else CLOSED
     if status != OK:
@@ -217,6 +266,8 @@ cdef Status load(Store* store, Page* page, const IndexHit* hit, uint64_t span, R
     if page.live:
         ring_trim(&store.ring, page, page.used + 4 * page.slots)
     note_read(&store.cache, page, got)
+    page.log_id = hit.log_id
+    page.log_end = hit.offset + page.used
     run.first = hit.entry
     run.page = page
     run.lo = 0
@@ -239,7 +290,7 @@ cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexce
 
 
 cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answer* answer,
-                    const Run* run, int64_t epoch) noexcept nogil:
+                    const Run* run, const Plan* what) noexcept nogil:
     """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
     """
     cdef LedgerRuns* runs
@@ -247,11 +298,11 @@ cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answ
     cdef uint32_t taken = 0
     cdef Status status = OK
     pthread_mutex_lock(&shard.lock)
-    if bk_load(&store.overrides) == epoch:
+    if bk_load(&store.overrides) == what.epoch:
         runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
         if runs != NULL:
-            runs_insert(runs, run)
-            if store.ahead.entries_max > 1 and not bk_load(&store.ahead.wasteful):
+            run.page.shown = runs_insert(runs, run)
+            if what.ahead and store.ahead.entries_max > 1 and not bk_load(&store.ahead.wasteful):
                 run.page.follow = run.last + 1
         upper = first_unflushed(shard, request.ledger, answer.next)
         if upper > answer.next:
@@ -334,9 +385,7 @@ cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, S
 cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil:
     """Memory first, then the disk, until the request is satisfied. Pool threads only."""
     cdef Stores* stores = reading.stores
-    cdef uint32_t ahead = store_of(stores, request.ledger).ahead.entries_max
     cdef Status status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
-    cdef int64_t at
     cdef bint learnt = False
     answer_begin(answer, request)
     while True:
@@ -352,12 +401,7 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
         elif answer.next == ENTRY_ID_LAST:
             status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
         else:
-            at = answer.next
-            if not load_begin(reading.loads, request.ledger, at, at + ahead):
-                answer.status = OK       # another thread has just read it
-                continue
             status = fault_in(reading, request, answer)
-            load_end(reading.loads, request.ledger, at)
         if status != OK and status != END:
             break
         answer.status = OK
@@ -390,12 +434,9 @@ cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept n
         return
     if in_memory(shard_of(store, ledger), ledger, hit.entry):
         return
-    if not load_begin(reading.loads, ledger, hit.entry, hit.entry + store.ahead.entries_max):
-        return
     memset(&request, 0, sizeof(request))
     request.ledger = ledger
     request.entry = hit.entry
     answer_begin(&answer, &request)
     fault_in(reading, &request, &answer)
-    load_end(reading.loads, ledger, hit.entry)
     answer_release(&answer)

@@ -6,8 +6,8 @@ Offsets of a run of n records are n + 1 numbers: record k, length word included,
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from bookie._fast.cursor cimport load_u32
-from bookie._fast.digest cimport Digest
+from bookie._fast.cursor cimport load_i64, load_u32
+from bookie._fast.digest cimport ENTRY_FIXED_BYTES, Digest, digest_holds
 from bookie._fast.types cimport END, LENGTH_PREFIX, OK, TORN, Slice, Status
 
 cdef inline Status record_next(const uint8_t* pos, const uint8_t* end, Slice* entry) noexcept nogil:
@@ -19,6 +19,13 @@ cdef inline Status record_next(const uint8_t* pos, const uint8_t* end, Slice* en
     entry.base = pos + LENGTH_PREFIX
     entry.size = load_u32(pos)
     return OK
+
+cdef inline bint entry_holds(const Digest* digest, const uint8_t* entry, int64_t size, int64_t ledger,
+                             int64_t id) noexcept nogil:
+    """Whether `entry`, as stored, is that of ledger and id, with a digest that holds."""
+    if size < ENTRY_FIXED_BYTES + <int64_t> digest.size:
+        return False
+    return load_i64(entry) == ledger and load_i64(entry + 8) == id and digest_holds(digest, entry, size)
 
 # How many whole records `run` holds: OK, or TORN with *count those in front of the torn one.
 cdef Status records_count(const uint8_t* run, size_t size, int64_t* count) noexcept nogil

@@ -1,8 +1,7 @@
 """Walking runs of `u32 length | entry`: count, offsets, verification. Any thread; the GIL is dropped once per run."""
 import numpy as np
 
-from bookie._fast.cursor cimport load_i64
-from bookie._fast.digest cimport ENTRY_FIXED_BYTES, Digester, digest_holds
+from bookie._fast.digest cimport Digester
 
 
 cdef Status records_count(const uint8_t* run, size_t size, int64_t* count) noexcept nogil:
@@ -22,13 +21,6 @@ cdef void records_offsets(const uint8_t* run, int64_t count, int64_t* offsets) n
     offsets[0] = 0
     for k in range(count):
         offsets[k + 1] = offsets[k] + LENGTH_PREFIX + load_u32(run + offsets[k])
-
-
-cdef inline bint entry_holds(const Digest* digest, const uint8_t* entry, int64_t size, int64_t ledger,
-                             int64_t id) noexcept nogil:
-    if size < ENTRY_FIXED_BYTES + <int64_t> digest.size:
-        return False
-    return load_i64(entry) == ledger and load_i64(entry + 8) == id and digest_holds(digest, entry, size)
 
 
 cdef int64_t records_verify(const Digest* digest, const uint8_t* run, const int64_t* offsets, int64_t count,

@@ -8,7 +8,7 @@ would have to share a hash of 64 bits).
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from bookie._fast.runs cimport Page
+from bookie._fast.pages cimport Page
 from bookie._fast.sync cimport pthread_mutex_t
 
 cdef enum:

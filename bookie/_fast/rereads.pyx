@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from bookie._fast.cursor cimport load_i64
-from bookie._fast.runs cimport Page, page_offset
+from bookie._fast.pages cimport Page, page_offset
 from bookie._fast.sync cimport (
     pthread_mutex_destroy,
     pthread_mutex_init,

@@ -36,6 +36,8 @@ cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcep
 
 # BAD_REQUEST, with nothing changed, when `run` breaks the limits of IndexRun; ids end below INT64_MAX.
 cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil
+# The same for a run that touches none that is stored: nothing is looked for.
+cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil
 cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil
 # Delete runs of `ledger`, `*most` at most; it is lowered by what was deleted. FULL: some are left.
 cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) noexcept nogil

@@ -93,6 +93,15 @@ cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil:
     return status if status != OK else put_pieces(writer, run, writer.new_occupied)
 
 
+cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil:
+    cdef IndexRun piece = run[0]
+    if run.count == 0 or run.count > RUN_SLOTS_MAX or run.first < 0 or run.first > INT64_MAX - run.count:
+        return BAD_REQUEST
+    if run.lengths[0] == 0 or run.lengths[run.count - 1] == 0:
+        return BAD_REQUEST
+    return put_packed(writer, &piece)
+
+
 cdef Status make_way(RunWriter* writer, const IndexRun* run) noexcept nogil:
     """Cut every stored run that `run` touches down to what stays of it; mark the gaps of `run` that are occupied."""
     cdef uint8_t[RUN_KEY_BYTES] key

@@ -1,35 +1,17 @@
-"""Pages of records and the directory of runs: which entries of a ledger lie in memory, and where.
+"""The directory of runs: which entries of a ledger lie in memory, and where.
 
-A Page holds records `u32 length | entry` from its front and their u32 offsets (slots) from its back. A Run is a view
-of consecutive slots of one page, ids ascending. The runs of a ledger are kept sorted and never overlap, so a batch
-read over a run is a slice, found by arithmetic. Nothing here locks: the shard of the ledger (room `storage`) guards
-its runs.
+A Run is a view of consecutive slots of one page, ids ascending. The runs of a ledger are kept sorted and never overlap,
+so a batch read over a run is a slice, found by arithmetic. They lie in chunks of bounded size, so that what one run
+costs does not grow with how many there are. Nothing here locks: the shard of the ledger (room `storage`) guards its
+runs.
 """
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from bookie._fast.types cimport Status
+from bookie._fast.by_ledger cimport ByLedger, Chained
+from bookie._fast.pages cimport Page
 
-cdef struct Region:
-    # Memory that slices may point into. `pins` is atomic: a region is reused only when it is 0.
-    int64_t pins
-    uint8_t* base
-    uint64_t size
-
-cdef struct Page:
-    Region* region
-    uint8_t* data
-    uint32_t used            # bytes of records at the front
-    uint32_t capacity        # records and slots together
-    uint32_t slots
-    int64_t ledger
-    Page* next               # of the same region; owner's use
-    bint live                # False once its memory is about to be reused (read cache; guarded by the shard)
-    int64_t follow           # the entry behind it, until it is read ahead; -1: none (guarded by the shard)
-    # what reads took of it so far (guarded by the shard)
-    uint32_t taken           # entries, each as often as it was taken
-    uint32_t taken_from      # slots: all that was taken lies in [taken_from, taken_to)
-    uint32_t taken_to        # 0: nothing was
-    uint32_t setting         # of the readahead that brought it (room readahead)
+cdef enum:
+    CHUNK_RUNS = 128         # runs in a chunk, at most
 
 cdef struct Run:
     int64_t first
@@ -38,20 +20,28 @@ cdef struct Run:
     uint32_t lo              # first slot
     uint32_t n               # slots
 
-cdef struct LedgerRuns:
-    int64_t ledger
+cdef struct Chunk:
+    int64_t first            # of its first run
     Run* runs
-    uint32_t count
+    uint32_t count           # never 0
     uint32_t room
+
+cdef struct LedgerRuns:
+    Chained chained
+    Chunk* chunks            # ascending
+    uint32_t chunk_count
+    uint32_t chunk_room
+    uint32_t count           # runs of all chunks
     Page* page               # the one being filled (write cache)
     uint32_t page_bytes      # size of the next page (write cache)
     bint overrides           # an entry at or below the ledger's last one was put here
-    LedgerRuns* next
 
 cdef struct RunMap:
-    LedgerRuns** buckets
-    uint32_t size            # power of two
-    uint32_t count
+    ByLedger table
+
+cdef struct RunPlace:
+    uint32_t chunk
+    uint32_t at
 
 cdef struct Found:
     # What `runs_find` tells of an entry.
@@ -59,21 +49,26 @@ cdef struct Found:
     uint32_t slot
     int64_t next_first       # first id of the next run above the entry; INT64_MAX if none
 
-cdef inline uint32_t page_offset(const Page* page, uint32_t slot) noexcept nogil:
-    """Where record `slot` starts; slot == slots answers the end of the last record."""
-    if slot >= page.slots:
-        return page.used
-    return (<uint32_t*> (page.data + page.capacity))[-1 - <int64_t> slot]
+cdef inline Run* runs_tail(const LedgerRuns* ledger) noexcept nogil:
+    """The run with the highest ids; NULL if there is none."""
+    if ledger.chunk_count == 0:
+        return NULL
+    return &ledger.chunks[ledger.chunk_count - 1].runs[ledger.chunks[ledger.chunk_count - 1].count - 1]
+
+cdef inline Run* runs_next(const LedgerRuns* ledger, RunPlace* place) noexcept nogil:
+    """The run at this place, which moves on; NULL behind the last one. A place of zeros is the beginning."""
+    cdef Run* run
+    if place.chunk >= ledger.chunk_count:
+        return NULL
+    run = &ledger.chunks[place.chunk].runs[place.at]
+    place.at += 1
+    if place.at == ledger.chunks[place.chunk].count:
+        place.chunk += 1
+        place.at = 0
+    return run
 
 cdef inline bint run_dense(const Run* run) noexcept nogil:
     return run.last - run.first == <int64_t> run.n - 1
-
-# An empty page that belongs to no list.
-cdef void page_init(Page* page, Region* region, uint8_t* data, uint32_t capacity, int64_t ledger) noexcept nogil
-# Note that reads took these slots.
-cdef void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil
-cdef bint page_append(Page* page, const uint8_t* entry, uint32_t size) noexcept nogil
-cdef bint page_add_slot(Page* page, uint32_t offset) noexcept nogil
 
 cdef bint map_init(RunMap* map) noexcept nogil
 cdef void map_free(RunMap* map) noexcept nogil
@@ -83,9 +78,13 @@ cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil
 cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil
 
 cdef void runs_find(const LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil
-# Make [run.first, run.last] visible; what older runs held of those ids is cut out of them. False: no memory.
+# Make [run.first, run.last] visible; what older runs held of those ids is cut out of them. False: no memory, and
+# nothing changed.
 cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil
+# Forget the runs of a page whose slots ascend.
 cdef void runs_drop_page(LedgerRuns* ledger, const Page* page) noexcept nogil
+# The last run that begins at or below the entry; NULL: none.
+cdef Run* runs_below(const LedgerRuns* ledger, int64_t entry) noexcept nogil
 # How many slots from `slot` on may be sent: ids consecutive, below `upper`, at most `count`, bytes within `size`
 # (the first one always when `first_free`).
 cdef uint32_t run_take(const Run* run, uint32_t slot, int64_t entry, int64_t upper, uint32_t count, uint64_t size,

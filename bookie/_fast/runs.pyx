@@ -1,185 +1,106 @@
-"""Pages, runs and the hash from ledger to its runs. Guarded by the ledger's shard; no locks, no I/O here."""
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy, memmove, memset
+"""Runs and the hash from ledger to its runs. Guarded by the ledger's shard; no locks, no I/O here."""
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
 
-from bookie._fast.cursor cimport load_i64, store_u32
-from bookie._fast.types cimport LENGTH_PREFIX
+from bookie._fast.by_ledger cimport (
+    Chained,
+    chained_clear,
+    chained_drop,
+    chained_find,
+    chained_free,
+    chained_init,
+    chained_put,
+)
+from bookie._fast.pages cimport Page, page_offset, slot_entry
 
 cdef enum:
-    BUCKETS_FIRST = 16
     RUNS_FIRST = 4
 
 
-cdef inline uint32_t* slot_at(Page* page, uint32_t slot) noexcept nogil:
-    return (<uint32_t*> (page.data + page.capacity)) - 1 - slot
-
-
-cdef bint page_add_slot(Page* page, uint32_t offset) noexcept nogil:
-    """Note a record that already lies at `offset`; False when slots would meet records."""
-    if <uint64_t> page.used + 4 * (<uint64_t> page.slots + 1) > page.capacity:
-        return False
-    slot_at(page, page.slots)[0] = offset
-    page.slots += 1
-    return True
-
-
-cdef void page_init(Page* page, Region* region, uint8_t* data, uint32_t capacity, int64_t ledger) noexcept nogil:
-    page.region = region
-    page.data = data
-    page.used = 0
-    page.capacity = capacity
-    page.slots = 0
-    page.ledger = ledger
-    page.next = NULL
-    page.live = True
-    page.follow = -1
-    page.taken = 0
-    page.taken_from = <uint32_t> -1
-    page.taken_to = 0
-    page.setting = 0
-
-
-cdef void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil:
-    page.taken += n
-    if slot < page.taken_from:
-        page.taken_from = slot
-    if slot + n > page.taken_to:
-        page.taken_to = slot + n
-
-
-cdef bint page_append(Page* page, const uint8_t* entry, uint32_t size) noexcept nogil:
-    """Copy one entry behind its length word; False when the page has no room."""
-    cdef uint64_t need = <uint64_t> LENGTH_PREFIX + size + 4 * (<uint64_t> page.slots + 1)
-    cdef uint8_t* out
-    if need > page.capacity - page.used:
-        return False
-    out = page.data + page.used
-    store_u32(out, size)
-    memcpy(out + LENGTH_PREFIX, entry, size)
-    slot_at(page, page.slots)[0] = page.used
-    page.slots += 1
-    page.used += LENGTH_PREFIX + size
-    return True
-
-
-cdef inline int64_t slot_entry(const Page* page, uint32_t slot) noexcept nogil:
-    return load_i64(page.data + page_offset(page, slot) + LENGTH_PREFIX + 8)
-
-
-cdef inline uint64_t mix(int64_t ledger) noexcept nogil:
-    cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
-    return h ^ (h >> 29)
-
-
 cdef bint map_init(RunMap* map) noexcept nogil:
-    map.size = BUCKETS_FIRST
-    map.count = 0
-    map.buckets = <LedgerRuns**> calloc(BUCKETS_FIRST, sizeof(LedgerRuns*))
-    return map.buckets != NULL
+    return chained_init(&map.table)
+
+
+cdef void free_runs(Chained* thing) noexcept nogil:
+    cdef LedgerRuns* ledger = <LedgerRuns*> thing
+    cdef uint32_t i
+    for i in range(ledger.chunk_count):
+        free(ledger.chunks[i].runs)
+    free(ledger.chunks)
+    free(ledger)
 
 
 cdef void map_clear(RunMap* map) noexcept nogil:
-    cdef uint32_t i
-    cdef LedgerRuns* at
-    cdef LedgerRuns* following
-    if map.count == 0:
-        return
-    for i in range(map.size):
-        at = map.buckets[i]
-        while at != NULL:
-            following = at.next
-            free(at.runs)
-            free(at)
-            at = following
-    memset(map.buckets, 0, map.size * sizeof(LedgerRuns*))
-    map.count = 0
+    chained_clear(&map.table, free_runs)
 
 
 cdef void map_free(RunMap* map) noexcept nogil:
-    if map.buckets != NULL:
-        map_clear(map)
-        free(map.buckets)
-        map.buckets = NULL
+    map_clear(map)
+    chained_free(&map.table)
 
 
 cdef LedgerRuns* map_find(const RunMap* map, int64_t ledger) noexcept nogil:
-    cdef LedgerRuns* at = map.buckets[mix(ledger) & (map.size - 1)]
-    while at != NULL and at.ledger != ledger:
-        at = at.next
-    return at
-
-
-cdef void map_grow(RunMap* map) noexcept nogil:
-    """Double the buckets; without memory the chains just stay longer."""
-    cdef uint32_t size = map.size * 2
-    cdef uint32_t i
-    cdef uint64_t to
-    cdef LedgerRuns* at
-    cdef LedgerRuns* following
-    cdef LedgerRuns** buckets = <LedgerRuns**> calloc(size, sizeof(LedgerRuns*))
-    if buckets == NULL:
-        return
-    for i in range(map.size):
-        at = map.buckets[i]
-        while at != NULL:
-            following = at.next
-            to = mix(at.ledger) & (size - 1)
-            at.next = buckets[to]
-            buckets[to] = at
-            at = following
-    free(map.buckets)
-    map.buckets = buckets
-    map.size = size
+    return <LedgerRuns*> chained_find(&map.table, ledger)
 
 
 cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil:
     """Find or add; NULL without memory."""
     cdef LedgerRuns* at = map_find(map, ledger)
-    cdef uint64_t to
     if at != NULL:
         return at
-    if map.count >= map.size * 2:
-        map_grow(map)
     at = <LedgerRuns*> calloc(1, sizeof(LedgerRuns))
     if at == NULL:
         return NULL
-    at.ledger = ledger
-    to = mix(ledger) & (map.size - 1)
-    at.next = map.buckets[to]
-    map.buckets[to] = at
-    map.count += 1
+    at.chained.ledger = ledger
+    chained_put(&map.table, &at.chained)
     return at
 
 
 cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil:
-    cdef LedgerRuns** link = &map.buckets[mix(ledger) & (map.size - 1)]
-    cdef LedgerRuns* at
-    while link[0] != NULL:
-        at = link[0]
-        if at.ledger == ledger:
-            link[0] = at.next
-            free(at.runs)
-            free(at)
-            map.count -= 1
-            return
-        link = &at.next
+    cdef LedgerRuns* at = map_find(map, ledger)
+    if at != NULL:
+        chained_drop(&map.table, &at.chained)
+        free_runs(&at.chained)
 
 
-cdef int64_t run_at_or_below(const LedgerRuns* ledger, int64_t entry) noexcept nogil:
-    """Index of the last run with first <= entry, or -1. The newest is tried first: most look-ups are at the tail."""
-    cdef int64_t low = 0
-    cdef int64_t high = <int64_t> ledger.count - 1
-    cdef int64_t middle
-    if high < 0 or ledger.runs[high].first <= entry:
-        return high
-    while low < high:
-        middle = (low + high) // 2
-        if ledger.runs[middle].first <= entry:
-            low = middle + 1
+cdef bint place_below(const LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
+    """The last run with first <= entry; False if there is none. The newest is tried first: most look-ups are there."""
+    cdef uint32_t low = 0
+    cdef uint32_t high = ledger.chunk_count
+    cdef uint32_t middle
+    cdef Chunk* chunk
+    if high == 0 or entry < ledger.chunks[0].first:
+        return False
+    if ledger.chunks[high - 1].first <= entry:
+        low = high - 1
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if ledger.chunks[middle].first <= entry:
+            low = middle
         else:
             high = middle
-    return low - 1
+    place.chunk = low
+    chunk = &ledger.chunks[low]
+    low = 0
+    high = chunk.count
+    if chunk.runs[high - 1].first <= entry:
+        low = high - 1
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if chunk.runs[middle].first <= entry:
+            low = middle
+        else:
+            high = middle
+    place.at = low
+    return True
+
+
+cdef Run* runs_below(const LedgerRuns* ledger, int64_t entry) noexcept nogil:
+    cdef RunPlace place
+    if ledger == NULL or not place_below(ledger, entry, &place):
+        return NULL
+    return &ledger.chunks[place.chunk].runs[place.at]
 
 
 cdef uint32_t slot_at_or_above(const Run* run, int64_t entry) noexcept nogil:
@@ -203,19 +124,21 @@ cdef uint32_t slot_at_or_above(const Run* run, int64_t entry) noexcept nogil:
 
 
 cdef void runs_find(const LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil:
-    cdef int64_t at
+    cdef RunPlace place
     cdef Run* run
+    cdef Run* following
     found.run = NULL
     found.slot = 0
     found.next_first = INT64_MAX
     if ledger == NULL or ledger.count == 0:
         return
-    at = run_at_or_below(ledger, entry)
-    if at + 1 < <int64_t> ledger.count:
-        found.next_first = ledger.runs[at + 1].first
-    if at < 0:
+    if not place_below(ledger, entry, &place):
+        found.next_first = ledger.chunks[0].first
         return
-    run = &ledger.runs[at]
+    run = runs_next(ledger, &place)
+    following = runs_next(ledger, &place)
+    if following != NULL:
+        found.next_first = following.first
     if entry > run.last:
         return
     found.slot = slot_at_or_above(run, entry)
@@ -225,20 +148,95 @@ cdef void runs_find(const LedgerRuns* ledger, int64_t entry, Found* found) noexc
         found.next_first = slot_entry(run.page, found.slot)
 
 
-cdef bint reserve(LedgerRuns* ledger, uint32_t more) noexcept nogil:
-    cdef uint32_t room = ledger.room
-    cdef Run* grown
-    if ledger.count + more <= room:
+# --- changing them ---
+
+cdef bint room_for_chunk(LedgerRuns* ledger) noexcept nogil:
+    """Room for one more chunk."""
+    cdef uint32_t room = ledger.chunk_room * 2 if ledger.chunk_room else 1
+    cdef Chunk* grown
+    if ledger.chunk_count < ledger.chunk_room:
         return True
-    if room == 0:
-        room = RUNS_FIRST
-    while room < ledger.count + more:
-        room *= 2
-    grown = <Run*> realloc(ledger.runs, room * sizeof(Run))
+    grown = <Chunk*> realloc(ledger.chunks, room * sizeof(Chunk))
     if grown == NULL:
         return False
-    ledger.runs = grown
-    ledger.room = room
+    ledger.chunks = grown
+    ledger.chunk_room = room
+    return True
+
+
+cdef bint new_chunk(LedgerRuns* ledger, uint32_t at, uint32_t room) noexcept nogil:
+    """An empty chunk in front of chunk `at`, for the caller to fill."""
+    cdef Run* runs
+    if not room_for_chunk(ledger):
+        return False
+    runs = <Run*> malloc(room * sizeof(Run))
+    if runs == NULL:
+        return False
+    memmove(&ledger.chunks[at + 1], &ledger.chunks[at], (ledger.chunk_count - at) * sizeof(Chunk))
+    ledger.chunks[at].runs = runs
+    ledger.chunks[at].room = room
+    ledger.chunks[at].count = 0
+    ledger.chunk_count += 1
+    return True
+
+
+cdef void forget_chunks(LedgerRuns* ledger, uint32_t begin, uint32_t end) noexcept nogil:
+    cdef uint32_t i
+    for i in range(begin, end):
+        free(ledger.chunks[i].runs)
+    memmove(&ledger.chunks[begin], &ledger.chunks[end], (ledger.chunk_count - end) * sizeof(Chunk))
+    ledger.chunk_count -= end - begin
+
+
+cdef bint room_in_chunk(Chunk* chunk, uint32_t more) noexcept nogil:
+    """Room for `more` runs besides, which CHUNK_RUNS allows."""
+    cdef uint32_t room = chunk.room
+    cdef Run* grown
+    while room < chunk.count + more:
+        room *= 2
+    if room == chunk.room:
+        return True
+    grown = <Run*> realloc(chunk.runs, room * sizeof(Run))
+    if grown == NULL:
+        return False
+    chunk.runs = grown
+    chunk.room = room
+    return True
+
+
+cdef bint split(LedgerRuns* ledger, RunPlace* place) noexcept nogil:
+    """Half of the chunk at `place` becomes a chunk of its own behind it; `place` stays with its run."""
+    cdef uint32_t keep
+    cdef Chunk* old
+    cdef Chunk* fresh
+    if not new_chunk(ledger, place.chunk + 1, CHUNK_RUNS):
+        return False
+    old = &ledger.chunks[place.chunk]
+    fresh = old + 1
+    keep = old.count // 2
+    fresh.count = old.count - keep
+    memcpy(fresh.runs, old.runs + keep, fresh.count * sizeof(Run))
+    fresh.first = fresh.runs[0].first
+    old.count = keep
+    if place.at >= keep:
+        place.chunk += 1
+        place.at -= keep
+    return True
+
+
+cdef bint append(LedgerRuns* ledger, const Run* run) noexcept nogil:
+    """Behind all others. Chunks that are filled in order are left full."""
+    cdef Chunk* chunk
+    if ledger.count == 0 or ledger.chunks[ledger.chunk_count - 1].count == CHUNK_RUNS:
+        if not new_chunk(ledger, ledger.chunk_count, RUNS_FIRST if ledger.count == 0 else CHUNK_RUNS):
+            return False
+        ledger.chunks[ledger.chunk_count - 1].first = run.first
+    chunk = &ledger.chunks[ledger.chunk_count - 1]
+    if not room_in_chunk(chunk, 1):
+        return False
+    chunk.runs[chunk.count] = run[0]
+    chunk.count += 1
+    ledger.count += 1
     return True
 
 
@@ -250,55 +248,147 @@ cdef void set_view(Run* run, Page* page, uint32_t lo, uint32_t hi) noexcept nogi
     run.last = slot_entry(page, hi - 1)
 
 
+cdef Run* touched(LedgerRuns* ledger, const Run* run, RunPlace* end, uint32_t* count) noexcept nogil:
+    """The last run from `end` on that holds ids of `run`, or NULL. `end` is left behind it, in its chunk."""
+    cdef Run* last = NULL
+    cdef Chunk* chunk = &ledger.chunks[end.chunk]
+    count[0] = 0
+    while True:
+        if end.at == chunk.count:
+            if end.chunk + 1 == ledger.chunk_count or ledger.chunks[end.chunk + 1].first > run.last:
+                return last
+            end.chunk += 1
+            end.at = 0
+            chunk = &ledger.chunks[end.chunk]
+        if chunk.runs[end.at].first > run.last:
+            return last
+        last = &chunk.runs[end.at]
+        end.at += 1
+        count[0] += 1
+
+
+cdef void replace(LedgerRuns* ledger, const RunPlace* begin, const RunPlace* end, const Run* pieces,
+                  uint32_t made) noexcept nogil:
+    """[begin, end) becomes these pieces, for which there is room in the first chunk."""
+    cdef Chunk* chunk = &ledger.chunks[begin.chunk]
+    cdef Chunk* other
+    cdef uint32_t stop = end.at
+    if end.chunk != begin.chunk:
+        stop = chunk.count
+        other = &ledger.chunks[end.chunk]
+        other.count -= end.at
+        memmove(other.runs, other.runs + end.at, other.count * sizeof(Run))
+        if other.count:
+            other.first = other.runs[0].first
+        forget_chunks(ledger, begin.chunk + 1, end.chunk + (other.count == 0))
+        chunk = &ledger.chunks[begin.chunk]
+    memmove(&chunk.runs[begin.at + made], &chunk.runs[stop], (chunk.count - stop) * sizeof(Run))
+    memcpy(&chunk.runs[begin.at], pieces, made * sizeof(Run))
+    chunk.count = chunk.count - (stop - begin.at) + made
+    chunk.first = chunk.runs[0].first
+
+
+cdef uint32_t cut_left(const Chunk* chunk, uint32_t at, const Run* run, Run* piece) noexcept nogil:
+    """What stays in front of `run` of the first run that it touches: one piece, or none."""
+    cdef const Run* old = &chunk.runs[at]
+    cdef uint32_t slot = slot_at_or_above(old, run.first)
+    if slot <= old.lo:
+        return 0
+    set_view(piece, old.page, old.lo, slot)
+    return 1
+
+
 cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil:
-    cdef int64_t begin, end, left_hi, right_lo
+    cdef RunPlace begin, end
     cdef Run pieces[3]
     cdef uint32_t made = 0
-    cdef uint32_t removed
-    cdef Run* old
-    if not reserve(ledger, 2):
-        return False
-    if ledger.count == 0 or ledger.runs[ledger.count - 1].last < run.first:
-        ledger.runs[ledger.count] = run[0]
-        ledger.count += 1
-        return True
+    cdef uint32_t removed, slot
+    cdef bint cuts = False
+    cdef Run* old = runs_tail(ledger)
+    if old == NULL or old.last < run.first:
+        return append(ledger, run)
     # [begin, end): the runs that touch the new ids
-    begin = run_at_or_below(ledger, run.first)
-    if begin < 0 or ledger.runs[begin].last < run.first:
-        begin += 1
+    if not place_below(ledger, run.first, &begin):
+        begin.chunk = 0
+        begin.at = 0
+    elif ledger.chunks[begin.chunk].runs[begin.at].last < run.first:
+        begin.at += 1
+    else:
+        cuts = True
+    if ledger.chunks[begin.chunk].count + 2 > CHUNK_RUNS and not split(ledger, &begin):
+        return False
+    if not room_in_chunk(&ledger.chunks[begin.chunk], 2):
+        return False
     end = begin
-    while end < <int64_t> ledger.count and ledger.runs[end].first <= run.last:
-        end += 1
-    if end > begin:
-        old = &ledger.runs[begin]
-        left_hi = slot_at_or_above(old, run.first)
-        if left_hi > old.lo:
-            set_view(&pieces[made], old.page, old.lo, <uint32_t> left_hi)
-            made += 1
+    old = touched(ledger, run, &end, &removed)
+    if old != NULL:
+        slot = slot_at_or_above(old, run.last + 1)
+        if slot < old.lo + old.n:
+            set_view(&pieces[2], old.page, slot, old.lo + old.n)
+        else:
+            old = NULL                   # nothing of it stays on the right
+    if cuts:
+        made = cut_left(&ledger.chunks[begin.chunk], begin.at, run, pieces)
     pieces[made] = run[0]
     made += 1
-    if end > begin:
-        old = &ledger.runs[end - 1]
-        right_lo = slot_at_or_above(old, run.last + 1)
-        if right_lo < old.lo + old.n:
-            set_view(&pieces[made], old.page, <uint32_t> right_lo, old.lo + old.n)
-            made += 1
-    removed = <uint32_t> (end - begin)
-    memmove(&ledger.runs[begin + made], &ledger.runs[end], (ledger.count - end) * sizeof(Run))
-    memcpy(&ledger.runs[begin], pieces, made * sizeof(Run))
+    if old != NULL:
+        pieces[made] = pieces[2]
+        made += 1
+    replace(ledger, &begin, &end, pieces, made)
     ledger.count = ledger.count - removed + made
     return True
 
 
+cdef void join(LedgerRuns* ledger, uint32_t at) noexcept nogil:
+    """Chunks `at - 1` and `at` become one where that is small, so that chunks of few runs do not pile up."""
+    cdef Chunk* chunk
+    cdef Chunk* following
+    if at == 0 or at >= ledger.chunk_count:
+        return
+    chunk = &ledger.chunks[at - 1]
+    following = chunk + 1
+    if chunk.count + following.count > CHUNK_RUNS // 2 or not room_in_chunk(chunk, following.count):
+        return
+    memcpy(chunk.runs + chunk.count, following.runs, following.count * sizeof(Run))
+    chunk.count += following.count
+    forget_chunks(ledger, at, at + 1)
+
+
 cdef void runs_drop_page(LedgerRuns* ledger, const Page* page) noexcept nogil:
-    cdef uint32_t kept = 0
-    cdef uint32_t i
-    for i in range(ledger.count):
-        if ledger.runs[i].page != page:
-            if kept != i:
-                ledger.runs[kept] = ledger.runs[i]
-            kept += 1
-    ledger.count = kept
+    cdef RunPlace place
+    cdef Chunk* chunk
+    cdef uint32_t kept, i
+    cdef int64_t last
+    if page.slots == 0 or ledger.count == 0:
+        return
+    last = slot_entry(page, page.slots - 1)
+    if not place_below(ledger, slot_entry(page, 0), &place):
+        place.chunk = 0
+        place.at = 0
+    while place.chunk < ledger.chunk_count and ledger.chunks[place.chunk].first <= last:
+        chunk = &ledger.chunks[place.chunk]
+        i = place.at
+        while i < chunk.count and chunk.runs[i].page != page and chunk.runs[i].first <= last:
+            i += 1
+        kept = i
+        while i < chunk.count and chunk.runs[i].first <= last:
+            if chunk.runs[i].page != page:
+                chunk.runs[kept] = chunk.runs[i]
+                kept += 1
+            i += 1
+        if kept != i:
+            memmove(&chunk.runs[kept], &chunk.runs[i], (chunk.count - i) * sizeof(Run))
+            chunk.count -= i - kept
+            ledger.count -= i - kept
+        if chunk.count == 0:
+            forget_chunks(ledger, place.chunk, place.chunk + 1)
+        else:
+            chunk.first = chunk.runs[0].first
+            place.chunk += 1
+        place.at = 0
+    join(ledger, place.chunk)
+    if place.chunk:
+        join(ledger, place.chunk - 1)
 
 
 cdef uint32_t run_take(const Run* run, uint32_t slot, int64_t entry, int64_t upper, uint32_t count, uint64_t size,

@@ -4,7 +4,7 @@ What they own stands in `stores`. Adds and the like come from I/O loops; the roo
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from bookie._fast.runs cimport Region
+from bookie._fast.pages cimport Region
 from bookie._fast.stores cimport Store, Stores
 from bookie._fast.types cimport Status
 

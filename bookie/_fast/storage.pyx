@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 import numpy
 
-from bookie._fast.cache_stats cimport cache_counts, cache_latencies, note_evicted
+from bookie._fast.cache_stats cimport cache_counts, cache_ops, note_evicted
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.entry_log cimport elog_readers, elog_readers_free
 from bookie._fast.failed_reads cimport failed_reads_init, failed_reads_take
@@ -37,12 +37,15 @@ from bookie._fast.location_index cimport (
 from bookie._fast.log_ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
 from bookie._fast.log_set cimport log_set, log_set_free, log_set_stats
 from bookie._fast.notices cimport post_notices, take_watchers
+from bookie._fast.op_stats cimport op_view
+from bookie._fast.pages cimport Page
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
 from bookie._fast.readahead cimport readahead_evicted, readahead_init, readahead_limits
 from bookie._fast.rereads cimport rereads_free, rereads_init
 from bookie._fast.run_codec cimport MASTER_KEY_MAX
-from bookie._fast.runs cimport LedgerRuns, Page, map_find, map_free, map_init, map_remove, runs_drop_page
+from bookie._fast.runs cimport LedgerRuns, map_find, map_free, map_init, map_remove, runs_drop_page
+from bookie._fast.store_stats cimport StoreOps
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, journal_of, shard_of, store_of
 from bookie._fast.sync cimport (
     bk_add,
@@ -74,9 +77,10 @@ cdef extern from "<sched.h>" nogil:
 
 cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil:
     """The key record goes before the ledger's first record in this process's journal."""
+    cdef int64_t id = ledger.chained.ledger
     if ledger.key_logged:
         return OK
-    if journal_append_meta(journal_of(stores, ledger.id), ledger.id, META_KEY, ledger.key, ledger.key_size) == 0:
+    if journal_append_meta(journal_of(stores, id), id, META_KEY, ledger.key, ledger.key_size) == 0:
         return FULL
     ledger.key_logged = True
     ledger_mark_dirty(&shard.ledgers, ledger)
@@ -314,7 +318,7 @@ cdef void ring_drop(void* context, Page* page) noexcept nogil:
     pthread_mutex_lock(&shard.lock)
     page.live = False
     unused = note_evicted(&store.cache, page)
-    runs = map_find(&shard.cached, page.ledger)
+    runs = map_find(&shard.cached, page.ledger) if page.shown else NULL
     if runs != NULL:
         runs_drop_page(runs, page)
         if runs.count == 0:
@@ -415,7 +419,7 @@ cdef class StoreRoom:
         return self.ledger_count()
 
     def ledger_count(self) -> int:
-        return sum(self.store.shards[i].ledgers.count for i in range(SHARDS))
+        return sum(self.store.shards[i].ledgers.table.count for i in range(SHARDS))
 
     def stats(self) -> dict[str, int]:
         cdef Store* store = self.store
@@ -445,9 +449,16 @@ cdef class StoreRoom:
         """How many reads the disk failed since the last call, ledger and entry of the first; None: none did."""
         return failed_reads_take(&self.store.failed_reads)
 
-    def latencies(self) -> dict[str, LatencyView]:
-        """Of look-ups in the index, and of disk reads."""
-        return cache_latencies(&self.store.cache)
+    def ops(self) -> dict[str, OpView | tuple[OpView, OpView]]:
+        """Times in ns of look-ups, disk reads, flushes and their parts, and bytes of flushes; pairs: failed and not."""
+        cdef StoreOps* ops = &self.store.ops
+        return {
+            **cache_ops(&self.store.cache),
+            "flush": (op_view(&ops.flush[0]), op_view(&ops.flush[1])),
+            "flush_entrylog": (op_view(&ops.entry_log[0]), op_view(&ops.entry_log[1])),
+            "flush_locations_index": (op_view(&ops.index[0]), op_view(&ops.index[1])),
+            "flush_size": (op_view(&ops.size[0]), op_view(&ops.size[1])),
+        }
 
     def readahead(self) -> tuple[int, int]:
         """Bytes and entries that a miss reads now."""

@@ -1,6 +1,8 @@
 """What a ledger directory counts. Any thread adds, with relaxed atomics; Python reads."""
 from libc.stdint cimport int64_t
 
+from bookie._fast.op_stats cimport OpStats
+
 cdef struct StoreStats:
     int64_t adds
     int64_t add_bytes
@@ -13,4 +15,11 @@ cdef struct StoreStats:
     int64_t flushes
     int64_t flushed_entries
     int64_t flushed_bytes
-    int64_t flush_ns
+    int64_t index_entries        # what garbage collection counted last, and what was flushed since
+
+cdef struct StoreOps:
+    # Written by whoever flushes the store; by success. Times in ns.
+    OpStats flush[2]
+    OpStats entry_log[2]         # appending and syncing
+    OpStats index[2]             # committing, ledger records included
+    OpStats size[2]              # bytes of entries that a flush wrote

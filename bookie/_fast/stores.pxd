@@ -19,7 +19,7 @@ from bookie._fast.notices cimport NoticeBoard
 from bookie._fast.read_cache cimport ReadRing
 from bookie._fast.readahead cimport Readahead
 from bookie._fast.runs cimport RunMap
-from bookie._fast.store_stats cimport StoreStats
+from bookie._fast.store_stats cimport StoreOps, StoreStats
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.waker cimport Waker
 from bookie._fast.write_cache cimport Half
@@ -55,6 +55,7 @@ cdef struct Store:
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
     StoreStats stats
+    StoreOps ops
     FailedReads failed_reads
     CacheStats cache
     Readahead ahead

@@ -5,7 +5,8 @@ Puts are guarded by the ledger's shard; the half's memory is handed out by an at
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bookie._fast.runs cimport Region, RunMap
+from bookie._fast.pages cimport Region
+from bookie._fast.runs cimport RunMap
 from bookie._fast.types cimport Status
 
 cdef struct Half:

@@ -3,24 +3,24 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from bookie._fast.cursor cimport load_i64
+from bookie._fast.pages cimport Page, page_append, page_init, page_offset
 from bookie._fast.runs cimport (
     Found,
     LedgerRuns,
-    Page,
     Run,
+    RunPlace,
     map_clear,
     map_find,
     map_free,
     map_get,
     map_init,
     map_remove,
-    page_append,
-    page_init,
-    page_offset,
     run_take,
     runs_drop_page,
     runs_find,
     runs_insert,
+    runs_next,
+    runs_tail,
 )
 from bookie._fast.sync cimport bk_add_relaxed, bk_load, bk_store
 from bookie._fast.types cimport FULL, LENGTH_PREFIX, NO_MEMORY, OK, TOO_MANY_REQUESTS
@@ -78,7 +78,8 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
         bk_add_relaxed(&half.used, -<int64_t> size)
         return NULL
     page = <Page*> (half.region.base + end - size)
-    page_init(page, &half.region, <uint8_t*> page + head, <uint32_t> ((size - head) & ~<uint64_t> 3), ledger.ledger)
+    page_init(page, &half.region, <uint8_t*> page + head, <uint32_t> ((size - head) & ~<uint64_t> 3),
+              ledger.chained.ledger)
     if size * 2 <= PAGE_MOST:
         ledger.page_bytes = <uint32_t> (size * 2)
     else:
@@ -105,7 +106,7 @@ cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, con
         page_append(page, data, size)
         runs.page = page
     slot = page.slots - 1
-    tail = &runs.runs[runs.count - 1] if runs.count else NULL
+    tail = runs_tail(runs)
     if tail != NULL and entry > tail.last and tail.page == page and tail.lo + tail.n == slot:
         tail.last = entry
         tail.n += 1
@@ -143,9 +144,14 @@ cdef class WriteHalf:
     def runs(self, int64_t ledger) -> list[tuple[int, int, int]]:
         """(first, last, entries) of each run, in order."""
         cdef LedgerRuns* runs = map_find(&self.map, ledger)
-        if runs == NULL:
-            return []
-        return [(runs.runs[i].first, runs.runs[i].last, runs.runs[i].n) for i in range(runs.count)]
+        cdef RunPlace place = RunPlace(0, 0)
+        cdef Run* run
+        found = []
+        run = runs_next(runs, &place) if runs != NULL else NULL
+        while run != NULL:
+            found.append((run.first, run.last, run.n))
+            run = runs_next(runs, &place)
+        return found
 
     def overrides(self, int64_t ledger) -> bool:
         """Whether an entry was put that was not said to be the ledger's tail."""
@@ -174,7 +180,7 @@ cdef class WriteHalf:
         """Forget the runs that lie in the page of the ledger's first run."""
         cdef LedgerRuns* runs = map_find(&self.map, ledger)
         if runs != NULL and runs.count:
-            runs_drop_page(runs, runs.runs[0].page)
+            runs_drop_page(runs, runs.chunks[0].runs[0].page)
 
     def remove(self, int64_t ledger) -> None:
         map_remove(&self.map, ledger)
@@ -186,7 +192,7 @@ cdef class WriteHalf:
 
     def stats(self) -> dict[str, int]:
         return {"used": bk_load(&self.half.used), "entries": bk_load(&self.half.entries),
-                "bytes": bk_load(&self.half.bytes), "ledgers": self.map.count}
+                "bytes": bk_load(&self.half.bytes), "ledgers": self.map.table.count}
 
     def __dealloc__(self):
         map_free(&self.map)

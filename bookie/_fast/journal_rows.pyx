@@ -1,0 +1,131 @@
+"""The verified scan of a journal file into columns.
+
+A batch may end within a group: the next one reads and verifies that group again, and leaves out what was written down.
+"""
+import errno
+import os
+
+from libc.stdint cimport int64_t, uint64_t
+from posix.fcntl cimport O_RDONLY
+
+from bookie._fast.journal_reader cimport (
+    JOURNAL_VERSION,
+    META_FENCE,
+    META_FORCE,
+    META_KEY,
+    META_LAC,
+    JournalRecord,
+    JournalScan,
+    journal_scan,
+)
+from bookie._fast.record_rows cimport (
+    ROW_ENTRY,
+    ROW_FENCE,
+    ROW_FORCE,
+    ROW_GARBAGE,
+    ROW_LAC,
+    ROW_MASTER_KEY,
+    Sheet,
+    sheet_put,
+)
+from bookie._fast.types cimport Status
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+
+cdef struct Filling:
+    Sheet* sheet
+    uint64_t next
+
+
+cdef int kind_of(int64_t kind) noexcept nogil:
+    if kind >= 0:
+        return ROW_ENTRY
+    if kind == META_KEY:
+        return ROW_MASTER_KEY
+    if kind == META_FENCE:
+        return ROW_FENCE
+    if kind == META_FORCE:
+        return ROW_FORCE
+    return ROW_LAC if kind == META_LAC else ROW_GARBAGE
+
+
+cdef Status put(void* context, const JournalRecord* record) noexcept nogil:
+    cdef Filling* filling = <Filling*> context
+    cdef Status status
+    if record.position < filling.next:
+        return Status.OK
+    status = sheet_put(filling.sheet, record.ledger, record.kind, record.position, record.data, record.length,
+                       kind_of(record.kind))
+    if status == Status.OK:
+        filling.next = record.position + 1
+    return status
+
+
+cdef class JournalRows:
+    """The rows of one journal file. Close it. OSError when it cannot be read, ValueError when it is no journal."""
+
+    def __cinit__(self, path, int64_t journal_id, RowSheet sheet not None, Files files=None):
+        self.fd = -1
+        self.path = os.fspath(path)
+        self.files = files if files is not None else Files()
+        self.sheet = sheet
+        self.journal_id = journal_id
+        encoded = os.fsencode(path)
+        cdef const char* name = encoded
+        cdef int fd = self.files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
+        if fd < 0:
+            raise OSError(-fd, os.strerror(-fd), self.path)
+        self.fd = fd
+
+    def __dealloc__(self):
+        self.close()
+
+    def close(self):
+        """Twice is fine."""
+        if self.fd >= 0:
+            self.files.ops.close(self.fd)
+            self.fd = -1
+            self.done = True
+
+    @property
+    def position(self):
+        """Where the next record begins, or where there was none."""
+        return self.start
+
+    def read(self):
+        """The next Rows, or None behind the last of them; then `torn` and `damaged_at` tell how the file ended."""
+        cdef Filling filling
+        cdef JournalScan result
+        cdef Status status
+        cdef Sheet* sheet = &self.sheet.sheet
+        if self.done:
+            return None
+        while True:
+            self.sheet.begin()
+            filling.sheet = sheet
+            filling.next = self.next
+            with nogil:
+                status = journal_scan(self.files.ops, self.fd, self.journal_id, self.start, put, &filling, &result)
+            self.start = result.end
+            self.next = filling.next
+            if status == Status.FULL and sheet.rows == 0:
+                continue                     # one payload larger than a usual sheet: `begin` makes room for it
+            break
+        self.done = status != Status.FULL
+        self.check(status)
+        self.version = result.version
+        if self.done:
+            self.torn = result.torn
+            self.damaged_at = result.damaged_at if result.damaged else None
+        return self.sheet.take() if sheet.rows else None
+
+    cdef int check(self, Status status) except -1:
+        if status == Status.OK or status == Status.FULL:
+            return 0
+        if status == Status.CORRUPT:
+            raise ValueError(
+                f"{self.path}: not a journal of version 1 to {JOURNAL_VERSION}; restore the file or move it away")
+        if status == Status.NO_MEMORY:
+            raise MemoryError(f"{self.path}: no memory to scan the journal")
+        raise OSError(errno.EIO, os.strerror(errno.EIO), self.path)

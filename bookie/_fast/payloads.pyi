@@ -1,0 +1,24 @@
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+@final
+class Entry:
+    def __init__(self, id: int, data: memoryview) -> None: ...  # noqa: A002
+    @property
+    def id(self) -> int: ...
+    @property
+    def data(self) -> memoryview: ...
+    __hash__: ClassVar[Any]
+
+class EntryIterator(Iterator[Entry]):
+    def __init__(self, run: memoryview, offsets: NDArray[np.int64], overhead: int, first: int) -> None: ...
+    def __next__(self) -> Entry: ...
+
+Runs: TypeAlias = Sequence[tuple[Buffer, NDArray[np.int64]]]
+
+def pack(runs: Runs, overhead: int) -> tuple[NDArray[np.uint8], NDArray[np.int32]]: ...
+def heads(runs: Runs, overhead: int) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]: ...
