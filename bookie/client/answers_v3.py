@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from bookie._fast import client_wire_v3
 from bookie.availability import AvailableEntries
-from bookie.client.batch import EntryBatch
+from bookie.client.batch import StoredBatch
+from bookie.client.bookie_space import BookieInfo
 from bookie.client.messages import parsed
 from bookie.pb import wire_pb2 as pb
 
@@ -33,13 +34,6 @@ class LacAnswer(NamedTuple):
 
     packet: bytes | None
     last: bytes | None
-
-
-class BookieInfo(NamedTuple):
-    """Bytes of a bookie's ledger disks, each file system counted once."""
-
-    total: int
-    free: int
 
 
 def nothing(_: memoryview) -> None:
@@ -90,12 +84,12 @@ def auth(body: memoryview) -> tuple[str, bytes]:
     return answer.authPluginName, answer.payload
 
 
-def batch(ledger: int, start: int) -> Callable[[memoryview], EntryBatch]:
+def batch(ledger: int, start: int) -> Callable[[memoryview], StoredBatch]:
     """Of BATCH_READ_ENTRY. The batch is a view of the answer where that is laid out as our bookies do."""
 
-    def decode(body: memoryview) -> EntryBatch:
+    def decode(body: memoryview) -> StoredBatch:
         run, lac = client_wire_v3.batch_run(body)
-        return EntryBatch(ledger, start, run, lac)
+        return StoredBatch(ledger, start, run, lac)
 
     return decode
 

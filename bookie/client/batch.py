@@ -17,7 +17,7 @@ from bookie.errors import DigestMismatch, IncorrectParameter
 LENGTH_PREFIX = 4
 
 
-class EntryBatch:
+class StoredBatch:
     """Entries first, first + 1, … of one ledger, as stored (header and digest included).
 
     `buffer` is a run of `u32 length | entry`; record k lies at [offsets[k], offsets[k + 1]), int64, n + 1 of them.
@@ -56,6 +56,13 @@ class EntryBatch:
         for k in range(len(edges) - 1):
             yield self.first + k, self.buffer[edges[k] + LENGTH_PREFIX : edges[k + 1]]
 
+    def good(self, digest: Digest, start: int = 0) -> int:
+        """How many entries hold, ledger, id and digest, from place `start` up to the first that does not."""
+        at = int(self.offsets[start])
+        return record.verify(
+            digest.digester, self.buffer[at:], self.offsets[start:] - at, self.ledger, self.first + start
+        )
+
     def verify(self, digest: Digest) -> None:
         """Check ledger, id and digest of every entry. DigestMismatch names the first that fails."""
         good = record.verify(digest.digester, self.buffer, self.offsets, self.ledger, self.first)
@@ -77,8 +84,8 @@ class EntryBatch:
 
 
 def batches(
-    request: Callable[[int, int], Reply[EntryBatch]], wanted: range, *, max_count: int, in_flight: int
-) -> Iterator[EntryBatch]:
+    request: Callable[[int, int], Reply[StoredBatch]], wanted: range, *, max_count: int, in_flight: int
+) -> Iterator[StoredBatch]:
     """All entries that are wanted, in order, with `in_flight` batches on their way. NoSuchEntry at a gap.
 
     `request` asks for a batch from an entry on, of so many entries at most. When answers bring fewer than asked for,
@@ -86,7 +93,7 @@ def batches(
     """
     if max_count < 1 or in_flight < 1:
         raise IncorrectParameter(f"max_count {max_count} and in_flight {in_flight} must be at least 1")
-    waiting: deque[tuple[int, Reply[EntryBatch]]] = deque()
+    waiting: deque[tuple[int, Reply[StoredBatch]]] = deque()
     ask = wanted.start
     while waiting or ask < wanted.stop:
         while ask < wanted.stop and len(waiting) < in_flight:

@@ -13,7 +13,7 @@ from typing_extensions import Buffer
 
 from bookie._fast import client_wire
 from bookie._fast.add_window import AddWindow
-from bookie.client.batch import EntryBatch
+from bookie.client.batch import StoredBatch
 from bookie.client.connection import Key, Limits, Row
 from bookie.client.digest import Digest
 from bookie.client.flags import LAST_ENTRY, MIB
@@ -128,7 +128,7 @@ class Channel(BookieChannel):
         *,
         flags: int = 0,
         master_key: bytes | None = None,
-    ) -> Reply[EntryBatch]:
+    ) -> Reply[StoredBatch]:
         """`batch_read` without waiting for the answer."""
         request_id = next(self._request_ids)
         frame = client_wire.batch_read_frame(
@@ -136,7 +136,7 @@ class Channel(BookieChannel):
         )
         what = f"batch read of ledger {ledger} from entry {start}"
         return self._submit(
-            (OP_BATCH_READ, request_id, 0), frame, what, ReadError, lambda run: EntryBatch(ledger, start, run)
+            (OP_BATCH_READ, request_id, 0), frame, what, ReadError, lambda run: StoredBatch(ledger, start, run)
         )
 
     # --- the protocol -------------------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from bookie._fast.add_window import AddWindow
 from bookie.availability import AvailableEntries
 from bookie.client import answers_v3 as answers
 from bookie.client import requests_v3 as requests
-from bookie.client.answers_v3 import BookieInfo, LacAnswer, ReadAnswer
-from bookie.client.batch import EntryBatch
+from bookie.client.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.batch import StoredBatch
+from bookie.client.bookie_space import BookieInfo
 from bookie.client.connection import Key, Limits, Row
 from bookie.client.digest import Digest
 from bookie.client.extensions import BATCH_READ, WRITE_CLOSE, Extensions
@@ -160,7 +161,7 @@ class ChannelV3(BookieChannel):
         *,
         flags: int = 0,
         master_key: bytes | None = None,
-    ) -> Reply[EntryBatch]:
+    ) -> Reply[StoredBatch]:
         """`batch_read` without waiting. IllegalOperation when the bookie does not offer it, here or in its answer."""
         self._needs(BATCH_READ)
         size = min(max_size, self.frame_bytes_max)

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bookie.client import Channel, Digest, DigestType, EntryBatch
+from bookie.client import Channel, Digest, DigestType, StoredBatch
 from bookie.errors import BookieUnavailable, BookKeeperError, DigestMismatch
 
 SLICE = 4096
@@ -97,7 +97,7 @@ class Demo:
             show(batch.end)
         return self._phase(f"batch read, {BATCHES_IN_FLIGHT} in flight", self.entries, began)
 
-    def check(self, batch: EntryBatch) -> None:
+    def check(self, batch: StoredBatch) -> None:
         """Every digest, then every payload byte."""
         batch.verify(self.digest)
         starts, ends = batch.payload_spans(self.digest)

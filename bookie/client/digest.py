@@ -30,7 +30,7 @@ class DigestType(IntEnum):
     DUMMY = 4
 
 
-class Entry(NamedTuple):
+class OpenedEntry(NamedTuple):
     """An entry opened: its fields, and a view of its payload in the buffer that it came in."""
 
     ledger: int
@@ -64,7 +64,7 @@ class Digest:
         head = FIXED.pack(ledger, entry, lac, length)
         return head + self.digester.sum(head, payload) + bytes(payload)
 
-    def open(self, stored: Buffer, ledger: int, entry: int | None = None) -> Entry:
+    def open(self, stored: Buffer, ledger: int, entry: int | None = None) -> OpenedEntry:
         """Verify an entry as stored; DigestMismatch. `entry` None accepts any id (reads of the last entry)."""
         view = memoryview(stored)
         if len(view) < FIXED.size:
@@ -76,12 +76,22 @@ class Digest:
                 f"expected ledger {ledger}, entry {expected} with a valid {self.type.name} digest, got ledger"
                 f" {found_ledger}, entry {found_entry}; read another replica, or check digest type and password"
             )
-        return Entry(ledger, expected, lac, length, view[self.overhead :])
+        return OpenedEntry(ledger, expected, lac, length, view[self.overhead :])
 
     def seal_lac(self, ledger: int, lac: int) -> bytes:
         """The explicit-LAC packet of a ledger."""
         packet = LAC_PACKET.pack(ledger, lac)
         return packet + self.digester.sum(packet, b"")
+
+    def open_lac(self, packet: bytes, ledger: int) -> int:
+        """The LAC of an explicit-LAC packet; DigestMismatch."""
+        head = packet[: LAC_PACKET.size]
+        if len(head) < LAC_PACKET.size or packet[LAC_PACKET.size :] != self.digester.sum(head, b""):
+            raise DigestMismatch(f"ledger {ledger}: an explicit LAC without a valid {self.type.name} digest")
+        found, lac = LAC_PACKET.unpack(head)
+        if found != ledger:
+            raise DigestMismatch(f"ledger {ledger}: an explicit LAC of ledger {found}; ask another bookie")
+        return int(lac)
 
 
 def master_key(password: bytes) -> bytes:

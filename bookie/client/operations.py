@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie.client.batch import EntryBatch, batches
+from bookie.client.batch import StoredBatch, batches
 from bookie.client.connection import Connection
 from bookie.client.digest import Digest
 from bookie.client.flags import LAST_ENTRY, MIB, Flags
@@ -102,7 +102,7 @@ class BookieChannel(Connection):
         *,
         flags: int = 0,
         master_key: bytes | None = None,
-    ) -> EntryBatch:
+    ) -> StoredBatch:
         """Entries from `start` on, one at least. `max_count` <= 0: no count limit; `max_size`: bytes of the answer."""
         return self.batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key).result()
 
@@ -116,12 +116,12 @@ class BookieChannel(Connection):
         *,
         flags: int = 0,
         master_key: bytes | None = None,
-    ) -> Reply[EntryBatch]:
+    ) -> Reply[StoredBatch]:
         """`batch_read` without waiting for the answer."""
 
     def batch_read_all(
         self, ledger: int, first: int, last: int, *, max_count: int = 1000, max_size: int = MIB, in_flight: int = 4
-    ) -> Iterator[EntryBatch]:
+    ) -> Iterator[StoredBatch]:
         """All entries from `first` to `last`, in order, with `in_flight` batches on their way. See `batches`."""
         return batches(
             lambda start, count: self.batch_read_async(ledger, start, count, max_size),

@@ -4,6 +4,8 @@ One thread, the channel's receiver. Answers with entries are lent out as views: 
 of it was lent, else it belongs to the views and new memory takes its place.
 """
 
+import sys
+from collections import deque
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +18,10 @@ from bookie.client.security import Link
 SLAB_BYTES = 4 << 20
 ROOM_BYTES_MIN = 64 << 10
 ROWS = 8192
+RETIRED_MAX = 2
+"""Slabs that were lent are kept so many, for when they come back."""
+UNSHARED = 2
+"""References to a slab that no view refers to: the one here, and the question's own."""
 
 
 class Cutter(Protocol):
@@ -25,25 +31,56 @@ class Cutter(Protocol):
 
 
 class ReceiveBuffer:
-    """Cuts what a connection delivers into rows of `client_wire.RESPONSE`. `frame_bytes_max` bounds its memory."""
+    """Cuts what a connection delivers into rows of `client_wire.RESPONSE`. `frame_bytes_max` bounds its memory.
 
-    __slots__ = ("_cut", "_end", "_lent", "_limit", "_need", "_slab", "_start", "rows", "view")
+    With `skipped_bytes_max` a longer answer is not the connection's end: it is `oversized`, and can be skipped.
+    """
 
-    def __init__(self, frame_bytes_max: int, cut: Cutter) -> None:
+    __slots__ = (
+        "_cut",
+        "_end",
+        "_lent",
+        "_limit",
+        "_need",
+        "_outer",
+        "_retired",
+        "_skip",
+        "_slab",
+        "_start",
+        "rows",
+        "view",
+    )
+
+    def __init__(self, frame_bytes_max: int, cut: Cutter, *, skipped_bytes_max: int = 0) -> None:
         self._cut = cut
         self._limit = frame_bytes_max
+        self._outer = max(frame_bytes_max, skipped_bytes_max)
+        self._skip = 0
         self._slab: NDArray[np.uint8] = np.empty(SLAB_BYTES, dtype=np.uint8)
         self._start = self._end = self._need = 0
         self._lent = False
+        self._retired: deque[NDArray[np.uint8]] = deque()  # lent, and perhaps still held
         self.rows: NDArray[Any] = np.zeros(ROWS, dtype=client_wire.RESPONSE)
         self.view = self._slab.data
 
     def receive(self, link: Link) -> int:
         """Take in what has arrived; 0 when the peer closed. Raises what `recv_into` raises."""
-        self._make_room()
-        got = link.recv_into(self.view[self._end :])
-        self._end += got
+        got = link.recv_into(self.space())
+        self.received(got)
         return got
+
+    def space(self) -> memoryview:
+        """Where the next bytes go; `received` tells how many came."""
+        self._make_room()
+        return self.view[self._end :]
+
+    def received(self, count: int) -> None:
+        """So many bytes were put into `space`."""
+        self._end += count
+        if self._skip:
+            dropped = min(self._skip, count)
+            self._skip -= dropped
+            self._start += dropped
 
     def cut(self) -> tuple[int, memoryview]:
         """Cut the next answers into `rows`: their count, and the bytes that body_at counts from. Call until it is 0.
@@ -53,9 +90,26 @@ class ReceiveBuffer:
         whole = self.view[self._start : self._end]
         if len(whole) < self._need:
             return 0, whole
-        count, taken, self._need = self._cut(whole, self._limit, self.rows)
+        count, taken, self._need = self._cut(whole, self._outer, self.rows)
         self._start += taken
         return count, whole
+
+    @property
+    def oversized(self) -> int:
+        """Bytes of the answer that comes next, when that is longer than what is held; else 0."""
+        return self._need if self._need > self._limit else 0
+
+    @property
+    def uncut(self) -> memoryview:
+        """What has come of the answer that comes next."""
+        return self.view[self._start : self._end]
+
+    def skip(self) -> None:
+        """Drop the answer that comes next, whatever is still to come of it."""
+        held = self._end - self._start
+        self._skip = max(self._need - held, 0)
+        self._start += min(self._need, held)
+        self._need = 0
 
     def lend(self) -> None:
         """Views of the current memory were handed out: it must not be written to again in front of what is unread."""
@@ -65,13 +119,29 @@ class ReceiveBuffer:
         held = self._end - self._start
         if held == 0 and not self._lent:
             self._start = self._end = 0
-        room = max(self._need - held, ROOM_BYTES_MIN)
+        room = max(min(self._need, self._limit) - held, ROOM_BYTES_MIN)
         if len(self.view) - self._end >= room:
             return
         tail = self._slab[self._start : self._end]
         if self._lent or len(self.view) - held < room:
-            self._slab = np.empty(max(SLAB_BYTES, held + room), dtype=np.uint8)
-            self.view = self._slab.data
+            slab = self._fresh(max(SLAB_BYTES, held + room))
+            slab[:held] = tail
+            if self._lent and len(self._slab) == SLAB_BYTES:
+                self._retired.append(self._slab)
+            self._slab, self.view = slab, slab.data
             self._lent = False
+            self._start, self._end = 0, held
+            return
         self._slab[:held] = tail
         self._start, self._end = 0, held
+
+    def _fresh(self, size: int) -> NDArray[np.uint8]:
+        """Memory that nobody looks at: the oldest that was lent and came back, for its pages are warm, or new."""
+        while len(self._retired) > RETIRED_MAX:
+            self._retired.popleft()
+        for _ in range(len(self._retired) if size == SLAB_BYTES else 0):
+            slab = self._retired.popleft()
+            if sys.getrefcount(slab) == UNSHARED:
+                return slab
+            self._retired.append(slab)
+        return np.empty(size, dtype=np.uint8)

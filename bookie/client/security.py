@@ -4,7 +4,7 @@ Runs on the connecting thread, before anybody else knows the channel.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,16 +51,32 @@ class Security:
 
 def start_tls(sock: socket.socket, address: str) -> None:
     """Ask for encryption in clear text, in V3 whatever is spoken later. SecurityError when the bookie has no TLS."""
-    header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.START_TLS, txnId=0)
-    request = pb.Request(header=header, startTLSRequest=pb.StartTLSRequest())
     try:
-        sock.sendall(framed(request))
-        size = int.from_bytes(_exactly(sock, FRAME_PREFIX), "big")
-        if size > ANSWER_BYTES_MAX:
-            raise SecurityError(f"{address}: answered START_TLS with {size} bytes; it speaks another protocol")
-        answer = parsed(pb.Response, _exactly(sock, size))
+        sock.sendall(start_tls_request())
+        size = start_tls_size(_exactly(sock, FRAME_PREFIX), address)
+        start_tls_granted(_exactly(sock, size), address)
     except OSError as error:
         raise BookieUnavailable(f"{address}: connection lost at START_TLS ({error}); does it speak V3?") from error
+
+
+def start_tls_request() -> bytes:
+    """The frame that asks for encryption."""
+    header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.START_TLS, txnId=0)
+    return framed(pb.Request(header=header, startTLSRequest=pb.StartTLSRequest()))
+
+
+def start_tls_size(prefix: bytes, address: str) -> int:
+    """Bytes of the answer behind its length word. SecurityError when it cannot be one."""
+    size = int.from_bytes(prefix, "big")
+    if size > ANSWER_BYTES_MAX:
+        raise SecurityError(f"{address}: answered START_TLS with {size} bytes; it speaks another protocol")
+    return size
+
+
+def start_tls_granted(body: bytes, address: str) -> None:
+    """Return if the bookie expects a ClientHello now. SecurityError."""
+    try:
+        answer = parsed(pb.Response, body)
     except ValueError as error:
         raise SecurityError(f"{address}: malformed answer to START_TLS: {error}") from error
     refused = error_from_v3(answer.status, SecurityError)
@@ -72,10 +88,21 @@ def authenticate(
     provider: ClientProvider, host: str, address: str, exchange: Callable[[str, bytes], tuple[str, bytes]]
 ) -> None:
     """Tokens to and fro until both sides are satisfied, or the bookie lets everybody in. UnauthorizedAccess."""
+    talk = conversation(provider, host, address)
+    token = next(talk, None)
+    while token is not None:
+        try:
+            token = talk.send(exchange(provider.plugin_name, token))
+        except StopIteration:
+            return
+
+
+def conversation(provider: ClientProvider, host: str, address: str) -> Generator[bytes, tuple[str, bytes], None]:
+    """Yields what to send; is sent the plugin name and token of each answer. UnauthorizedAccess."""
     session = provider.session(host)
     token = session.first()
     while token is not None:
-        plugin, answer = exchange(provider.plugin_name, token)
+        plugin, answer = yield token
         if plugin == AUTH_DISABLED:
             return
         if plugin != provider.plugin_name:

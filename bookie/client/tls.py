@@ -39,12 +39,8 @@ class Tls:
         """Shake hands. SecurityError when one side does not trust the other; BookieUnavailable, ConfigurationError."""
         try:
             return TlsLink(sock, self.context(), host)
-        except ssl.SSLCertVerificationError as error:
-            raise SecurityError(f"{host}: its certificate was rejected: {error.verify_message}") from error
-        except ssl.SSLError as error:
-            raise SecurityError(f"{host}: the TLS handshake failed ({error.reason or error})") from error
         except OSError as error:
-            raise BookieUnavailable(f"{host}: connection lost during the TLS handshake ({error})") from error
+            raise handshake_error(error, host) from error
 
     def context(self) -> ssl.SSLContext:
         """With these files, read now. ConfigurationError names the file that is wrong."""
@@ -73,6 +69,15 @@ class Tls:
     def _password(self) -> bytes:
         # Empty rather than None: OpenSSL would ask at the terminal.
         return Path(self.key_password_path).read_bytes().strip() if self.key_password_path else b""
+
+
+def handshake_error(error: OSError, host: str) -> SecurityError | BookieUnavailable:
+    """What a failed handshake means: one side does not trust the other, or the connection is gone."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return SecurityError(f"{host}: its certificate was rejected: {error.verify_message}")
+    if isinstance(error, ssl.SSLError):
+        return SecurityError(f"{host}: the TLS handshake failed ({error.reason or error})")
+    return BookieUnavailable(f"{host}: connection lost during the TLS handshake ({error})")
 
 
 class TlsLink:

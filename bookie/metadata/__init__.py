@@ -4,10 +4,12 @@ Start with `driver` (what a store can do, and `open_driver`). Then by idea:
 
     uri  layout  ledger_paths               where things are
     ledger_metadata  ledger_codec           one ledger, and its bytes
+    logs  changing_logs                     named lists of ledgers, their bytes, and how they change
     identity  service_info  registration    who a bookie is, what it publishes, and how it stays registered
+    replication                             which ledgers lack replicas, who copies them, and who looks for them
     watching                                the thread that re-reads what changed and tells listeners
     zookeeper  zookeeper_*                  the store that Apache BookKeeper clusters use
-    key_values  key_value_driver            the same driver over versioned keys, which come from
+    key_values  key_value_*                 the same driver over versioned keys, which come from
     embedded  remote                        LMDB in this process, or the process that owns it (gRPC)
 """
 

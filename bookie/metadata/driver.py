@@ -5,12 +5,15 @@ from any thread. Listeners are told the present state first and run on the drive
 A version is what the store counts per node or key; a write that names one fails unless it is still the stored one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from random import Random
 from typing import Generic, Protocol, TypeVar
 
 from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.logs import Log
+from bookie.metadata.replication import Check, Claim, Mark
 from bookie.metadata.uri import parse_uri
 
 T = TypeVar("T")
@@ -39,7 +42,19 @@ class Cluster(Protocol):
         """Create a new cluster; its instance id. Raises IllegalOperation if there is one already."""
         ...
 
+    def destroy(self) -> None:
+        """Delete all metadata, every ledger's too. IllegalOperation while a bookie is registered."""
+        ...
+
     def is_initialized(self) -> bool: ...
+
+    def health_checks(self) -> bool:
+        """Whether clients may quarantine bookies that fail; in ZooKeeper until somebody makes `disableHealthCheck`."""
+        ...
+
+    def enable_health_checks(self, *, enabled: bool) -> None:
+        """Twice is no error."""
+        ...
 
     def instance_id(self) -> str | None:
         """None in clusters older than instance ids. Raises ClusterNotInitialized."""
@@ -138,11 +153,106 @@ class Ledgers(Protocol):
         ...
 
 
+class Logs(Protocol):
+    """Named, ordered lists of ledgers (`logs`). Names: IncorrectParameter for one that `logs.check_name` refuses."""
+
+    def create(self, name: str, log: Log) -> Versioned[Log]:
+        """Raises LogExists, LogTooLarge."""
+        ...
+
+    def read(self, name: str) -> Versioned[Log]:
+        """Raises NoSuchLog only if the store said so."""
+        ...
+
+    def write(self, name: str, log: Log, version: int) -> Versioned[Log]:
+        """Replace `version`. Raises MetadataVersionConflict, NoSuchLog, LogTooLarge."""
+        ...
+
+    def delete(self, name: str, version: int | None = None) -> None:
+        """The list, not the ledgers. None means any version. Raises MetadataVersionConflict, NoSuchLog."""
+        ...
+
+    def names(self) -> Iterator[list[str]]:
+        """All names, ascending, in pieces."""
+        ...
+
+    def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
+        """Follow one log; None: it does not exist."""
+        ...
+
+
 class Replication(Protocol):
-    """Who copies a ledger from bookie to bookie: one at a time."""
+    """Ledgers that lack replicas: who marks them, and who copies them, one at a time. Shared with Java's."""
 
     def lock(self, ledger_id: int) -> AbstractContextManager[bool]:
         """Hold the lock that replicators take, or False if somebody has it. It ends with this driver's session."""
+        ...
+
+    def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
+        """Say that replicas on `missing` are lost; bookies that were named before stay named."""
+        ...
+
+    def marked(self, ledger_id: int) -> Mark | None: ...
+
+    def marks(self) -> Iterator[list[Mark]]:
+        """All of them, in pieces and in no order."""
+        ...
+
+    def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
+        """Lock some marked ledger that nobody has locked. It ends with this driver's session.
+
+        None: there is nothing to do, or replication is disabled. `changed`, which must not block, is then called on a
+        thread of the driver as soon as that may be different, and now and then without a reason.
+        """
+        ...
+
+    def finish(self, claim: Claim) -> bool:
+        """Take the mark away and unlock. False: it was marked anew meanwhile, and stays."""
+        ...
+
+    def release(self, claim: Claim) -> None:
+        """Unlock, and leave the mark."""
+        ...
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether the lock of `claim` is still that of this driver's session."""
+        ...
+
+    def holders(self) -> dict[int, str]:
+        """Who copies which ledger now."""
+        ...
+
+    def enabled(self) -> bool: ...
+
+    def enable(self, *, enabled: bool) -> None:
+        """Let all replicators of the cluster go on, or stop them from taking ledgers. Twice is no error."""
+        ...
+
+    def lost_bookie_delay_s(self) -> int | None:
+        """How long a bookie may be away; None: nobody said."""
+        ...
+
+    def set_lost_bookie_delay_s(self, seconds: int, *, only_if_unset: bool = False) -> None:
+        """The same value again asks for an audit."""
+        ...
+
+    def watch_lost_bookie_delay(self, listener: Callable[[int | None], None]) -> Subscription:
+        """Told at each write, of the same value too."""
+        ...
+
+    def last_check_ms(self, check: Check) -> int | None: ...
+    def set_last_check_ms(self, check: Check, at_ms: int) -> None: ...
+
+
+class Election(Protocol):
+    """Which process of the cluster is the auditor."""
+
+    def stand(self, bookie_id: str, listener: Callable[[bool], None]) -> Subscription:
+        """Be a candidate until closed. `listener` is told True once elected, and False when that ended."""
+        ...
+
+    def auditor(self) -> str | None:
+        """Who is elected now."""
         ...
 
 
@@ -160,7 +270,11 @@ class MetadataDriver(Protocol):
     @property
     def ledgers(self) -> Ledgers: ...
     @property
+    def logs(self) -> Logs: ...
+    @property
     def replication(self) -> Replication: ...
+    @property
+    def election(self) -> Election: ...
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -183,7 +297,10 @@ def open_driver(uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secur
         from bookie.metadata.embedded import EmbeddedStore  # noqa: PLC0415
 
         return KeyValueDriver(EmbeddedStore(where.path), session_timeout_s=session_timeout_s)
+    from bookie.metadata.admin_channel import AdminAccess  # noqa: PLC0415
     from bookie.metadata.remote import RemoteStore  # noqa: PLC0415
 
-    store = RemoteStore(where.hosts[0], session_timeout_s=session_timeout_s)
+    option = where.options.get
+    access = AdminAccess(where.scheme == "grpcs", option("ca"), option("certificate"), option("key"), option("token"))
+    store = RemoteStore(where.hosts[0], access, session_timeout_s=session_timeout_s)
     return KeyValueDriver(store, session_timeout_s=session_timeout_s)

@@ -23,6 +23,7 @@ from pathlib import Path
 import lmdb
 
 from bookie._fast import fatal
+from bookie.durable import sync_directory
 from bookie.errors import IncorrectParameter, MetadataStoreError, StartRefused
 from bookie.metadata.key_values import (
     KEY_BYTES_MAX,
@@ -84,7 +85,8 @@ class EmbeddedStore:
             self._own_directory()
             self._env = lmdb.open(str(self._directory), map_size=self._map_bytes, max_readers=READERS_MAX)
             self._check_format()
-            _sync_directory(self._directory)
+            for directory in (self._directory, self._directory.parent):
+                sync_directory(directory)
         except (OSError, lmdb.Error) as error:
             self._close()
             raise StartRefused(f"metadata store {self._directory} cannot be opened: {error}") from error
@@ -304,12 +306,3 @@ def _check_sizes(key: str, value: bytes) -> None:
         raise IncorrectParameter(f"key {key[:64]!r} must have 1 to {KEY_BYTES_MAX} bytes and no zero byte")
     if len(value) > VALUE_BYTES_MAX:
         raise IncorrectParameter(f"value of {key!r} has {len(value)} bytes, at most {VALUE_BYTES_MAX} are kept")
-
-
-def _sync_directory(path: Path) -> None:
-    for directory in (path, path.parent):
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

@@ -5,9 +5,10 @@
     bookies/writable/<id>      service info, under the bookie's session
     bookies/readonly/<id>
     ledgers/<19 digits>        ledger metadata, as in ZooKeeper
-    replicating/<19 digits>    somebody copies this ledger, under his session
     next-ledger-id             counter
+    logs/<name>                the ledgers of a log
 
+What is about replication stands in `key_value_replication`.
 Any thread; watch listeners run on the watch thread.
 """
 
@@ -16,7 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 from bookie.errors import (
@@ -29,16 +30,19 @@ from bookie.errors import (
     NoSuchLedgerMetadata,
 )
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.key_values import KeyAbsent, KeyExists, KeyValues, VersionConflict
+from bookie.metadata.key_value_logs import KeyValueLogs
+from bookie.metadata.key_value_replication import KeyValueElection, KeyValueReplication
+from bookie.metadata.key_values import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
 from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
 from bookie.metadata.ledger_metadata import LedgerMetadata
 from bookie.metadata.ledger_paths import LEDGER_IDS_END
 from bookie.metadata.watching import Watch, Watcher
 
 COOKIES = "cookies/"
+BOOKIES = "bookies/"
 LEDGERS = "ledgers/"
-REPLICATING = "replicating/"
 INSTANCE = "instanceid"
+HEALTH_CHECKS_OFF = "disableHealthCheck"
 NEXT_LEDGER = "next-ledger-id"
 PATIENCE = 1.5
 """An old session may end a little after its timeout: wait for this many timeouts before giving up."""
@@ -57,6 +61,25 @@ class KeyValueCluster:
         except KeyExists as error:
             raise IllegalOperation("the metadata store holds a cluster already") from error
         return instance_id
+
+    def destroy(self) -> None:
+        registered = self._store.keys(BOOKIES, limit=1)
+        if registered:
+            raise IllegalOperation(f"bookie {registered[0].rpartition('/')[2]} is registered: stop all bookies first")
+        for page in pages(self._store, ""):
+            for key in page:
+                with suppress(KeyAbsent):
+                    self._store.delete(key)
+
+    def health_checks(self) -> bool:
+        return self._store.get(HEALTH_CHECKS_OFF) is None
+
+    def enable_health_checks(self, *, enabled: bool) -> None:
+        with suppress(KeyAbsent, KeyExists):
+            if enabled:
+                self._store.delete(HEALTH_CHECKS_OFF)
+            else:
+                self._store.put(HEALTH_CHECKS_OFF, b"", None)
 
     def is_initialized(self) -> bool:
         return self._store.get(INSTANCE) is not None
@@ -156,7 +179,7 @@ class KeyValueBookies:
         return self._watcher.add(read, listener, topic=prefix)
 
     def _names(self, prefix: str) -> frozenset[str]:
-        return frozenset(key.removeprefix(prefix) for page in _pages(self._store, prefix) for key in page)
+        return frozenset(key.removeprefix(prefix) for page in pages(self._store, prefix) for key in page)
 
 
 class KeyValueCookies:
@@ -227,7 +250,7 @@ class KeyValueLedgers:
             raise _changed(ledger_id, version) from error
 
     def ranges(self) -> Iterator[list[int]]:
-        for page in _pages(self._store, LEDGERS):
+        for page in pages(self._store, LEDGERS):
             yield [int(key.removeprefix(LEDGERS)) for key in page]
 
     def watch(self, ledger_id: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
@@ -239,27 +262,6 @@ class KeyValueLedgers:
     def _find(self, ledger_id: int) -> Versioned[LedgerMetadata] | None:
         item = self._store.get(_ledger_key(ledger_id))
         return None if item is None else Versioned(parse_ledger(ledger_id, item.value), item.version, item.created_ms)
-
-
-class KeyValueReplication:
-    """One key a ledger that is being copied."""
-
-    def __init__(self, store: KeyValues) -> None:
-        self._store = store
-
-    @contextmanager
-    def lock(self, ledger_id: int) -> Iterator[bool]:
-        key = f"{REPLICATING}{ledger_id:019d}"
-        try:
-            self._store.put(key, b"", None, self._store.session())
-        except KeyExists:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            with suppress(KeyAbsent):  # it ended with a session
-                self._store.delete(key)
 
 
 class KeyValueDriver:
@@ -274,7 +276,9 @@ class KeyValueDriver:
         self.bookies = KeyValueBookies(store, self._watcher)
         self.cookies = KeyValueCookies(store)
         self.ledgers = KeyValueLedgers(store, self._watcher)
-        self.replication = KeyValueReplication(store)
+        self.logs = KeyValueLogs(store, self._watcher)
+        self.replication = KeyValueReplication(store, self._watcher)
+        self.election = KeyValueElection(store, self._watcher)
 
     def start(self) -> None:
         if self._end_watch is not None:
@@ -300,10 +304,3 @@ def _ledger_key(ledger_id: int) -> str:
 
 def _changed(ledger_id: int, version: int | None) -> MetadataVersionConflict:
     return MetadataVersionConflict(f"metadata of ledger {ledger_id} is no longer at version {version}: read it anew")
-
-
-def _pages(store: KeyValues, prefix: str) -> Iterator[list[str]]:
-    after = ""
-    while page := store.keys(prefix, after):
-        yield page
-        after = page[-1]

@@ -4,7 +4,7 @@ Keys are text, in ascending order of their UTF-8 bytes. A key put under a sessio
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -122,3 +122,11 @@ class Watchers:
         for touched in everybody:
             for key in keys:
                 touched(key)
+
+
+def pages(store: KeyValues, prefix: str) -> Iterator[list[str]]:
+    """All keys that start with `prefix`, ascending, a page at a time."""
+    after = ""
+    while page := store.keys(prefix, after):
+        yield page
+        after = page[-1]

@@ -5,7 +5,6 @@ Pure functions; any thread. Version 3 is binary protobuf behind a varint length,
 
 from typing import NoReturn
 
-from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from bookie.errors import MetadataSerializationError
@@ -27,6 +26,8 @@ def serialize_ledger(metadata: LedgerMetadata) -> bytes:
             body = _to_message(metadata).SerializeToString()
             return HEADER + b"3\n" + _varint(len(body)) + body
         case 2:
+            from google.protobuf import text_format  # noqa: PLC0415 - slow to load, and few commands need it
+
             text: str = text_format.MessageToString(_to_message(metadata))
             return HEADER + b"2\n" + text.encode()
         case 1:
@@ -90,6 +91,8 @@ def _parse_binary(ledger_id: int, body: bytes) -> LedgerMetadataFormat:
 
 
 def _parse_text(ledger_id: int, body: bytes) -> LedgerMetadataFormat:
+    from google.protobuf import text_format  # noqa: PLC0415
+
     try:
         return text_format.Parse(body, LedgerMetadataFormat(), allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The embedded store of another process, reached over gRPC (`grpc://host:port`): the same keys, sessions and changes.
+"""The embedded store of another process, reached over gRPC (`grpc:`, `grpcs:`): the same keys, sessions and changes.
 
 Two daemon threads: one keeps the session alive and opens another when it was lost, one follows the stream of changes.
 Calls run on the caller's thread and are repeated, after a lost answer, until the session timeout.
@@ -12,7 +12,8 @@ from typing import Any
 
 import grpc
 
-from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError
+from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError, SecurityError
+from bookie.metadata.admin_channel import BUSY, AdminAccess, open_channel
 from bookie.metadata.key_values import (
     NO_SESSION,
     VALUE_BYTES_MAX,
@@ -36,6 +37,8 @@ REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
     grpc.StatusCode.FAILED_PRECONDITION: SessionExpired,
     grpc.StatusCode.RESOURCE_EXHAUSTED: StoreFull,
     grpc.StatusCode.INVALID_ARGUMENT: IncorrectParameter,
+    grpc.StatusCode.UNAUTHENTICATED: SecurityError,
+    grpc.StatusCode.PERMISSION_DENIED: SecurityError,
 }
 LOST_ANSWER = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
 CHANNEL_OPTIONS = [
@@ -50,8 +53,9 @@ log = logging.getLogger(__name__)
 class RemoteStore:
     """The way to the store at `target` (host:port)."""
 
-    def __init__(self, target: str, *, session_timeout_s: float) -> None:
+    def __init__(self, target: str, access: AdminAccess | None = None, *, session_timeout_s: float) -> None:
         self._target = target
+        self._access = access or AdminAccess()
         self._timeout_s = session_timeout_s
         self._channel: Any = None
         self._stub: Any = None
@@ -71,12 +75,13 @@ class RemoteStore:
         """Raises MetadataStoreError if the store does not answer within the session timeout."""
         if self._channel is not None:
             return
-        self._channel = grpc.insecure_channel(self._target, options=CHANNEL_OPTIONS)
+        self._channel = open_channel(self._target, self._access, CHANNEL_OPTIONS)
         self._stub = MetadataStoreStub(self._channel)  # type: ignore[no-untyped-call]  # generated
         try:
             self._session = self._open_session()
-        except MetadataStoreError:
+        except (MetadataStoreError, SecurityError):
             self._channel.close()
+            self._channel = None  # there is nothing to stop
             raise
         for thread in self._threads:
             thread.start()
@@ -148,19 +153,21 @@ class RemoteStore:
     def _call(self, method: Any, request: object, settle: Callable[[BookKeeperError], object] | None = None) -> Any:
         """One call, again after a lost answer; `settle` judges a refusal that may be about our own lost success."""
         deadline = time.monotonic() + self._timeout_s
-        answer_lost = False
+        answer_lost, why = False, ""
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or self._stopping.is_set():
                 raise MetadataStoreError(
                     f"metadata store {self._target} did not answer within {self._timeout_s:g} s: "
-                    "check metadataServiceUri and that the process with the store runs"
+                    f"check metadataServiceUri and that the process with the store runs{why}"
                 )
             try:
                 return method(request, timeout=left)
             except grpc.RpcError as error:
-                if error.code() in LOST_ANSWER:
-                    answer_lost = True
+                busy = BUSY in (error.trailing_metadata() or ())
+                if busy or error.code() in LOST_ANSWER:
+                    answer_lost |= not busy
+                    why = f" ({' '.join((error.details() or '').split())})"
                     self._stopping.wait(min(RETRY_S, left))
                     continue
                 kind = REFUSALS.get(error.code(), MetadataStoreError)

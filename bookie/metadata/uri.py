@@ -3,13 +3,19 @@
 zk[+layout]://host:port[;host:port...]/root    ZooKeeper (`;` between hosts, `,` is accepted)
 lmdb:///directory                              the embedded store, owned by this process
 grpc://host:port                               the embedded store of another process
+grpcs://host:port?ca=FILE                      the same, encrypted; without `ca`, the system's authorities count
+
+grpc and grpcs take `token=FILE`, grpcs `certificate=FILE` and `key=FILE` as well: paths, never what they hold.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
 from bookie.errors import ConfigurationError
 
-SCHEMES = ("zk", "lmdb", "grpc")
+SCHEMES = ("zk", "lmdb", "grpc", "grpcs")
+OPTIONS = {"grpc": ("token",), "grpcs": ("ca", "certificate", "key", "token")}
 ROOT_DEFAULT = "/ledgers"
 REMEDY = "use zk+hierarchical://host:2181/ledgers, lmdb:///directory or grpc://host:3182"
 
@@ -24,6 +30,8 @@ class MetadataUri:
     hosts: tuple[str, ...]
     path: str
     """Ledgers root without a trailing slash, or the directory of the embedded store."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Files by name: `ca`, `certificate`, `key`, `token`."""
 
 
 def parse_uri(text: str) -> MetadataUri:
@@ -36,6 +44,10 @@ def parse_uri(text: str) -> MetadataUri:
         raise ConfigurationError(f"metadataServiceUri {text!r}: scheme {scheme!r} is unknown: {REMEDY}")
     if layout and scheme != "zk":
         raise ConfigurationError(f"metadataServiceUri {text!r}: only zk takes a layout: write {scheme}://")
+    options = {}
+    if scheme in OPTIONS:
+        rest, _, query = rest.partition("?")
+        options = _options(text, scheme, query)
     authority, _, path = rest.partition("/")
     hosts = tuple(host.strip() for host in authority.replace(";", ",").split(",") if host.strip())
     path = "/" + path.strip("/")
@@ -46,9 +58,20 @@ def parse_uri(text: str) -> MetadataUri:
         raise ConfigurationError(f"metadataServiceUri {text!r} names no host: {REMEDY}")
     elif scheme == "zk" and path == "/":
         raise ConfigurationError(f"metadataServiceUri {text!r} names no ledgers root: append {ROOT_DEFAULT}")
-    elif scheme == "grpc" and (len(hosts) > 1 or path != "/"):
-        raise ConfigurationError(f"metadataServiceUri {text!r} is not grpc://host:port")
-    return MetadataUri(scheme, None if layout in {"", "null"} else layout, hosts, path)
+    elif scheme in OPTIONS and (len(hosts) > 1 or path != "/"):
+        raise ConfigurationError(f"metadataServiceUri {text!r} is not {scheme}://host:port")
+    return MetadataUri(scheme, None if layout in {"", "null"} else layout, hosts, path, options)
+
+
+def _options(text: str, scheme: str, query: str) -> dict[str, str]:
+    found = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in found.items():
+        if name not in OPTIONS[scheme] or not value:
+            known = ", ".join(f"{one}=FILE" for one in OPTIONS[scheme])
+            raise ConfigurationError(f"metadataServiceUri {text!r}: {name}={value} is not one of {known}")
+    if ("certificate" in found) != ("key" in found):
+        raise ConfigurationError(f"metadataServiceUri {text!r}: certificate and key come together; name both")
+    return found
 
 
 def uri_from_zookeeper_keys(servers: str, root: str = ROOT_DEFAULT, layout: str = "null") -> str:

@@ -1,20 +1,26 @@
 """The driver for ZooKeeper: Apache BookKeeper's own tree, so that Java clients and bookies share the cluster.
 
-Everything stands below the ledgers root of the URI, by full paths. Threads: kazoo's two, and the watch thread.
+Everything stands below the ledgers root of the URI, by full paths; only logs have a root beside it. Threads: kazoo's
+two, and the watch thread.
 """
 
 import uuid
+from contextlib import suppress
 
-from kazoo.exceptions import NodeExistsError
+from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
 
 from bookie.errors import ClusterNotInitialized, ConfigurationError, IllegalOperation, MetadataStoreError
 from bookie.metadata.layout import Layout, layout_of_kind, parse_layout
 from bookie.metadata.uri import MetadataUri
 from bookie.metadata.watching import Watcher
 from bookie.metadata.zookeeper_bookies import ZooKeeperBookies, ZooKeeperCookies, ZooKeeperRegistrations
+from bookie.metadata.zookeeper_election import ZooKeeperElection
 from bookie.metadata.zookeeper_ledgers import ZooKeeperLedgers
+from bookie.metadata.zookeeper_logs import ZooKeeperLogs, logs_root
 from bookie.metadata.zookeeper_replication import ZooKeeperReplication
 from bookie.metadata.zookeeper_session import ZooKeeperSession
+
+HEALTH_CHECKS_OFF = "disableHealthCheck"
 
 
 class ZooKeeperCluster:
@@ -47,11 +53,29 @@ class ZooKeeperCluster:
         self.layout()
         return instance_id
 
+    def destroy(self) -> None:
+        available = f"{self._root}/available"
+        for path in (available, f"{available}/readonly"):
+            for name in self._children(path):
+                if name != "readonly":
+                    raise IllegalOperation(f"bookie {name} is registered: stop all bookies first")
+        self._delete(self._root)
+        self._delete(logs_root(self._root))
+        self._found = None
+
+    def health_checks(self) -> bool:
+        return self._session.run(lambda zk: zk.exists_async(f"{self._root}/{HEALTH_CHECKS_OFF}")) is None
+
+    def enable_health_checks(self, *, enabled: bool) -> None:
+        path = f"{self._root}/{HEALTH_CHECKS_OFF}"
+        with suppress(NoNodeError, NodeExistsError):
+            self._session.run(lambda zk: zk.delete_async(path) if enabled else zk.create_async(path, b""))
+
     def is_initialized(self) -> bool:
         return self._session.run(lambda zk: zk.exists_async(self._root)) is not None
 
     def instance_id(self) -> str | None:
-        self._require_root()
+        self.require_root()
         data = self._session.read(f"{self._root}/INSTANCEID")
         return None if data is None else data.decode()
 
@@ -65,7 +89,7 @@ class ZooKeeperCluster:
         path = f"{self._root}/LAYOUT"
         data = self._session.read(path)
         if data is None:
-            self._require_root()
+            self.require_root()
             data = self._wanted.to_bytes()
             try:
                 self._session.run(lambda zk: zk.create_async(path, data))
@@ -79,11 +103,28 @@ class ZooKeeperCluster:
             )
         return found
 
+    def _children(self, path: str) -> list[str]:
+        try:
+            return list(self._session.run(lambda zk: zk.get_children_async(path)))
+        except NoNodeError:
+            return []
+
+    def _delete(self, path: str) -> None:
+        """A node and all below it; what others delete meanwhile is gone as well."""
+        for name in self._children(path):
+            self._delete(f"{path}/{name}")
+        try:
+            with suppress(NoNodeError):
+                self._session.run(lambda zk: zk.delete_async(path))
+        except NotEmptyError:
+            raise IllegalOperation(f"{path} is being written to: stop all bookies and clients first") from None
+
     def _is_ours(self, instance_id: str) -> bool:
         """Whether the cluster that is in our way was made by an attempt of ours whose answer was lost."""
         return self._session.read(f"{self._root}/INSTANCEID") == instance_id.encode()
 
-    def _require_root(self) -> None:
+    def require_root(self) -> None:
+        """ClusterNotInitialized."""
         if not self.is_initialized():
             raise ClusterNotInitialized(
                 f"ZooKeeper {self._session.hosts} has no {self._root}: create the cluster first "
@@ -102,7 +143,9 @@ class ZooKeeperDriver:
         self.bookies = ZooKeeperBookies(self._session, self._watcher, where.path)
         self.cookies = ZooKeeperCookies(self._session, where.path)
         self.ledgers = ZooKeeperLedgers(self._session, self._watcher, where.path, self.cluster.layout)
-        self.replication = ZooKeeperReplication(self._session, where.path)
+        self.logs = ZooKeeperLogs(self._session, self._watcher, where.path, self.cluster.require_root)
+        self.replication = ZooKeeperReplication(self._session, self._watcher, where.path)
+        self.election = ZooKeeperElection(self._session, self._watcher, where.path)
         self._started = False
 
     def start(self) -> None:

@@ -1,37 +1,220 @@
-"""The locks of ledgers that are being copied, in ZooKeeper: Java's replicators take the same.
+"""Ledgers that lack replicas, in ZooKeeper: Java's auditors and replicators share marks and locks (`replication`).
 
-`underreplication/locks/urL<id>` below the ledgers root, ephemeral, holding who has it as protobuf text. Any thread.
+Any thread. What `claim` has looked at while it found nothing is watched, as Java's does; so a change anywhere in the
+tree is told, and a busy tree costs no watches.
 """
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from random import Random
+from typing import Any
 
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
 
+from bookie.metadata import replication as formats
+from bookie.metadata.driver import Subscription
+from bookie.metadata.replication import Check, Claim, Mark, ledger_of, mark_path, merge, node_name
+from bookie.metadata.watching import Watch, Watcher
 from bookie.metadata.zookeeper_session import ZooKeeperSession
+
+ANY_VERSION = -1
+DEPTH = 4
+"""Nodes between `ledgers` and a mark."""
 
 
 class ZooKeeperReplication:
-    """The locks of one cluster."""
+    """Marks, locks and the few settings of one cluster."""
 
-    def __init__(self, session: ZooKeeperSession, root: str) -> None:
+    def __init__(self, session: ZooKeeperSession, watcher: Watcher, root: str) -> None:
         self._session = session
-        self._locks = f"{root}/underreplication/locks"
+        self._watcher = watcher
+        self._base = f"{root}/underreplication"
+        self._marks = f"{self._base}/ledgers"
+        self._locks = f"{self._base}/locks"
+        self._disable = f"{self._base}/disable"
+        self._delay = f"{self._base}/lostBookieRecoveryDelay"
+        self._layout_known = False
+        self._claimants: dict[str, Callable[[], None]] = {}
 
     @contextmanager
     def lock(self, ledger_id: int) -> Iterator[bool]:
-        path = f"{self._locks}/urL{ledger_id:010d}"
-        if not self._take(path):
+        if not self._take(ledger_id, socket.gethostname()):
             yield False
             return
         try:
             yield True
         finally:
-            self._release(path)
+            self.release(Claim(ledger_id, ANY_VERSION))
 
-    def _take(self, path: str) -> bool:
-        data = f'bookieId: "{socket.gethostname()}"\n'.encode()
+    def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
+        self._require_layout()
+        path = f"{self._marks}/{mark_path(ledger_id)}"
+        while True:
+            known = self._read_mark(ledger_id)
+            wanted = merge(known and known[0], ledger_id, missing, now_ms)
+            if wanted is None:
+                return
+            data = formats.mark_to_bytes(wanted)
+            try:
+                if known is None:
+                    self._create(path, data)
+                else:
+                    self._set(path, data, known[1])
+            except (NodeExistsError, NoNodeError, BadVersionError):  # another process was there too: look again
+                continue
+            return
+
+    def marked(self, ledger_id: int) -> Mark | None:
+        known = self._read_mark(ledger_id)
+        return known and known[0]
+
+    def marks(self) -> Iterator[list[Mark]]:
+        waiting = [(self._marks, 0)]
+        while waiting:
+            path, depth = waiting.pop()
+            names = self._children(path)
+            if depth < DEPTH:
+                waiting += [(f"{path}/{name}", depth + 1) for name in names]
+                continue
+            found = (self.marked(ledger) for name in names if (ledger := ledger_of(name)) is not None)
+            if page := [mark for mark in found if mark is not None]:
+                yield page
+
+    def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
+        self._require_layout()
+        self._claimants[owner] = changed
+        if self._session.run(lambda zk: zk.exists_async(self._disable, watch=self._touched)) is not None:
+            return None
+        locked = set(self._children(self._locks, self._touched))
+        waiting = [(self._marks, 0)]
+        while waiting:
+            path, depth = waiting.pop()
+            names = self._children(path, self._touched)
+            random.shuffle(names)
+            if depth < DEPTH:
+                waiting += [(f"{path}/{name}", depth + 1) for name in names]
+                continue
+            for name in names:
+                ledger = ledger_of(name)
+                if ledger is None or name in locked:
+                    continue
+                stat = self._stat(f"{path}/{name}")
+                if stat is not None and self._take(ledger, owner):
+                    return Claim(ledger, int(stat.version))
+        return None
+
+    def finish(self, claim: Claim) -> bool:
+        path = f"{self._marks}/{mark_path(claim.ledger)}"
+        try:
+            return self._remove_mark(path, claim.version)
+        finally:
+            self.release(claim)
+
+    def release(self, claim: Claim) -> None:
+        """Ours, not one that somebody took after our session ended."""
+        if self.holds(claim):
+            self._drop(self._lock_path(claim.ledger))
+
+    def holds(self, claim: Claim) -> bool:
+        stat = self._stat(self._lock_path(claim.ledger))
+        return stat is not None and stat.ephemeralOwner == self._session.id
+
+    def holders(self) -> dict[int, str]:
+        held: dict[int, str] = {}
+        for name in self._children(self._locks):
+            ledger, data = ledger_of(name), self._session.read(f"{self._locks}/{name}")
+            if ledger is not None and data is not None:
+                held[ledger] = formats.parse_holder(data)
+        return held
+
+    def enabled(self) -> bool:
+        return self._session.run(lambda zk: zk.exists_async(self._disable)) is None
+
+    def enable(self, *, enabled: bool) -> None:
+        if enabled:
+            self._drop(self._disable)
+            return
+        try:
+            self._create(self._disable, b"")
+        except NodeExistsError:
+            return
+
+    def lost_bookie_delay_s(self) -> int | None:
+        data = self._session.read(self._delay)
+        return None if data is None else formats.parse_delay(data)
+
+    def set_lost_bookie_delay_s(self, seconds: int, *, only_if_unset: bool = False) -> None:
+        self._put(self._delay, str(seconds).encode(), replace=not only_if_unset)
+
+    def watch_lost_bookie_delay(self, listener: Callable[[int | None], None]) -> Subscription:
+        def read(watch: Watch[tuple[int | None, int]]) -> tuple[int | None, int]:
+            stat = self._session.run(lambda zk: zk.exists_async(self._delay, watch=watch.touch))
+            return self.lost_bookie_delay_s(), ANY_VERSION if stat is None else int(stat.version)
+
+        return self._watcher.add(read, lambda seen: listener(seen[0]), topic=self._delay)
+
+    def last_check_ms(self, check: Check) -> int | None:
+        data = self._session.read(f"{self._base}/{check.value}")
+        return None if data is None else formats.parse_check_time(data)
+
+    def set_last_check_ms(self, check: Check, at_ms: int) -> None:
+        self._put(f"{self._base}/{check.value}", formats.check_time_to_bytes(at_ms), replace=True)
+
+    def _touched(self, _event: object) -> None:
+        """One watcher for all: the session keeps a watcher once for each node, however often it is set."""
+        for changed in list(self._claimants.values()):
+            changed()
+
+    def _require_layout(self) -> None:
+        """The layout and the parents, as Java makes them. Raises MetadataSerializationError for another layout."""
+        if self._layout_known:
+            return
+        path = f"{self._base}/LAYOUT"
+        data = self._session.read(path)
+        if data is None:
+            try:
+                self._create(path, formats.layout_to_bytes())
+            except NodeExistsError:  # another process was first
+                self._require_layout()
+                return
+        else:
+            formats.check_layout(data)
+        for parent in (self._marks, self._locks):
+            self._ensure(parent)
+        self._layout_known = True
+
+    def _read_mark(self, ledger_id: int) -> tuple[Mark, int] | None:
+        path = f"{self._marks}/{mark_path(ledger_id)}"
+        try:
+            data, stat = self._session.run(lambda zk: zk.get_async(path))
+        except NoNodeError:
+            return None
+        return formats.parse_mark(ledger_id, bytes(data)), int(stat.version)
+
+    def _remove_mark(self, path: str, version: int) -> bool:
+        """Whether it is gone; emptied parents go with it."""
+
+        def settle(refusal: KazooException) -> None:
+            if not isinstance(refusal, NoNodeError):
+                raise refusal
+
+        try:
+            self._session.run(lambda zk: zk.delete_async(path, version), settle)
+        except BadVersionError:
+            return False
+        except NoNodeError:
+            return True
+        for _ in range(DEPTH):
+            path = path.rpartition("/")[0]
+            try:
+                self._delete(path)
+            except (NotEmptyError, NoNodeError):
+                break
+        return True
+
+    def _take(self, ledger_id: int, owner: str) -> bool:
+        path = self._lock_path(ledger_id)
 
         def settle(refusal: KazooException) -> None:
             """A first attempt whose answer was lost may have made the node."""
@@ -41,18 +224,55 @@ class ZooKeeperReplication:
             if stat is None or stat.ephemeralOwner != self._session.id:
                 raise refusal
 
+        data = formats.holder_to_bytes(owner)
         try:
             self._session.run(lambda zk: zk.create_async(path, data, ephemeral=True, makepath=True), settle)
         except NodeExistsError:
             return False
         return True
 
-    def _release(self, path: str) -> None:
+    def _lock_path(self, ledger_id: int) -> str:
+        return f"{self._locks}/{node_name(ledger_id)}"
+
+    def _drop(self, path: str) -> None:
         def settle(refusal: KazooException) -> None:
             if not isinstance(refusal, NoNodeError):
                 raise refusal
 
         try:
             self._session.run(lambda zk: zk.delete_async(path), settle)
-        except NoNodeError:  # it ended with a session
+        except NoNodeError:  # a lock ended with a session
             return
+
+    def _put(self, path: str, data: bytes, *, replace: bool) -> None:
+        while True:
+            try:
+                self._create(path, data)
+            except NodeExistsError:
+                if replace:
+                    try:
+                        self._session.run(lambda zk: zk.set_async(path, data))
+                    except NoNodeError:
+                        continue
+            return
+
+    def _create(self, path: str, data: bytes) -> None:
+        self._session.run(lambda zk: zk.create_async(path, data, makepath=True))
+
+    def _set(self, path: str, data: bytes, version: int) -> None:
+        self._session.run(lambda zk: zk.set_async(path, data, version))
+
+    def _stat(self, path: str) -> Any:
+        return self._session.run(lambda zk: zk.exists_async(path))
+
+    def _delete(self, path: str) -> None:
+        self._session.run(lambda zk: zk.delete_async(path))
+
+    def _ensure(self, path: str) -> None:
+        self._session.run(lambda zk: zk.ensure_path_async(path))
+
+    def _children(self, path: str, touched: Callable[[object], None] | None = None) -> list[str]:
+        try:
+            return list(self._session.run(lambda zk: zk.get_children_async(path, watch=touched)))
+        except NoNodeError:  # emptied and dropped since its parent was listed
+            return []

@@ -1,0 +1,101 @@
+"""A request on its way: what identifies its answer, what goes out, and how the answer becomes a value. Values only."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie.client.connection import Key, Row
+from bookie.errors import BookKeeperError
+
+
+class Ask:
+    """`what`: a format and its values, for errors. `default`: the operation's own error. `timeout_s`: 0 is for ever.
+
+    `codes`: what codes of the protocol mean here and nowhere else.
+    """
+
+    __slots__ = ("answer", "codes", "decode", "default", "due", "frame", "key", "timeout_s", "what")
+
+    def __init__(
+        self,
+        key: Key,
+        frame: bytes,
+        what: tuple[Any, ...],
+        default: type[BookKeeperError],
+        decode: Callable[[memoryview], Any],
+        timeout_s: float,
+    ) -> None:
+        self.key = key
+        self.frame = frame
+        self.what = what
+        self.default = default
+        self.decode = decode
+        self.timeout_s = timeout_s
+        self.codes: Mapping[int, type[BookKeeperError]] | None = None
+        self.due = 0.0
+        self.answer: asyncio.Future[Any]
+
+    def __str__(self) -> str:
+        return str(self.what[0].format(*self.what[1:]))
+
+    def fail(self, error: BookKeeperError) -> None:
+        """The first end counts."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class LaneNames(Protocol):
+    """What goes into each frame of a lane."""
+
+    @property
+    def ledger(self) -> int: ...
+    @property
+    def master_key(self) -> bytes: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def deferred_sync(self) -> bool: ...
+
+
+class Wire(Protocol):
+    """One protocol on one connection; it also makes the `Ask`s."""
+
+    @property
+    def frame_bytes_max(self) -> int: ...
+    @property
+    def batch_op(self) -> int:
+        """Its answers are views of the receive buffer."""
+        ...
+
+    @property
+    def by_transaction(self) -> bool:
+        """False: a name can be used again only after the answer to it."""
+        ...
+
+    def cut(self, buffer: Buffer, frame_bytes_max: int, rows: NDArray[Any], /) -> tuple[int, int, int]: ...
+    def key(self, row: Row) -> Key: ...
+    def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None: ...
+    def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Ask: ...
+    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Ask: ...
+    def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
+        """Of single reads, and the transaction of the first; they count up."""
+        ...
+
+    def batch_read(
+        self,
+        ledger: int,
+        start: int,
+        max_count: int,
+        max_size: int,
+        flags: int,
+        master_key: bytes | None,
+        timeout_s: float,
+    ) -> Ask: ...
+    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Ask: ...
+    def lane_frames(
+        self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], int]: ...

@@ -1,0 +1,251 @@
+"""All bookies, by id, on asyncio: `contracts.Bookies` over connections that are made when they are needed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie.auth.registry import open_client
+from bookie.auth.settings import ClientAuthSettings
+from bookie.availability import AvailableEntries
+from bookie.client.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.batch import StoredBatch
+from bookie.client.bookie_space import BookieInfo
+from bookie.client.bookies.addresses import Registered, resolver
+from bookie.client.bookies.connect import Connector
+from bookie.client.bookies.health import Health
+from bookie.client.bookies.lane import Lane
+from bookie.client.bookies.peer import Peer
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import LaneOwner
+from bookie.client.extensions import BATCH_READ, WRITE_CLOSE
+from bookie.client.read_answers import ReadAnswers
+from bookie.client.tls import Tls
+from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
+
+__all__ = ["BookieClient"]
+
+
+class BookieClient:
+    """Made on the event loop that it is used on; ended by `close`, or as an async context manager.
+
+    `registered` tells what a bookie publishes (`MetadataStore.info`); without, ids must be `host:port`, and bookies are
+    taken to offer no extension of V3. `connector`: as `config` says.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig | None = None,
+        registered: Registered | None = None,
+        *,
+        connector: Connector | None = None,
+        chance: Random | None = None,
+        health_checks: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        self.config = config or ClientConfig()
+        self._v3 = not self.config.use_v2_wire_protocol
+        self._connector = connector or connector_of(self.config)
+        self._resolve = resolver(registered)
+        self.health = Health(self.config, chance or Random(), asyncio.get_running_loop().time, health_checks)
+        self._peers: dict[str, Peer] = {}
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Everything outstanding fails with ClientClosed. Idempotent."""
+        self._closed = True
+        error = ClientClosed("the client was closed")
+        await asyncio.gather(*(peer.close(error) for peer in self._peers.values()))
+
+    # --- adds ---------------------------------------------------------------------------------------------------------
+
+    def adds(
+        self,
+        bookie: str,
+        ledger: int,
+        master_key: bytes,
+        owner: LaneOwner,
+        *,
+        flags: int = 0,
+        deferred_sync: bool = False,
+    ) -> Lane:
+        """Open a lane. ClientClosed; IllegalOperation for `deferred_sync` in V2."""
+        if deferred_sync and not self._v3:
+            raise IllegalOperation(f"{bookie}: ledger {ledger}: V2 has no deferred sync; set useV2WireProtocol=false")
+        link = self._peer(bookie).link(ledger)
+        return link.lane(ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
+
+    async def add(
+        self, bookie: str, ledger: int, entry: int, stored: Buffer, master_key: bytes, *, flags: int = 0
+    ) -> None:
+        """Store one entry, header and digest included. LedgerFenced, UnauthorizedAccess, BookieReadOnly, WriteError."""
+        link = self._peer(bookie).link(ledger)
+        await link.ask(link.wire.add(ledger, entry, stored, master_key, flags, self.config.add_timeout_s))
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+
+    async def read(
+        self, bookie: str, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None
+    ) -> ReadAnswer:
+        """One entry as stored, -1 for the last; in V2 without a LAC. NoSuchLedger, NoSuchEntry, ReadError."""
+        link = self._peer(bookie).link(ledger)
+        answer: ReadAnswer = await link.ask(
+            link.wire.read(ledger, entry, flags, master_key, self.config.read_timeout_s)
+        )
+        return answer
+
+    async def read_many(self, bookie: str, ledger: int, entries: NDArray[np.int64]) -> ReadAnswers:
+        """Single reads of these entries, ascending. Answers as far as they came; an error when there was none."""
+        return await self._peer(bookie).link(ledger).read_many(ledger, entries, self.config.read_timeout_s)
+
+    async def batch_read(
+        self,
+        bookie: str,
+        ledger: int,
+        start: int,
+        max_count: int,
+        max_size: int,
+        *,
+        flags: int = 0,
+        master_key: bytes | None = None,
+    ) -> StoredBatch:
+        """Entries as stored from `start` on, one at least; `max_size` is at most a frame, 0 is one entry.
+
+        IllegalOperation where `batches` said no; NoSuchLedger, NoSuchEntry, ReadError.
+        """
+        peer = self._peer(bookie)
+        if self._v3 and peer.extensions is None:
+            await peer.known()
+        if not peer.batches():
+            raise IllegalOperation(f"{bookie}: it serves no batch reads, ledger {ledger}; read entry by entry")
+        link = self._peer(bookie).link(ledger)
+        size = min(max_size, self.config.frame_bytes_max)
+        timeout_s = self.config.read_timeout_s
+        try:
+            batch: StoredBatch = await link.ask(
+                link.wire.batch_read(ledger, start, max_count, size, flags, master_key, timeout_s)
+            )
+        except IllegalOperation:
+            if peer.extensions is not None:
+                peer.extensions.withdraw(BATCH_READ)
+            raise
+        peer.served_batches = True
+        return batch
+
+    async def batch_read_entries(
+        self,
+        bookie: str,
+        ledger_id: int,
+        start_entry_id: int,
+        max_count: int,
+        max_size: int,
+        flags: int = 0,
+        master_key: bytes | None = None,
+        *,
+        allow_fast_fail: bool = False,
+    ) -> StoredBatch:
+        """`batch_read` as Apache BookKeeper calls it, for one bookie of a ledger. Unverified: call `verify`.
+
+        `max_count` 0: no limit of entries. With `allow_fast_fail` TooManyRequests at once when much waits for the
+        bookie to take it. IncorrectParameter for a negative start, count or size.
+        """
+        for name, value in (("start_entry_id", start_entry_id), ("max_count", max_count), ("max_size", max_size)):
+            if value < 0:
+                raise IncorrectParameter(f"{bookie}: batch read of ledger {ledger_id}: {name} {value}; give 0 or more")
+        if allow_fast_fail and self._peer(bookie).link(ledger_id).full:
+            raise TooManyRequests(f"{bookie}: batch read of ledger {ledger_id}: requests queue up here; ask later")
+        return await self.batch_read(
+            bookie, ledger_id, start_entry_id, max_count, max_size, flags=flags, master_key=master_key
+        )
+
+    def batches(self, bookie: str) -> bool:
+        """Whether a batch read can be tried there. True as well when nothing is known yet."""
+        return self._peer(bookie).batches()
+
+    async def wait_for_lac(self, bookie: str, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
+        """Wait at the bookie until its LAC has passed; the entry behind comes along. On V2: a plain read of the LAC."""
+        if not self._v3:
+            return await self.read(bookie, ledger, -1)
+        link = self._peer(bookie).link_v3(ledger)
+        answer: ReadAnswer = await link.ask(
+            link.wire.wait_for_lac(ledger, previous_lac, timeout_ms, self.config.read_timeout_s)
+        )
+        return answer
+
+    # --- only in V3 ---------------------------------------------------------------------------------------------------
+
+    async def read_lac(self, bookie: str, ledger: int) -> LacAnswer:
+        """The explicit LAC and the last entry, as stored. NoSuchLedger, NoSuchEntry (neither), ReadError."""
+        link = self._peer(bookie).link_v3(ledger)
+        answer: LacAnswer = await link.ask(link.wire.read_lac(ledger, self.config.read_timeout_s))
+        return answer
+
+    async def write_lac(self, bookie: str, ledger: int, lac: int, packet: bytes, master_key: bytes) -> None:
+        """Store an explicit LAC; returns when it is durable. UnauthorizedAccess, BookieReadOnly, WriteError."""
+        link = self._peer(bookie).link_v3(ledger)
+        await link.ask(link.wire.write_lac(ledger, lac, packet, master_key, self.config.read_timeout_s))
+
+    async def force(self, bookie: str, ledger: int) -> None:
+        """Return when every entry of the ledger that was acknowledged before this call is durable. WriteError."""
+        link = self._peer(bookie).link_v3(ledger)
+        await link.ask(link.wire.force(ledger, self.config.read_timeout_s))
+
+    async def list_entries(self, bookie: str, ledger: int) -> AvailableEntries:
+        """Which entries of the ledger the bookie holds. NoSuchLedger, ReadError; some Java bookies never answer."""
+        link = self._peer(bookie).link_v3(ledger)
+        answer: AvailableEntries = await link.ask(link.wire.list_entries(ledger, self.config.read_timeout_s))
+        return answer
+
+    async def bookie_info(self, bookie: str) -> BookieInfo:
+        """Capacity and free space of its disks. ReadError."""
+        link = self._peer(bookie).link_v3(0)
+        answer: BookieInfo = await link.ask(link.wire.bookie_info(self.config.bookie_info_timeout_s))
+        return answer
+
+    async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
+        """Tell it that nothing more will be written; nothing happens, at once, where it does not advertise it."""
+        if WRITE_CLOSE not in await self._peer(bookie).known():
+            return
+        link = self._peer(bookie).link_v3(ledger)
+        await link.ask(link.wire.write_close(ledger, master_key, self.config.read_timeout_s))
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def excluded(self) -> frozenset[str]:
+        """The bookies in quarantine: not to be written to while there are others."""
+        return self.health.excluded()
+
+    def pending(self, bookie: str) -> int:
+        """Requests that wait for an answer."""
+        peer = self._peers.get(bookie)
+        return peer.pending if peer else 0
+
+    def _peer(self, bookie: str) -> Peer:
+        if self._closed:
+            raise ClientClosed(f"{bookie}: the client was closed")
+        peer = self._peers.get(bookie)
+        if peer is None:
+            peer = self._peers[bookie] = Peer(bookie, self.config, self._connector, self._resolve, self.health)
+        return peer
+
+
+def connector_of(config: ClientConfig) -> Connector:
+    """How the configuration says that connections are made. ConfigurationError."""
+    tls = None
+    if config.tls_enabled or config.tls_trust_store:
+        tls = Tls(
+            trust_store=config.tls_trust_store or None,
+            certificate=config.tls_certificate or None,
+            key=config.tls_key or None,
+            verify_host=config.tls_hostname_verification,
+        )
+    return Connector(config.connect_timeout_s, tls, open_client(ClientAuthSettings(provider=config.auth_provider)))

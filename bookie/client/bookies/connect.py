@@ -1,0 +1,98 @@
+"""A link's connection: TCP, encryption, authentication, in this order, all within the connect timeout."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from bookie.auth.provider import ClientProvider
+from bookie.client.bookies.link import Link
+from bookie.client.security import FRAME_PREFIX, conversation, start_tls_granted, start_tls_request, start_tls_size
+from bookie.client.tls import Tls, handshake_error
+from bookie.errors import BookieUnavailable, BookKeeperError
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """How links are connected. `timeout_s` bounds all of it; 0 is for ever."""
+
+    timeout_s: float
+    tls: Tls | None = None
+    auth: ClientProvider | None = None
+
+    async def connect(self, link: Link[Any], host: str, port: int) -> None:
+        """Open the link, or fail it: BookieUnavailable, SecurityError, UnauthorizedAccess, ConfigurationError."""
+        address = f"{host}:{port}"
+        try:
+            async with asyncio.timeout(self.timeout_s or None):
+                if self.tls is None:
+                    await asyncio.get_running_loop().create_connection(lambda: link, host, port)
+                else:
+                    await self._encrypted(link, self.tls, host, port)
+                if self.auth is not None:
+                    await self._authenticate(link, self.auth, host, address)
+        except TimeoutError:
+            link.fail(BookieUnavailable(f"{address}: no connection within {self.timeout_s} s; is a bookie there?"))
+        except OSError as error:
+            link.fail(BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?"))
+        except BookKeeperError as error:
+            link.fail(error)
+        else:
+            link.opened()
+
+    async def _encrypted(self, link: Link[Any], tls: Tls, host: str, port: int) -> None:
+        loop = asyncio.get_running_loop()
+        context = tls.context()
+        transport, clear = await loop.create_connection(_ClearText, host, port)
+        address = f"{host}:{port}"
+        try:
+            transport.write(start_tls_request())
+            size = start_tls_size(await clear.exactly(FRAME_PREFIX, address), address)
+            start_tls_granted(await clear.exactly(size, address), address)
+            try:
+                encrypted = await loop.start_tls(transport, link, context, server_hostname=host)
+            except OSError as error:
+                raise handshake_error(error, host) from error
+        except BaseException:
+            transport.abort()
+            raise
+        if encrypted is None:  # it was closed meanwhile
+            raise BookieUnavailable(f"{address}: connection lost during the TLS handshake")
+        link.connection_made(encrypted)
+
+    async def _authenticate(self, link: Link[Any], provider: ClientProvider, host: str, address: str) -> None:
+        talk = conversation(provider, host, address)
+        token = next(talk, None)
+        while token is not None:
+            answer = await link.submit(link.wire.auth(provider.plugin_name, token, self.timeout_s), at_once=True)
+            try:
+                token = talk.send(answer)
+            except StopIteration:
+                return
+
+
+class _ClearText(asyncio.Protocol):
+    """What the bookie says before the handshake."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._lost: Exception | None = None
+        self._changed = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        self._changed.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost = error or ConnectionResetError("the bookie closed it")
+        self._changed.set()
+
+    async def exactly(self, size: int, address: str) -> bytes:
+        """The next bytes. BookieUnavailable when the connection ends before they came."""
+        while len(self._data) < size:
+            if self._lost is not None:
+                raise BookieUnavailable(f"{address}: connection lost at START_TLS ({self._lost}); does it speak V3?")
+            self._changed.clear()
+            await self._changed.wait()
+        data = bytes(self._data[:size])
+        del self._data[:size]
+        return data

@@ -1,0 +1,85 @@
+"""The adds of one ledger on one connection: what its owner sends, and the answers that its owner is told.
+
+On the event loop. A lane keeps bytes only where V2 cannot send them yet, because an unanswered add has their name.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie.client.contracts import LaneOwner
+from bookie.errors import BookKeeperError, IncorrectParameter
+
+if TYPE_CHECKING:
+    from bookie.client.bookies.link import Link
+
+Chunk = tuple[bytes, NDArray[np.int64], NDArray[np.int64], float]
+"""Records, offsets, entries, and when the time is up."""
+
+
+class Lane:
+    """See `contracts.AddLane`. Made by `Link.lane`; `number` counts from 1 on its connection."""
+
+    __slots__ = ("_link", "deferred_sync", "flags", "held", "ledger", "master_key", "number", "owner", "wants_room")
+
+    def __init__(
+        self,
+        link: "Link[Any]",
+        number: int,
+        ledger: int,
+        master_key: bytes,
+        owner: LaneOwner,
+        *,
+        flags: int,
+        deferred_sync: bool,
+    ) -> None:
+        self._link = link
+        self.number = number
+        self.ledger = ledger
+        self.master_key = master_key
+        self.owner: LaneOwner | None = owner
+        self.flags = flags
+        self.deferred_sync = deferred_sync
+        self.held: deque[Chunk] = deque()
+        self.wants_room = False
+
+    def send(self, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
+        """IncorrectParameter when an entry does not fit into a frame; nothing is sent then."""
+        if self.owner is None:
+            return
+        try:
+            self._link.send_adds(self, records, offsets, entries)
+        except ValueError as error:
+            raise IncorrectParameter(f"{self}, entries {entries.min()} to {entries.max()}: {error}") from error
+
+    def __str__(self) -> str:
+        return f"adds of ledger {self.ledger}"
+
+    @property
+    def full(self) -> bool:
+        """Whether more waits for the socket than should."""
+        self.wants_room = self._link.full
+        return self.wants_room
+
+    def close(self) -> None:
+        """Answers are no longer wanted. Idempotent."""
+        if self.owner is not None:
+            self.owner = None
+            self.held.clear()
+            self._link.leave(self)
+
+    def end(self, error: BookKeeperError) -> None:
+        """Nothing more will be answered."""
+        owner = self.owner
+        if owner is not None:
+            self.close()
+            owner.lost(error)
+
+    def room(self) -> None:
+        """The link can take more."""
+        if self.wants_room and self.owner is not None:
+            self.wants_room = False
+            self.owner.on_room()

@@ -1,0 +1,452 @@
+"""One connection to one bookie on the event loop: requests out in one write a turn, answers in a table at a time.
+
+Memory: what waits for the socket (senders of adds are told when that is much), one slab of answers (`receive`), and the
+table of what is unanswered. Everything ends once: by its answer, by its time, or with the connection.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast import client_wire
+from bookie._fast.adds_in_flight import AddsInFlight
+from bookie.client.bookies.ask import Ask, Wire
+from bookie.client.bookies.lane import Lane
+from bookie.client.bookies.reads import Reads
+from bookie.client.connection import Key, Row
+from bookie.client.contracts import LaneOwner
+from bookie.client.read_answers import ReadAnswers
+from bookie.client.receive import ReceiveBuffer
+from bookie.client.security import FRAME_PREFIX
+from bookie.errors import (
+    BookieUnavailable,
+    BookKeeperError,
+    IncorrectParameter,
+    ProtocolVersionMismatch,
+    ReadError,
+    RequestTimeout,
+    WriteError,
+)
+
+W = TypeVar("W", bound=Wire)
+QUEUED_BYTES_MAX = 1 << 20
+"""Beyond it a link is full."""
+JOINED_BYTES_MAX = 64 << 10
+"""Frames up to here are put together before they are written."""
+SKIPPED_BYTES_MAX = 1 << 30
+"""An answer longer than our frames, but not than this, is dropped and its request told so; a longer one is nonsense."""
+HEAD_BYTES = 64
+"""The head of an answer, which names its request, is within these."""
+ADD, READ = 1, 2
+"""Operations of a V2 key."""
+NEVER_S = 1e12
+
+
+class Link(asyncio.BufferedProtocol, Generic[W]):
+    """Requests may be made before it is `opened`; they wait. `on_end` is told when it is broken.
+
+    `on_error` is told the code of `bookie.errors` that requests ended with, and how many.
+
+    `add_timeout_s`: 0 is for ever; `tick_s`: how often times are looked at.
+    """
+
+    def __init__(
+        self,
+        bookie: str,
+        wire: W,
+        *,
+        add_timeout_s: float,
+        tick_s: float,
+        on_end: Callable[["Link[Any]"], None],
+        on_error: Callable[[int, int], None],
+    ) -> None:
+        self.bookie = bookie
+        self.wire = wire
+        self.broken: BookKeeperError | None = None
+        self.closed_on_batch = False
+        """The bookie closed it while a batch read in V2 was under way."""
+        self._loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        """The transport is closed."""
+        self._add_timeout_s = add_timeout_s
+        self._tick_s = tick_s
+        self._on_end = on_end
+        self._on_error = on_error
+        self._transport: asyncio.Transport | None = None
+        self._buffer = ReceiveBuffer(wire.frame_bytes_max, wire.cut, skipped_bytes_max=SKIPPED_BYTES_MAX)
+        self._asks: dict[Key, Ask] = {}
+        self._adds = AddsInFlight(by_transaction=wire.by_transaction)
+        self._reads = Reads(bookie, wire, on_error)
+        self._lanes: dict[int, Lane] = {}
+        self._lane_numbers = itertools.count(1)
+        self._name_waits: list[asyncio.Future[None]] = []
+        self._out: list[Buffer] = []
+        self._queued = 0
+        self._flowing = False  # opened, and the transport takes more
+        self._flush_due = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a transport, which will tell when it is closed."""
+        return self._transport is not None
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for an answer."""
+        return len(self._asks) + self._adds.count + self._reads.count
+
+    async def ask(self, ask: Ask) -> Any:
+        """The value of the answer. In V2 an earlier request of the same name is waited for first."""
+        if not self.wire.by_transaction and self._taken(ask.key):
+            due = self._due(ask.timeout_s)
+            while self._taken(ask.key):
+                await self._name_wait(ask, due)
+        return await self.submit(ask)
+
+    async def read_many(self, ledger: int, entries: NDArray[np.int64], timeout_s: float) -> ReadAnswers:
+        """Single reads of these entries, ascending; `timeout_s` 0 is for ever. In V2 it waits for their names."""
+        what = f"reads of ledger {ledger}, entries {entries[0]} to {entries[-1]}"
+        due = self._due(timeout_s)
+        while self._read_known(ledger, entries):
+            await self._name_wait(what, due)
+        if self.broken is not None:
+            raise type(self.broken)(f"{self.bookie}: {what}: {self.broken}")
+        frames, transaction = self.wire.read_frames(ledger, entries)
+        answers = self._reads.sent(ledger, entries, transaction, int(due * 1000))
+        if self._timer is None:
+            self._arm()
+        self._put(frames.data, len(frames))
+        found: ReadAnswers = await answers
+        return found
+
+    def submit(self, ask: Ask, *, at_once: bool = False) -> asyncio.Future[Any]:
+        """Send it; its name is free. `at_once`: before the link is opened."""
+        if self.broken is not None:
+            raise type(self.broken)(f"{self.bookie}: {ask}: {self.broken}")
+        if len(ask.frame) > self.wire.frame_bytes_max:
+            raise IncorrectParameter(
+                f"{ask}: its frame has {len(ask.frame)} bytes; the limit is {self.wire.frame_bytes_max}"
+            )
+        ask.answer = self._loop.create_future()
+        ask.due = self._due(ask.timeout_s)
+        self._asks[ask.key] = ask
+        if self._timer is None:
+            self._arm()
+        if at_once:
+            assert self._transport
+            self._transport.write(ask.frame)
+        else:
+            self._put(ask.frame, len(ask.frame))
+        return ask.answer
+
+    def _due(self, timeout_s: float) -> float:
+        return self._loop.time() + timeout_s if timeout_s else NEVER_S
+
+    def _taken(self, key: Key) -> bool:
+        if key in self._asks:
+            return True
+        many = self._adds if key[0] == ADD else self._reads if key[0] == READ else None
+        return many is not None and many.knows(key[1], np.array([key[2]], dtype=np.int64))
+
+    def _read_known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
+        if self.wire.by_transaction:
+            return False
+        if self._asks and any((READ, ledger, entry) in self._asks for entry in entries.tolist()):
+            return True
+        return self._reads.knows(ledger, entries)
+
+    async def _name_wait(self, what: object, due: float) -> None:
+        wait = self._loop.create_future()
+        self._name_waits.append(wait)
+        try:
+            async with asyncio.timeout_at(due):
+                await wait
+        except TimeoutError:
+            error = f"{self.bookie}: {what}: not sent, an earlier request of the same name is unanswered; ask again"
+            raise RequestTimeout(error) from None
+
+    # --- lanes --------------------------------------------------------------------------------------------------------
+
+    def lane(self, ledger: int, master_key: bytes, owner: LaneOwner, *, flags: int, deferred_sync: bool) -> Lane:
+        """Open a lane; the link is not broken."""
+        lane = Lane(self, next(self._lane_numbers), ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
+        self._lanes[lane.number] = lane
+        return lane
+
+    def send_adds(self, lane: Lane, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
+        """For `Lane.send`. ValueError when one does not fit into a frame."""
+        due = self._due(self._add_timeout_s)
+        if self._timer is None:
+            self._arm()
+        if lane.held or self._known(lane.ledger, entries):
+            copied = bytes(memoryview(records)[int(offsets[0]) : int(offsets[-1])])
+            lane.held.append((copied, offsets - offsets[0], entries.copy(), due))
+        else:
+            self._send(lane, records, offsets, entries, due)
+
+    def _send(
+        self, lane: Lane, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64], due: float
+    ) -> None:
+        frames, transaction = self.wire.lane_frames(lane, records, offsets, entries)
+        if len(entries):
+            self._adds.sent(lane.number, lane.ledger, entries, transaction, int(due * 1000))
+            self._put(frames.data, len(frames))
+
+    def _known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
+        """Whether an answer to one of them would be taken for another add's."""
+        if self.wire.by_transaction:
+            return False
+        if self._asks and any((ADD, ledger, entry) in self._asks for entry in entries.tolist()):
+            return True
+        return self._adds.knows(ledger, entries)
+
+    def leave(self, lane: Lane) -> None:
+        """For `Lane.close`."""
+        if self._lanes.pop(lane.number, None) is not None:
+            self._adds.leave(lane.number)
+
+    # --- out ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        """Whether more waits for the socket than should."""
+        return self._queued > QUEUED_BYTES_MAX
+
+    def _put(self, data: Buffer, size: int) -> None:
+        self._out.append(data)
+        self._queued += size
+        if self._flowing and not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Write what waits, as long as the transport takes it: small frames in one piece, large ones as they are."""
+        self._flush_due = False
+        out, self._out = self._out, []
+        transport = self._transport
+        if transport is None or self.broken is not None:
+            return
+        was_full = self.full
+        at = 0
+        while self._flowing and at < len(out):
+            size, end = 0, at
+            while end < len(out) and (end == at or size + len(out[end]) <= JOINED_BYTES_MAX):  # type: ignore[arg-type]
+                size += len(out[end])  # type: ignore[arg-type]
+                end += 1
+            transport.write(out[at] if end == at + 1 else b"".join(out[at:end]))  # type: ignore[arg-type]
+            self._queued -= size
+            at = end
+        self._out = out[at:] + self._out
+        if was_full and not self.full:
+            for lane in list(self._lanes.values()):
+                lane.room()
+
+    # --- asyncio's side -----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """There is a connection; `opened` follows when it may be used."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self.broken is not None:
+            transport.abort()
+
+    def opened(self) -> None:
+        """The bookie serves us from here on."""
+        self._flowing = True
+        self._flush()
+
+    def pause_writing(self) -> None:
+        """The socket takes no more."""
+        self._flowing = False
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._flowing = True
+        self._flush()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - we know better
+        """Where the next bytes go."""
+        return self._buffer.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many came."""
+        self._buffer.received(nbytes)
+        try:
+            while self._complete():
+                pass
+        except ValueError as error:
+            self.fail(BookieUnavailable(f"connection given up: {error}"))
+        except ProtocolVersionMismatch as error:
+            self.fail(error)
+
+    def eof_received(self) -> None:
+        """The bookie closed it; the transport closes, and `connection_lost` follows."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It is over."""
+        if not self.gone.done():
+            self.gone.set_result(None)
+        reason = str(error) or type(error).__name__ if error else "the bookie closed it"
+        self.fail(BookieUnavailable(f"connection lost ({reason}); ask again, or another bookie"), by_bookie=True)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _complete(self) -> int:
+        count, received = self._buffer.cut()
+        if not count:
+            return self._skip_oversized() if self._buffer.oversized else 0
+        rows = self._buffer.rows
+        others = count
+        if self._adds.count:
+            others, lanes, entries, codes = self._adds.take(rows, count)
+            if len(lanes):
+                self._acknowledge(lanes, entries, codes)
+        if others and self._reads.count:
+            others = self._reads.take(rows, others, received)
+        if others:
+            for row in rows[:others].tolist():
+                self._answer(row, received)
+        if not self.wire.by_transaction:
+            self._retry()
+        return count
+
+    def _acknowledge(self, lanes: NDArray[np.int32], entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
+        for code in np.unique(codes[codes != 0]).tolist() if codes.any() else ():
+            error = self.wire.error_for(code, WriteError)
+            these = codes == code
+            codes[these] = 0 if error is None else error.code
+            if error is not None:
+                self._on_error(error.code, int(these.sum()))
+        if lanes[0] == lanes[-1] and (lanes == lanes[0]).all():
+            self._tell(int(lanes[0]), entries, codes)
+            return
+        order = np.argsort(lanes, kind="stable")
+        lanes, entries, codes = lanes[order], entries[order], codes[order]
+        edges = [0, *(np.flatnonzero(np.diff(lanes)) + 1).tolist(), len(lanes)]
+        for start, end in itertools.pairwise(edges):
+            self._tell(int(lanes[start]), entries[start:end], codes[start:end])
+
+    def _tell(self, number: int, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
+        lane = self._lanes.get(number)
+        if lane is not None and lane.owner is not None:
+            lane.owner.answered(entries, codes)
+
+    def _answer(self, row: Row, received: memoryview) -> None:
+        """Complete one request; an answer that nobody waits for is dropped."""
+        op, code, _, _, _, at, size = row
+        ask = self._asks.pop(self.wire.key(row), None)
+        if ask is None or ask.answer.done():
+            return
+        error = ask.codes.get(code) if ask.codes else None
+        try:
+            error = error or self.wire.error_for(code, ask.default)
+        except ProtocolVersionMismatch as mismatch:
+            ask.fail(ProtocolVersionMismatch(f"{self.bookie}: {ask}: {mismatch}"))
+            raise
+        if error is not None:
+            self._on_error(error.code, 1)
+            ask.fail(error(f"{self.bookie}: {ask}: answered with code {code}: {error.__doc__}"))
+            return
+        if size > self.wire.frame_bytes_max:
+            self._too_long(ask, size)
+            return
+        if op == self.wire.batch_op:
+            self._buffer.lend()
+        try:
+            ask.answer.set_result(ask.decode(received[at : at + size]))
+        except ValueError as malformed:
+            ask.fail(ReadError(f"{self.bookie}: {ask}: malformed answer: {malformed}"))
+
+    def _skip_oversized(self) -> int:
+        """BR13: fail the request whose answer is longer than our frames, and pass over the answer; 0: too little came.
+
+        The head is what a cutter takes for a whole answer. ValueError when it names nothing that we asked for.
+        """
+        size, body = self._buffer.oversized, bytes(self._buffer.uncut[FRAME_PREFIX : FRAME_PREFIX + HEAD_BYTES])
+        if len(body) < HEAD_BYTES:
+            return 0
+        table: Any = np.zeros(1, dtype=client_wire.RESPONSE)
+        for head in range(HEAD_BYTES):
+            with contextlib.suppress(ValueError):
+                if self.wire.cut(head.to_bytes(FRAME_PREFIX, "big") + body[:head], HEAD_BYTES * 2, table)[0]:
+                    ask = next((self._asks.pop(self.wire.key(row), None) for row in table.tolist()), None)
+                    if ask is not None:
+                        self._too_long(ask, size)
+                    elif not self._reads.too_long(table):
+                        continue
+                    self._buffer.skip()
+                    return 1
+        raise ValueError(f"an answer of {size} bytes; the limit is {self.wire.frame_bytes_max}")
+
+    def _too_long(self, ask: Ask, size: int) -> None:
+        limit = f"frame_bytes_max={self.wire.frame_bytes_max}"
+        ask.fail(ReadError(f"{self.bookie}: {ask}: the answer has {size} bytes, more than {limit}; raise that limit"))
+
+    def _retry(self) -> None:
+        """Names have become free: what waited for one looks again."""
+        waits, self._name_waits = self._name_waits, []
+        for wait in waits:
+            if not wait.done():
+                wait.set_result(None)
+        for lane in [lane for lane in self._lanes.values() if lane.held]:
+            while lane.held and not self._known(lane.ledger, lane.held[0][2]):
+                self._send(lane, *lane.held.popleft())
+
+    # --- ends ---------------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        self._timer = self._loop.call_later(self._tick_s, self._tick)
+
+    def _tick(self) -> None:
+        """Time out what is due. In V2 the name stays taken until the answer comes, however late."""
+        self._timer = None
+        now = self._loop.time()
+        for ask in [ask for ask in self._asks.values() if ask.due <= now]:
+            self._on_error(RequestTimeout.code, 1)
+            ask.fail(RequestTimeout(f"{self.bookie}: {ask}: no answer in time, but it may have been done; ask again"))
+            ask.due = math.inf
+            if self.wire.by_transaction:
+                del self._asks[ask.key]
+        self._reads.overdue(int(now * 1000))
+        late = set(self._adds.overdue(int(now * 1000)))
+        late.update(lane.number for lane in self._lanes.values() if lane.held and lane.held[0][3] <= now)
+        for number in sorted(late):
+            if lane := self._lanes.get(number):
+                self._on_error(RequestTimeout.code, 1)
+                lane.end(RequestTimeout(f"{self.bookie}: {lane}: no answer in time, but they may have been stored"))
+        if self.pending or any(lane.held for lane in self._lanes.values()):
+            self._arm()
+
+    def fail(self, error: BookKeeperError, *, by_bookie: bool = False) -> None:
+        """The connection is over: the first reason counts, and everything outstanding fails with it, once."""
+        if self.broken is not None:
+            return
+        self.broken = error
+        self._flowing = False
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        asks, self._asks = self._asks, {}
+        if by_bookie and not self.wire.by_transaction:
+            self.closed_on_batch = any(ask.key[0] == self.wire.batch_op for ask in asks.values())
+        self._on_end(self)
+        self._on_error(error.code, max(len(asks), 1))
+        for ask in asks.values():
+            ask.fail(type(error)(f"{self.bookie}: {ask}: {error}"))
+        self._reads.fail(error)
+        for lane in list(self._lanes.values()):
+            lane.end(type(error)(f"{self.bookie}: {lane}: {error}"))
+        self._out.clear()
+        self._queued = 0
+        self._retry()

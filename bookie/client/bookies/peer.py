@@ -1,0 +1,139 @@
+"""What a client knows of one bookie: where it is, what it offers, its connections, and whether batch reads work there.
+
+On the event loop. Connections are made when a request needs one, `channels_per_bookie` in each protocol, chosen by the
+ledger's id; a broken one is replaced by the next request.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from bookie.client.bookies.ask import Wire
+from bookie.client.bookies.connect import Connector
+from bookie.client.bookies.health import Health
+from bookie.client.bookies.link import Link
+from bookie.client.bookies.wire_v2 import WireV2
+from bookie.client.bookies.wire_v3 import WireV3
+from bookie.client.config import ClientConfig
+from bookie.client.extensions import BATCH_READ, Extensions
+from bookie.errors import BookieUnavailable, BookKeeperError
+from bookie.metadata.service_info import BookieServiceInfo
+
+W = TypeVar("W", bound=Wire)
+TICK_S = 1.0
+BATCHES_REFUSED_S = 600.0
+"""For so long a bookie that seems to be too old for batch reads is not asked for one again."""
+
+Resolver = Callable[[str], Awaitable[BookieServiceInfo]]
+
+
+class Peer:
+    """One bookie, by its id."""
+
+    def __init__(
+        self, bookie: str, config: ClientConfig, connector: Connector, resolve: Resolver, health: Health
+    ) -> None:
+        self.bookie = bookie
+        self.extensions: Extensions | None = None
+        """None: not known yet."""
+        self.served_batches = False
+        self._batches_refused_until = 0.0
+        self._config = config
+        self._connector = connector
+        self._resolve = resolve
+        self._health = health
+        self._links: dict[int, Link[Wire]] = {}  # in V2
+        self._links_v3: dict[int, Link[WireV3]] = {}
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._ending: set[Link[Any]] = set()
+        timeouts = [s for s in (config.add_timeout_s, config.read_timeout_s, config.bookie_info_timeout_s) if s]
+        self._tick_s = min([TICK_S, *(s / 4 for s in timeouts)])
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for an answer."""
+        return sum(link.pending for link in self._all())
+
+    def link(self, ledger: int) -> Link[Wire]:
+        """The connection for a ledger in the configured protocol, perhaps still being made."""
+        if not self._config.use_v2_wire_protocol:
+            return cast("Link[Wire]", self.link_v3(ledger))
+        number = ledger % self._config.channels_per_bookie
+        link = self._links.get(number)
+        if link is None:
+            wire: Wire = WireV2(self._config.frame_bytes_max)
+            link = self._links[number] = self._connect(wire)
+        return link
+
+    def link_v3(self, ledger: int) -> Link[WireV3]:
+        """The same in V3, for what only V3 has."""
+        number = ledger % self._config.channels_per_bookie
+        link = self._links_v3.get(number)
+        if link is None:
+            link = self._links_v3[number] = self._connect(WireV3(self._config.frame_bytes_max))
+        return link
+
+    def _all(self) -> list[Link[Any]]:
+        return [*self._links.values(), *self._links_v3.values()]
+
+    def _connect(self, wire: W) -> Link[W]:
+        link = Link(
+            self.bookie,
+            wire,
+            add_timeout_s=self._config.add_timeout_s,
+            tick_s=self._tick_s,
+            on_end=self._ended,
+            on_error=partial(self._health.failed, self.bookie),
+        )
+        self._ending.add(link)
+        link.gone.add_done_callback(lambda _: self._ending.discard(link))
+        task = asyncio.get_running_loop().create_task(self._open(link))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+        return link
+
+    async def _open(self, link: Link[Any]) -> None:
+        try:
+            info = await self._resolve(self.bookie)
+            end = info.client_endpoint()
+            if end is None:
+                raise BookieUnavailable("it publishes no endpoint for clients")
+            if self.extensions is None:
+                self.extensions = Extensions(info.v3_extensions())
+            await self._connector.connect(link, end.host, end.port)
+        except BookKeeperError as error:
+            link.fail(error)
+        finally:
+            if not link.connected and not link.gone.done():
+                link.gone.set_result(None)
+
+    def _ended(self, link: Link[Any]) -> None:
+        """A connection is over. Old bookies close it on a batch read in V2; so does any that dies."""
+        self._links = {number: other for number, other in self._links.items() if other is not link}
+        self._links_v3 = {number: other for number, other in self._links_v3.items() if other is not link}
+        if link.closed_on_batch and not self.served_batches:
+            self._batches_refused_until = asyncio.get_running_loop().time() + BATCHES_REFUSED_S
+
+    def batches(self) -> bool:
+        """Whether a batch read can be tried."""
+        if not self._config.use_v2_wire_protocol:
+            return self.extensions is None or BATCH_READ in self.extensions
+        return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
+
+    async def known(self) -> Extensions:
+        """What the bookie offers; asks for its registration if need be. BookieUnavailable, MetadataStoreError."""
+        if self.extensions is None:
+            self.extensions = Extensions((await self._resolve(self.bookie)).v3_extensions())
+        return self.extensions
+
+    async def close(self, error: BookKeeperError) -> None:
+        """Fail what is outstanding and wait until the connections are gone."""
+        for link in self._all():
+            link.fail(error)
+        for task in list(self._connecting):
+            task.cancel()
+        if self._connecting:
+            await asyncio.wait(self._connecting)
+        if self._ending:
+            await asyncio.wait([link.gone for link in self._ending])

@@ -1,0 +1,84 @@
+"""A placement policy that leaves quarantined bookies out as long as there are others. Reads are not affected."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from bookie.client.contracts import Adherence, Placement
+from bookie.errors import NotEnoughBookies
+
+T = TypeVar("T")
+
+
+class WithoutQuarantined:
+    """`inner`'s choices. `quarantined`: who is out now. See `contracts.Placement`."""
+
+    def __init__(self, inner: Placement, quarantined: Callable[[], frozenset[str]]) -> None:
+        self._inner = inner
+        self._quarantined = quarantined
+
+    def new_ensemble(
+        self,
+        ensemble_size: int,
+        write_quorum: int,
+        ack_quorum: int,
+        *,
+        excluded: Collection[str] = (),
+        custom: Mapping[str, bytes] | None = None,
+    ) -> tuple[str, ...]:
+        """NotEnoughBookies when with the quarantined ones, too, there are too few."""
+
+        def choose(out: Collection[str]) -> tuple[str, ...]:
+            return self._inner.new_ensemble(ensemble_size, write_quorum, ack_quorum, excluded=out, custom=custom)
+
+        return self._first_without(excluded, choose)
+
+    def replacement(
+        self,
+        write_quorum: int,
+        ack_quorum: int,
+        ensemble: Sequence[str],
+        index: int,
+        *,
+        excluded: Collection[str] = (),
+        custom: Mapping[str, bytes] | None = None,
+    ) -> str:
+        """NotEnoughBookies, as above."""
+
+        def choose(out: Collection[str]) -> str:
+            return self._inner.replacement(write_quorum, ack_quorum, ensemble, index, excluded=out, custom=custom)
+
+        return self._first_without(excluded, choose)
+
+    def _first_without(self, excluded: Collection[str], choose: Callable[[Collection[str]], T]) -> T:
+        quarantined = self._quarantined()
+        if quarantined:
+            try:
+                return choose(quarantined.union(excluded))
+            except NotEnoughBookies:
+                pass
+        return choose(excluded)
+
+    # --- the rest is the policy's own ---------------------------------------------------------------------------------
+
+    def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
+        self._inner.bookies_changed(writable, read_only)
+
+    def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
+        self._inner.weights_changed(free_bytes)
+
+    def read_order(
+        self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
+    ) -> Sequence[int]:
+        return self._inner.read_order(ensemble, write_set, pending)
+
+    def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
+        return self._inner.spans_fault_domains(acked, write_quorum, ack_quorum)
+
+    def adheres(self, ensemble: Sequence[str], write_quorum: int, ack_quorum: int) -> Adherence:
+        return self._inner.adheres(ensemble, write_quorum, ack_quorum)
+
+    def slow(self, bookie: str) -> None:
+        self._inner.slow(bookie)
+
+    def failed(self, bookie: str, entry: int) -> None:
+        self._inner.failed(bookie, entry)

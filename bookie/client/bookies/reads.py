@@ -1,0 +1,116 @@
+"""Single reads of one connection that were asked many at a time: one future for all, answers taken a table at a time.
+
+On the event loop. Beside what is asked one by one (`Ask`), which has a future and a name of its own for each.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast.read_run import ReadRun
+from bookie._fast.reads_in_flight import ReadsInFlight
+from bookie.client.bookies.ask import Wire
+from bookie.client.read_answers import ReadAnswers
+from bookie.errors import BookKeeperError, NoSuchEntry, ProtocolVersionMismatch, ReadError, RequestTimeout
+
+__all__ = ["Reads"]
+
+NO_ENTRY, MALFORMED, TOO_LONG = -1, -2, -3
+"""Codes of `ReadRun` that no bookie sends."""
+NOTHING = bytes(1)
+
+
+class Reads:
+    """`on_error` is told the code of `bookie.errors` that reads ended with, and how many."""
+
+    def __init__(self, bookie: str, wire: Wire, on_error: Callable[[int, int], None]) -> None:
+        self._bookie = bookie
+        self._wire = wire
+        self._on_error = on_error
+        self._names = ReadsInFlight(by_transaction=wire.by_transaction)
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[ReadRun, asyncio.Future[ReadAnswers]]] = {}
+
+    @property
+    def count(self) -> int:
+        """Reads without an answer."""
+        return self._names.count
+
+    def knows(self, ledger: int, entries: NDArray[np.int64]) -> bool:
+        """Whether an answer to one of them would be taken for another's."""
+        return self._names.knows(ledger, entries)
+
+    def sent(self, ledger: int, entries: NDArray[np.int64], transaction: int, due_ms: int) -> "asyncio.Future[Any]":
+        """They went out, and none is known. Whoever stops waiting cancels the future."""
+        number = next(self._numbers)
+        run = ReadRun(ledger, entries)
+        answers: asyncio.Future[ReadAnswers] = asyncio.get_running_loop().create_future()
+        self._names.ask(number, run, transaction, due_ms)
+        self._waiting[number] = run, answers
+        answers.add_done_callback(lambda _: self._leave(number))
+        return answers
+
+    def take(self, rows: NDArray[Any], count: int, received: Buffer) -> int:
+        """Take answers out of the first `count` rows: how many are left. ProtocolVersionMismatch."""
+        left, whole = self._names.pick(rows, count, received, self._wire.frame_bytes_max)
+        self._end(whole, None)
+        return left
+
+    def too_long(self, rows: NDArray[Any]) -> bool:
+        """Whether the answer that this head of a row names is one of ours, which is more than a frame takes."""
+        left, whole = self._names.pick(rows, 1, NOTHING, -1)
+        self._end(whole, None)
+        return left == 0
+
+    def overdue(self, now_ms: int) -> None:
+        """Time out what is due."""
+        for number in self._names.overdue(now_ms):
+            self._on_error(RequestTimeout.code, 1)
+            self._end([number], RequestTimeout(f"{self._bookie}: no answer in time"))
+
+    def fail(self, error: BookKeeperError) -> None:
+        """The connection is over."""
+        self._end(list(self._waiting), error)
+
+    def _leave(self, number: int) -> None:
+        if self._waiting.pop(number, None) is not None:
+            self._names.leave(number)
+
+    def _end(self, numbers: list[int], lost: BookKeeperError | None) -> None:
+        for number in numbers:
+            run, answers = self._waiting.pop(number)
+            if run.left:
+                self._names.leave(number)
+            if answers.done():
+                continue
+            what = f"{self._bookie}: reads of ledger {run.ledger}, entries {run.entries[0]} to {run.entries[-1]}"
+            error = type(lost)(f"{what}: {lost}") if lost else None
+            if error is not None and run.left == len(run.entries):
+                answers.set_exception(error)
+            else:
+                try:
+                    answers.set_result(ReadAnswers(run, self._errors(run), error))
+                except ProtocolVersionMismatch as mismatch:
+                    answers.set_exception(ProtocolVersionMismatch(f"{what}: {mismatch}"))
+                    raise
+
+    def _errors(self, run: ReadRun) -> dict[int, BookKeeperError]:
+        found: dict[int, BookKeeperError] = {}
+        for entry, code in run.failures():
+            what = f"{self._bookie}: read of ledger {run.ledger}, entry {entry}"
+            if code == NO_ENTRY:
+                found[entry] = NoSuchEntry(f"{what}: answered without it; read another replica")
+            elif code == MALFORMED:
+                found[entry] = ReadError(f"{what}: malformed answer")
+            elif code == TOO_LONG:
+                limit = f"frame_bytes_max={self._wire.frame_bytes_max}"
+                found[entry] = ReadError(f"{what}: the answer has more bytes than {limit}; raise that limit")
+            elif error := self._wire.error_for(code, ReadError):
+                self._on_error(error.code, 1)
+                found[entry] = error(f"{what}: answered with code {code}: {error.__doc__}")
+        return found

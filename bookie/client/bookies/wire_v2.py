@@ -1,0 +1,104 @@
+"""V2 on a link: requests as `Ask`s, answers by name, lanes' frames. Values only."""
+
+import itertools
+import struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast import client_wire, single_reads
+from bookie.client.answers_v3 import ReadAnswer
+from bookie.client.batch import StoredBatch
+from bookie.client.bookies.ask import Ask, LaneNames
+from bookie.client.channel import OP_ADD, OP_AUTH, OP_BATCH_READ, OP_READ
+from bookie.client.connection import Key, Row
+from bookie.client.flags import LAST_ENTRY
+from bookie.client.messages import parsed
+from bookie.errors import BookKeeperError, ReadError, UnauthorizedAccess, WriteError, error_from_v2
+from bookie.pb.wire_pb2 import AuthMessage
+
+ENTRY_ID = struct.Struct(">q")
+
+
+class WireV2:
+    """Names are those of ledger and entry: see `bookie.client.channel`."""
+
+    cut = staticmethod(client_wire.cut)
+    batch_op = OP_BATCH_READ
+    by_transaction = False
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._request_ids = itertools.count(1)
+
+    def key(self, row: Row) -> Key:
+        """Which request an answer belongs to."""
+        op, _, ledger, entry, request_id, *_ = row
+        return (op, request_id, 0) if op == OP_BATCH_READ else (op, ledger, entry)
+
+    def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
+        """The class that a return code means, None for OK."""
+        return error_from_v2(code, default)
+
+    def lane_frames(
+        self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], _entries: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], int]:
+        """ADD frames of entries as stored, and the first transaction, which is nothing here. ValueError."""
+        return client_wire.stored_adds(lane.master_key, records, offsets, self.frame_bytes_max, lane.flags), 0
+
+    def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Ask:
+        """ADD."""
+        frame = client_wire.add_frame(master_key, stored, flags)
+        what = ("add of ledger {}, entry {}", ledger, entry)
+        return Ask((OP_ADD, ledger, entry), frame, what, WriteError, _nothing, timeout_s)
+
+    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Ask:
+        """READ."""
+
+        def decode(body: memoryview) -> ReadAnswer:
+            if len(body) < 2 * ENTRY_ID.size:
+                raise ValueError(f"an entry of {len(body)} bytes")
+            found = ENTRY_ID.unpack_from(body, ENTRY_ID.size)[0] if entry == LAST_ENTRY else entry
+            return ReadAnswer(found, bytes(body), None, None)
+
+        frame = client_wire.read_frame(ledger, entry, flags, master_key)
+        what = ("read of ledger {}, entry {}", ledger, entry)
+        return Ask((OP_READ, ledger, entry), frame, what, ReadError, decode, timeout_s)
+
+    def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
+        """READs without flags; transactions are nothing here."""
+        return single_reads.requests_v2(ledger, entries), 0
+
+    def batch_read(
+        self,
+        ledger: int,
+        start: int,
+        max_count: int,
+        max_size: int,
+        flags: int,
+        master_key: bytes | None,
+        timeout_s: float,
+    ) -> Ask:
+        """BATCH_READ."""
+        number = next(self._request_ids)
+        frame = client_wire.batch_read_frame(ledger, start, number, max_count, max_size, flags, master_key)
+        what = ("batch read of ledger {} from entry {}", ledger, start)
+        decode = lambda run: StoredBatch(ledger, start, run)  # noqa: E731
+        return Ask((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
+
+    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Ask:
+        """AUTH."""
+        message = AuthMessage(authPluginName=plugin, payload=token).SerializeToString()
+        what = ("authentication by {}", plugin)
+        return Ask((OP_AUTH, 0, 0), client_wire.auth_frame(message), what, UnauthorizedAccess, _token, timeout_s)
+
+
+def _nothing(_: Any) -> None:
+    """The code says all."""
+
+
+def _token(body: memoryview) -> tuple[str, bytes]:
+    answer = parsed(AuthMessage, body)
+    return answer.authPluginName, answer.payload

@@ -1,0 +1,177 @@
+"""V3 on a link: requests as `Ask`s, answers by transaction, lanes' frames. Values only."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast import client_wire_v3, single_reads
+from bookie.client import answers_v3 as answers
+from bookie.client import requests_v3 as requests
+from bookie.client.bookies.ask import Ask, LaneNames
+from bookie.client.connection import Key, Row
+from bookie.client.flags import LAST_ENTRY, Flags
+from bookie.client.messages import framed
+from bookie.errors import (
+    BookKeeperError,
+    IllegalOperation,
+    IncorrectParameter,
+    ReadError,
+    UnauthorizedAccess,
+    WriteError,
+    error_from_v3,
+)
+from bookie.pb import wire_pb2 as pb
+
+STORED_BYTES_MIN = 24
+ENTRY_AT = slice(8, 16)
+NOT_SERVED: dict[int, type[BookKeeperError]] = {int(pb.EBADREQ): IllegalOperation}
+"""To an extension: the bookie does not know it."""
+
+
+class WireV3:
+    """Answers name a transaction of ours, each used once on a connection."""
+
+    cut = staticmethod(client_wire_v3.cut)
+    batch_op: int = pb.BATCH_READ_ENTRY
+    by_transaction = True
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._used = 0
+
+    def transactions(self, count: int) -> int:
+        """The first of so many new transactions."""
+        first = self._used + 1
+        self._used += count
+        return first
+
+    def key(self, row: Row) -> Key:
+        """Which request an answer belongs to."""
+        return row[4], row[0]
+
+    def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
+        """The class that a status means, None for EOK."""
+        return error_from_v3(code, default)
+
+    def lane_frames(
+        self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], int]:
+        """ADD frames of entries as stored, and the transaction of the first; they count up. ValueError."""
+        first = self.transactions(len(entries))
+        frames = client_wire_v3.stored_adds(
+            lane.ledger,
+            lane.master_key,
+            records,
+            offsets,
+            entries,
+            first,
+            self.frame_bytes_max,
+            priority=requests.HIGH_PRIORITY if lane.flags & Flags.HIGH_PRIORITY else 0,
+            write_flags=requests.DEFERRED_SYNC if lane.deferred_sync else 0,
+            recovery=bool(lane.flags & Flags.RECOVERY_ADD),
+        )
+        return frames, first
+
+    def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Ask:
+        """ADD_ENTRY."""
+        body = bytes(stored)
+        if len(body) < STORED_BYTES_MIN:
+            raise IncorrectParameter(
+                f"ledger {ledger}, entry {entry}: as stored it has at least {STORED_BYTES_MIN} bytes, not {len(body)}"
+            )
+        message = requests.add(self.transactions(1), body, master_key, flags, deferred_sync=False)
+        what = ("add of ledger {}, entry {}", ledger, entry)
+        return self._ask(message, what, WriteError, answers.nothing, timeout_s)
+
+    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Ask:
+        """READ_ENTRY."""
+        message = requests.read(self.transactions(1), ledger, entry, flags, master_key)
+        what = ("read of ledger {}, entry {}", ledger, entry)
+        decode = answers.read if entry != LAST_ENTRY else _last
+        return self._ask(message, what, ReadError, decode, timeout_s)
+
+    def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
+        """READ_ENTRYs without flags, and the transaction of the first; they count up."""
+        first = self.transactions(len(entries))
+        return single_reads.requests_v3(ledger, entries, first), first
+
+    def wait_for_lac(self, ledger: int, previous_lac: int, timeout_ms: int, timeout_s: float) -> Ask:
+        """READ_ENTRY that waits at the bookie."""
+        message = requests.wait_for_lac(self.transactions(1), ledger, previous_lac, timeout_ms)
+        what = ("wait for the LAC of ledger {} to pass {}", ledger, previous_lac)
+        return self._ask(message, what, ReadError, answers.read, timeout_s and timeout_s + timeout_ms / 1000)
+
+    def batch_read(
+        self,
+        ledger: int,
+        start: int,
+        max_count: int,
+        max_size: int,
+        flags: int,
+        master_key: bytes | None,
+        timeout_s: float,
+    ) -> Ask:
+        """BATCH_READ_ENTRY, an extension."""
+        message = requests.batch_read(self.transactions(1), ledger, start, max_count, max_size, flags, master_key)
+        what = ("batch read of ledger {} from entry {}", ledger, start)
+        ask = self._ask(message, what, ReadError, answers.batch(ledger, start), timeout_s)
+        ask.codes = NOT_SERVED
+        return ask
+
+    def read_lac(self, ledger: int, timeout_s: float) -> Ask:
+        """READ_LAC."""
+        what = ("read of the LAC of ledger {}", ledger)
+        return self._ask(requests.read_lac(self.transactions(1), ledger), what, ReadError, answers.lacs, timeout_s)
+
+    def write_lac(self, ledger: int, lac: int, packet: bytes, master_key: bytes, timeout_s: float) -> Ask:
+        """WRITE_LAC."""
+        message = requests.write_lac(self.transactions(1), ledger, lac, packet, master_key)
+        what = ("write of LAC {} of ledger {}", lac, ledger)
+        return self._ask(message, what, WriteError, answers.nothing, timeout_s)
+
+    def force(self, ledger: int, timeout_s: float) -> Ask:
+        """FORCE_LEDGER."""
+        what = ("force of ledger {}", ledger)
+        return self._ask(requests.force(self.transactions(1), ledger), what, WriteError, answers.nothing, timeout_s)
+
+    def write_close(self, ledger: int, master_key: bytes, timeout_s: float) -> Ask:
+        """WRITE_CLOSE, an extension."""
+        message = requests.write_close(self.transactions(1), ledger, master_key)
+        return self._ask(message, ("write close of ledger {}", ledger), WriteError, answers.nothing, timeout_s)
+
+    def list_entries(self, ledger: int, timeout_s: float) -> Ask:
+        """GET_LIST_OF_ENTRIES_OF_LEDGER."""
+        message = requests.list_entries(self.transactions(1), ledger)
+        return self._ask(message, ("list of entries of ledger {}", ledger), ReadError, answers.available, timeout_s)
+
+    def bookie_info(self, timeout_s: float) -> Ask:
+        """GET_BOOKIE_INFO."""
+        message = requests.bookie_info(self.transactions(1))
+        return self._ask(message, ("bookie info",), ReadError, answers.bookie_info, timeout_s)
+
+    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Ask:
+        """AUTH."""
+        message = requests.auth(self.transactions(1), plugin, token)
+        what = ("authentication by {}", plugin)
+        return self._ask(message, what, UnauthorizedAccess, answers.auth, timeout_s)
+
+    def _ask(
+        self,
+        message: pb.Request,
+        what: tuple[Any, ...],
+        default: type[BookKeeperError],
+        decode: Callable[[memoryview], Any],
+        timeout_s: float,
+    ) -> Ask:
+        return Ask((message.header.txnId, message.header.operation), framed(message), what, default, decode, timeout_s)
+
+
+def _last(body: memoryview) -> answers.ReadAnswer:
+    """The answer names the entry as it was asked for, -1: what the entry itself says is of more use."""
+    answer = answers.read(body)
+    if answer.stored is None or len(answer.stored) < ENTRY_AT.stop:
+        return answer
+    return answer._replace(entry=int.from_bytes(answer.stored[ENTRY_AT], "big", signed=True))

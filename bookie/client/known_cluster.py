@@ -1,0 +1,68 @@
+"""What a client knows of its cluster while it lives: which bookies there are, where they stand, how much is free there.
+
+One for each client and one for auto-recovery. Event loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from bookie.client.bookies.client import BookieClient
+from bookie.client.bookies.quarantine import WithoutQuarantined
+from bookie.client.bookies.stores import MetadataStore
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Placement
+from bookie.client.features import Features
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.members import Members
+from bookie.client.placement.bookie_info import BookieInfoReader
+from bookie.client.placement.factory import placement_for
+from bookie.client.placement.newcomers import Newcomers
+
+__all__ = ["KnownCluster"]
+
+
+class KnownCluster:
+    """Over an open store, which stays open. `listener` is told who there is (writable, read-only) after the policy."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        store: MetadataStore,
+        random: Random,
+        listener: Callable[[frozenset[str], frozenset[str]], None] | None = None,
+    ) -> None:
+        """Asks the resolver where we stand. ConfigurationError."""
+        self.store = store
+        self.bookies = BookieClient(config, store.info, health_checks=store.health_checks)
+        features = Features(name.strip() for name in config.features.split(","))
+        clock = asyncio.get_running_loop().time
+        placement: Placement = placement_for(config, random, clock, features=features)
+        self._newcomers = Newcomers(placement)
+        self._listener = listener
+        self.writable: frozenset[str] = frozenset()
+        self.read_only: frozenset[str] = frozenset()
+        if config.health_check_enabled:
+            placement = WithoutQuarantined(placement, self.bookies.excluded)
+        self.context = ClientContext(config, self.bookies, store, placement, random, features=features)
+        self.info = BookieInfoReader(config, self.bookies, store, placement)
+        self._members = Members(store, self._changed)
+
+    async def start(self) -> None:
+        """Once it returned the policy knows everybody. MetadataStoreError; then it can be called again."""
+        await self._members.start()
+        await self._newcomers.settled()
+        self.info.start()
+
+    async def close(self) -> None:
+        """Hear and ask nothing more; requests that are outstanding fail with ClientClosed. Twice is fine."""
+        await self.info.stop()
+        self._members.close()
+        self._newcomers.close()
+        await self.bookies.close()
+
+    def _changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
+        self.writable, self.read_only = writable, read_only
+        self._newcomers(writable, read_only)
+        if self._listener is not None:
+            self._listener(writable, read_only)

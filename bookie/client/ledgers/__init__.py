@@ -1,0 +1,17 @@
+"""Ledgers over ensembles: the client's protocol, on one event loop.
+
+writer         the write handle's core: adds to an ensemble, acknowledged in order
+adds           the part of it that takes entries, one or many, on the loop or from a thread
+replacement    bookies that fail while a ledger is written, replaced
+segments       how an ensemble changes
+lanes          one place of the ensemble
+throttle       waiting for room, and for the rate
+explicit_lac   telling bookies the LAC while no adds carry it
+metadata_loop  change a ledger's metadata by compare-and-set, whoever else changes it too
+context        what all ledgers of a client share
+creating       a new ledger
+opening        an old one, by password and digest
+recovery       settling where a ledger ends
+fencing        keeping its writer from going on
+members        which bookies there are
+"""

@@ -1,0 +1,76 @@
+"""Batch reads of a ledger: many entries in one answer of one bookie, or single reads where that cannot be. Event loop.
+
+Entries are read singly when they are striped (ensemble > write quorum), when the configuration says so, and when none
+of the bookies that hold them takes batch reads or those that do have no good answer. The result is the same.
+"""
+
+from bookie.client.batch import StoredBatch
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Bookies
+from bookie.client.digest import Digest
+from bookie.client.entries import EntryBatch
+from bookie.client.ledgers.replicas import Replicas
+from bookie.client.ledgers.singles import SingleReads
+from bookie.client.ledgers.view import LedgerView
+from bookie.errors import BookKeeperError, ClientClosed
+
+__all__ = ["BatchReads"]
+
+COUNT_MAX = 2**31 - 1
+"""The field of the request."""
+
+
+class BatchReads:
+    """Of one ledger."""
+
+    def __init__(
+        self,
+        view: LedgerView,
+        digest: Digest,
+        bookies: Bookies,
+        replicas: Replicas,
+        singles: SingleReads,
+        config: ClientConfig,
+    ) -> None:
+        self._view = view
+        self._digest = digest
+        self._bookies = bookies
+        self._replicas = replicas
+        self._singles = singles
+        self._bytes_max = config.frame_bytes_max
+        metadata = view.metadata
+        self._enabled = config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
+
+    async def some(self, first: int, last: int | None, max_count: int, max_size: int) -> EntryBatch:
+        """Entries from `first` on, one at least: up to `last` (None: not known), its segment, the count and the bytes.
+
+        0 is no limit of the count; bytes are those of an answer, at most a frame's.
+        """
+        segment, segment_last = self._view.segment_at(first)
+        ends = [end for end in (last, segment_last) if end is not None]
+        count = min([max_count or COUNT_MAX, COUNT_MAX, *(end - first + 1 for end in ends)])
+        size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
+        if self._enabled and any(map(self._bookies.batches, segment.bookies)):
+            try:
+                return await self._batch(first, count, size)
+            except ClientClosed:
+                raise
+            except BookKeeperError:  # the entry may lie on a bookie that takes no batch reads
+                if all(map(self._bookies.batches, segment.bookies)):
+                    raise
+        return await self._singles.some(first, first + count - 1, size)
+
+    async def _batch(self, first: int, count: int, size: int) -> EntryBatch:
+        ledger = self._view.ledger
+
+        def judge(_: str, answer: StoredBatch) -> EntryBatch:
+            batch = EntryBatch.verified(answer, self._digest, first + count - 1)
+            self._view.saw_lac(batch.lac)
+            return batch
+
+        return await self._replicas.ask(
+            first,
+            lambda bookie: self._bookies.batch_read(bookie, ledger, first, count, size),
+            judge,
+            among=self._bookies.batches,
+        )

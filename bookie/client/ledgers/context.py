@@ -1,0 +1,31 @@
+"""What all ledgers of one client share. Event loop only."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Bookies, Metadata, Placement
+from bookie.client.features import Features
+
+__all__ = ["ClientContext"]
+
+
+def time_of_day() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """Who made it ends `bookies` and `metadata`, and tells `placement` who is there (`members`)."""
+
+    config: ClientConfig
+    bookies: Bookies
+    metadata: Metadata
+    placement: Placement
+    random: Random
+    epoch_ms: Callable[[], int] = time_of_day
+    """The time of day, for what is written into metadata."""
+    features: Features = field(default_factory=Features)

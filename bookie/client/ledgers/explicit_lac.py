@@ -1,0 +1,46 @@
+"""The explicit LAC: bookies are told how far a ledger is confirmed when no add has carried it. Event loop."""
+
+import asyncio
+
+from bookie._fast.write_window import WriteWindow
+from bookie.client.contracts import Bookies
+from bookie.client.digest import Digest
+from bookie.client.ledgers.metadata_loop import Known
+from bookie.errors import BookKeeperError
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["ExplicitLac"]
+
+
+class ExplicitLac:
+    """What was told last, and by which way: the LAC inside of later entries counts too."""
+
+    def __init__(self, bookies: Bookies, window: WriteWindow, digest: Digest) -> None:
+        self._bookies = bookies
+        self._window = window
+        self._digest = digest
+        self._told = window.lac
+
+    async def tell_every(self, interval_s: float, known: Known) -> None:
+        """`tell` so often, until nothing can be added any more."""
+        while self._window.error is None:
+            await asyncio.sleep(interval_s)
+            await self.tell(known.metadata)
+
+    async def tell(self, metadata: LedgerMetadata) -> None:
+        """Write the LAC to the write set of its entry if nothing has carried it. That a bookie fails matters not."""
+        lac = self._window.lac
+        carried = lac if self._window.deferred else lac - 1
+        if carried > self._told:
+            self._told = carried
+        elif lac > self._told:
+            self._told = lac
+            ledger = self._window.ledger
+            packet = self._digest.seal_lac(ledger, lac)
+            writes = [
+                self._bookies.write_lac(bookie, ledger, lac, packet, self._digest.master_key)
+                for bookie in metadata.write_set(lac)
+            ]
+            for outcome in await asyncio.gather(*writes, return_exceptions=True):
+                if isinstance(outcome, BaseException) and not isinstance(outcome, BookKeeperError):
+                    raise outcome

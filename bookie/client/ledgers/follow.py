@@ -1,0 +1,138 @@
+"""A ledger read to its end while somebody writes it. Event loop.
+
+What is acknowledged already is read by batches, what comes is waited for at the bookies, and the metadata tell when the
+ensemble changes and where the ledger ends.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol, Self, TypeVar
+
+from bookie.client.config import ClientConfig
+from bookie.client.entries import EntryBatch
+from bookie.client.ledgers.lac_reads import LastConfirmed
+from bookie.client.ledgers.race import MISSING
+from bookie.client.ledgers.ranges import RangeReader
+from bookie.client.ledgers.view import LedgerView
+from bookie.errors import BookKeeperError, ClientClosed, UnauthorizedAccess
+
+__all__ = ["Follower"]
+
+T = TypeVar("T")
+POLL_MS_MAX = 60_000
+POLL_SHARE = 0.5
+"""Of the time limit of reads: the rest is for the way there and back."""
+PAUSE_FIRST_S, PAUSE_MAX_S = 0.02, 1.0
+"""Between two looks where nobody waits: over V2, or where a bookie has nothing of the ledger yet."""
+FAILURES_S = 30.0
+"""So long all replicas may fail before the reader is told; the writer, or a replicator, changes bookies meanwhile."""
+
+
+class Reads(Protocol):
+    """What it needs of a `LedgerReader`."""
+
+    def batches(self, first: int, last: int, *, max_count: int, max_size: int) -> RangeReader: ...
+    def read_last_add_confirmed_and_entry(self, entry: int, timeout_ms: int) -> Coroutine[Any, Any, LastConfirmed]: ...
+
+
+class Follower:
+    """`async for batch in follower`, or `ready` for all that is there at once. Ends where the ledger is closed.
+
+    NoSuchLedgerMetadata when it is deleted. An error of the bookies is told when it has lasted half a minute. Leave it
+    early with `aclose`.
+    """
+
+    def __init__(
+        self, reads: Reads, view: LedgerView, first: int, max_count: int, max_size: int, config: ClientConfig
+    ) -> None:
+        self._reads = reads
+        self._view = view
+        self._next = first
+        self._max_count = max_count
+        self._max_size = max_size
+        self._poll_ms = POLL_MS_MAX
+        if config.read_timeout_s:
+            self._poll_ms = min(self._poll_ms, int(config.read_timeout_s * 1000 * POLL_SHARE))
+        self._range: RangeReader | None = None
+        self._over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> EntryBatch:
+        got = await self.ready(1)
+        if not got:
+            raise StopAsyncIteration
+        return got[0]
+
+    async def ready(self, limit: int = 0) -> list[EntryBatch]:
+        """The batches that follow, as many as are there and one at least; `limit` at most. Empty at the end."""
+        while not self._over:
+            if self._range is None and self._next <= self._view.lac:
+                self._range = self._reads.batches(
+                    self._next, self._view.lac, max_count=self._max_count, max_size=self._max_size
+                )
+            if self._range is not None:
+                got = await self._range.ready(limit)
+                if got:
+                    self._next = got[-1].last + 1
+                    return got
+                self._range = None
+            elif self._view.closed:
+                break
+            elif (batch := await self._wait()) is not None:
+                self._next = batch.last + 1
+                return [batch]
+        return []
+
+    async def aclose(self) -> None:
+        """Read nothing more. May be called twice."""
+        self._over = True
+        if self._range is not None:
+            await self._range.aclose()
+
+    async def _wait(self) -> EntryBatch | None:
+        """Until the LAC reaches the next entry, which may come along, or the ledger is closed."""
+        loop = asyncio.get_running_loop()
+        pause_s = PAUSE_FIRST_S
+        failing_since: float | None = None
+        while self._next > self._view.lac and not self._view.closed:
+            error = None
+            asked = loop.time()
+            try:
+                answer = await self._unless_changed(
+                    self._reads.read_last_add_confirmed_and_entry(self._next, self._poll_ms)
+                )
+            except (ClientClosed, UnauthorizedAccess):
+                raise
+            except BookKeeperError as wrong:
+                error = wrong
+            else:
+                if answer is None:
+                    continue
+                if answer.entry is not None:
+                    return answer.entry
+            now = loop.time()
+            if error is None or isinstance(error, MISSING):
+                failing_since = None
+            else:
+                failing_since = failing_since if failing_since is not None else asked
+                if now - failing_since > FAILURES_S:
+                    raise error
+            if now - asked < pause_s:
+                await self._unless_changed(asyncio.sleep(pause_s))
+                pause_s = min(PAUSE_MAX_S, 2 * pause_s)
+        return None
+
+    async def _unless_changed(self, action: Coroutine[Any, Any, T]) -> T | None:
+        """Its result; None when LAC or metadata changed before. NoSuchLedgerMetadata."""
+        acting, changing = asyncio.ensure_future(action), asyncio.ensure_future(self._view.change())
+        try:
+            await asyncio.wait((acting, changing), return_when=asyncio.FIRST_COMPLETED)
+            if acting.done():
+                return acting.result()
+            return changing.result()
+        finally:
+            for task in (acting, changing):
+                task.cancel()
+            await asyncio.gather(acting, changing, return_exceptions=True)

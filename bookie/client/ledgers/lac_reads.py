@@ -1,0 +1,227 @@
+"""How far a ledger is acknowledged, as its bookies know it: asked at once, or waited for. Event loop.
+
+Over V2 a bookie tells only its last entry, in which stands the LAC of the time when that was written.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bookie.client.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Bookies, Placement
+from bookie.client.digest import Digest
+from bookie.client.entries import EntryBatch
+from bookie.client.flags import LAST_ENTRY
+from bookie.client.ledgers.coverage import Coverage, ask_all
+from bookie.client.ledgers.race import MISSING, Patience, Race, weightier
+from bookie.client.ledgers.replicas import Replicas
+from bookie.client.ledgers.view import LedgerView
+from bookie.errors import (
+    BookieUnavailable,
+    BookKeeperError,
+    ClientClosed,
+    LedgerRecoveryError,
+    NoSuchEntry,
+    ReadError,
+    UnauthorizedAccess,
+)
+
+__all__ = ["LacReads", "LastConfirmed"]
+
+FATAL = (UnauthorizedAccess, ClientClosed)
+
+
+class LastConfirmed(NamedTuple):
+    """The end of a wait: the LAC, and the entry that was waited for if it came along."""
+
+    lac: int
+    entry: EntryBatch | None
+
+
+class LacReads:
+    """Of one ledger. Each answer raises the view's LAC."""
+
+    def __init__(
+        self,
+        view: LedgerView,
+        digest: Digest,
+        bookies: Bookies,
+        replicas: Replicas,
+        placement: Placement,
+        config: ClientConfig,
+    ) -> None:
+        self._view = view
+        self._digest = digest
+        self._bookies = bookies
+        self._replicas = replicas
+        self._placement = placement
+        self._v2 = config.use_v2_wire_protocol
+        self._track_failures = config.bookie_failure_tracking
+        self._patience = Patience(
+            config.speculative_lac_first_s, config.speculative_lac_max_s, config.speculative_lac_backoff
+        )
+
+    async def read(self) -> int:
+        """Ask all of the last ensemble until none can hide a higher one. ReadError, or what the bookies answered."""
+        view, metadata = self._view, self._view.metadata
+        if view.closed:
+            return view.lac
+        coverage = Coverage(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+        bookies = metadata.segments[-1].bookies
+        last_error: BookKeeperError = ReadError("no bookie answered")
+
+        def take(place: int, answer: ReadAnswer | LacAnswer | None, error: BookKeeperError | None) -> bool:
+            nonlocal last_error
+            if isinstance(error, FATAL):
+                raise error
+            try:
+                if answer is not None:
+                    self._saw(answer)
+            except BookKeeperError as wrong:
+                error = wrong
+            if error is not None and not isinstance(error, MISSING):
+                last_error = error
+            return coverage.take(place, error)
+
+        if not await ask_all(bookies, self._ask_lac, take):
+            raise type(last_error)(
+                f"ledger {view.ledger}: its LAC is not known, too few of {', '.join(bookies)} answered: {last_error}"
+            ) from last_error
+        return view.lac
+
+    async def try_read(self) -> int:
+        """The first LAC above the known one that a bookie of the last ensemble tells; else what all of them know.
+
+        LedgerRecoveryError when none gave a valid answer.
+        """
+        view = self._view
+        if view.closed:
+            return view.lac
+        known, valid = view.lac, 0
+        bookies = view.metadata.segments[-1].bookies
+
+        def take(_: int, answer: ReadAnswer | None, error: BookKeeperError | None) -> bool:
+            nonlocal valid
+            if isinstance(error, FATAL):
+                raise error
+            try:
+                if answer is not None:
+                    self._saw(answer)
+            except BookKeeperError as wrong:
+                error = wrong
+            valid += error is None or isinstance(error, MISSING)
+            return view.lac > known
+
+        await ask_all(bookies, lambda bookie: self._bookies.read(bookie, view.ledger, LAST_ENTRY), take)
+        if not valid:
+            raise LedgerRecoveryError(
+                f"ledger {view.ledger}: none of {', '.join(bookies)} gave a valid answer to a read of its last entry"
+            )
+        return view.lac
+
+    async def wait(self, entry: int, timeout_ms: int, *, parallel: bool = False) -> LastConfirmed:
+        """Wait at the bookies until `entry` is acknowledged, at most that long at each. The LAC may not have risen."""
+        wait = _Wait(self, entry, self._view)
+        order = self._replicas.order(entry, whole_ensemble=True)
+
+        async def ask(bookie: str) -> ReadAnswer:
+            return await self._bookies.wait_for_lac(bookie, self._view.ledger, entry - 1, timeout_ms)
+
+        if parallel:
+            return await wait.at_all(order, ask)
+        race = Race(order, ask, wait.judge, self._patience, on_error=self._missed, on_slow=None)
+        try:
+            return await race.run()
+        except BookKeeperError as error:
+            return wait.failed(order, error)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    async def _ask_lac(self, bookie: str) -> ReadAnswer | LacAnswer:
+        if self._v2:
+            return await self._bookies.read(bookie, self._view.ledger, LAST_ENTRY)
+        return await self._bookies.read_lac(bookie, self._view.ledger)
+
+    def _saw(self, answer: ReadAnswer | LacAnswer) -> None:
+        """Take in what it tells. DigestMismatch."""
+        last = answer.last if isinstance(answer, LacAnswer) else answer.stored
+        if isinstance(answer, LacAnswer):
+            if answer.packet is not None:
+                self._view.saw_lac(self._digest.open_lac(answer.packet, self._view.ledger))
+        elif last is not None:
+            self._view.saw_lac(answer.lac)
+        if last is not None:
+            opened = self._digest.open(last, self._view.ledger)
+            self._view.saw_lac(opened.lac, opened.length if self._v2 else 0)
+
+    def _missed(self, bookie: str, error: BookKeeperError) -> None:
+        if self._track_failures and isinstance(error, MISSING):
+            self._placement.slow(bookie)
+
+    def opened(self, answer: ReadAnswer, entry: int) -> LastConfirmed:
+        """The answer to a long poll: the LAC, and `entry` if it came and is acknowledged. DigestMismatch."""
+        view = self._view
+        if answer.stored is None:
+            view.saw_lac(answer.lac)
+            return LastConfirmed(view.lac, None)
+        found = self._digest.open(answer.stored, view.ledger)
+        view.saw_lac(found.lac if answer.lac is None else answer.lac)
+        if found.entry != entry or entry > view.lac:
+            return LastConfirmed(view.lac, None)
+        return LastConfirmed(view.lac, EntryBatch.of_entries(view.ledger, entry, [answer.stored], self._digest))
+
+
+class _Wait:
+    """One wait for an entry: how many bookies said that nothing came."""
+
+    def __init__(self, reads: LacReads, entry: int, view: LedgerView) -> None:
+        self._reads = reads
+        self._entry = entry
+        self._view = view
+        self._enough = view.metadata.ensemble_size - view.metadata.ack_quorum + 1
+        self._empty = 0
+        self._missed = 0
+        self._error: BookKeeperError | None = None
+
+    def judge(self, _: str, answer: ReadAnswer) -> LastConfirmed:
+        """NoSuchEntry: nothing came there, and it is not enough to know that."""
+        got = self._reads.opened(answer, self._entry)
+        if got.entry is None and got.lac < self._entry:
+            self._empty += 1
+            if self._empty < self._enough:
+                raise NoSuchEntry(f"ledger {self._view.ledger}, entry {self._entry}: not acknowledged yet; ask again")
+        return got
+
+    def failed(self, order: list[str], error: BookKeeperError) -> LastConfirmed:
+        """All ended without a good answer: that is an answer too if one said that nothing came."""
+        if self._empty and not isinstance(error, FATAL):
+            return LastConfirmed(self._view.lac, None)
+        raise type(error)(
+            f"ledger {self._view.ledger}, entry {self._entry}: no good answer from {', '.join(order)}: {error}"
+        ) from error
+
+    async def at_all(self, order: list[str], ask: "Callable[[str], object]") -> LastConfirmed:
+        """Ask all at once."""
+        result: LastConfirmed | None = None
+
+        def take(place: int, answer: ReadAnswer | None, error: BookKeeperError | None) -> bool:
+            nonlocal result
+            try:
+                if error is not None:
+                    raise error
+                assert answer is not None
+                result = self.judge(order[place], answer)
+            except FATAL:
+                raise
+            except BookKeeperError as wrong:
+                self._error = weightier(self._error, wrong)
+                return False
+            return True
+
+        if not await ask_all(order, ask, take):  # type: ignore[arg-type]
+            error = self._error or NoSuchEntry("no bookie answered")
+            if isinstance(error, BookieUnavailable):
+                error = NoSuchEntry(str(error))
+            return self.failed(order, error)
+        assert result is not None
+        return result

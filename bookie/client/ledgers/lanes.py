@@ -1,0 +1,103 @@
+"""One place of a writer's ensemble: the bookie that stands there, and the lane to it. Event loop."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie.client.contracts import AddLane, LaneOwner
+from bookie.errors import BookKeeperError
+
+__all__ = ["EnsembleLane", "LaneWatcher", "Records"]
+
+Records = tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]
+"""What a lane sends: memory, edges of the records in it, their entry ids."""
+
+
+class LaneWatcher(Protocol):
+    """The writer, as its lanes see it."""
+
+    @property
+    def unforced(self) -> bool: ...
+    def lane_answered(self, lane: "EnsembleLane", entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None: ...
+    def lane_lost(self, lane: "EnsembleLane", error: BookKeeperError) -> None: ...
+    def lane_has_room(self) -> None: ...
+    def lane_reopened(self) -> None: ...
+
+
+class EnsembleLane:
+    """The `LaneOwner` of ensemble index `index`. After a lost connection the next `send` opens another."""
+
+    def __init__(
+        self,
+        watcher: LaneWatcher,
+        index: int,
+        bookie: str,
+        open_lane: Callable[[str, LaneOwner], AddLane],
+        unanswered_bytes_max: int,
+    ) -> None:
+        self.index = index
+        self.bookie = bookie
+        self.failed = False
+        """It is being replaced: nothing is sent, and its writer sends what it missed to whoever stands here then."""
+        self._watcher = watcher
+        self._open = open_lane
+        self._lane: AddLane | None = None
+        self._opened = False
+        self._unanswered = 0
+        self._unanswered_bytes = 0
+        self._unanswered_bytes_max = unanswered_bytes_max
+        self._retired = False
+
+    @property
+    def full(self) -> bool:
+        """Whether the bookie holds the writer back: its connection is full, and too much waits for its answers.
+
+        Others may answer meanwhile: one slow bookie does not stop a ledger at once, as long as memory is bounded.
+        """
+        if self._lane is None or self.failed or self._unanswered_bytes <= self._unanswered_bytes_max:
+            return False
+        return self._lane.full
+
+    def send(self, records: Records) -> None:
+        """Send a batch, unless the bookie is being replaced."""
+        if self.failed:
+            return
+        if self._lane is None:
+            self._lane = self._open(self.bookie, self)
+            if self._opened:
+                self._watcher.lane_reopened()
+            self._opened = True
+        self._unanswered += len(records[2])
+        self._unanswered_bytes += len(records[0])
+        self._lane.send(*records)
+
+    def retire(self) -> None:
+        """Hear nothing more."""
+        self._retired = True
+        if self._lane is not None:
+            self._lane.close()
+            self._lane = None
+
+    def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
+        """See `LaneOwner`."""
+        if not self._retired:
+            # Answers do not say how large their entries were: of the average size.
+            self._unanswered_bytes -= self._unanswered_bytes * len(entries) // max(self._unanswered, 1)
+            self._unanswered -= len(entries)
+            self._watcher.lane_answered(self, entries, codes)
+
+    def lost(self, error: BookKeeperError) -> None:
+        """See `LaneOwner`. A connection that is lost while nothing was asked is nobody's failure, unless answers were
+        no promise.
+        """
+        unanswered, self._unanswered, self._unanswered_bytes = self._unanswered, 0, 0
+        self._lane = None
+        if (unanswered or self._watcher.unforced) and not self._retired:
+            self._watcher.lane_lost(self, error)
+
+    def on_room(self) -> None:
+        """See `LaneOwner`."""
+        if not self._retired:
+            self._watcher.lane_has_room()

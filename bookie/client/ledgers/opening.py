@@ -1,0 +1,72 @@
+"""Opening a ledger: who may, with which digest, and whether its end is settled first. Event loop."""
+
+import hmac
+from dataclasses import dataclass, field
+
+from bookie.client.config import ClientConfig
+from bookie.client.digest import Digest, DigestType
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.metadata_loop import Known
+from bookie.client.ledgers.recovery import recover
+from bookie.errors import DigestMismatch, IncorrectParameter, UnauthorizedAccess
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["credentials", "Credentials", "digest_type_of", "open_ledger"]
+
+OTHER_NAMES = {"MAC": "HMAC"}
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What whoever opens a ledger knows of it. Password None: an administrator, who takes what the metadata says."""
+
+    password: bytes | None = field(default=b"", repr=False)
+    digest_type: DigestType = DigestType.CRC32
+    """Must be right only where digest types are not detected (`enableDigestTypeAutodetection`)."""
+
+
+async def open_ledger(
+    context: ClientContext, ledger: int, wanted: Credentials, *, recovery: bool
+) -> tuple[Known, Digest]:
+    """Metadata and keys of a ledger. With `recovery` it is closed afterwards, and its writer can add no more.
+
+    IncorrectParameter, NoSuchLedgerMetadata, UnauthorizedAccess, DigestMismatch, LedgerRecoveryError, RequestTimeout.
+    """
+    if ledger < 0:
+        raise IncorrectParameter(f"ledger id {ledger} must be at least 0")
+    known = Known(ledger, await context.metadata.read(ledger))
+    digest = credentials(context.config, ledger, known.metadata, wanted)
+    if recovery and not known.closed:
+        await recover(context, known, digest)
+    return known, digest
+
+
+def credentials(config: ClientConfig, ledger: int, metadata: LedgerMetadata, wanted: Credentials) -> Digest:
+    """The keys of a ledger. UnauthorizedAccess, DigestMismatch."""
+    stored = metadata.digest_type
+    if wanted.password is None:
+        if stored is None:
+            return Digest.of(digest_type_of(config.admin_digest_type), config.admin_password.encode())
+        return Digest.of(DigestType(stored), metadata.password)
+    if stored is None:  # older than stored passwords: the bookies judge
+        return Digest.of(wanted.digest_type, wanted.password)
+    if not hmac.compare_digest(metadata.password, wanted.password):
+        raise UnauthorizedAccess(f"ledger {ledger}: wrong password; open it with the one that it was created with")
+    if not config.digest_autodetection and int(stored) != wanted.digest_type:
+        raise DigestMismatch(
+            f"ledger {ledger} has {stored.name} digests, not {wanted.digest_type.name}: open it with that type, or"
+            " with enableDigestTypeAutodetection=true"
+        )
+    return Digest.of(DigestType(stored), wanted.password)
+
+
+def digest_type_of(given: str | DigestType) -> DigestType:
+    """By name, upper or lower case; MAC is HMAC. IncorrectParameter."""
+    if isinstance(given, DigestType):
+        return given
+    name = given.upper()
+    try:
+        return DigestType[OTHER_NAMES.get(name, name)]
+    except KeyError:
+        names = ", ".join(kind.name for kind in DigestType)
+        raise IncorrectParameter(f"digest type {given!r} must be one of {names}") from None

@@ -1,0 +1,205 @@
+"""One question put to one replica after the other until one gives a good answer. Event loop.
+
+The next replica is asked when one failed and no other question is under way, or when the answer is late (speculative
+reads). The first good answer ends it; what comes after is dropped.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from bookie.errors import (
+    BookieUnavailable,
+    BookKeeperError,
+    ClientClosed,
+    NoSuchEntry,
+    NoSuchLedger,
+)
+
+__all__ = ["MISSING", "Patience", "Race", "weightier"]
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+MISSING = (NoSuchEntry, NoSuchLedger)
+"""The bookie looked and does not have it."""
+
+
+class Patience(NamedTuple):
+    """How long an answer may take before the next replica is asked: seconds at first, at most, and what they grow by.
+
+    0 and below: for ever.
+    """
+
+    first_s: float
+    limit_s: float
+    backoff: float
+
+
+def weightier(error: BookKeeperError | None, later: BookKeeperError) -> BookKeeperError:
+    """Which of two replicas' errors tells more. Absence tells least, then a bookie that cannot be reached."""
+    if error is None or isinstance(error, MISSING):
+        return later
+    if isinstance(error, BookieUnavailable) and not isinstance(later, MISSING):
+        return later
+    return error
+
+
+class Race(Generic[A, R]):
+    """`ask` puts the question to a bookie, `judge` turns an answer into the result or raises a BookKeeperError.
+
+    `replicas`: bookies, best first. `heard`: those that answered anything of the same call; one of them that is late is
+    waited for. `enough_missing`: so many bookies that do not have it end the race. `on_error` is told of each.
+    """
+
+    def __init__(
+        self,
+        replicas: Sequence[str],
+        ask: Callable[[str], Awaitable[A]],
+        judge: Callable[[str, A], R],
+        patience: Patience,
+        *,
+        heard: set[str] | None = None,
+        enough_missing: int = 0,
+        on_error: Callable[[str, BookKeeperError], None] | None = None,
+        on_slow: Callable[[str], None] | None = None,
+    ) -> None:
+        self._replicas = replicas
+        self._ask = ask
+        self._judge = judge
+        self._patience = patience
+        self._wait_s = patience.first_s
+        self._heard = set() if heard is None else heard
+        self._enough_missing = enough_missing
+        self._on_error = on_error
+        self._on_slow = on_slow
+        self._asked = 0
+        self._missing = 0
+        self._error: BookKeeperError | None = None
+        self._under_way: dict[asyncio.Future[A], str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._caller: asyncio.Task[Any] | None = None  # while it waits for the first answer itself
+        self._done: asyncio.Future[R] | None = None  # once somebody else was asked
+
+    async def run(self) -> R:
+        """The first good answer; else the error that tells most, as the bookie's call raised it.
+
+        The first answer is waited for right here, without a task: most races have one runner.
+        """
+        self._loop = asyncio.get_running_loop()
+        if len(self._replicas) > 1 and self._wait_s > 0:
+            self._timer = self._loop.call_later(self._wait_s, self._late)
+        try:
+            first = self._replicas[0]
+            self._asked = 1
+            answer, error = await self._first(first)
+            if self._done is None and error is None:
+                assert answer is not None
+                self._heard.add(first)
+                try:
+                    return self._judge(first, answer)
+                except BookKeeperError as wrong:
+                    error = wrong
+            done = self._raced()
+            if not done.done():
+                self._take(first, answer, error)
+            return await done
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            for other in self._under_way:
+                other.cancel()
+            if self._done is not None and self._done.done() and not self._done.cancelled():
+                self._done.exception()  # it is told, or its caller has left
+
+    async def _first(self, bookie: str) -> tuple[A | None, BookKeeperError | None]:
+        """Its answer or error; neither when another one won meanwhile."""
+        self._caller = asyncio.current_task()
+        try:
+            return await self._ask(bookie), None
+        except BookKeeperError as error:
+            return None, error
+        except asyncio.CancelledError:
+            if self._done is None or not self._done.done():
+                raise
+            assert self._caller is not None
+            if self._caller.uncancel():
+                raise
+            return None, None
+        finally:
+            self._caller = None
+
+    def _raced(self) -> asyncio.Future[R]:
+        if self._done is None:
+            self._done = self._loop.create_future()
+        return self._done
+
+    def _next(self) -> None:
+        bookie = self._replicas[self._asked]
+        self._asked += 1
+        answer = asyncio.ensure_future(self._ask(bookie))
+        self._under_way[answer] = bookie
+        answer.add_done_callback(self._answered)
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._asked == len(self._replicas):  # the last one was asked when another had failed
+            return
+        if not any(bookie in self._heard for bookie in self._replicas[: self._asked]):
+            self._raced()
+            self._next()
+        if self._asked < len(self._replicas):
+            self._wait_s = min(self._patience.limit_s, self._wait_s * self._patience.backoff)
+            self._timer = self._loop.call_later(self._wait_s, self._late)
+
+    def _answered(self, answer: asyncio.Future[A]) -> None:
+        bookie = self._under_way.pop(answer)
+        done = self._raced()
+        if answer.cancelled():
+            done.cancel()
+            return
+        error = answer.exception()
+        if done.done():
+            return
+        if error is not None and not isinstance(error, BookKeeperError):
+            done.set_exception(error)
+        else:
+            self._take(bookie, None if error else answer.result(), error)
+        if done.done() and self._caller is not None:
+            self._caller.cancel()
+
+    def _take(self, bookie: str, answer: A | None, error: BookKeeperError | None) -> None:
+        """An answer, or an error, while others may be under way."""
+        done = self._raced()
+        if answer is not None:
+            self._heard.add(bookie)
+            try:
+                done.set_result(self._judge(bookie, answer))
+            except BookKeeperError as wrong:
+                error = wrong
+            else:
+                if self._on_slow:
+                    for slow in self._replicas[: self._asked - 1]:
+                        self._on_slow(slow)
+                return
+        assert error is not None
+        if isinstance(error, ClientClosed):
+            done.set_exception(error)
+        else:
+            self._failed(bookie, error, done)
+
+    def _failed(self, bookie: str, error: BookKeeperError, done: asyncio.Future[R]) -> None:
+        self._error = weightier(self._error, error)
+        if self._on_error:
+            self._on_error(bookie, error)
+        if isinstance(error, MISSING):
+            self._missing += 1
+            if self._missing == self._enough_missing:
+                done.set_exception(error)
+                return
+        if self._under_way or self._caller is not None:
+            return
+        if self._asked < len(self._replicas):
+            self._next()
+        else:
+            done.set_exception(self._error)

@@ -1,0 +1,130 @@
+"""In which order the replicas of an entry are asked, and a question put to them in that order. Event loop."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Bookies, Metadata, Placement
+from bookie.client.ledgers.race import MISSING, Patience, Race
+from bookie.client.ledgers.throttle import Rate
+from bookie.client.ledgers.view import LedgerView
+from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation
+
+__all__ = ["Replicas"]
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class Replicas:
+    """Of one ledger. With sticky reads all entries are asked of the same bookie first, until it fails."""
+
+    def __init__(
+        self,
+        view: LedgerView,
+        bookies: Bookies,
+        store: Metadata,
+        placement: Placement,
+        config: ClientConfig,
+        random: Random,
+    ) -> None:
+        self._view = view
+        self._bookies = bookies
+        self._store = store
+        self._placement = placement
+        self._reorder = config.reorder_reads
+        self._slow_by_time = config.reorder_pending_threshold <= 0
+        self._patience = Patience(
+            config.speculative_read_first_s, config.speculative_read_max_s, config.speculative_read_backoff
+        )
+        self._rate = Rate(config.throttle_per_s)
+        metadata = view.metadata
+        self._size = metadata.ensemble_size
+        self._quorum = metadata.write_quorum
+        self._sticky = random.randrange(self._size) if config.sticky_reads and self._size == self._quorum else None
+
+    @property
+    def stripes(self) -> int:
+        """Entries that are so far apart are asked of the same bookies, within a segment; 1: all are."""
+        return 1 if self._sticky is not None else self._size
+
+    def order(self, entry: int, *, whole_ensemble: bool = False) -> list[str]:
+        """The bookies that hold an entry, best first; or all of its ensemble."""
+        ensemble = self._view.segment_at(entry)[0].bookies
+        start = entry % self._size if self._sticky is None else self._sticky
+        count = self._size if whole_ensemble else self._quorum
+        indices: Sequence[int] = [(start + k) % self._size for k in range(count)]
+        if self._reorder and count > 1:
+            indices = self._placement.read_order(ensemble, indices, self._bookies.pending)
+        return [ensemble[index] for index in indices]
+
+    async def ask(
+        self,
+        entry: int,
+        ask: Callable[[str], Awaitable[A]],
+        judge: Callable[[str, A], R],
+        *,
+        heard: set[str] | None = None,
+        among: Callable[[str], bool] | None = None,
+        turns: int = 1,
+    ) -> R:
+        """The first good answer of a replica of `entry`. Else the error that tells most, naming ledger and bookies.
+
+        When all fail that should have the entry, and the metadata names others by now, those are asked.
+        `among`: the bookies that can be asked at all; IllegalOperation when there is none. `turns`: what a question
+        counts for where the rate is limited. See `Race` for the rest.
+        """
+        asking = self._in_turn(ask, turns) if self._rate.limited else ask
+        while True:
+            order = self.order(entry)
+            asked = order if among is None else [bookie for bookie in order if among(bookie)]
+            if not asked:
+                raise IllegalOperation(
+                    f"ledger {self._view.ledger}, entry {entry}: none of its bookies can be asked this"
+                )
+            try:
+                return await self._race(asked, asking, judge, heard).run()
+            except ClientClosed:
+                raise
+            except BookKeeperError as error:
+                if not await self._moved(entry, set(order), error):
+                    raise type(error)(
+                        f"ledger {self._view.ledger}, entry {entry}: no good answer from {', '.join(asked)}: {error}"
+                    ) from error
+
+    async def _moved(self, entry: int, asked: set[str], error: BookKeeperError) -> bool:
+        """Whether others hold the entry by now: bookies that were retired, or died, are replaced in the metadata."""
+        if entry > self._view.lac and isinstance(error, MISSING):
+            return False
+        await self._view.look_again(self._store)
+        return not asked.issuperset(self.order(entry))
+
+    def _race(
+        self,
+        order: list[str],
+        ask: Callable[[str], Awaitable[A]],
+        judge: Callable[[str, A], R],
+        heard: set[str] | None,
+    ) -> Race[A, R]:
+        return Race(
+            order,
+            ask,
+            judge,
+            self._patience,
+            heard=heard,
+            on_error=None if self._sticky is None else self._unstick,
+            on_slow=self._placement.slow if self._slow_by_time else None,
+        )
+
+    def _in_turn(self, ask: Callable[[str], Awaitable[A]], turns: int) -> Callable[[str], Awaitable[A]]:
+        async def in_turn(bookie: str) -> A:
+            await self._rate.turn(turns)
+            return await ask(bookie)
+
+        return in_turn
+
+    def _unstick(self, bookie: str, _: BookKeeperError) -> None:
+        ensemble = self._view.metadata.segments[-1].bookies
+        if self._sticky is not None and ensemble[self._sticky] == bookie:
+            self._sticky = (self._sticky + 1) % self._size

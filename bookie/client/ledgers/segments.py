@@ -1,0 +1,43 @@
+"""How a ledger's metadata changes when bookies fail while it is written. Pure functions."""
+
+from collections.abc import Mapping
+
+from bookie.client.contracts import Placement
+from bookie.client.ledgers.metadata_loop import with_segment
+from bookie.errors import MetadataVersionConflict, NotEnoughBookies
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["with_bookies_replaced"]
+
+
+def with_bookies_replaced(
+    metadata: LedgerMetadata, failed: Mapping[int, str], first_entry: int, placement: Placement
+) -> LedgerMetadata:
+    """From `first_entry` on, other bookies at those indices of the last ensemble where the failed ones still stand.
+
+    As many as can be had, one at least: else NotEnoughBookies.
+    """
+    former = metadata.segments[-1].bookies
+    if metadata.segments[-1].first_entry > first_entry:
+        raise MetadataVersionConflict(
+            f"the last segment starts at entry {metadata.segments[-1].first_entry}, behind {first_entry}, where this"
+            " writer changes bookies: somebody else writes the ledger; open it to read"
+        )
+    ensemble = list(former)
+    for index, bookie in sorted(failed.items()):
+        if ensemble[index] != bookie:
+            continue
+        try:
+            ensemble[index] = placement.replacement(
+                metadata.write_quorum,
+                metadata.ack_quorum,
+                tuple(ensemble),
+                index,
+                excluded=frozenset(failed.values()),
+                custom=metadata.custom,
+            )
+        except NotEnoughBookies:
+            if tuple(ensemble) == former:
+                raise
+            break
+    return with_segment(metadata, first_entry, ensemble)

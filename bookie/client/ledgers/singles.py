@@ -1,0 +1,160 @@
+"""Entries read one by one: what every bookie can do, and every ledger allows. Event loop."""
+
+import asyncio
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie._fast.read_run import ReadRange
+from bookie.client.answers_v3 import ReadAnswer
+from bookie.client.contracts import Bookies
+from bookie.client.digest import Digest
+from bookie.client.entries import EntryBatch
+from bookie.client.ledgers.replicas import Replicas
+from bookie.client.ledgers.view import LedgerView
+from bookie.client.read_answers import ReadAnswers
+from bookie.errors import BookKeeperError, NoSuchEntry
+
+__all__ = ["SingleReads"]
+
+PIECES_IN_FLIGHT = 4
+"""Of one call."""
+PIECE_MIN, PIECE_MAX, PIECE_BYTES = 64, 1024, 1 << 20
+"""Entries that are asked for together: as many as have so many bytes, if it is known how large they are."""
+FIRST_GUESS = 16
+"""Entries that a read with a limit in bytes asks for before it knows how large they are."""
+ANSWER_BYTES = 36
+"""What an answer to a batch read spends in front of all records."""
+
+
+class SingleReads:
+    """Of one ledger."""
+
+    def __init__(self, view: LedgerView, digest: Digest, bookies: Bookies, replicas: Replicas) -> None:
+        self._view = view
+        self._digest = digest
+        self._bookies = bookies
+        self._replicas = replicas
+        self._record_bytes = 0
+        """Of an entry of this ledger on the average, as far as was seen lately; 0: none was."""
+
+    async def stored(self, entry: int, *, heard: set[str] | None = None) -> bytes:
+        """One entry as stored, its digest checked, whichever LAC."""
+        ledger = self._view.ledger
+
+        def judge(bookie: str, answer: ReadAnswer) -> bytes:
+            if answer.stored is None:
+                raise NoSuchEntry(f"ledger {ledger}, entry {entry}: {bookie} answered without it; read another replica")
+            self._digest.open(answer.stored, ledger, entry)
+            self._view.saw_lac(answer.lac)
+            return answer.stored
+
+        return await self._replicas.ask(
+            entry, lambda bookie: self._bookies.read(bookie, ledger, entry), judge, heard=heard
+        )
+
+    async def range(self, first: int, last: int) -> EntryBatch:
+        """All entries first to last, or the error of the first that cannot be read."""
+        batch, error = await self._range(first, last)
+        if error is not None:
+            raise error
+        assert batch is not None
+        return batch
+
+    async def some(self, first: int, last: int, max_size: int) -> EntryBatch:
+        """Entries from `first` on, to `last` at most: as a batch read with that limit answers. One at least."""
+        room = max_size - ANSWER_BYTES
+        taken: list[EntryBatch] = []
+        at = first
+        while (room > 0 or not taken) and at <= last:
+            # One more than fits as far as is known: it shows that nothing else does.
+            count = max(room, 0) // self._record_bytes + 1 if self._record_bytes else FIRST_GUESS
+            batch, error = await self._range(at, min(at + count - 1, last))
+            if batch is None:
+                if error is not None and not taken:
+                    raise error
+                break
+            fits = batch.fitting(room) if taken else max(batch.fitting(room), 1)
+            if fits:
+                taken.append(batch[:fits])
+                room -= taken[-1].nbytes
+                at += fits
+            if error is not None or fits < len(batch):
+                break
+        return EntryBatch.joined(taken)
+
+    # --- many at a time -----------------------------------------------------------------------------------------------
+
+    async def _range(self, first: int, last: int) -> tuple[EntryBatch | None, BookKeeperError | None]:
+        """What could be read in front of the first error, and that error."""
+        heard: set[str] = set()
+        if first == last:
+            try:
+                stored = await self.stored(first, heard=heard)
+            except BookKeeperError as error:
+                return None, error
+            return EntryBatch.of_entries(self._view.ledger, first, [stored], self._digest), None
+        entries = ReadRange(self._view.ledger, first, last - first + 1)
+        errors: dict[int, BookKeeperError] = {}
+        pieces = self._pieces(first, last, errors)
+        await asyncio.gather(*(self._worker(pieces, entries, errors, heard) for _ in range(PIECES_IN_FLIGHT)))
+        end = min(errors, default=last + 1)
+        self._record_bytes = -(-entries.nbytes // entries.found) if entries.found else self._record_bytes
+        batch = EntryBatch.of_range(entries, end - first, self._digest) if end > first else None
+        return batch, errors.get(end)
+
+    def _pieces(self, first: int, last: int, errors: Mapping[int, BookKeeperError]) -> Iterator[Sequence[int]]:
+        """Entries that are asked for together, until there is an error: those of one segment, and not too much."""
+        while first <= last and not errors:
+            count = (
+                min(max(PIECE_BYTES // self._record_bytes, PIECE_MIN), PIECE_MAX) if self._record_bytes else PIECE_MIN
+            )
+            segment_last = self._view.segment_at(first)[1]
+            end = min(first + count, last + 1, last + 1 if segment_last is None else segment_last + 1)
+            yield range(first, max(end, first + 1))
+            first = max(end, first + 1)
+
+    async def _worker(
+        self, pieces: Iterator[Sequence[int]], entries: ReadRange, errors: dict[int, BookKeeperError], heard: set[str]
+    ) -> None:
+        for piece in pieces:
+            stripes = self._replicas.stripes
+            by_order: dict[tuple[str, ...], list[NDArray[np.int64]]] = {}
+            for first in piece[:stripes]:
+                order = tuple(self._replicas.order(first))
+                by_order.setdefault(order, []).append(np.arange(first, piece[-1] + 1, stripes, dtype=np.int64))
+            wanted = [
+                stripe[0] if len(stripe) == 1 else np.sort(np.concatenate(stripe)) for stripe in by_order.values()
+            ]
+            if len(wanted) == 1:
+                await self._read(wanted[0], entries, errors, heard)
+            else:
+                await asyncio.gather(*(self._read(some, entries, errors, heard) for some in wanted))
+            if entries.found:
+                self._record_bytes = -(-entries.nbytes // entries.found)
+
+    async def _read(
+        self, wanted: NDArray[np.int64], entries: ReadRange, errors: dict[int, BookKeeperError], heard: set[str]
+    ) -> None:
+        """Entries that the same bookies hold, from the best of them; what that one lacks from the next."""
+        ledger = self._view.ledger
+
+        def ask(bookie: str) -> Awaitable[ReadAnswers]:
+            return self._bookies.read_many(bookie, ledger, entries.missing(wanted))
+
+        while len(wanted):
+            lead = int(wanted[0])
+
+            def judge(_: str, answers: ReadAnswers, lead: int = lead) -> None:
+                entries.take(answers.run, self._digest.digester)
+                self._view.saw_lac(answers.run.lac)
+                if lead not in entries:
+                    self._digest.open(answers.stored(lead), ledger, lead)
+
+            try:
+                await self._replicas.ask(lead, ask, judge, heard=heard, turns=len(wanted))
+            except BookKeeperError as error:
+                errors[lead] = error
+                return
+            wanted = entries.missing(wanted)

@@ -1,0 +1,58 @@
+"""Who wants to add waits here: for room among the pending adds, and for the rate. Event loop."""
+
+import asyncio
+from collections import deque
+
+from bookie.errors import TooManyRequests
+
+__all__ = ["Rate", "Room"]
+
+
+class Room:
+    """Callers that wait until fewer adds are pending, first come, first served."""
+
+    def __init__(self, wait_s: float = -1.0) -> None:
+        """`wait_s`: below 0 for ever."""
+        self._wait_s = wait_s
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        """Until `made` wakes this caller, who then tries again. TooManyRequests when that takes too long."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            async with asyncio.timeout(self._wait_s if self._wait_s >= 0 else None):
+                await future
+        except TimeoutError:
+            raise TooManyRequests(
+                f"no room for another add within {self._wait_s:g} s: bookies answer too slowly; add it later"
+            ) from None
+
+    def made(self, places: int | None = None) -> None:
+        """So many may try again; None: all."""
+        woken = 0
+        while self._waiting and (places is None or woken < places):
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                woken += 1
+
+
+class Rate:
+    """`per_s` turns each second, evenly, and up to a second's worth at once after a rest. 0 and below: no limit."""
+
+    def __init__(self, per_s: float) -> None:
+        self._interval = 1 / per_s if per_s > 0 else 0.0
+        self._due = float("-inf")
+
+    @property
+    def limited(self) -> bool:
+        """Whether `turn` may wait."""
+        return self._interval > 0
+
+    async def turn(self, count: int = 1) -> None:
+        """Wait for so many turns; only where the rate is `limited`."""
+        now = asyncio.get_running_loop().time()
+        self._due = max(self._due, now - 1) + count * self._interval
+        if self._due > now:
+            await asyncio.sleep(self._due - now)

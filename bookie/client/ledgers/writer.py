@@ -1,0 +1,433 @@
+"""The core of a write handle: adds go to an ensemble of bookies and are acknowledged in order. One event loop.
+
+Only `append_from_thread`, `Add.wait` and `Add.done` may be called from other threads.
+
+An add is sealed at once, with the LAC of that moment. What was added in one turn of the loop leaves together.
+Answers come by the batch; an entry is complete when an ack quorum of its write set holds it, and acknowledged when all
+before it are and no bookie is being replaced. Then the LAC is this entry; where syncs are deferred `force` raises it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie._fast.write_window import WriteWindow
+from bookie.client.contracts import AddLane, LaneOwner
+from bookie.client.digest import Digest
+from bookie.client.flags import Flags
+from bookie.client.ledgers.adds import Adds
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.explicit_lac import ExplicitLac
+from bookie.client.ledgers.lanes import EnsembleLane
+from bookie.client.ledgers.metadata_loop import Known, close_written
+from bookie.client.ledgers.replacement import InMemory, InStore, Replacer, still_open
+from bookie.client.ledgers.throttle import Rate, Room
+from bookie.errors import (
+    AddQuorumTimeout,
+    BookieReadOnly,
+    BookKeeperError,
+    ClientClosed,
+    IllegalOperation,
+    LedgerClosed,
+    LedgerFenced,
+    UnauthorizedAccess,
+    WriteError,
+    error_from_client_code,
+)
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["LedgerWriter", "Recovered"]
+
+log = logging.getLogger(__name__)
+
+FRAME_OVERHEAD = 128
+"""Bytes that a request needs besides its entry, at most."""
+ENDS_THE_LEDGER = frozenset({IllegalOperation.code, LedgerFenced.code, UnauthorizedAccess.code})
+RESEND_BYTES = 1 << 20
+"""What goes to another bookie in one piece, about."""
+ROOM_SHARE = 4
+"""Writers go on when this part of the room is free again: single places would send single entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Where the rewriting of a ledger's end starts: behind this entry; payload bytes up to it."""
+
+    lac: int
+    length: int
+
+
+class LedgerWriter(Adds):
+    """Writes the ledger of `known`, which was just created, or with `recovered` is IN_RECOVERY.
+
+    A writer that recovers puts entries again: its adds pass fences, its changes of the ensemble stay in memory (in
+    `known`, whose version stays, and `changed_segments`), and it never closes the ledger: call `stop`, not `close`.
+    Before each `append` it is told the payload bytes in front of the entry by `expect_length`.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        digest: Digest,
+        context: ClientContext,
+        *,
+        advanced: bool = False,
+        deferred_sync: bool = False,
+        recovered: Recovered | None = None,
+    ) -> None:
+        self.ledger = known.ledger
+        self.known = known
+        self.digest = digest
+        self._bookies = context.bookies
+        self._store = context.metadata
+        self._placement = context.placement
+        self._config = config = context.config
+        self._deferred_sync = deferred_sync
+        self._recovers = recovered is not None
+        start = recovered or Recovered(-1, 0)
+        self._window = WriteWindow(
+            digest.digester,
+            known.ledger,
+            (known.metadata.ensemble_size, known.metadata.write_quorum, known.metadata.ack_quorum),
+            self._explain,
+            first=start.lac + 1,
+            length=start.length,
+            count_max=config.outstanding_max,
+            bytes_max=config.outstanding_bytes_max,
+            record_bytes_max=config.frame_bytes_max - FRAME_OVERHEAD,
+            advanced=advanced,
+            deferred=deferred_sync,
+            judged=config.fault_domains_enforced,
+        )
+        self._lac_length = start.length
+        self._in_memory = InMemory(context.placement)
+        changes = self._in_memory if self._recovers else InStore(context.metadata, context.placement)
+        self._replacer = Replacer(changes, self._window, config, context.features)
+        self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
+        self._rate = Rate(config.throttle_per_s)
+        self._room = Room(config.backpressure_wait_s)
+        self._flags = Flags.RECOVERY_ADD | Flags.HIGH_PRIORITY if self._recovers else Flags.NONE
+        self._lanes = [self._lane(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
+        self._scheduled = False
+        self._doubts = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._timers: list[asyncio.Task[Any]] = []
+        self._closing: asyncio.Task[LedgerMetadata] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Take the running loop, and start what runs by the clock."""
+        self._loop = asyncio.get_running_loop()
+        if self._config.explicit_lac_interval_s > 0 and not self._recovers:
+            every = self._explicit_lac.tell_every(self._config.explicit_lac_interval_s, self.known)
+            self._timers.append(self._loop.create_task(every))
+        if self._config.add_quorum_timeout_s > 0:
+            self._timers.append(self._loop.create_task(self._watch_quorums()))
+
+    # What is known.
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """Every entry up to this one is on an ack quorum, and synced; -1: none."""
+        return self._window.lac
+
+    @property
+    def last_add_pushed(self) -> int:
+        """The highest id given out; -1: none."""
+        return self._window.next - 1
+
+    @property
+    def length(self) -> int:
+        """Payload bytes given out."""
+        return self._window.length
+
+    @property
+    def confirmed_length(self) -> int:
+        """Payload bytes up to `last_add_confirmed`."""
+        return self._lac_length if self._deferred_sync else self._window.head_length
+
+    @property
+    def pending(self) -> int:
+        """Adds that are neither acknowledged nor failed."""
+        return self._window.count
+
+    @property
+    def unforced(self) -> bool:
+        """Whether bookies may hold what they have not synced."""
+        return self._deferred_sync and self._window.next - 1 > self._window.lac
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why nothing more can be added; None while it can."""
+        return self._window.error
+
+    @property
+    def changed_segments(self) -> dict[int, tuple[str, ...]]:
+        """Of a writer that recovers: the ensembles that it used instead, by their first entry."""
+        return self._in_memory.segments
+
+    def expect_length(self, length: int) -> None:
+        """The ledger has so many payload bytes in front of the next entry, whatever was added so far."""
+        self._window.length = length
+
+    async def flush(self) -> None:
+        """Wait until everything added so far is acknowledged. Raises what ended the first that is not."""
+        if self._window.head < self._window.next:
+            await self._window.add(self._window.next - 1)
+
+    def _explain(self, entry: int, error: Exception) -> Exception:
+        return type(error)(f"ledger {self.ledger}, entry {entry}: {error}")
+
+    # Sending.
+
+    def _lane(self, index: int, bookie: str) -> EnsembleLane:
+        return EnsembleLane(self, index, bookie, self._open, self._config.outstanding_bytes_max)
+
+    def _open(self, bookie: str, owner: LaneOwner) -> AddLane:
+        return self._bookies.adds(
+            bookie,
+            self.ledger,
+            self.digest.master_key,
+            owner,
+            flags=self._flags,
+            deferred_sync=self._deferred_sync,
+        )
+
+    def _send(self) -> None:
+        self._scheduled = False
+        window, lanes = self._window, self._lanes
+        if window.error is not None or self._loop is None:
+            return
+        if window.unsent:  # without adds nobody needs another bookie
+            self._replace()
+        now = self._loop.time()
+        while not any(lane.full for lane in lanes) and window.take(now):
+            for lane in lanes:
+                if (records := window.batch(lane.index)) is not None:
+                    lane.send(records)
+
+    def _resend(self, lane: EnsembleLane, entries: NDArray[np.int64]) -> None:
+        step = max(1, RESEND_BYTES * self._window.count // max(1, self._window.bytes))
+        for at in range(0, len(entries), step):
+            lane.send(self._window.records(entries[at : at + step]))
+
+    # Answers.
+
+    def lane_has_room(self) -> None:
+        """A lane can take more."""
+        if not self._scheduled and self._loop is not None:
+            self._scheduled = True
+            self._loop.call_soon(self._send)
+
+    def lane_answered(self, lane: EnsembleLane, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
+        """Some adds are stored at a bookie, or refused by it."""
+        failures = self._window.answered(lane.index, entries, codes)
+        if failures:
+            self._refused(lane, failures)
+        self._release()
+        if self._window.unsent:
+            self.lane_has_room()
+
+    def lane_lost(self, lane: EnsembleLane, error: BookKeeperError) -> None:
+        """Nothing that a bookie was sent will be answered; what it did not sync it may have lost."""
+        if self._window.error is not None:
+            return
+        self.lane_has_room()  # it may have been full
+        entries = self._window.unacked(lane.index)
+        self._refused(lane, [(int(entry), error.code, True) for entry in entries] or [(-1, error.code, False)], error)
+        if self.unforced:
+            self._give_up(WriteError(f"{error}; what it has not synced yet cannot be moved to another one"))
+
+    def _refused(
+        self, lane: EnsembleLane, failures: list[tuple[int, int, bool]], cause: BookKeeperError | None = None
+    ) -> None:
+        delays = self._config.delay_ensemble_change
+        spare = self.known.metadata.write_quorum - self.known.metadata.ack_quorum
+        failed: dict[int, str] = {}
+        for entry, code, incomplete in failures:
+            if code == ClientClosed.code:
+                self._fail(ClientClosed("the client was closed"))
+                return
+            if code in ENDS_THE_LEDGER:
+                kind = error_from_client_code(code)
+                self._give_up(kind(f"bookie {lane.bookie}: {cause or kind.__doc__}"))
+                return
+            if not incomplete:
+                if not delays and not lane.failed:
+                    self._replacer.waiting[lane.index] = lane.bookie
+                continue
+            if not delays:
+                failed[lane.index] = lane.bookie
+                continue
+            indices = self._window.fail_index(entry, lane.index)
+            if len(indices) > spare or code == BookieReadOnly.code:
+                failed.update({index: self._lanes[index].bookie for index in indices})
+        if failed:
+            log.info("ledger %d: bookie %s failed: %s", self.ledger, lane.bookie, cause or failures[0][1])
+            self._replacer.waiting.update({k: one for k, one in failed.items() if not self._lanes[k].failed})
+            self._replace()
+
+    def _release(self) -> None:
+        window = self._window
+        if window.judged and window.error is None:
+            quorums = self.known.metadata.write_quorum, self.known.metadata.ack_quorum
+            for entry, indices in window.quorate():
+                if self._placement.spans_fault_domains({self._lanes[k].bookie for k in indices}, *quorums):
+                    window.complete(entry)
+        if window.release() and (
+            window.count * ROOM_SHARE <= window.count_max * (ROOM_SHARE - 1)
+            and window.bytes * ROOM_SHARE <= window.bytes_max * (ROOM_SHARE - 1)
+        ):
+            self._room.made(None if window.count == 0 else window.count_max - window.count)
+
+    # Bookies that fail.
+
+    def _replace(self) -> None:
+        """Start to replace what waits for it, or have the change that is under way do it too."""
+        if not self._replacer.waiting:
+            return
+        for index in self._replacer.waiting:
+            self._lanes[index].failed = True
+        if not self._replacer.running:
+            self._window.holding = self._replacer.running = True
+            self._spawn(self._change_ensemble())
+
+    async def _change_ensemble(self) -> None:
+        try:
+            await self._replacer.run(self.known)
+        except BookKeeperError as error:
+            self._give_up(error)
+        if self._window.error is None:
+            self._adopt()
+
+    def _adopt(self) -> None:
+        """The ensemble is the ledger's now: move there what is pending, then acknowledge again."""
+        lanes = tuple(self._lanes)
+        for lane, bookie in zip(lanes, self.known.metadata.segments[-1].bookies, strict=True):
+            if lane.bookie != bookie:
+                log.info("ledger %d: bookie %s stands for %s now", self.ledger, bookie, lane.bookie)
+                lane.retire()
+                self._lanes[lane.index] = self._lane(lane.index, bookie)
+                self._window.unack(lane.index)
+        for lane in lanes:
+            now = self._lanes[lane.index]
+            if now is not lane:
+                self._resend(now, self._window.unacked(lane.index))
+            elif lane.failed:  # nobody could be had in its place
+                lane.failed = False
+                self._resend(lane, self._window.unacked(lane.index))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._window.holding = self._replacer.running or self._doubts > 0
+        self._release()
+        self.lane_has_room()
+
+    def lane_reopened(self) -> None:
+        """A bookie is back, or another in its place: nothing is acknowledged until it is sure that nobody recovered."""
+        if not self._recovers:
+            self._doubts += 1
+            self._window.holding = True
+            self._spawn(self._make_sure())
+
+    async def _make_sure(self) -> None:
+        try:
+            await still_open(self._store, self.known, lambda: self._window.error is not None)
+        except BookKeeperError as error:
+            self._give_up(error)
+        self._doubts -= 1
+        self._go_on()
+
+    # The end.
+
+    def _fail(self, error: BookKeeperError) -> None:
+        """End all pending adds; nothing more is added, sent or heard."""
+        first = self._window.error is None
+        self._window.fail(error)
+        if first:
+            self._room.made()
+            for timer in self._timers:
+                timer.cancel()
+            for lane in self._lanes:
+                lane.retire()
+
+    def _give_up(self, error: BookKeeperError) -> None:
+        """The ledger cannot be written: end the pending adds with `error`, and close it at the LAC."""
+        if self._window.error is not None:
+            return
+        log.warning("ledger %d cannot be written any more: %s", self.ledger, error)
+        self._fail(error)
+        if not self._recovers and self.known.metadata.state is LedgerState.OPEN:
+            self._closing = self._spawn(self._close())
+
+    async def close(self) -> LedgerMetadata:
+        """Close the ledger at the LAC; what is pending ends with LedgerClosed (`flush` before, to wait for it).
+
+        MetadataVersionConflict: somebody else closed it elsewhere; LedgerFenced: is about to, by recovery.
+        MetadataStoreError, ClientClosed. Twice is fine.
+        """
+        if self._closing is None:
+            self._fail(LedgerClosed("the handle was closed"))
+            if isinstance(self._window.error, ClientClosed):
+                raise self._closed_error()
+            self._closing = self._spawn(self._close())
+        return await asyncio.shield(self._closing)
+
+    def stop(self, error: BookKeeperError | None = None) -> None:
+        """End without closing the ledger: pending adds end with `error`, or LedgerClosed. Twice is fine."""
+        self._fail(error or LedgerClosed("the handle was closed"))
+
+    async def _close(self) -> LedgerMetadata:
+        metadata = await close_written(self._store, self.known, self._window.lac, self.confirmed_length)
+        for bookie in metadata.segments[-1].bookies:
+            self._spawn(self._write_close(bookie))
+        return metadata
+
+    async def _write_close(self, bookie: str) -> None:
+        try:
+            await self._bookies.write_close(bookie, self.ledger, self.digest.master_key)
+        except BookKeeperError as error:
+            log.debug("ledger %d: write close at %s: %s", self.ledger, bookie, error)
+
+    # Deferred syncs, and what runs by the clock.
+
+    async def force(self) -> None:
+        """Make everything acknowledged so far durable on all bookies of the ensemble, then raise the LAC to it."""
+        if self._window.error is not None:
+            raise self._closed_error()
+        head, length = self._window.head - 1, self._window.head_length
+        if head < 0:
+            return
+        ensemble = self.known.metadata.segments[-1].bookies
+        await asyncio.gather(*(self._bookies.force(bookie, self.ledger) for bookie in ensemble))
+        if self._window.error is not None:  # one was lost meanwhile, and answered as what it is now
+            raise self._closed_error()
+        if head > self._window.lac:
+            self._window.raise_lac(head)
+            self._lac_length = length
+
+    async def _watch_quorums(self) -> None:
+        limit = self._config.add_quorum_timeout_s
+        while self._window.error is None:
+            await asyncio.sleep(limit / 4)
+            entry = self._window.overdue(asyncio.get_running_loop().time() - limit)
+            if entry >= 0:
+                quorum = self.known.metadata.ack_quorum
+                self._give_up(AddQuorumTimeout(f"entry {entry} is not on {quorum} bookies after {limit:g} s"))
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            level = logging.WARNING if isinstance(error, BookKeeperError) else logging.ERROR
+            log.log(level, "ledger %d: %s", self.ledger, error, exc_info=None if level < logging.ERROR else error)

@@ -1,0 +1,116 @@
+"""What every policy knows of the cluster, and what it does with it unless its kind says otherwise."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from random import Random
+
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Adherence, Placement
+from bookie.client.placement.pool import Pool
+from bookie.client.placement.weights import Limits, limits_of
+from bookie.errors import NotEnoughBookies
+
+__all__ = ["not_enough", "Policy"]
+
+
+class Policy(Placement):
+    """Members and their free space. What is derived from them is made when it is needed, once a change.
+
+    Bookies are kept sorted: with the same randomness and the same cluster every run chooses alike.
+    """
+
+    def __init__(self, config: ClientConfig, random: Random) -> None:
+        self.config = config
+        self.random = random
+        self.writable: tuple[str, ...] = ()
+        self.read_only: frozenset[str] = frozenset()
+        self.members: frozenset[str] = frozenset()
+        self.free: Mapping[str, int] = {}
+        self._all: Pool | None = None
+
+    def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
+        """Only the writable ones are candidates; a bookie in both sets is read-only."""
+        self.members = writable - read_only
+        self.writable = tuple(sorted(self.members))
+        self.read_only = read_only
+        self.changed()
+
+    def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
+        """What is known of free space; bookies that are not named have none known."""
+        self.free = dict(free_bytes)
+        if self.config.weighted_placement:
+            self.changed()
+
+    def changed(self) -> None:
+        """What was derived is no longer true."""
+        self._all = None
+
+    def limits(self, bookies: Sequence[str]) -> Limits:
+        """Of the weights of these candidates."""
+        free = [self.free.get(bookie, 0) for bookie in bookies]
+        return limits_of(free, self.config.weight_multiple_max, self.config.weight_cap)
+
+    def pool(self, bookies: Sequence[str]) -> Pool:
+        """To draw from these candidates, by weight if so configured."""
+        if not self.config.weighted_placement or not bookies:
+            return Pool(bookies, None, self.random)
+        limits, free = self.limits(bookies), self.free
+        return Pool(bookies, [limits.weight(free.get(bookie, 0)) for bookie in bookies], self.random)
+
+    @property
+    def all(self) -> Pool:
+        """All writable bookies."""
+        if self._all is None:
+            self._all = self.pool(self.writable)
+        return self._all
+
+    def anywhere(self, count: int, excluded: Collection[str]) -> tuple[str, ...]:
+        """So many distinct bookies, none excluded. NotEnoughBookies."""
+        taken = set(excluded)
+        chosen = []
+        for _ in range(count):
+            bookie = self.all.choose(taken.__contains__)
+            if bookie is None:
+                raise not_enough(count, self.writable, excluded)
+            taken.add(bookie)
+            chosen.append(bookie)
+        return tuple(chosen)
+
+    def read_order(
+        self,
+        ensemble: Sequence[str],
+        write_set: Sequence[int],
+        pending: Callable[[str], int],
+    ) -> Sequence[int]:
+        """The write set as it is."""
+        return write_set
+
+    def spans_fault_domains(
+        self,
+        acked: Collection[str],
+        write_quorum: int,
+        ack_quorum: int,
+    ) -> bool:
+        """There are no fault domains."""
+        return True
+
+    def adheres(
+        self,
+        ensemble: Sequence[str],
+        write_quorum: int,
+        ack_quorum: int,
+    ) -> Adherence:
+        """Every ensemble does."""
+        return Adherence.MEETS_STRICT
+
+    def slow(self, bookie: str) -> None:
+        """Nothing is kept: the order of reads does not depend on it."""
+
+    def failed(self, bookie: str, entry: int) -> None:
+        """Nothing is kept: the order of reads does not depend on it."""
+
+
+def not_enough(count: int, writable: Collection[str], excluded: Collection[str], why: str = "") -> NotEnoughBookies:
+    """The error, with what there is."""
+    out = sum(bookie in writable for bookie in set(excluded))
+    told = f"{len(writable)} are writable" + (f", {out} of them excluded" if out else "") + (f", {why}" if why else "")
+    return NotEnoughBookies(f"{count} bookies needed, {told}: start more, or ask for a smaller ensemble")

@@ -1,0 +1,68 @@
+"""What operators see of weights: a row for each bookie, and the same as metrics. Values, any thread."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from bookie.client.bookie_space import BookieInfo
+from bookie.client.config import ClientConfig
+from bookie.client.placement.weights import limits_of
+from bookie.metrics.family import Family, Kind, Sample
+
+__all__ = ["chances", "families", "Row"]
+
+
+class Row(NamedTuple):
+    """A bookie's disks in bytes, None where it did not answer; its weight before and after the cap; its chance, 0 to 1.
+
+    `chance`: to be the one that is drawn of all of them. Without weights it is the same for everybody.
+    """
+
+    bookie: str
+    total: int | None
+    free: int | None
+    weight: float
+    capped: float
+    chance: float
+
+
+def chances(writable: Collection[str], known: Mapping[str, BookieInfo], config: ClientConfig) -> list[Row]:
+    """Of all writable bookies, by id."""
+    names = sorted(writable)
+    free = [known[name].free if name in known else 0 for name in names]
+    if not names:
+        return []
+    bound = limits_of(free, config.weight_multiple_max, config.weight_cap)
+    capped = [bound.weight(one) for one in free]
+    total = sum(capped)
+    rows = []
+    for name, space, weight in zip(names, free, capped, strict=True):
+        info = known.get(name)
+        chance = weight / total if config.weighted_placement else 1 / len(names)
+        size, left = (info.total, info.free) if info else (None, None)
+        rows.append(Row(name, size, left, float(space or bound.low), weight, chance))
+    return rows
+
+
+SAMPLES = (
+    ("bookie_total_bytes", "total", "Size of a bookie's ledger disks."),
+    ("bookie_free_bytes", "free", "Free bytes on a bookie's ledger disks."),
+    ("placement_weight_bytes", "weight", "Weight of a bookie before the cap."),
+    ("placement_capped_weight_bytes", "capped", "Weight of a bookie as placement uses it."),
+    ("placement_chance_ratio", "chance", "Chance of a bookie to be the one that is drawn of all."),
+)
+
+
+def families(rows: Iterable[Row]) -> list[Family]:
+    """Gauges, one of each kind for each bookie, whose id is a label and nothing else."""
+    rows = list(rows)
+    return [
+        Family(
+            f"bookie_client_{name}",
+            Kind.GAUGE,
+            told,
+            tuple(
+                Sample(value, (("bookie", row.bookie),)) for row in rows if (value := getattr(row, field)) is not None
+            ),
+        )
+        for name, field, told in SAMPLES
+    ]

@@ -1,0 +1,100 @@
+"""Where bookies stand: what a resolver said of them, kept for as long as the client lives.
+
+`learn` may wait for the resolver, so a client calls it beside its event loop before it tells the policy of newcomers;
+what is known already costs nothing. One thread at a time.
+"""
+
+import logging
+import re
+import socket
+from collections.abc import Callable, Collection
+
+from bookie.client.placement.resolver import Resolver
+
+__all__ = ["host_of", "Locations"]
+
+PATH = re.compile(r"(/[^/\s]+)+")
+
+log = logging.getLogger(__name__)
+
+
+def host_of(bookie: str) -> str | None:
+    """Of `host:port`; None for an id of another kind."""
+    host, colon, port = bookie.rpartition(":")
+    return host.strip("[]") if colon and port.isdigit() else None
+
+
+def address_of(host: str) -> str:
+    """Its first IPv4 address, else any; the host as it is when its name does not resolve."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return host
+    found.sort(key=lambda one: one[0] != socket.AF_INET)
+    return str(found[0][4][0])
+
+
+class Locations:
+    """By bookie. One that was resolved once keeps its location after it left: its ledgers still name it."""
+
+    def __init__(self, resolver: Resolver | None, default: str, hosts: Callable[[str], str | None] = host_of) -> None:
+        """`default`: of what is not resolved. `hosts`: the host of a bookie, None when it is not known."""
+        self.default = default
+        self._resolver = resolver
+        self._hosts = hosts
+        self._known: dict[str, str] = {}
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a resolver, which may take its time."""
+        return self._resolver is not None
+
+    def learn(self, bookies: Collection[str]) -> None:
+        """Resolve those that are not known. What cannot be resolved is asked for again the next time."""
+        new = sorted(bookie for bookie in bookies if bookie not in self._known)
+        if self._resolver is None or not new:
+            return
+        hosts = {bookie: host for bookie in new if (host := self._hosts(bookie)) is not None}
+        found = self._resolve(list(dict.fromkeys(hosts.values())))
+        for bookie in new:
+            location = found.get(hosts.get(bookie, ""))
+            if location is None:
+                log.warning("no location bookieId=%s used=%s", bookie, self.default)
+            else:
+                self._known[bookie] = location
+
+    def of(self, bookie: str) -> str:
+        """As learnt, else the default."""
+        return self._known.get(bookie, self.default)
+
+    def forget(self, bookies: Collection[str]) -> None:
+        """They were moved: `learn` asks anew."""
+        for bookie in bookies:
+            self._known.pop(bookie, None)
+
+    def keep(self, bookie: str, location: str) -> None:
+        """It stands there as long as nothing else is learnt of it."""
+        self._known.setdefault(bookie, location)
+
+    def local(self, *, by_name: bool) -> str:
+        """Of this machine."""
+        if self._resolver is None:
+            return self.default
+        name = socket.gethostname()
+        host = socket.getfqdn(name) if by_name else address_of(name)
+        return self._resolve([host]).get(host, self.default)
+
+    def _resolve(self, hosts: list[str]) -> dict[str, str]:
+        assert self._resolver is not None
+        asked = hosts if self._resolver.by_name else [address_of(host) for host in hosts]
+        told = self._resolver.resolve(asked) if asked else []
+        if told is None or len(told) != len(hosts):
+            return {}
+        found = {}
+        for host, location in zip(hosts, told, strict=True):
+            path = (location or "").rstrip("/")
+            if PATH.fullmatch(path):
+                found[host] = path
+            elif path:
+                log.warning("no location host=%s told=%r: it must be /rack or /region/rack", host, location)
+        return found

@@ -1,0 +1,119 @@
+"""What policies share that know where bookies stand: depth, departed bookies, the order of reads. One event loop."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from random import Random
+from typing import TypeVar
+
+from bookie.client.config import ClientConfig
+from bookie.client.placement.base import Policy
+from bookie.client.placement.locations import Locations
+from bookie.client.placement.racks import Racks
+from bookie.client.placement.read_order import ReadOrder
+from bookie.errors import NotEnoughBookies
+
+__all__ = ["PlacedPolicy"]
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+def depth(location: str) -> int:
+    """How many components."""
+    return location.count("/")
+
+
+class PlacedPolicy(Policy):
+    """Candidates are all at one depth, that of those who were first; who stands at another is never chosen.
+
+    With `networkTopologyStabilizePeriodSeconds`, who left is for so long still chosen when the others do not suffice.
+    """
+
+    def __init__(
+        self, config: ClientConfig, random: Random, clock: Callable[[], float], locations: Locations, local: str
+    ) -> None:
+        """`local`: where the client stands, the default where that is not known or must not count."""
+        super().__init__(config, random)
+        self.locations = locations
+        self.local = local
+        self.learns = True
+        """False: somebody else calls `Locations.learn`, beside the event loop."""
+        self.reads = ReadOrder(config, random, clock)
+        self._clock = clock
+        self._candidates: frozenset[str] = frozenset()
+        self._departed: dict[str, float] = {}
+        self._racks: Racks | None = None
+
+    def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
+        """Newcomers are looked up, which may wait for the resolver; not where `learns` is false."""
+        candidates = self._candidates = writable - read_only
+        if self.learns:
+            self.locations.learn(candidates - self.members)
+        stayed, left = self.members & candidates, self.members - candidates
+        until = self._clock() + self.config.topology_stabilize_s
+        self._departed.update(dict.fromkeys(left, until))
+        for bookie in writable | read_only:
+            self._departed.pop(bookie, None)
+        super().bookies_changed(self._at_one_depth(candidates, stayed), read_only)
+
+    def bookies_moved(self, bookies: Collection[str]) -> None:
+        """They are looked up anew, and stay where they are if the resolver no longer knows them."""
+        old = {bookie: self.locations.of(bookie) for bookie in bookies}
+        self.locations.forget(bookies)
+        self.locations.learn(bookies)
+        for bookie, location in old.items():
+            self.locations.keep(bookie, location)
+        self.bookies_changed(self._candidates, self.read_only)
+
+    def _at_one_depth(self, candidates: Collection[str], stayed: Collection[str]) -> frozenset[str]:
+        depths = {bookie: depth(self.locations.of(bookie)) for bookie in sorted(candidates)}
+        counts = Counter(depths[bookie] for bookie in stayed or depths)
+        kept = max(counts, key=lambda one: (counts[one], -one), default=0)
+        for bookie, found in depths.items():
+            if found != kept:
+                log.warning("never chosen bookieId=%s location=%s depth=%d", bookie, self.locations.of(bookie), kept)
+        return frozenset(bookie for bookie, found in depths.items() if found == kept)
+
+    def changed(self) -> None:
+        """What was derived is no longer true."""
+        super().changed()
+        self._racks = None
+
+    def racks_of(self, bookies: Sequence[str]) -> Racks:
+        """These candidates, by rack."""
+        of = self.locations.of
+        return Racks({bookie: of(bookie) for bookie in bookies}, self.free, self.config, self.random)
+
+    @property
+    def racks(self) -> Racks:
+        """All writable bookies, by rack."""
+        if self._racks is None:
+            self._racks = self.racks_of(self.writable)
+        return self._racks
+
+    def either(self, attempt: Callable[[Racks], T]) -> T:
+        """Among the writable bookies, or else among these and those who left a moment ago. NotEnoughBookies."""
+        try:
+            return attempt(self.racks)
+        except NotEnoughBookies:
+            now = self._clock()
+            self._departed = {bookie: until for bookie, until in self._departed.items() if until > now}
+            if not self._departed:
+                raise
+            return attempt(self.racks_of(sorted({*self.writable, *self._departed})))
+
+    def read_order(
+        self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
+    ) -> Sequence[int]:
+        """The write set, best replica first."""
+        return self.reads.order(ensemble, write_set, pending, writable=self.members, read_only=self.read_only)
+
+    def slow(self, bookie: str) -> None:
+        """It answered late: it is read later for a while."""
+        self.reads.slow(bookie)
+
+    def failed(self, bookie: str, entry: int) -> None:
+        """A long poll for this entry ended there without it: it is read later for a while."""
+        self.reads.failed(bookie, entry)

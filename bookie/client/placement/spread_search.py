@@ -1,0 +1,58 @@
+"""Whether an ensemble can be spread over racks at all, and how: for when choosing one bookie after the other failed.
+
+Upstream gives up there. The search is over racks, not bookies, remembers dead ends, and is bounded. One event loop.
+"""
+
+from collections.abc import Mapping
+from random import Random
+
+from bookie.client.placement.coverage import Spread
+
+__all__ = ["spread_over"]
+
+STEPS_MAX = 2000
+
+
+def spread_over(
+    free: Mapping[str, int], size: int, write_quorum: int, at_least: int, random: Random
+) -> list[str] | None:
+    """A rack for each place of an ensemble, with every write quorum spanning `at_least` racks. None: there is no way.
+
+    `free`: how many bookies of a rack can be taken. None also when the search took too long, with very many racks that
+    are nearly empty.
+    """
+    left = {rack: count for rack, count in free.items() if count > 0}
+    if sum(left.values()) < size or len(left) < min(write_quorum, at_least):
+        return None
+    order = list(left)
+    random.shuffle(order)
+    dead: set[tuple[object, ...]] = set()
+    steps = STEPS_MAX
+
+    def search(spread: Spread) -> list[str] | None:
+        nonlocal steps
+        chosen = spread.places
+        if len(chosen) == size:
+            return chosen
+        edge = write_quorum - 1
+        state = (tuple(left.values()), tuple(chosen[:edge]), tuple(chosen[-edge:]))
+        if state in dead:
+            return None
+        # Fullest first: what is scarce is left for where nothing else will do.
+        for rack in sorted(order, key=lambda rack: -left[rack]):
+            if not left[rack] or not spread.accepts(rack):
+                continue
+            steps -= 1
+            if steps < 0:
+                return None
+            left[rack] -= 1
+            further = spread.copy()
+            further.add(rack)
+            found = search(further)
+            left[rack] += 1
+            if found is not None:
+                return found
+        dead.add(state)
+        return None
+
+    return search(Spread(size, write_quorum, at_least))

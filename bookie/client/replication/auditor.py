@@ -1,0 +1,200 @@
+"""The auditor: of all candidates of the cluster the elected one looks for ledgers that lack replicas. Event loop.
+
+While replication is disabled it waits. What it has found is marked in the metadata store; so an auditor that dies is
+followed by another one that looks anew, and nothing is lost but time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from bookie.client.replication.audits import Audits
+from bookie.client.replication.contracts import World
+from bookie.client.replication.lost_bookies import LostBookies
+from bookie.client.together import together
+from bookie.errors import BookKeeperError, ClientClosed
+from bookie.metadata.replication import Check
+
+__all__ = ["Auditor"]
+
+DISABLED_POLL_S = 2.0
+log = logging.getLogger(__name__)
+
+
+class Auditor:
+    """`run` until cancelled."""
+
+    def __init__(self, world: World) -> None:
+        self._bookie = world.name
+        self._queue = world.queue
+        self._cluster = world.cluster
+        self._settings = world.settings
+        self._counters = world.counters
+        self._now_ms = world.epoch_ms
+        self._audits = Audits(world)
+        self._elected = False
+        self._election = asyncio.Event()
+        self._look = asyncio.Event()
+        self._lost = LostBookies()
+        self._delay_s: int | None = None
+        self._asked = False
+
+    async def run(self) -> None:
+        """Stand for election, and be the auditor while elected."""
+        self._cluster.listeners.append(self._look.set)
+        candidacy = self._queue.stand(self._bookie, self._told)
+        try:
+            while True:
+                await self._election.wait()
+                self._election.clear()
+                if not self._elected:
+                    continue
+                duty = asyncio.ensure_future(self._duty())
+                try:
+                    while self._elected:
+                        await self._election.wait()
+                        self._election.clear()
+                finally:
+                    duty.cancel()
+                    await asyncio.gather(duty, return_exceptions=True)
+        finally:
+            self._elected = False
+            self._counters.elected_now = 0
+            candidacy.close()
+            self._cluster.listeners.remove(self._look.set)
+
+    def _told(self, won: bool) -> None:  # noqa: FBT001 - the listener's form
+        self._elected = won
+        self._counters.elected_now = int(won)
+        self._counters.elections += won
+        log.info("auditor elected=%s bookie=%s", won, self._bookie)
+        self._election.set()
+
+    async def _duty(self) -> None:
+        """Everything an auditor does, until cancelled."""
+        settings = self._settings
+        self._lost = LostBookies()
+        await self._insist(
+            lambda: self._queue.set_lost_bookie_delay_s(settings.lost_bookie_delay_s, only_if_unset=True)
+        )
+        watch = self._queue.watch_lost_bookie_delay(self._delay_changed)
+        work = [
+            self._follow_bookies(),
+            self._check_bookies(),
+            self._periodically(Check.ALL_LEDGERS, settings.check_interval_s, self._audits.check_all_ledgers),
+            self._periodically(Check.PLACEMENT, settings.placement_check_interval_s, self._audits.check_placement),
+            self._periodically(Check.REPLICAS, settings.replicas_check_interval_s, self._audits.check_replicas),
+        ]
+        try:
+            await together(work)
+        except ClientClosed:
+            return
+        except Exception:
+            log.exception("auditor failed")
+            raise
+        finally:
+            watch.close()
+
+    def _delay_changed(self, delay_s: int | None) -> None:
+        """An operator wrote it: the same value, or 0, asks for an audit now."""
+        if self._delay_s is not None:
+            self._asked |= delay_s in {self._delay_s, 0}
+        self._delay_s = self._settings.lost_bookie_delay_s if delay_s is None else delay_s
+        self._look.set()
+
+    async def _follow_bookies(self) -> None:
+        """Mark the ledgers of bookies that stay away."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._look.clear()  # also while the delay is not known: waiting for what is set never lets others run
+            if self._delay_s is not None:
+                await self._until_enabled()
+                self._lost.look(self._cluster.alive, loop.time())
+                self._counters.bookies_lost_now = len(self._lost.missing)
+                due = self._lost.due(self._delay_s, loop.time(), at_once=self._asked)
+                self._asked = False
+                if due:
+                    await self._insist(lambda due=due: self._mark(due))  # type: ignore[misc]
+                    continue
+                if self._lost.waiting:
+                    self._counters.audits_delayed += 1
+            await self._wait_for_a_look()
+
+    async def _wait_for_a_look(self) -> None:
+        next_s = None if self._delay_s is None else self._lost.next_due_s(self._delay_s)
+        try:
+            async with asyncio.timeout_at(next_s):
+                await self._look.wait()
+        except TimeoutError:
+            return
+
+    async def _mark(self, lost: frozenset[str]) -> None:
+        """Of those who are still away."""
+        self._lost.look(self._cluster.alive, asyncio.get_running_loop().time())
+        lost &= self._lost.missing
+        if lost:
+            count = await self._audits.mark_ledgers_of(lost)
+            self._counters.bookie_audits += 1
+            log.warning("bookies lost bookies=%s ledgers=%d", ",".join(sorted(lost)), count)
+        self._lost.audited(lost)
+
+    async def _check_bookies(self) -> None:
+        """Find bookies that died while nobody looked, and those whose marks were lost."""
+        while True:
+            await self._until_enabled()
+            await self._insist(self._learn_bookies)
+            self._look.set()
+            if self._settings.bookie_check_interval_s <= 0:
+                return
+            await asyncio.sleep(self._settings.bookie_check_interval_s)
+
+    async def _learn_bookies(self) -> None:
+        self._lost.know(await self._audits.bookies_named())
+
+    async def _periodically(self, check: Check, interval_s: float, run: Callable[[], Awaitable[None]]) -> None:
+        """Each `interval_s` since the last run of any auditor. Off at 0."""
+        if interval_s <= 0:
+            return
+        last_ms: int | None = None
+
+        async def look_up() -> None:
+            nonlocal last_ms
+            last_ms = await self._queue.last_check_ms(check)
+
+        await self._insist(look_up)
+        wait_s = 0.0 if last_ms is None else interval_s - (self._now_ms() - last_ms) / 1000
+        while True:
+            await asyncio.sleep(max(wait_s, 0.0))
+            await self._until_enabled()
+            if self._lost.waiting:  # its ledgers will be marked soon, or it comes back
+                log.info("check left out, a bookie is missing check=%s", check.name)
+            else:
+                began_ms = self._now_ms()
+                await self._insist(run)
+                await self._insist(lambda at_ms=began_ms: self._queue.set_last_check_ms(check, at_ms))  # type: ignore[misc]
+            wait_s = interval_s
+
+    async def _until_enabled(self) -> None:
+        enabled = False
+
+        async def ask() -> None:
+            nonlocal enabled
+            enabled = await self._queue.enabled()
+
+        await self._insist(ask)
+        while not enabled:
+            await asyncio.sleep(DISABLED_POLL_S)
+            await self._insist(ask)
+
+    async def _insist(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Again after errors that may pass: an audit must not end with an outage of the metadata store."""
+        while True:
+            try:
+                await act()
+            except ClientClosed:
+                raise
+            except BookKeeperError as error:
+                log.warning("audit interrupted error=%s", error)
+                await asyncio.sleep(self._settings.backoff_s)
+            else:
+                return

@@ -1,0 +1,172 @@
+"""The checks of an auditor: each looks at every ledger once and marks what lacks replicas. Event loop."""
+
+import logging
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie.availability import AvailableEntries
+from bookie.client.contracts import Adherence
+from bookie.client.replication.checker import LedgerChecker
+from bookie.client.replication.contracts import World
+from bookie.client.replication.fragments import Fragment, fragments
+from bookie.client.replication.walking import each_ledger
+from bookie.errors import BookKeeperError, ClientClosed, MetadataStoreError, NoSuchEntry, NoSuchLedger
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["Audits"]
+
+ENTRIES_AT_ONCE = 1 << 20
+LISTS_AT_ONCE = 20
+log = logging.getLogger(__name__)
+
+
+class Audits:
+    """Made once for each auditor."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._metadata = world.metadata
+        self._cluster = world.cluster
+        self._settings = world.settings
+        self._counters = world.counters
+        self._checker = LedgerChecker(world)
+
+    async def bookies_named(self) -> frozenset[str]:
+        """Every bookie that the metadata of some ledger names."""
+        named: set[str] = set()
+
+        async def visit(_ledger: int, metadata: LedgerMetadata) -> None:
+            named.update(_members(metadata))
+
+        await each_ledger(self._metadata, visit, at_once=self._settings.ledgers_at_once)
+        return frozenset(named)
+
+    async def mark_ledgers_of(self, lost: frozenset[str]) -> int:
+        """Mark every ledger that is on one of `lost`; how many."""
+        count = 0
+
+        async def visit(ledger: int, metadata: LedgerMetadata) -> None:
+            nonlocal count
+            missing = lost & _members(metadata)
+            if missing:
+                count += 1
+                await self._mark(ledger, sorted(missing))
+
+        await each_ledger(self._metadata, visit, at_once=self._settings.ledgers_at_once)
+        return count
+
+    async def check_all_ledgers(self) -> None:
+        """Ask the bookies of each ledger for what they should hold."""
+        lacking = 0
+
+        async def visit(ledger: int, metadata: LedgerMetadata) -> None:
+            nonlocal lacking
+            try:
+                closed = metadata.state is LedgerState.CLOSED
+                lac = metadata.last_entry if closed else await self._world.ledgers.last_confirmed(ledger, metadata)
+                bad = await self._checker.check(ledger, metadata, lac)
+            except (ClientClosed, MetadataStoreError):
+                raise
+            except BookKeeperError as error:
+                self._counters.checks_failed += 1
+                log.warning("ledger could not be checked ledger=%d error=%s", ledger, error)
+                return
+            self._counters.ledgers_checked += 1
+            lacking += len(bad)
+            if bad:
+                await self._mark(ledger, list(dict.fromkeys(part.bookie for part in bad)))
+
+        await each_ledger(self._metadata, visit, at_once=self._settings.ledgers_at_once)
+        self._counters.fragments_lacking = lacking
+        log.info("all ledgers checked fragments_lacking=%d", lacking)
+
+    async def check_placement(self) -> None:
+        """Count segments of closed ledgers by how well they keep the policy; mark those that break it if so set."""
+        misplaced = soft = 0
+
+        async def visit(ledger: int, metadata: LedgerMetadata) -> None:
+            nonlocal misplaced, soft
+            if metadata.state is not LedgerState.CLOSED:
+                return
+            kept = [
+                self._world.placement.adheres(segment.bookies, metadata.write_quorum, metadata.ack_quorum)
+                for segment in metadata.segments
+            ]
+            misplaced += kept.count(Adherence.FAIL)
+            soft += kept.count(Adherence.MEETS_SOFT)
+            if Adherence.FAIL in kept and self._settings.repair_placement:
+                await self._mark(ledger, [])
+
+        await each_ledger(self._metadata, visit, at_once=self._settings.ledgers_at_once)
+        self._counters.segments_misplaced, self._counters.segments_placed_softly = misplaced, soft
+        log.info("placement checked misplaced=%d soft=%d", misplaced, soft)
+
+    async def check_replicas(self) -> None:
+        """Count closed ledgers with entries that have fewer replicas than they should, by the bookies' own lists."""
+        none = below_ack = below_write = 0
+
+        async def visit(ledger: int, metadata: LedgerMetadata) -> None:
+            nonlocal none, below_ack, below_write
+            if metadata.state is not LedgerState.CLOSED or metadata.last_entry < 0:
+                return
+            fewest = await self._fewest_replicas(ledger, metadata)
+            none += fewest == 0
+            below_ack += fewest < metadata.ack_quorum
+            below_write += fewest < metadata.write_quorum
+
+        await each_ledger(self._metadata, visit, at_once=min(self._settings.ledgers_at_once, LISTS_AT_ONCE))
+        self._counters.ledgers_without_replica = none
+        self._counters.ledgers_below_ack_quorum = below_ack
+        self._counters.ledgers_below_write_quorum = below_write
+        log.info("replicas checked none=%d below_ack_quorum=%d below_write_quorum=%d", none, below_ack, below_write)
+
+    async def _fewest_replicas(self, ledger: int, metadata: LedgerMetadata) -> int:
+        """Of the entry that has the fewest."""
+        lists: dict[str, AvailableEntries | None] = {}
+        parts = fragments(metadata, metadata.last_entry)
+        for part in parts:
+            if part.bookie not in lists:
+                lists[part.bookie] = await self._entries_on(ledger, part.bookie)
+        fewest = metadata.write_quorum
+        for first in dict.fromkeys(part.first for part in parts):
+            here = [part for part in parts if part.first == first]
+            for start in range(first, here[0].last + 1, ENTRIES_AT_ONCE):
+                entries = np.arange(start, min(start + ENTRIES_AT_ONCE, here[0].last + 1), dtype=np.int64)
+                count = np.zeros(len(entries), np.int32)
+                for part in here:
+                    listed = lists[part.bookie]
+                    if listed is not None:
+                        count += listed.mask(entries) & _held(part, entries, metadata)
+                fewest = min(fewest, int(count.min()))
+        return fewest
+
+    async def _entries_on(self, ledger: int, bookie: str) -> AvailableEntries | None:
+        if bookie not in self._cluster.alive:
+            return None
+        try:
+            return await self._world.bookies.list_entries(bookie, ledger)
+        except (NoSuchLedger, NoSuchEntry):
+            return None
+        except ClientClosed:
+            raise
+        except BookKeeperError as error:
+            self._counters.checks_failed += 1
+            log.warning("no list of entries ledger=%d bookie=%s error=%s", ledger, bookie, error)
+            return None
+
+    async def _mark(self, ledger: int, missing: Collection[str]) -> None:
+        self._counters.marks += 1
+        await self._world.queue.mark(
+            ledger, missing, self._world.epoch_ms() if self._settings.mark_time_stored else None
+        )
+
+
+def _members(metadata: LedgerMetadata) -> set[str]:
+    return {bookie for segment in metadata.segments for bookie in segment.bookies}
+
+
+def _held(part: Fragment, entries: NDArray[np.int64], metadata: LedgerMetadata) -> NDArray[np.bool_]:
+    """`holds`, of many entries."""
+    return (part.index - entries) % metadata.ensemble_size < metadata.write_quorum

@@ -1,0 +1,87 @@
+"""Does every bookie of a ledger hold what it should? Event loop.
+
+A bookie is asked for the first and the last entry of its part, and for a share of those between; that it has them is
+enough. Whoever copies verifies the digests.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+from bookie.client.replication.contracts import World
+from bookie.client.replication.fragments import Fragment, fragments, holds
+from bookie.client.together import together
+from bookie.errors import BookKeeperError, ClientClosed, NoSuchEntry, NoSuchLedger
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["LedgerChecker"]
+
+READS_IN_FLIGHT = 100
+NOTHING_THERE = (NoSuchEntry, NoSuchLedger)
+
+
+class LedgerChecker:
+    """As the settings say it reads some of the entries between first and last too."""
+
+    def __init__(self, world: World) -> None:
+        self._bookies = world.bookies
+        self._cluster = world.cluster
+        self._random = world.random
+        self._percentage = world.settings.verification_percentage
+        at_once = world.settings.reads_at_once
+        self._reads = asyncio.Semaphore(at_once if at_once > 0 else READS_IN_FLIGHT)
+
+    async def check(self, ledger: int, metadata: LedgerMetadata, lac: int) -> list[Fragment]:
+        """The fragments that are not what they should be. ClientClosed."""
+        parts = fragments(metadata, lac)
+        unsure = [part for part in parts if not part.certain]
+        if unsure and not await self._exists(ledger, metadata, unsure):
+            parts = [part for part in parts if part.certain]
+        good = await asyncio.gather(*(self._is_good(ledger, metadata, part) for part in parts))
+        return [part for part, is_good in zip(parts, good, strict=True) if not is_good]
+
+    async def _exists(self, ledger: int, metadata: LedgerMetadata, parts: Sequence[Fragment]) -> bool:
+        """Whether the segment's first entry may have been written: unless all its replicas deny it, it may."""
+        entry = parts[0].first
+        asked = [p for p in parts if holds(p.index, entry, metadata.ensemble_size, metadata.write_quorum)]
+        answers = await asyncio.gather(*(self._denies(ledger, part.bookie, entry) for part in asked))
+        return not all(answers)
+
+    async def _denies(self, ledger: int, bookie: str, entry: int) -> bool:
+        try:
+            await self._read(ledger, bookie, entry)
+        except NOTHING_THERE:
+            return True
+        except ClientClosed:
+            raise
+        except BookKeeperError:
+            return False
+        return False
+
+    async def _is_good(self, ledger: int, metadata: LedgerMetadata, part: Fragment) -> bool:
+        if part.stored is None:
+            return True
+        if part.bookie not in self._cluster.alive:
+            return False
+        try:
+            await together(self._read(ledger, part.bookie, entry) for entry in self._sample(metadata, part))
+        except ClientClosed:
+            raise
+        except BookKeeperError:
+            return False
+        return True
+
+    def _sample(self, metadata: LedgerMetadata, part: Fragment) -> Collection[int]:
+        assert part.stored is not None
+        first, last = part.stored
+        wanted = {first, last}
+        if self._percentage > 0:
+            between = range(first + 1, last)
+            count = -(-len(between) * min(self._percentage, 100) // 100)
+            chosen = between if self._percentage >= 100 else self._random.sample(between, count)
+            size, quorum = metadata.ensemble_size, metadata.write_quorum
+            wanted.update(entry for entry in chosen if holds(part.index, entry, size, quorum))
+        return wanted
+
+    async def _read(self, ledger: int, bookie: str, entry: int) -> None:
+        async with self._reads:
+            await self._bookies.read(bookie, ledger, entry)

@@ -1,0 +1,147 @@
+"""Copying the fragments of a segment to other bookies, and only then saying so in the metadata. Event loop.
+
+Entries are copied as they were stored by their writer, after their digest was verified. A target gets exactly the
+entries of the place that it takes over. The metadata changes by compare-and-set when every target has acknowledged
+every entry; whatever fails before leaves it as it was.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bookie.client.ledgers.metadata_loop import Known, change_metadata
+from bookie.client.replication.contracts import World
+from bookie.client.replication.fragments import Fragment, holds
+from bookie.client.replication.sources import Sources, Verified, digest_of
+from bookie.client.replication.target import Target
+from bookie.client.replication.throttle import Throttle
+from bookie.client.together import together
+from bookie.errors import BookKeeperError, MetadataVersionConflict
+from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
+
+__all__ = ["Copier"]
+
+BATCHES_IN_FLIGHT = 4
+BATCH_ENTRIES = 1000
+"""A batch is bounded by its bytes; this bounds how often a bookie that has less is asked anew."""
+
+
+class Copier:
+    """Shared by all ledgers of a worker: its throttle is for all of them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._bookies = world.bookies
+        self._placement = world.placement
+        self._config = world.config
+        self._counters = world.counters
+        self._throttle = Throttle(world.config.replication_bytes_per_s)
+
+    async def replicate(self, known: Known, bad: Sequence[Fragment]) -> None:
+        """Copy the fragments `bad`, all of one segment, and put the targets in their places.
+
+        ReplicationError when no replica gives an entry, NotEnoughBookies without targets, and what a target refused
+        with. Nothing has changed then.
+        """
+        metadata = known.metadata
+        segment = next(one for one in metadata.segments if one.first_entry == bad[0].first)
+        doubted = frozenset(part.bookie for part in bad)
+        chosen = self._targets(metadata, segment, bad, doubted)
+        key = digest_of(metadata, self._config).master_key
+        targets = {
+            part.index: Target(self._bookies, chosen[part.index], known.ledger, key)
+            for part in bad
+            if part.stored is not None
+        }
+        sources = Sources(self._world, known.ledger, metadata)
+        try:
+            await self._copy(sources, metadata, segment, targets, bad[0].last, doubted)
+            for target in targets.values():
+                await target.finish()
+        finally:
+            for target in targets.values():
+                target.close()
+        await self._take_over(known, segment, chosen, bad)
+        self._counters.fragments += len(bad)
+        for bookie in chosen.values():
+            with contextlib.suppress(BookKeeperError):  # it is advice
+                await self._bookies.write_close(bookie, known.ledger, key)
+
+    def _targets(
+        self, metadata: LedgerMetadata, segment: Segment, bad: Sequence[Fragment], doubted: frozenset[str]
+    ) -> dict[int, str]:
+        """A bookie for each bad place."""
+        ensemble = list(segment.bookies)
+        chosen: dict[int, str] = {}
+        for part in bad:
+            ensemble[part.index] = chosen[part.index] = self._placement.replacement(
+                metadata.write_quorum,
+                metadata.ack_quorum,
+                tuple(ensemble),
+                part.index,
+                excluded=doubted | frozenset(chosen.values()),
+                custom=metadata.custom,
+            )
+        return chosen
+
+    async def _copy(
+        self,
+        sources: Sources,
+        metadata: LedgerMetadata,
+        segment: Segment,
+        targets: dict[int, Target],
+        last: int,
+        doubted: frozenset[str],
+    ) -> None:
+        """Every entry to every target that has to hold it, a bounded number of reads at a time."""
+        size, quorum = metadata.ensemble_size, metadata.write_quorum
+        wanted = range(segment.first_entry, last + 1)
+        if sources.batched(segment.bookies, doubted):
+            step, lanes = BATCH_ENTRIES, BATCHES_IN_FLIGHT
+        else:
+            step, lanes = 1, max(self._config.rereplication_entries, 1)
+
+        def pieces() -> Iterator[range]:
+            for start in wanted[::step]:
+                yield range(start, min(start + step, wanted.stop))
+
+        async def work(shared: Iterator[range]) -> None:
+            for piece in shared:
+                takers = [t for i, t in targets.items() if size == quorum or holds(i, piece.start, size, quorum)]
+                entry = piece.start if takers else piece.stop
+                while entry < piece.stop:
+                    got = await sources.read(entry, piece.stop - entry, segment.bookies, doubted)
+                    await self._send(got, takers)
+                    entry += got.count
+
+        shared = pieces()
+        await together(work(shared) for _ in range(min(lanes, len(wanted))))
+
+    async def _send(self, got: Verified, takers: Sequence[Target]) -> None:
+        entries = np.arange(got.first, got.first + got.count, dtype=np.int64)
+        for target in takers:
+            await self._throttle.take(got.nbytes)
+            await target.send(got.records, got.offsets, entries)
+            self._counters.entries += got.count
+            self._counters.bytes += got.nbytes
+
+    async def _take_over(self, known: Known, segment: Segment, chosen: dict[int, str], bad: Sequence[Fragment]) -> None:
+        """L11: only now the metadata says so. MetadataVersionConflict: somebody else did it otherwise."""
+        lost = {part.index: part.bookie for part in bad}
+
+        def taken_over(metadata: LedgerMetadata) -> LedgerMetadata | None:
+            now = next((one for one in metadata.segments if one.first_entry == segment.first_entry), None)
+            if now is None or any(now.bookies[index] not in {lost[index], chosen[index]} for index in chosen):
+                raise MetadataVersionConflict(
+                    f"ledger {known.ledger}: the segment at entry {segment.first_entry} was changed by somebody else"
+                    " while it was copied; its copies are not used"
+                )
+            bookies = tuple(chosen.get(index, bookie) for index, bookie in enumerate(now.bookies))
+            if bookies == now.bookies:
+                return None
+            changed = Segment(segment.first_entry, bookies)
+            return replace(metadata, segments=tuple(changed if one is now else one for one in metadata.segments))
+
+        await change_metadata(self._world.metadata, known, taken_over)

@@ -1,0 +1,115 @@
+"""Moving a bookie's ledgers away for good: what is left, how fast it goes, and what is in the way (OP1). Event loop.
+
+The work is done by the replicators of the cluster: here its ledgers are marked, and looked at until none is left. What
+cannot be copied any more is told at once and not waited for.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from bookie.client.replication.contracts import World
+from bookie.client.replication.fragments import stored_on
+from bookie.client.replication.walking import each_ledger
+from bookie.errors import IllegalOperation, NoSuchLedgerMetadata
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["decommission", "Progress"]
+
+POLL_S = 5.0
+RATE_OVER = 60
+"""Looks that the rate is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One look at how far it is. `blocked`: ledger to what is in its way; none of them is in `remaining`."""
+
+    remaining: tuple[int, ...]
+    total: int
+    blocked: Mapping[int, str]
+    per_s: float
+    """Ledgers a second, lately."""
+    eta_s: float | None
+    """None while nothing moves."""
+    paused: bool
+    """Whether replication is disabled in the whole cluster."""
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left but what is blocked."""
+        return not self.remaining
+
+
+async def decommission(world: World, bookie: str, *, poll_s: float = POLL_S) -> AsyncIterator[Progress]:
+    """Mark all ledgers of `bookie` and follow them; ends with the look after which nothing remains.
+
+    IllegalOperation while the bookie is registered: it must be stopped first, or it gets new ledgers. Whoever breaks
+    it off loses nothing: the marks stay, and the next call takes up where the work is.
+    """
+    if bookie in world.cluster.alive:
+        raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
+    found: set[int] = set()
+    blocked: dict[int, str] = {}
+
+    async def visit(ledger: int, metadata: LedgerMetadata) -> None:
+        if not _left_on(metadata, bookie):
+            return
+        reason = _unrecoverable(metadata, bookie, world.cluster.alive)
+        if reason:
+            blocked[ledger] = reason
+            return
+        found.add(ledger)
+        await world.queue.mark(ledger, [bookie], world.epoch_ms() if world.settings.mark_time_stored else None)
+
+    await each_ledger(world.metadata, visit, at_once=world.settings.ledgers_at_once)
+    clock = asyncio.get_running_loop().time
+    looks: deque[tuple[float, int]] = deque([(clock(), len(found))], maxlen=RATE_OVER)
+    total = len(found) + len(blocked)
+    while True:
+        paused = not await world.queue.enabled()
+        rate = _rate(looks)
+        yield Progress(tuple(sorted(found)), total, dict(blocked), rate, len(found) / rate if rate else None, paused)
+        if not found:
+            return
+        await asyncio.sleep(poll_s)
+        for ledger in sorted(found):
+            try:
+                metadata = (await world.metadata.read(ledger)).value
+            except NoSuchLedgerMetadata:
+                found.discard(ledger)
+                continue
+            if not _left_on(metadata, bookie):
+                found.discard(ledger)
+            elif reason := _unrecoverable(metadata, bookie, world.cluster.alive):
+                found.discard(ledger)
+                blocked[ledger] = reason
+        looks.append((clock(), len(found)))
+
+
+def _left_on(metadata: LedgerMetadata, bookie: str) -> bool:
+    """Whether the bookie holds entries, or may be given some."""
+    if metadata.state is not LedgerState.CLOSED:
+        return any(bookie in segment.bookies for segment in metadata.segments)
+    return bool(stored_on(metadata, bookie, metadata.last_entry))
+
+
+def _unrecoverable(metadata: LedgerMetadata, bookie: str, alive: frozenset[str]) -> str:
+    """Why nobody can copy what the bookie holds of this ledger; empty if somebody can."""
+    if metadata.write_quorum == 1:
+        return f"written with writeQuorum=1: its only replica is on {bookie}; start that, or delete the ledger"
+    last = metadata.last_entry if metadata.state is LedgerState.CLOSED else metadata.segments[-1].first_entry
+    for part in stored_on(metadata, bookie, last):
+        if part.stored is None:
+            continue
+        for entry in range(part.stored[0], min(part.stored[1], part.stored[0] + metadata.ensemble_size) + 1):
+            write_set = metadata.write_set(entry)
+            if bookie in write_set and not alive.intersection(write_set):
+                return f"no replica of entry {entry} is on a bookie that runs: start one of {', '.join(write_set)}"
+    return ""
+
+
+def _rate(looks: deque[tuple[float, int]]) -> float:
+    (began, before), (now, left) = looks[0], looks[-1]
+    return (before - left) / (now - began) if now > began and left < before else 0.0

@@ -1,0 +1,38 @@
+"""Opening ledgers as auto-recovery does: `contracts.Ledgers` over the client's own reads and recovery. Event loop."""
+
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.opening import Credentials, open_ledger
+from bookie.client.ledgers.reader import LedgerReader
+from bookie.client.replication.sources import digest_of
+from bookie.metadata.driver import Versioned
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["OpenedLedgers"]
+
+ADMINISTRATOR = Credentials(password=None)
+
+
+class OpenedLedgers:
+    """Over what all ledgers of one client share."""
+
+    def __init__(self, context: ClientContext) -> None:
+        self._context = context
+
+    async def last_confirmed(self, ledger: int, metadata: LedgerMetadata) -> int:
+        """The LAC as the bookies know it. ReadError."""
+        context = self._context
+        reader = LedgerReader(
+            ledger,
+            Versioned(metadata, 0, 0),
+            digest_of(metadata, context.config),
+            context.bookies,
+            context.metadata,
+            context.placement,
+            context.config,
+            context.random,
+        )
+        return await reader.read_last_add_confirmed()
+
+    async def recover(self, ledger: int) -> None:
+        """Fence it and close it. LedgerRecoveryError, NoSuchLedgerMetadata."""
+        await open_ledger(self._context, ledger, ADMINISTRATOR, recovery=True)

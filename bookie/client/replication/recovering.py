@@ -1,0 +1,92 @@
+"""Copying what lost bookies hold, here and now, ledger by ledger: what an operator does without an auditor. Event loop.
+
+Nothing is marked and nobody else need run. The metadata changes as it does for replicators, by compare-and-set and only
+when all copies are acknowledged, so both may be at work on one cluster.
+"""
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from bookie.client.ledgers.metadata_loop import Known
+from bookie.client.replication.contracts import World
+from bookie.client.replication.copier import Copier
+from bookie.client.replication.fragments import Fragment, fragments
+from bookie.client.replication.walking import each_ledger
+from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation, NoSuchLedgerMetadata
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["Outcome", "recover"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one ledger. `first_entries`: of the segments that name a lost bookie. `error`: why it failed."""
+
+    ledger: int
+    total: int
+    """Ledgers that name a lost bookie."""
+    state: str
+    """`to copy`, `copied`, `gone` or `failed`."""
+    first_entries: tuple[int, ...]
+    error: str = ""
+
+
+async def recover(
+    world: World,
+    lost: frozenset[str],
+    *,
+    ledger: int | None = None,
+    skip_open: bool = False,
+    dry_run: bool = False,
+) -> AsyncIterator[Outcome]:
+    """Every ledger that names a bookie of `lost`, or `ledger` alone. An open one is fenced and closed where it must be.
+
+    IllegalOperation while one of `lost` takes writes: it would get new ledgers meanwhile. A ledger that fails stops no
+    other.
+    """
+    writable = lost & world.cluster.writable
+    if writable and not dry_run:
+        raise IllegalOperation(
+            f"bookie {', '.join(sorted(writable))} takes writes: stop it, or make it read-only, first"
+        )
+    found: dict[int, tuple[int, ...]] = {}
+
+    async def visit(one: int, metadata: LedgerMetadata) -> None:
+        named = tuple(part.first_entry for part in metadata.segments if lost.intersection(part.bookies))
+        if named and (metadata.state is LedgerState.CLOSED or not skip_open):
+            found[one] = named
+
+    if ledger is not None:
+        await visit(ledger, (await world.metadata.read(ledger)).value)
+    else:
+        await each_ledger(world.metadata, visit, at_once=world.settings.ledgers_at_once)
+    copier = Copier(world)
+    for one, named in sorted(found.items()):
+        state, error = "to copy", ""
+        if not dry_run:
+            try:
+                state = await _copy(world, copier, one, lost)
+            except ClientClosed:
+                raise
+            except NoSuchLedgerMetadata:
+                state = "gone"
+            except BookKeeperError as failure:
+                state, error = "failed", str(failure)
+        yield Outcome(one, len(found), state, named, error)
+
+
+async def _copy(world: World, copier: Copier, ledger: int, lost: frozenset[str]) -> str:
+    known, bad = await _lost_parts(world, ledger, lost)
+    if any(not part.closed for part in bad):
+        await world.ledgers.recover(ledger)
+        known, bad = await _lost_parts(world, ledger, lost)
+    for _, parts in itertools.groupby(bad, key=lambda part: part.first):
+        await copier.replicate(known, list(parts))
+    return "copied"
+
+
+async def _lost_parts(world: World, ledger: int, lost: frozenset[str]) -> tuple[Known, list[Fragment]]:
+    known = Known(ledger, await world.metadata.read(ledger))
+    last = known.metadata.last_entry if known.closed else await world.ledgers.last_confirmed(ledger, known.metadata)
+    return known, [part for part in fragments(known.metadata, last) if part.bookie in lost]

@@ -1,0 +1,204 @@
+"""Auto-recovery as a service: an auditor that stands for election and a worker, on an event loop in one thread.
+
+`AutoRecovery` is started and stopped from any other thread: by `bookie-server`, which hosts it where
+`autoRecoveryDaemonEnabled` says so, or by `run_alone`, in a process of its own.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import AsyncIterator, Mapping
+from random import Random
+from typing import Any
+
+from bookie.client.bookies.stores import MetadataStore
+from bookie.client.config import ClientConfig
+from bookie.client.known_cluster import KnownCluster
+from bookie.client.placement.bookie_info import free_bytes
+from bookie.client.replication.auditor import Auditor
+from bookie.client.replication.contracts import Cluster, World
+from bookie.client.replication.counters import Counters
+from bookie.client.replication.opening import OpenedLedgers
+from bookie.client.replication.settings import RecoverySettings
+from bookie.client.replication.stores import StoredQueue
+from bookie.client.replication.worker import ReplicationWorker
+from bookie.client.stop import Stop
+from bookie.client.together import together
+from bookie.errors import BookKeeperError, MetadataStoreError
+from bookie.metadata.driver import MetadataDriver, open_driver
+
+__all__ = ["AutoRecovery", "connected", "opened", "run_alone", "serve", "split"]
+
+RETRY_S = 5.0
+log = logging.getLogger(__name__)
+
+
+class AutoRecovery:
+    """`name`: the bookie's id, or any name that nobody else in the cluster has. The driver is started and stopped."""
+
+    def __init__(
+        self,
+        name: str,
+        driver: MetadataDriver,
+        config: ClientConfig,
+        settings: RecoverySettings,
+    ) -> None:
+        self.counters = Counters()
+        self._name = name
+        self._driver = driver
+        self._config = config
+        self._settings = settings
+        self._thread = threading.Thread(target=self._run, name="autorecovery", daemon=True)
+        self._stop = Stop()
+
+    def start(self) -> None:
+        """Begin; what fails is logged and tried again, so that a cluster that is not there yet is waited for."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Release what is locked, withdraw from the election, end the session. Idempotent."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def stats(self) -> Mapping[str, int]:
+        """Counters and gauges."""
+        return self.counters.as_stats()
+
+    def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(self._stop.run(self._serve_until_cancelled()))
+
+    async def _serve_until_cancelled(self) -> None:
+        store = await self._opened()
+        try:
+            async with connected(self._name, store, self._config, self._settings, self.counters) as world:
+                await _serve_sessions(world, store)
+        except Exception:
+            log.exception("autorecovery ended")
+            raise
+        finally:
+            await store.close()
+
+    async def _opened(self) -> MetadataStore:
+        while True:
+            try:
+                return await MetadataStore.open(self._driver)
+            except MetadataStoreError as error:
+                log.warning("autorecovery waits for the metadata store error=%s", error)
+                await asyncio.sleep(RETRY_S)
+
+
+async def _serve_sessions(world: World, store: MetadataStore) -> None:
+    """`serve`, anew under each session: what an expired one held, somebody else may hold by now."""
+    loop, lost = asyncio.get_running_loop(), asyncio.Event()
+
+    def told() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody serves
+            loop.call_soon_threadsafe(lost.set)
+
+    store.driver.registrations.on_session_loss(told)
+    while True:
+        lost.clear()
+        serving, waiting = asyncio.ensure_future(serve(world)), asyncio.ensure_future(lost.wait())
+        try:
+            await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                await serving
+            world.counters.sessions_lost += 1
+            log.warning("session expired, auditor and worker start again name=%s", world.name)
+        finally:
+            for task in (serving, waiting):
+                task.cancel()
+            await asyncio.gather(serving, waiting, return_exceptions=True)
+
+
+async def serve(world: World) -> None:
+    """Audit and replicate until cancelled."""
+    await together([Auditor(world).run(), ReplicationWorker(world).run()])
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    name: str,
+    store: MetadataStore,
+    config: ClientConfig,
+    settings: RecoverySettings,
+    counters: Counters | None = None,
+) -> AsyncIterator[World]:
+    """The world over real bookies and an open store, which stays open. It knows all bookies, and follows them."""
+    cluster = Cluster()
+    known = KnownCluster(config, store, Random(), cluster.changed)
+    context = known.context
+    try:
+        await _started(known)
+        if config.weighted_placement and config.weight_paced_replication:
+            known.info.subscribe(lambda found: cluster.room(free_bytes(found)))
+        yield World(
+            name=name,
+            queue=StoredQueue(store),
+            metadata=store,
+            bookies=known.bookies,
+            ledgers=OpenedLedgers(context),
+            placement=context.placement,
+            cluster=cluster,
+            config=config,
+            settings=settings,
+            random=context.random,
+            epoch_ms=context.epoch_ms,
+            counters=counters or Counters(),
+        )
+    finally:
+        await known.close()
+
+
+@contextlib.asynccontextmanager
+async def opened(name: str, driver: MetadataDriver, given: Mapping[str, Any]) -> AsyncIterator[World]:
+    """The same for one piece of work. The driver is started, and stopped at the end; `given` as for `split`.
+
+    ConfigurationError, MetadataStoreError.
+    """
+    config, settings = split(given)
+    store = await MetadataStore.open(driver)
+    try:
+        async with connected(name, store, config, settings) as world:
+            yield world
+    finally:
+        await store.close()
+
+
+async def _started(known: KnownCluster) -> None:
+    while True:
+        try:
+            await known.start()
+        except BookKeeperError as error:
+            if not error.retriable:
+                raise
+            log.warning("autorecovery waits for the metadata store error=%s", error)
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
+
+
+def split(given: Mapping[str, Any]) -> tuple[ClientConfig, RecoverySettings]:
+    """Keys of both kinds, each to its own. ConfigurationError."""
+    own = {one.metadata["key"] for one in RecoverySettings.__dataclass_fields__.values()}
+    recovery = {name: value for name, value in given.items() if name in own}
+    return ClientConfig.of({k: v for k, v in given.items() if k not in own}), RecoverySettings.of(recovery)
+
+
+def run_alone(name: str, uri: str, given: Mapping[str, Any]) -> None:
+    """Auto-recovery in a process of its own, until SIGTERM or SIGINT. `given`: keys of client and auto-recovery.
+
+    Main thread. ConfigurationError.
+    """
+    config, settings = split(given)
+    driver = open_driver(uri, session_timeout_ms=round(config.session_timeout_s * 1000))
+    service, stopped = AutoRecovery(name, driver, config, settings), threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    service.start()
+    stopped.wait()
+    service.stop()

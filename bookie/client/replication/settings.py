@@ -1,0 +1,30 @@
+"""Settings of auto-recovery: upstream's keys, our fields. Frozen; any thread. Times are seconds in the fields."""
+
+from dataclasses import dataclass
+
+from bookie.client.config import MS, SettingsOf, key
+
+__all__ = ["RecoverySettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverySettings(SettingsOf):
+    """The defaults are upstream's."""
+
+    lost_bookie_delay_s: int = key("lostBookieRecoveryDelay", 0)
+    """How long a bookie may be away; what the metadata store says goes before."""
+    check_interval_s: float = key("auditorPeriodicCheckInterval", 604_800.0)
+    """Of all ledgers, off at 0."""
+    bookie_check_interval_s: float = key("auditorPeriodicBookieCheckInterval", 86_400.0)
+    """At 0 only when an auditor is elected."""
+    placement_check_interval_s: float = key("auditorPeriodicPlacementPolicyCheckInterval", 0.0)
+    replicas_check_interval_s: float = key("auditorReplicasCheckInterval", 0.0)
+    verification_percentage: int = key("auditorLedgerVerificationPercentage", 0)
+    ledgers_at_once: int = key("auditorMaxNumberOfConcurrentOpenLedgerOperations", 500, low=1)
+    reads_at_once: int = key("inFlightReadEntryNumInLedgerChecker", -1, low=-1)
+    """Of the checks, 100 where it is not positive."""
+    repair_placement: bool = key("repairedPlacementPolicyNotAdheringBookieEnabled", default=False)
+    mark_time_stored: bool = key("storeSystemTimeAsLedgerUnderreplicatedMarkTime", default=True)
+    open_ledger_grace_s: float = key("openLedgerRereplicationGracePeriod", 30.0, scale=MS)
+    failed_ledger_hold_s: float = key("lockReleaseOfFailedLedgerGracePeriod", 300.0, scale=MS)
+    backoff_s: float = key("rwRereplicateBackoffMs", 5.0, scale=MS)

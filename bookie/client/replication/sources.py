@@ -1,0 +1,115 @@
+"""Reading what is to be copied: each entry from some replica whose digest holds, in batches where they can be had.
+
+Event loop. Nothing leaves here unverified: a replica that is damaged, or lies, is passed over for the next one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie._fast import record
+from bookie.client.config import ClientConfig
+from bookie.client.digest import Digest, DigestType
+from bookie.client.replication.contracts import World
+from bookie.errors import (
+    BookKeeperError,
+    ClientClosed,
+    DigestMismatch,
+    IllegalOperation,
+    NoSuchEntry,
+    ReplicationError,
+)
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["digest_of", "Sources", "Verified"]
+
+BATCH_BYTES = 1 << 20
+LENGTH_BYTES = 4
+TYPES = {"CRC32": DigestType.CRC32, "MAC": DigestType.HMAC, "CRC32C": DigestType.CRC32C, "DUMMY": DigestType.DUMMY}
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Entries from `first` on whose digests hold, as stored: runs of `u32 length | entry`."""
+
+    first: int
+    records: memoryview
+    offsets: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.offsets[-1])
+
+
+def digest_of(metadata: LedgerMetadata, config: ClientConfig) -> Digest:
+    """What protects a ledger's entries; of ledgers older than that the configuration says it."""
+    if metadata.digest_type is None:
+        return Digest.of(TYPES[config.admin_digest_type], config.admin_password.encode())
+    return Digest.of(DigestType(metadata.digest_type), metadata.password)
+
+
+class Sources:
+    """The replicas of one ledger, those of `doubted` last."""
+
+    def __init__(self, world: World, ledger: int, metadata: LedgerMetadata) -> None:
+        self._bookies = world.bookies
+        self._placement = world.placement
+        self._cluster = world.cluster
+        self._ledger = ledger
+        self._metadata = metadata
+        self._digest = digest_of(metadata, world.config)
+        self._unbatched: set[str] = set()
+        self._whole = world.config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
+
+    def batched(self, ensemble: Sequence[str], doubted: frozenset[str]) -> bool:
+        """Whether some replica may give many entries at once."""
+        good = (bookie for bookie in ensemble if bookie in self._cluster.alive and bookie not in doubted)
+        return self._whole and any(self._bookies.batches(bookie) for bookie in good)
+
+    async def read(self, first: int, count_max: int, ensemble: Sequence[str], doubted: frozenset[str]) -> Verified:
+        """Entries from `first` on, one at least. ReplicationError tells what each replica said."""
+        said: list[str] = []
+        for bookie in self._order(first, ensemble, doubted):
+            if bookie not in self._cluster.alive:
+                said.append(f"{bookie} is not registered")
+                continue
+            try:
+                return await self._ask(bookie, first, count_max)
+            except ClientClosed:
+                raise
+            except BookKeeperError as error:
+                said.append(f"{bookie}: {error}")
+        raise ReplicationError(f"ledger {self._ledger}, entry {first}: no replica gives it ({'; '.join(said)})")
+
+    def _order(self, entry: int, ensemble: Sequence[str], doubted: frozenset[str]) -> list[str]:
+        size, quorum = self._metadata.ensemble_size, self._metadata.write_quorum
+        write_set = [(entry + k) % size for k in range(quorum)]
+        order = self._placement.read_order(ensemble, write_set, self._bookies.pending)
+        return sorted((ensemble[index] for index in order), key=lambda bookie: bookie in doubted)
+
+    async def _ask(self, bookie: str, first: int, count_max: int) -> Verified:
+        if self._whole and count_max > 1 and bookie not in self._unbatched and self._bookies.batches(bookie):
+            try:
+                batch = await self._bookies.batch_read(bookie, self._ledger, first, count_max, BATCH_BYTES)
+            except IllegalOperation:
+                self._unbatched.add(bookie)
+            else:
+                return self._verified(bookie, first, batch.buffer, batch.offsets[: count_max + 1])
+        answer = await self._bookies.read(bookie, self._ledger, first)
+        if answer.stored is None:
+            raise NoSuchEntry(f"ledger {self._ledger}, entry {first}: not at {bookie}")
+        records = memoryview(len(answer.stored).to_bytes(LENGTH_BYTES, "big") + answer.stored)
+        return self._verified(bookie, first, records, record.offsets(records))
+
+    def _verified(self, bookie: str, first: int, records: memoryview, offsets: NDArray[np.int64]) -> Verified:
+        run = records[: int(offsets[-1])]
+        good = record.verify(self._digest.digester, run, offsets, self._ledger, first)
+        if not good:
+            raise DigestMismatch(f"ledger {self._ledger}, entry {first}: no valid digest at {bookie}")
+        return Verified(first, run, offsets[: good + 1])

@@ -1,0 +1,42 @@
+"""Every ledger of the cluster, a bounded number at a time. Event loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from bookie.client.contracts import Metadata
+from bookie.errors import NoSuchLedgerMetadata
+from bookie.metadata.ledger_metadata import LedgerMetadata
+
+__all__ = ["each_ledger"]
+
+
+async def each_ledger(
+    store: Metadata, visit: Callable[[int, LedgerMetadata], Awaitable[None]], *, at_once: int
+) -> None:
+    """Read each ledger's metadata and visit it. Ledgers that go meanwhile are passed over; the first error ends it."""
+    under_way: set[asyncio.Task[None]] = set()
+
+    async def one(ledger: int) -> None:
+        try:
+            stored = await store.read(ledger)
+        except NoSuchLedgerMetadata:
+            return
+        await visit(ledger, stored.value)
+
+    async def settle(left: int) -> None:
+        while len(under_way) > left:
+            done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            under_way.difference_update(done)
+            for task in done:
+                task.result()
+
+    try:
+        async for page in store.ledgers():
+            for ledger in page:
+                await settle(at_once - 1)
+                under_way.add(asyncio.ensure_future(one(ledger)))
+        await settle(0)
+    finally:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)

@@ -1,0 +1,253 @@
+"""Takes marked ledgers, one at a time, and gives them back what they lack. Event loop.
+
+A ledger is held by a lock of the metadata store while it is worked on, and beyond that where it is held back: because
+somebody may still write to it, or because the last rounds failed. The lock ends with the session, so a worker that dies
+leaves its ledgers to the others.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from statistics import median
+
+from bookie.client.contracts import Adherence
+from bookie.client.ledgers.metadata_loop import Known
+from bookie.client.placement.adherence import mended
+from bookie.client.replication.checker import LedgerChecker
+from bookie.client.replication.contracts import World
+from bookie.client.replication.copier import Copier
+from bookie.client.replication.fragments import Fragment, fragments, last_segment_lacks
+from bookie.errors import BookKeeperError, ClientClosed, NoSuchLedgerMetadata, ReplicationError
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.replication import Claim
+
+__all__ = ["ReplicationWorker"]
+
+IDLE_S_MAX = 60.0
+"""Somebody who waits looks again after this, told or not."""
+DOUBLINGS = 5
+FAILURES_KEPT = 100_000
+log = logging.getLogger(__name__)
+
+
+class ReplicationWorker:
+    """`run` until cancelled."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._queue = world.queue
+        self._ledgers = world.ledgers
+        self._placement = world.placement
+        self._cluster = world.cluster
+        self._settings = world.settings
+        self._counters = world.counters
+        self._checker = LedgerChecker(world)
+        self._copier = Copier(world)
+        self._failures: dict[int, int] = {}
+        self._held: dict[asyncio.Task[None], Claim] = {}
+
+    async def run(self) -> None:
+        """Take ledgers until cancelled; then all locks are released."""
+        wake = asyncio.Event()
+        try:
+            while True:
+                wake.clear()
+                try:
+                    claim = await self._claim(wake)
+                except ClientClosed:
+                    raise
+                except BookKeeperError as error:
+                    log.warning("no ledger can be taken error=%s", error)
+                    await asyncio.sleep(self._settings.backoff_s)
+                    continue
+                if claim is None:
+                    await _wait(wake, IDLE_S_MAX)
+                elif await self._work(claim):
+                    await self._pause()
+                else:
+                    await asyncio.sleep(self._settings.backoff_s)
+        finally:
+            held = dict(self._held)
+            for task in held:
+                task.cancel()
+            await asyncio.gather(*held, return_exceptions=True)
+            for claim in held.values():  # a task that never began released nothing
+                await self._release(claim)
+
+    async def _claim(self, wake: asyncio.Event) -> Claim | None:
+        """A lock that is taken while we are told to stop is let go again."""
+        taking = asyncio.ensure_future(self._queue.claim(self._world.name, self._world.random, wake.set))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with contextlib.suppress(BookKeeperError):
+                late = await taking
+                if late is not None:
+                    await self._release(late)
+            raise
+
+    async def _work(self, claim: Claim) -> bool:
+        """One round with a ledger that is ours; whether it went well."""
+        try:
+            await self._round(claim)
+        except NoSuchLedgerMetadata:
+            log.info("ledger was deleted ledger=%d", claim.ledger)
+            await self._finish(claim)
+        except BaseException as error:
+            if not isinstance(error, BookKeeperError) or isinstance(error, ClientClosed):
+                await self._release(claim)
+                raise
+            log.warning("ledger not replicated ledger=%d error=%s", claim.ledger, error)
+            self._failed(claim)
+        return claim.ledger not in self._failures
+
+    async def _round(self, claim: Claim) -> None:
+        """Copy what can be copied, then finish the claim, or hold it for a while."""
+        known, lac = await self._open(claim.ledger)
+        bad = await self._lacking(claim.ledger, known.metadata, lac)
+        unrecoverable = await self._copy(known, bad)
+        if any(not part.closed for part in bad) or last_segment_lacks(known.metadata, lac, self._cluster.alive):
+            self._counters.ledgers_deferred += 1
+            log.info("ledger is open, and waits ledger=%d seconds=%g", claim.ledger, self._settings.open_ledger_grace_s)
+            self._hold(claim, self._settings.open_ledger_grace_s, self._close_if_it_must_be)
+            return
+        left = await self._lacking(claim.ledger, known.metadata, lac) if bad else []
+        if not left:
+            log.info("ledger has all replicas ledger=%d", claim.ledger)
+            await self._finish(claim)
+            self._counters.ledgers += 1
+        else:
+            self._counters.ledgers_unrecoverable += unrecoverable
+            self._failed(claim, hopeless=unrecoverable)
+
+    async def _open(self, ledger: int) -> tuple[Known, int]:
+        known = Known(ledger, await self._world.metadata.read(ledger))
+        if known.closed:
+            return known, known.metadata.last_entry
+        return known, await self._ledgers.last_confirmed(ledger, known.metadata)
+
+    async def _lacking(self, ledger: int, metadata: LedgerMetadata, lac: int) -> list[Fragment]:
+        bad = await self._checker.check(ledger, metadata, lac)
+        if self._settings.repair_placement and metadata.state is LedgerState.CLOSED and not bad:
+            bad = self._misplaced(metadata, lac)
+        return bad
+
+    def _misplaced(self, metadata: LedgerMetadata, lac: int) -> list[Fragment]:
+        """Of each segment that breaks the placement policy the fewest fragments that can be moved to mend that."""
+        found: list[Fragment] = []
+        for first, parts in _by_segment(fragments(metadata, lac)):
+            ensemble = [part.bookie for part in parts]
+            quorums = metadata.write_quorum, metadata.ack_quorum
+            if self._placement.adheres(ensemble, *quorums) is Adherence.FAIL:
+                moves = mended(self._placement, ensemble, *quorums, custom=metadata.custom)
+                found += [parts[index] for index in moves]
+                if not moves:
+                    log.info("segment breaks the placement policy, and nothing mends it first=%d", first)
+        return found
+
+    async def _copy(self, known: Known, bad: list[Fragment]) -> bool:
+        """Whether some entry has no replica left. Segments do not depend on each other: one failure stops no other."""
+        unrecoverable = False
+        for first, parts in _by_segment(part for part in bad if part.closed):
+            try:
+                await self._copier.replicate(known, parts)
+            except (ClientClosed, NoSuchLedgerMetadata):
+                raise
+            except BookKeeperError as error:
+                unrecoverable |= isinstance(error, ReplicationError) and self._nobody_left(known.metadata, parts)
+                log.warning("segment not replicated ledger=%d first=%d error=%s", known.ledger, first, error)
+        return unrecoverable
+
+    def _nobody_left(self, metadata: LedgerMetadata, parts: list[Fragment]) -> bool:
+        """OP1: whether all replicas of some entry are on bookies that are gone: trying again now is of no use."""
+        segment = next(one for one in metadata.segments if one.first_entry == parts[0].first)
+        count = min(metadata.ensemble_size, parts[0].last - parts[0].first + 1)
+        return any(
+            not self._cluster.alive.intersection(metadata.write_set(entry))
+            for entry in range(segment.first_entry, segment.first_entry + count)
+        )
+
+    async def _close_if_it_must_be(self, claim: Claim) -> None:
+        """The writer had its time to replace what it lacks: if it did not, the ledger is fenced and closed."""
+        if not await self._queue.holds(claim):  # with our session it went to somebody who waits anew
+            return
+        known, lac = await self._open(claim.ledger)
+        must = last_segment_lacks(known.metadata, lac, self._cluster.alive)
+        if not must:
+            lacking = await self._checker.check(claim.ledger, known.metadata, lac)
+            must = any(not part.closed for part in lacking)
+        if must:
+            log.warning("open ledger lacks bookies and is closed ledger=%d", claim.ledger)
+            await self._ledgers.recover(claim.ledger)
+            self._counters.ledgers_recovered += 1
+
+    def _failed(self, claim: Claim, *, hopeless: bool = False) -> None:
+        """Hold the lock for a while, longer with each failure."""
+        failures = self._failures.get(claim.ledger, 0)
+        if len(self._failures) < FAILURES_KEPT or failures:
+            self._failures[claim.ledger] = failures + 1
+        self._counters.ledgers_failed += 1
+        doublings = DOUBLINGS if hopeless else min(failures, DOUBLINGS)
+        delay_s = self._settings.failed_ledger_hold_s * 2 ** (doublings - DOUBLINGS)
+        if hopeless:
+            log.error(
+                "ledger has no replica left of some entry ledger=%d: bring back a bookie that holds it, or delete it",
+                claim.ledger,
+            )
+        self._hold(claim, delay_s, None)
+
+    def _hold(self, claim: Claim, delay_s: float, then: Callable[[Claim], Awaitable[None]] | None) -> None:
+        async def hold() -> None:
+            try:
+                await asyncio.sleep(delay_s)
+                if then is not None:
+                    await then(claim)
+            except NoSuchLedgerMetadata:  # the next round takes the mark away
+                return
+            except BookKeeperError as error:
+                log.warning("ledger could not be closed ledger=%d error=%s", claim.ledger, error)
+            finally:
+                await self._release(claim)
+
+        task = asyncio.get_running_loop().create_task(hold(), name=f"held ledger {claim.ledger}")
+        self._held[task] = claim
+        task.add_done_callback(self._held.pop)
+
+    async def _finish(self, claim: Claim) -> None:
+        self._failures.pop(claim.ledger, None)
+        if not await self._queue.finish(claim):
+            log.info("ledger was marked anew ledger=%d", claim.ledger)
+
+    async def _release(self, claim: Claim) -> None:
+        try:
+            await asyncio.shield(self._queue.release(claim))
+        except BookKeeperError as error:  # it ends with the session
+            log.warning("lock not released ledger=%d error=%s", claim.ledger, error)
+
+    async def _pause(self) -> None:
+        """Bookies with little room let the others go first."""
+        free, config = self._cluster.free_bytes, self._world.config
+        mine = free.get(self._world.name)
+        if mine is None or not (config.weight_paced_replication and config.weighted_placement):
+            return
+        known = [count for bookie, count in free.items() if bookie in self._cluster.writable]
+        middle = median(known) if known else 0
+        if middle > 0:
+            pause_s = config.weight_paced_pause_max_s * (1 - min(1.0, mine / middle))
+            self._counters.paused_ms += round(pause_s * 1000)
+            await asyncio.sleep(pause_s)
+
+
+def _by_segment(parts: Iterable[Fragment]) -> Iterator[tuple[int, list[Fragment]]]:
+    for first, group in itertools.groupby(parts, key=lambda part: part.first):
+        yield first, list(group)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,111 @@
+"""The process that loads the bookie once and forks it: a second bookie starts in the time that its own work takes.
+
+One thread, and no bookie of its own. Requests come through a socket, one message each, with the descriptor on which the
+new bookie says that it is ready; answers name the process, and later the code with which it ended. The end of this
+process, or of who holds the other end of the socket, is the end of all.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from bookie.local.nursery import MESSAGE_BYTES
+
+PRELOADED = ("bookie.server.main", "bookie.metadata.embedded", "bookie.metadata.remote")
+PR_SET_PDEATHSIG = 1
+
+
+def serve(inbox: socket.socket) -> list[str] | None:
+    """Fork until the other side is gone. In a child: the words of its command line."""
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    children: set[int] = set()
+    while True:
+        readable, _, _ = select.select([inbox.fileno(), wake], [], [])
+        if wake in readable:
+            os.read(wake, MESSAGE_BYTES)
+            _reap(inbox, children)
+        if inbox.fileno() not in readable:
+            continue
+        text, descriptors, _flags, _address = socket.recv_fds(inbox, MESSAGE_BYTES, 1)
+        if not text:
+            _end(children)
+            return None
+        (ready,) = descriptors
+        request = json.loads(text)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            inbox.close()
+            os.close(wake)
+            os.close(woken)
+            return _child(request, ready)
+        os.close(ready)
+        children.add(pid)
+        descriptor = os.pidfd_open(pid)
+        socket.send_fds(inbox, [json.dumps({"pid": pid}).encode()], [descriptor])
+        os.close(descriptor)
+
+
+def _child(request: dict[str, Any], ready: int) -> list[str]:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # however this process ends
+    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    return ["--conf", request["conf"], "--ready-fd", str(ready)]
+
+
+def _reap(inbox: socket.socket, children: set[int]) -> None:
+    """Tell of all that have ended; whoever does not listen any more need not know."""
+    for pid in list(children):
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            children.remove(pid)
+            told = {"pid": pid, "code": os.waitstatus_to_exitcode(status)}
+            try:
+                inbox.send(json.dumps(told).encode())
+            except OSError:
+                return
+
+
+def _end(children: set[int]) -> None:
+    """Nobody is left to end them in order: the newest first, whose metadata an older one may hold."""
+    for pid in sorted(children, reverse=True):
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+
+
+def _preload() -> None:
+    from bookie.server.control import discover, discover_services  # noqa: PLC0415
+
+    for name in PRELOADED:
+        importlib.import_module(name)
+    for found in (*discover(), *discover_services()):
+        assert found
+    gc.freeze()  # what is loaded stays shared between all bookies
+
+
+def main() -> None:
+    """The entry point of the process; in a child, that of a bookie."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # who started this may have blocked what ends a bookie
+    inbox = socket.socket(fileno=int(sys.argv[1]))
+    _preload()
+    words = serve(inbox)
+    if words is not None:
+        from bookie.server.main import main as bookie_server  # noqa: PLC0415
+
+        bookie_server(words)
+
+
+if __name__ == "__main__":
+    main()

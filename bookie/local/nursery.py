@@ -1,0 +1,109 @@
+"""The process below this one that starts bookies (`__main__`), and what is known of its children. Any thread."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from bookie.errors import StartRefused
+
+__all__ = ["Child", "MESSAGE_BYTES", "Nursery"]
+
+MESSAGE_BYTES = 64 << 10
+NOT_FOR_BOOKIES = ("BK_", "BOOKIE_CONF", "NOTIFY_SOCKET", "WATCHDOG_")
+STOP_S = 60.0
+
+
+class Child:
+    """A bookie's process, held by a descriptor that no other process can take over."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid = pid
+        self.descriptor = descriptor
+
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens when it has ended."""
+        try:
+            signal.pidfd_send_signal(self.descriptor, number)
+        except ProcessLookupError:
+            return
+
+    def ended(self, timeout_s: float) -> bool:
+        """Wait for its end."""
+        waiter = select.poll()
+        waiter.register(self.descriptor, select.POLLIN)
+        return bool(waiter.poll(timeout_s * 1000))
+
+
+class Nursery:
+    """One process. Calls wait for each other."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._codes: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """It loads while the caller goes on."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Settings come from files alone; numpy's threads would be in the way of a fork.
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(NOT_FOR_BOOKIES)}
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - this very interpreter
+                [sys.executable, "-m", "bookie.local", str(theirs.fileno())],
+                env={**environment, "OPENBLAS_NUM_THREADS": "1"},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C at a terminal is for who owns the cluster
+            )
+        self._socket = ours
+
+    def launch(self, conf: Path, log: Path, ready: int) -> Child:
+        """Start a bookie on a configuration; it appends to `log` and says in `ready` that it serves."""
+        request = json.dumps({"conf": str(conf), "log": str(log)}).encode()
+        with self._lock:
+            assert self._socket is not None
+            try:
+                socket.send_fds(self._socket, [request], [ready])
+                while True:
+                    text, descriptors, _flags, _address = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
+                    if descriptors:
+                        return Child(int(json.loads(text)["pid"]), descriptors[0])
+                    self._note(text)
+            except OSError as error:
+                raise StartRefused(
+                    f"the process that starts bookies is gone ({error}); start the cluster anew"
+                ) from error
+
+    def code(self, child: Child) -> int:
+        """The exit code of a child that has ended (negative: the signal that killed it); its descriptor is closed."""
+        with self._lock:
+            assert self._socket is not None
+            while child.pid not in self._codes:
+                self._note(self._socket.recv(MESSAGE_BYTES))
+            os.close(child.descriptor)
+            return self._codes.pop(child.pid)
+
+    def stop(self) -> None:
+        """End it, and whatever still runs below it. Twice is fine."""
+        if self._process is None or self._socket is None:
+            return
+        self._socket.close()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._socket = None
+
+    def _note(self, text: bytes) -> None:
+        if not text:
+            raise StartRefused("the process that starts bookies has ended; its words are on standard error")
+        told = json.loads(text)
+        self._codes[int(told["pid"])] = int(told["code"])

@@ -1,0 +1,227 @@
+"""Ledgers that lack replicas, and the election of the auditor, over versioned keys.
+
+    replicating/<19 digits>          somebody copies this ledger, under his session
+    underreplicated/<19 digits>      a mark, in the text that ZooKeeper would hold
+    replication/disable              while it exists nobody copies
+    replication/<name>               the delay and the last checks, as in ZooKeeper
+    auditor-votes/<19 digits>        candidates, under their sessions; the lowest is the auditor
+    next-auditor-vote                counter
+
+Any thread; watch listeners run on the watch thread.
+"""
+
+import socket
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from random import Random
+
+from bookie.metadata import replication as formats
+from bookie.metadata.driver import Subscription
+from bookie.metadata.key_values import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
+from bookie.metadata.replication import Check, Claim, Mark, merge
+from bookie.metadata.watching import Watch, Watcher
+
+LOCKS = "replicating/"
+MARKS = "underreplicated/"
+SETTINGS = "replication/"
+DISABLE = f"{SETTINGS}disable"
+DELAY = f"{SETTINGS}lostBookieRecoveryDelay"
+VOTES = "auditor-votes/"
+NEXT_VOTE = "next-auditor-vote"
+
+
+class KeyValueReplication:
+    """Marks, locks and the few settings of one cluster."""
+
+    def __init__(self, store: KeyValues, watcher: Watcher) -> None:
+        self._store = store
+        self._watcher = watcher
+        self._claimants: dict[str, Callable[[], None]] = {}
+
+    @contextmanager
+    def lock(self, ledger_id: int) -> Iterator[bool]:
+        if not self._take(ledger_id, socket.gethostname()):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.release(Claim(ledger_id, 0))
+
+    def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
+        key = _key(MARKS, ledger_id)
+        while True:
+            item = self._store.get(key)
+            known = None if item is None else formats.parse_mark(ledger_id, item.value)
+            wanted = merge(known, ledger_id, missing, now_ms)
+            if wanted is None:
+                return
+            try:
+                self._store.put(key, formats.mark_to_bytes(wanted), None if item is None else item.version)
+            except (KeyExists, KeyAbsent, VersionConflict):  # another process was there too: look again
+                continue
+            return
+
+    def marked(self, ledger_id: int) -> Mark | None:
+        item = self._store.get(_key(MARKS, ledger_id))
+        return None if item is None else formats.parse_mark(ledger_id, item.value)
+
+    def marks(self) -> Iterator[list[Mark]]:
+        for page in pages(self._store, MARKS):
+            found = (self.marked(int(key.removeprefix(MARKS))) for key in page)
+            yield [mark for mark in found if mark is not None]
+
+    def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
+        if not self._claimants:
+            self._store.watch(self._touched)
+        self._claimants[owner] = changed
+        if not self.enabled():
+            return None
+        locked = {key.removeprefix(LOCKS) for page in pages(self._store, LOCKS) for key in page}
+        for page in pages(self._store, MARKS):
+            free = [number for key in page if (number := key.removeprefix(MARKS)) not in locked]
+            random.shuffle(free)
+            for number in free:
+                item = self._store.get(MARKS + number)
+                if item is not None and self._take(int(number), owner):
+                    return Claim(int(number), item.version)
+        return None
+
+    def finish(self, claim: Claim) -> bool:
+        try:
+            self._store.delete(_key(MARKS, claim.ledger), claim.version)
+        except KeyAbsent:
+            return True
+        except VersionConflict:
+            return False
+        finally:
+            self.release(claim)
+        return True
+
+    def release(self, claim: Claim) -> None:
+        """Ours, not one that somebody took after our session ended."""
+        if self.holds(claim):
+            self._drop(_key(LOCKS, claim.ledger))
+
+    def holds(self, claim: Claim) -> bool:
+        item = self._store.get(_key(LOCKS, claim.ledger))
+        return item is not None and item.session == self._store.session()
+
+    def holders(self) -> dict[int, str]:
+        held: dict[int, str] = {}
+        for page in pages(self._store, LOCKS):
+            for key in page:
+                item = self._store.get(key)
+                if item is not None:
+                    held[int(key.removeprefix(LOCKS))] = formats.parse_holder(item.value)
+        return held
+
+    def enabled(self) -> bool:
+        return self._store.get(DISABLE) is None
+
+    def enable(self, *, enabled: bool) -> None:
+        if enabled:
+            self._drop(DISABLE)
+        else:
+            with suppress(KeyExists):
+                self._store.put(DISABLE, b"", None)
+
+    def lost_bookie_delay_s(self) -> int | None:
+        item = self._store.get(DELAY)
+        return None if item is None else formats.parse_delay(item.value)
+
+    def set_lost_bookie_delay_s(self, seconds: int, *, only_if_unset: bool = False) -> None:
+        self._put(DELAY, str(seconds).encode(), replace=not only_if_unset)
+
+    def watch_lost_bookie_delay(self, listener: Callable[[int | None], None]) -> Subscription:
+        def read(_watch: Watch[tuple[int | None, int]]) -> tuple[int | None, int]:
+            item = self._store.get(DELAY)
+            return (None, -1) if item is None else (formats.parse_delay(item.value), item.version)
+
+        return self._watcher.add(read, lambda seen: listener(seen[0]), topic=DELAY)
+
+    def last_check_ms(self, check: Check) -> int | None:
+        item = self._store.get(SETTINGS + check.value)
+        return None if item is None else formats.parse_check_time(item.value)
+
+    def set_last_check_ms(self, check: Check, at_ms: int) -> None:
+        self._put(SETTINGS + check.value, formats.check_time_to_bytes(at_ms), replace=True)
+
+    def _touched(self, key: str) -> None:
+        if not key or key.startswith((MARKS, LOCKS, DISABLE)):
+            for changed in list(self._claimants.values()):
+                changed()
+
+    def _take(self, ledger_id: int, owner: str) -> bool:
+        try:
+            self._store.put(_key(LOCKS, ledger_id), formats.holder_to_bytes(owner), None, self._store.session())
+        except KeyExists:
+            return False
+        return True
+
+    def _drop(self, key: str) -> None:
+        with suppress(KeyAbsent):  # a lock ended with a session
+            self._store.delete(key)
+
+    def _put(self, key: str, value: bytes, *, replace: bool) -> None:
+        while True:
+            item = self._store.get(key)
+            if item is not None and not replace:
+                return
+            try:
+                self._store.put(key, value, None if item is None else item.version)
+            except (KeyExists, KeyAbsent, VersionConflict):
+                continue
+            return
+
+
+class KeyValueElection:
+    """The election of one cluster."""
+
+    def __init__(self, store: KeyValues, watcher: Watcher) -> None:
+        self._store = store
+        self._watcher = watcher
+
+    def stand(self, bookie_id: str, listener: Callable[[bool], None]) -> Subscription:
+        return _Candidate(self._store, self._watcher, bookie_id, listener)
+
+    def auditor(self) -> str | None:
+        for key in _votes(self._store):
+            item = self._store.get(key)
+            if item is not None:
+                return formats.parse_vote(item.value)
+        return None
+
+
+class _Candidate:
+    """One vote, made anew under each session."""
+
+    def __init__(self, store: KeyValues, watcher: Watcher, bookie_id: str, listener: Callable[[bool], None]) -> None:
+        self._store = store
+        self._data = formats.vote_to_bytes(bookie_id)
+        self._vote = ""
+        self._watch = watcher.add(self._look, listener, topic=VOTES)
+
+    def close(self) -> None:
+        self._watch.close()
+        if self._vote:
+            with suppress(KeyAbsent):
+                self._store.delete(self._vote)
+
+    def _look(self, _watch: Watch[bool]) -> bool:
+        """Whether ours is the lowest vote. Watch thread."""
+        item = self._store.get(self._vote) if self._vote else None
+        if item is None or item.session != self._store.session():
+            vote = _key(VOTES, self._store.increment(NEXT_VOTE))
+            self._store.put(vote, self._data, None, self._store.session())
+            self._vote = vote
+        return _votes(self._store)[:1] == [self._vote]
+
+
+def _votes(store: KeyValues) -> list[str]:
+    """Ascending."""
+    return [key for page in pages(store, VOTES) for key in page]
+
+
+def _key(prefix: str, number: int) -> str:
+    return f"{prefix}{number:019d}"

@@ -1,0 +1,179 @@
+"""What the metadata store keeps about ledgers that lack replicas: values, names and bytes. Pure functions; any thread.
+
+Names and texts are Apache BookKeeper's, in ZooKeeper below `underreplication`:
+
+    LAYOUT                                  type and version
+    ledgers/0000/0000/4996/02d2/urL1234567890   a mark: who is missing
+    locks/urL1234567890                     who copies it, ephemeral
+    disable                                 while it exists nobody copies
+    lostBookieRecoveryDelay                 seconds, decimal
+    checkallledgersctime, placementpolicycheckctime, replicascheckctime    last runs
+    auditorelection/V_0000000007            votes, ephemeral, the lowest is the auditor
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from bookie.errors import MetadataSerializationError
+from bookie.pb.data_formats_pb2 import (
+    AuditorVoteFormat,
+    CheckTimeFormat,
+    LedgerRereplicationLayoutFormat,
+    LockDataFormat,
+    UnderreplicatedLedgerFormat,
+)
+
+__all__ = [
+    "Check",
+    "Claim",
+    "ledger_of",
+    "Mark",
+    "mark_path",
+    "merge",
+    "node_name",
+]
+
+MARK = re.compile(r"urL(\d+)")
+M = TypeVar("M", bound=Message)
+
+
+class Check(Enum):
+    """The checks of an auditor whose last run is kept; the value is the node's name."""
+
+    ALL_LEDGERS = "checkallledgersctime"
+    PLACEMENT = "placementpolicycheckctime"
+    REPLICAS = "replicascheckctime"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A ledger that lacks replicas on the bookies `missing`; `marked_ms` is unknown to some who mark."""
+
+    ledger: int
+    missing: tuple[str, ...]
+    marked_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to copy a ledger. `version` is that of its mark when it was claimed."""
+
+    ledger: int
+    version: int
+
+
+def node_name(ledger_id: int) -> str:
+    """The name of a mark and of a lock."""
+    return f"urL{ledger_id:010d}"
+
+
+def ledger_of(name: str) -> int | None:
+    """The ledger of such a name; None for anything else."""
+    found = MARK.fullmatch(name)
+    return int(found.group(1)) if found else None
+
+
+def mark_path(ledger_id: int) -> str:
+    """Where a mark stands below `ledgers`: four nodes of four hexadecimal digits, then the name."""
+    digits = f"{ledger_id:016x}"
+    return "/".join((*(digits[at : at + 4] for at in range(0, 16, 4)), node_name(ledger_id)))
+
+
+def merge(known: Mark | None, ledger_id: int, missing: Collection[str], now_ms: int | None) -> Mark | None:
+    """The mark with `missing` added; None when it said all that before."""
+    before = known.missing if known else ()
+    new = tuple(bookie for bookie in dict.fromkeys(missing) if bookie not in before)
+    if known and not new:
+        return None
+    at_ms = known.marked_ms if known and now_ms is None else now_ms
+    return Mark(ledger_id, before + new, at_ms)
+
+
+def mark_to_bytes(mark: Mark) -> bytes:
+    """As Apache BookKeeper writes it."""
+    return _text(UnderreplicatedLedgerFormat(replica=mark.missing, ctime=mark.marked_ms))
+
+
+def parse_mark(ledger_id: int, data: bytes) -> Mark:
+    """Raises MetadataSerializationError."""
+    found = _parse(UnderreplicatedLedgerFormat(), data, f"the mark of ledger {ledger_id}")
+    return Mark(ledger_id, tuple(found.replica), found.ctime if found.HasField("ctime") else None)
+
+
+def holder_to_bytes(owner: str) -> bytes:
+    """What a lock says."""
+    return _text(LockDataFormat(bookieId=owner))
+
+
+def parse_holder(data: bytes) -> str:
+    """Raises MetadataSerializationError."""
+    return str(_parse(LockDataFormat(), data, "a replication lock").bookieId)
+
+
+def vote_to_bytes(bookie_id: str) -> bytes:
+    """What a vote says, and the node of the election once somebody won."""
+    return _text(AuditorVoteFormat(bookieId=bookie_id))
+
+
+def parse_vote(data: bytes) -> str:
+    """Raises MetadataSerializationError."""
+    return str(_parse(AuditorVoteFormat(), data, "a vote for the auditor").bookieId)
+
+
+def layout_to_bytes() -> bytes:
+    """The only layout there is."""
+    return _text(LedgerRereplicationLayoutFormat(type="BASIC", version=1))
+
+
+def check_layout(data: bytes) -> None:
+    """Raises MetadataSerializationError for another layout than ours."""
+    found = _parse(LedgerRereplicationLayoutFormat(), data, "the layout of under-replicated ledgers")
+    if (found.type, found.version) != ("BASIC", 1):
+        raise MetadataSerializationError(
+            f"the layout of under-replicated ledgers is {found.type}:{found.version}; only BASIC:1 is known"
+        )
+
+
+def check_time_to_bytes(at_ms: int) -> bytes:
+    """When a check ran last."""
+    return CheckTimeFormat(ctime=at_ms).SerializeToString()
+
+
+def parse_check_time(data: bytes) -> int | None:
+    """Raises MetadataSerializationError."""
+    found = CheckTimeFormat()
+    try:
+        found.ParseFromString(data)
+    except DecodeError as error:
+        raise MetadataSerializationError(f"the time of a check cannot be read: {data!r}") from error
+    return found.ctime if found.HasField("ctime") else None
+
+
+def parse_delay(data: bytes) -> int:
+    """Seconds. Raises MetadataSerializationError."""
+    try:
+        return int(data)
+    except ValueError as error:
+        raise MetadataSerializationError(f"lostBookieRecoveryDelay is {data!r}, not a number of seconds") from error
+
+
+def _text(message: Message) -> bytes:
+    from google.protobuf import text_format  # noqa: PLC0415 - slow to load, and few commands need it
+
+    text: str = text_format.MessageToString(message)
+    return text.encode()
+
+
+def _parse(message: M, data: bytes, what: str) -> M:
+    from google.protobuf import text_format  # noqa: PLC0415
+
+    try:
+        text_format.Parse(data.decode("utf-8", "replace"), message)
+    except text_format.ParseError as error:
+        raise MetadataSerializationError(f"{what} cannot be read: {data!r} ({error})") from error
+    return message
