@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie.client import BookieChannel, Digest, DigestType, EntryBatch, Flags, Reply
+from bookie.client import BookieChannel, Digest, DigestType, Flags, Reply, StoredBatch
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
@@ -93,7 +93,7 @@ class _Copying:
         self._digest = digest
         self._peers = peers
         self._target = target
-        self._reads: deque[tuple[_Stretch, str, Reply[EntryBatch]]] = deque()
+        self._reads: deque[tuple[_Stretch, str, Reply[StoredBatch]]] = deque()
         self._adds: deque[Reply[None]] = deque()
         self._again: deque[_Stretch] = deque()
         self.done = LedgerCopy()
@@ -138,7 +138,7 @@ class _Copying:
         if stretch.count > 1:
             self._again.append(_Stretch(stretch.first + 1, stretch.count - 1, stretch.sources))
 
-    def _take(self, stretch: _Stretch, source: str, reply: Reply[EntryBatch]) -> None:
+    def _take(self, stretch: _Stretch, source: str, reply: Reply[StoredBatch]) -> None:
         try:
             batch = reply.result()
             batch.verify(self._digest)

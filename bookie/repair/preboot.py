@@ -12,10 +12,12 @@ from pathlib import Path
 
 from bookie._fast.index_view import Index, Ledger
 from bookie.client.digest import master_key
+from bookie.metadata.driver import Ledgers
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.expected import in_last_ensemble, names
+from bookie.repair.integrity import ledgers_of
 
-__all__ = ["clear_limbo", "Distrusted", "mark_distrusted"]
+__all__ = ["clear_limbo", "distrust_unflushed", "Distrusted", "mark_distrusted"]
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,11 @@ def mark_distrusted(
             records.index.close()
     log.info("ledgers marked ledgers=%d created=%d limbo=%d", found, created, len(limbo))
     return Distrusted(ledgers=found, created=created, limbo=tuple(limbo))
+
+
+def distrust_unflushed(bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
+    """The preboot of a start after an unclean end without a journal: how many ledgers it put into limbo."""
+    return len(mark_distrusted(bookie_id, ledgers_of(ledgers, bookie_id), indexes).limbo)
 
 
 def clear_limbo(ledgers: Iterable[int], indexes: Sequence[Path], *, map_bytes: int = 1 << 40) -> int:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bookie._fast.access_log import BYTES_A_LOOP as ACCESS_BYTES
 from bookie._fast.long_polls import BUDGETED as POLL_BYTES
 from bookie.errors import StartRefused
 from bookie.server.settings import NetworkSettings
@@ -30,6 +31,7 @@ def parts(storage: Mapping[str, int], network: NetworkSettings, *, tls: bool = F
         "network_output": network.output_bytes_max,
         "long_polls": network.long_polls_max * POLL_BYTES,
         "policy_queue": network.policy_bytes_max,
+        **({"access_log": (network.io_threads + 1) * ACCESS_BYTES} if network.access_log else {}),
     }
 
 

@@ -7,8 +7,10 @@ from bookie.server.disk_state import DiskState
 from bookie.server.own_ledgers import LedgersOfBookie
 from bookie.server.settings import Settings
 from bookie.storage.cookies import cookie_of
-from bookie.storage.garbage.collection import DiskLevel, Garbage
+from bookie.storage.disk_level import DiskLevel
+from bookie.storage.garbage.collection import Garbage
 from bookie.storage.garbage.directory import LedgerDirectory
+from bookie.storage.layout import current
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import StorageSettings
 
@@ -27,6 +29,7 @@ def make_garbage(
         own_instance=lambda: cookie_of(first).instance_id,
         checkpoint=storage.checkpoint,
         log_bytes_max=settings.storage.log_bytes_max,
+        times=current(first),
     )
 
 
@@ -34,6 +37,6 @@ def disk_levels(storage: StorageSettings, state: DiskState) -> list[DiskLevel]:
     """What each ledger directory can take: its own disk, and that of its index."""
     indexes = storage.index_directories or storage.ledger_directories
     return [
-        DiskLevel(max(state.of(ledger).level, state.of(index).level))
+        max(state.of(ledger).level, state.of(index).level)
         for ledger, index in zip(storage.ledger_directories, indexes, strict=True)
     ]

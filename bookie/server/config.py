@@ -6,6 +6,7 @@ refusal (unknown keys, keys without a meaning here) is returned as notices, for 
 
 import difflib
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +18,19 @@ from bookie.metadata.identity import IdentitySettings, is_loopback
 from bookie.metadata.uri import uri_from_zookeeper_keys
 from bookie.server.errors import ConfigError
 from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
-from bookie.server.keys import KEYS, Key, Value
+from bookie.server.key import Key, Value
+from bookie.server.keys import KEYS, RECOVERY_KEYS
 from bookie.server.properties import PropertiesError, interpolate, parse
 from bookie.server.settings import (
+    AccessSettings,
     DiskSettings,
+    HttpSettings,
     MetadataSettings,
     NetworkSettings,
+    RecoveryHosting,
     ServerSettings,
     Settings,
+    StatisticsSettings,
     TlsSettings,
     cores,
 )
@@ -45,8 +51,14 @@ PARTS = {
     "auth": AuthSettings,
     "tls": TlsSettings,
     "garbage": GarbageSettings,
+    "access": AccessSettings,
+    "recovery": RecoveryHosting,
+    "statistics": StatisticsSettings,
+    "http": HttpSettings,
 }
 TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
+SECRET = re.compile(r"(password|secret|token)$", re.IGNORECASE)
+MASK = "********"
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
 
 
@@ -90,9 +102,7 @@ def load(path: Path | None, environment: Mapping[str, str]) -> Loaded:
             _judge_foreign(name, value, notices)
     values = {name: _parse(key, known.get(name)) for name, key in KEYS.items()}
     settings = _settings(values, known)
-    if settings.server.admin_port >= 0 and not is_loopback(settings.server.admin_host):
-        text = f"adminHost={settings.server.admin_host}: whoever reaches that port may do everything"
-        notices.append(Notice(logging.WARNING, text))
+    notices += [Notice(logging.WARNING, text) for text in _open_doors(settings)]
     return Loaded(settings, tuple(notices), {name: value.text for name, value in known.items()})
 
 
@@ -163,9 +173,16 @@ def _settings(values: Mapping[str, Value], given: Mapping[str, Given]) -> Settin
             part, _, field = place.partition(".")
             fields[part][field] = values[key.name]
     _derive(fields, values)
-    settings = Settings(**{part: kind(**fields[part]) for part, kind in PARTS.items()})
+    texts = {name: _shown(key, given.get(name)) for name, key in KEYS.items()}
+    settings = Settings(**{part: kind(**fields[part]) for part, kind in PARTS.items()}, texts=texts)
     _check(settings, given)
     return settings
+
+
+def _shown(key: Key, given: Given | None) -> str:
+    """As people may see it."""
+    text = given.text if given else key.default
+    return MASK if text and SECRET.search(key.name) else text
 
 
 def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) -> None:
@@ -174,6 +191,8 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
         fields["metadata"]["service_uri"] = _legacy_uri(values)
     if not fields["network"]["io_threads"]:
         fields["network"]["io_threads"] = cores()
+    recovery = {name: values[name] for name in RECOVERY_KEYS}
+    fields["recovery"] = {"enabled": recovery.pop("autoRecoveryDaemonEnabled"), "keys": recovery}  # type: ignore[dict-item]
     disks, storage, journal = fields["disks"], fields["storage"], fields["journal"]
     if not disks["usage_low"]:
         disks["usage_low"] = disks["usage_max"]
@@ -229,6 +248,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
         if not fits:
             yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
     yield from _buffer_contradictions(settings)
+    yield from _access_contradictions(settings)
     yield from _compaction_contradictions(settings.garbage)
     if settings.tls.provider_factory not in ("", TLS_FACTORY):
         yield "tlsProviderFactoryClass", "it is not known here", f"set it to {TLS_FACTORY}, or remove it"
@@ -239,6 +259,46 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
             "it lets clients in by their TLS certificate but none is asked for",
             f"set tlsProviderFactoryClass={TLS_FACTORY} and tlsClientAuthentication=true",
         )
+
+
+def _access_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """A half of TLS is none, and an open door is for loopback only."""
+    access = settings.access
+    for key, host, _ in _reachable(settings):
+        if not (access.guarded or access.insecure_allowed):
+            yield (
+                key,
+                f"whoever reaches a port at {host} could do everything",
+                "set adminTokensFile or adminTlsClientCaPath, or adminInsecureAllowed=true in a closed network",
+            )
+    if settings.http.enabled and settings.http.tls and not access.tls_certificate:
+        yield "httpServerTlsEnable", "there is no certificate", "set adminTlsCertificatePath and adminTlsKeyPath"
+    if bool(access.tls_certificate) != bool(access.tls_key):
+        yield "adminTlsCertificatePath", "certificate and key come together", "set adminTlsKeyPath as well, or neither"
+    if access.tls_client_ca and not access.tls_certificate:
+        yield "adminTlsClientCaPath", "without TLS clients show no certificate", "set adminTlsCertificatePath as well"
+    if bool(access.tls_subjects) > bool(access.tls_client_ca):
+        yield "adminTlsSubjects", "clients are not asked for certificates", "set adminTlsClientCaPath as well"
+    if access.tls_client_ca and not (access.tls_subjects or access.tokens_file):
+        yield "adminTlsClientCaPath", "no client may do anything", "give roles in adminTlsSubjects, or adminTokensFile"
+
+
+def _open_doors(settings: Settings) -> Iterator[str]:
+    """What deserves a warning about admin ports that other machines reach."""
+    for key, host, remedy in _reachable(settings):
+        if not settings.access.guarded:
+            yield f"{key}={host}, adminInsecureAllowed=true: whoever reaches that port may do everything"
+        elif remedy:
+            yield f"{key}={host}: tokens cross the network in clear; {remedy}"
+
+
+def _reachable(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Key and address of each admin port that other machines reach, and how to encrypt one that is in clear."""
+    server, http, certificate = settings.server, settings.http, settings.access.tls_certificate
+    if server.admin_port >= 0 and not is_loopback(server.admin_host):
+        yield "adminHost", server.admin_host, "" if certificate else "set adminTlsCertificatePath"
+    if http.enabled and not is_loopback(http.host):
+        yield "httpServerHost", http.host, "" if http.tls else "set httpServerTlsEnable=true"
 
 
 def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:

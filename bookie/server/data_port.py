@@ -14,6 +14,7 @@ from bookie._fast import fatal
 from bookie._fast.batch_stats import BatchView, merged, tally
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
+from bookie._fast.op_stats import OpView
 from bookie._fast.policy import PolicyRoom
 from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
@@ -21,6 +22,7 @@ from bookie._fast.storage import StoresRoom
 from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
 from bookie.pb import wire_pb2 as wire
+from bookie.server.access_log import AccessLog
 from bookie.server.complaints import Complaint, ComplaintLog
 from bookie.server.requests.authentication import Authentication
 from bookie.server.requests.bookie_info import BookieInfo
@@ -59,6 +61,7 @@ class DataPort:
         self._threads: list[threading.Thread] = []
         self._limits: NetLimitsRoom | None = None
         self._complaints = ComplaintLog(self._complained, storage.tell_failed_reads)
+        self._access = AccessLog(settings) if settings.access_log else None
         self._desk: Desk | None = None
         self._clerks: list[threading.Thread] = []
 
@@ -97,7 +100,8 @@ class DataPort:
             authenticate=self.provider is not None,
         )
         self._desk = self._make_desk(stores)
-        self._loops = [IoLoopRoom(stores, pool, self._limits, self._desk.room) for _ in range(loops)]
+        access = self._access.room if self._access is not None else None
+        self._loops = [IoLoopRoom(stores, pool, self._limits, self._desk.room, access=access) for _ in range(loops)]
         self._loops[0].listen(self._listener.fileno(), self._loops)
         self._loops += self._sealed_loops(stores, pool, self._limits, self._desk.room)
         for index, loop in enumerate(self._loops):
@@ -105,6 +109,8 @@ class DataPort:
         for index in range(settings.policy_threads):
             self._clerks.append(self._spawn(f"policy-{index}", self._desk.run))
         self._complaints.start()
+        if self._access is not None:
+            self._access.start()
         host, port = self._listener.getsockname()[:2]
         return host, port
 
@@ -115,7 +121,8 @@ class DataPort:
         if self.tls is None:
             return []
         threads = self.tls.settings.io_threads
-        sealed = [IoLoopRoom(stores, pool, limits, policy, self.tls.room) for _ in range(threads)]
+        access = self._access.room if self._access is not None else None
+        sealed = [IoLoopRoom(stores, pool, limits, policy, self.tls.room, access) for _ in range(threads)]
         for loop in self._loops:
             loop.move_encrypted_to(sealed)
         self.tls.start()
@@ -183,6 +190,8 @@ class DataPort:
         for thread in self._threads:
             thread.join()
         self._complaints.stop()
+        if self._access is not None:
+            self._access.stop()
         self._stop_desk()
         if self.tls is not None:
             self.tls.stop()
@@ -216,11 +225,16 @@ class DataPort:
         """
         return merged([tally(()), *(loop.batches() for loop in self._loops)])
 
+    def ops(self) -> list[tuple[dict[str, tuple[OpView, OpView]], list[OpView]]]:
+        """Times of requests in ns, of each loop: by name failed and not; of adds by journal."""
+        return [loop.ops() for loop in list(self._loops)]
+
     def stats(self) -> dict[str, int]:
         """Counters summed over the loops; refusals by status under `error_<status>`."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._desk.stats() if self._desk is not None else {}
         total |= self.tls.room.stats() if self.tls is not None else {}
+        total |= self._access.room.stats() if self._access is not None else {}
         for loop in self._loops:
             for name, value in loop.stats().items():
                 if name == "errors":

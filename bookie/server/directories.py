@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from bookie.durable import sync_directory
 from bookie.errors import StartRefused
 
 __all__ = ["Directories", "DirtyMarker"]
@@ -65,7 +66,7 @@ class Directories:
             except OSError as error:
                 raise _refused(path, "cannot be created", error) from None
             self._created.append(step)
-            _sync(step.parent)
+            sync_directory(step.parent)
 
     def _lock(self, path: Path) -> None:
         try:
@@ -102,21 +103,13 @@ class DirtyMarker:
     def set(self) -> None:
         for file in self._files:
             file.touch()
-            _sync(file.parent)
+            sync_directory(file.parent)
 
     def clear(self) -> None:
         for file in self._files:
             file.unlink(missing_ok=True)
-            _sync(file.parent)
+            sync_directory(file.parent)
 
 
 def _refused(path: Path, what: str, error: OSError) -> StartRefused:
     return StartRefused(f"{path}: {what} ({error.strerror}); correct the path or the permissions above it")
-
-
-def _sync(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -8,10 +8,10 @@ Beyond them, a directory that cannot be asked, or that the system has made read-
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 
 from bookie.server.settings import DiskSettings
+from bookie.storage.disk_level import DiskLevel
 
 __all__ = [
     "Directory",
@@ -20,7 +20,6 @@ __all__ = [
     "JOURNAL",
     "judge",
     "LEDGER",
-    "Level",
     "measure",
     "State",
     "total_usage",
@@ -29,16 +28,6 @@ __all__ = [
 
 LEDGER, INDEX, JOURNAL = "ledger", "index", "journal"
 """Kinds of directories. A journal is full when a write says so, whatever its usage: its files lie there already."""
-
-
-class Level(IntEnum):
-    """How a directory stands, the worse the higher."""
-
-    OK = 0
-    WARN = 1
-    """No room for the large copies of a major compaction."""
-    FULL = 2
-    BAD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +60,13 @@ class State:
 
     kind: str
     path: Path
-    level: Level
+    level: DiskLevel
     usage: Usage | None
     problem: str = ""
 
     def room_for(self, size: int) -> bool:
         """Whether that many bytes may still be written, full or not."""
-        return self.level != Level.BAD and self.usage is not None and self.usage.usable >= size
+        return self.level != DiskLevel.BAD and self.usage is not None and self.usage.usable >= size
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +79,9 @@ class DiskState:
     """A read-only bookie has room for adds of a recovery."""
 
     @property
-    def level(self) -> Level:
+    def level(self) -> DiskLevel:
         """The worst of ledger and index directories."""
-        return max((one.level for one in self.directories if one.kind != JOURNAL), default=Level.OK)
+        return max((one.level for one in self.directories if one.kind != JOURNAL), default=DiskLevel.OK)
 
     def of(self, path: Path) -> State:
         """The state of one directory; KeyError when it is not watched."""
@@ -141,7 +130,7 @@ def judge(
         states += _states(of_kind, settings, were_full, refused)
     enough = any if settings.any_full_is_read_only else all
     full = [
-        enough(one.level >= Level.FULL for one in states if one.kind == kind)
+        enough(one.level >= DiskLevel.FULL for one in states if one.kind == kind)
         for kind in (LEDGER, INDEX, JOURNAL)
         if any(one.kind == kind for one in states)
     ]
@@ -149,7 +138,7 @@ def judge(
 
 
 def _any_bad(states: Iterable[State]) -> bool:
-    return any(one.level == Level.BAD for one in states)
+    return any(one.level == DiskLevel.BAD for one in states)
 
 
 def _recovery_fits(states: Sequence[State], settings: DiskSettings, refused: Collection[Path]) -> bool:
@@ -173,12 +162,12 @@ def _states(
 
 def _state(one: Directory, usage: Usage | str, settings: DiskSettings, *, held: bool, refused: bool) -> State:
     if isinstance(usage, str):
-        return State(one.kind, one.path, Level.BAD, None, usage)
+        return State(one.kind, one.path, DiskLevel.BAD, None, usage)
     if usage.read_only:
-        return State(one.kind, one.path, Level.BAD, usage, "its file system is read-only now")
+        return State(one.kind, one.path, DiskLevel.BAD, usage, "its file system is read-only now")
     if refused:
-        return State(one.kind, one.path, Level.FULL, usage, "a write found no space")
-    level = Level.WARN if usage.used > settings.usage_warn else Level.OK
+        return State(one.kind, one.path, DiskLevel.FULL, usage, "a write found no space")
+    level = DiskLevel.WARN if usage.used > settings.usage_warn else DiskLevel.OK
     if one.kind != JOURNAL and (held or usage.used > settings.usage_max):
-        level = Level.FULL
+        level = DiskLevel.FULL
     return State(one.kind, one.path, level, usage)

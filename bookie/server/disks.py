@@ -9,18 +9,19 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from bookie.server.disk_state import Directory, DiskState, Level, State, Usage, judge, measure
+from bookie.server.disk_state import Directory, DiskState, State, Usage, judge, measure
 from bookie.server.settings import DiskSettings
+from bookie.storage.disk_level import DiskLevel
 
 __all__ = ["DiskMonitor"]
 
 log = logging.getLogger(__name__)
 
 WORDS = {
-    Level.OK: (logging.INFO, "directory has room again"),
-    Level.WARN: (logging.WARNING, "disk fills up"),
-    Level.FULL: (logging.ERROR, "disk full"),
-    Level.BAD: (logging.ERROR, "directory unusable"),
+    DiskLevel.OK: (logging.INFO, "directory has room again"),
+    DiskLevel.WARN: (logging.WARNING, "disk fills up"),
+    DiskLevel.FULL: (logging.ERROR, "disk full"),
+    DiskLevel.BAD: (logging.ERROR, "directory unusable"),
 }
 
 
@@ -41,7 +42,7 @@ class DiskMonitor:
         self._refused = refused
         self._devices: dict[Path, int] = {}
         self._were_full: set[Path] = set()
-        self._levels: dict[Path, Level] = {}
+        self._levels: dict[Path, DiskLevel] = {}
         self._followers: list[Callable[[DiskState], None]] = []
         self._lock = threading.Lock()  # guards all of this, and orders what followers are told
         self._stopping = threading.Event()
@@ -75,7 +76,7 @@ class DiskMonitor:
         with self._lock:
             found = {one: self._find(one.path) for one in self._directories}
             state = judge(found, self._settings, were_full=self._were_full, refused=self._refused())
-            self._were_full = {one.path for one in state.directories if one.level >= Level.FULL}
+            self._were_full = {one.path for one in state.directories if one.level >= DiskLevel.FULL}
             changed = state.verdict() != self.state.verdict()
             self.state = state
             for one in state.directories:
@@ -107,7 +108,7 @@ class DiskMonitor:
 
     def _say(self, one: State) -> None:
         """One line when the level changes, none while it stays."""
-        if self._levels.get(one.path, Level.OK) == one.level:
+        if self._levels.get(one.path, DiskLevel.OK) == one.level:
             return
         self._levels[one.path] = one.level
         level, words = WORDS[one.level]
@@ -116,7 +117,7 @@ class DiskMonitor:
             facts |= {"usage": f"{one.usage.used:.3f}", "usable_mib": one.usage.usable >> 20}
         if one.problem:
             facts["problem"] = one.problem
-        if one.level == Level.BAD:
+        if one.level == DiskLevel.BAD:
             facts["remedy"] = "see to the disk and its mount; the bookie is read-only until then"
         log.log(level, words, extra=facts)
 

@@ -1,94 +1,17 @@
 """Every key of the configuration file: type, default, range, unit, meaning, and the settings field it fills.
 
-Pure data and the parsing of one value. Names are Apache BookKeeper's where the meaning is the same; where our default
-is another, `differs` says what theirs is and why. `config` walks this table, `reference` prints it.
+Pure data. Names are Apache BookKeeper's where the meaning is the same; where our default is another, `differs` says
+what theirs is and why. `config` walks this table, `reference` prints it.
 """
 
-import re
-from dataclasses import dataclass
-from pathlib import Path
-
+from bookie.server.admin_keys import ADMIN
+from bookie.server.http_keys import HTTP
+from bookie.server.key import Group, Key, Value
 from bookie.storage.settings import MIB
 
-__all__ = ["Group", "GROUPS", "Key", "KEYS", "Value"]
+__all__ = ["Group", "GROUPS", "Key", "KEYS", "RECOVERY_KEYS", "Value"]
 
 GIB = 1 << 30
-WHOLE = re.compile(r"-?[0-9]{1,18}")
-DECIMAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
-Value = bool | int | float | str | tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key. `default` is spelt as in a file; an empty default means unset, `required` that there is none."""
-
-    name: str
-    field: str
-    """`part.field` of Settings; several joined by a blank; "" where config.py computes the field itself."""
-    kind: type
-    default: str
-    doc: str
-    low: float = 0
-    high: float = 2**31 - 1
-    unit: str = ""
-    scale: int = 1
-    multiple: int = 1
-    choices: tuple[str, ...] = ()
-    required: bool = False
-    differs: str = ""
-    old: str = ""
-
-    def parse(self, text: str) -> Value:
-        """The value in the unit of its field. Raises ValueError(reason, remedy)."""
-        if self.required and not text:
-            raise ValueError("it must be set", f"set it to {self.expects()}")
-        if self.kind is bool:
-            return self._bool(text)
-        if self.kind is tuple:
-            return tuple(Path(part.strip()).absolute() for part in text.split(",") if part.strip())
-        if self.kind is str:
-            return self._text(text)
-        return self._number(text)
-
-    def expects(self) -> str:
-        """What a right value looks like, for error texts and the reference."""
-        if self.kind is bool:
-            return "true or false"
-        if self.kind is tuple:
-            return "one directory, or several separated by commas"
-        if self.kind is str:
-            return " or ".join(self.choices) or "a text"
-        number = "a whole number" if self.kind is int else "a number"
-        multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
-        unit = f" {self.unit}" if self.unit else ""
-        return f"{number} from {self.low:.10g} to {self.high:.10g}{unit}{multiple}"
-
-    def _bool(self, text: str) -> bool:
-        if text.lower() not in ("true", "false", "yes", "no", "on", "off"):
-            raise ValueError("it is neither true nor false", "set it to true or false")
-        return text.lower() in ("true", "yes", "on")
-
-    def _text(self, text: str) -> str:
-        if self.choices and text.lower() not in self.choices:
-            raise ValueError("it is not known", f"set it to {self.expects()}")
-        return text.lower() if self.choices else text
-
-    def _number(self, text: str) -> int | float:
-        if not (WHOLE if self.kind is int else DECIMAL).fullmatch(text):
-            raise ValueError("it is not a number of this kind", f"set it to {self.expects()}")
-        value = int(text) if self.kind is int else float(text)
-        if not self.low <= value <= self.high or (self.multiple > 1 and value % self.multiple):
-            raise ValueError("it is out of range", f"set it to {self.expects()}")
-        return value * self.scale if value > 0 else value
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Keys under one heading of the reference."""
-
-    title: str
-    keys: tuple[Key, ...]
-
 
 GROUPS = (
     Group(
@@ -312,10 +235,11 @@ GROUPS = (
                 " this.", low=512, high=65536, unit="bytes", multiple=512, differs="512: a write of less than the"
                 " file system's block reads the block first"),
             Key("journalSyncData", "journal.sync_data", bool, "true", "Acknowledge an add after its journal group is"
-                " on disk; false: once it is written to the page cache. A power cut may then lose acknowledged"
-                " entries."),
+                " on disk; false: once it is in the page cache, which a power cut loses."),
             Key("journalWriteData", "journal.write_data", bool, "true", "Write entries to the journal at all; false:"
                 " a crash loses acknowledged entries, and the start after it is refused."),
+            Key("dataIntegrityChecking", "storage.check_integrity", bool, "false", "Do start after such a crash:"
+                " ledgers that may lack entries come back fenced and in limbo, where nothing is denied."),
             Key("journalMaxGroupWaitMSec", "journal.group_wait_ms", float, "2", "Longest wait of an add for its group"
                 " to fill, where `journalFlushWhenQueueEmpty` is false.", high=1000, unit="ms"),
             Key("journalBufferedWritesThreshold", "journal.group_bytes", int, "524288", "A group of this size is"
@@ -347,10 +271,10 @@ GROUPS = (
             Key("dbStorage_readCacheSegmentSizeMb", "storage.read_segment_bytes", int, "64",
                 "The read cache is emptied in pieces of this size.", low=1, high=1024, unit="MiB", scale=MIB),
             Key("dbStorage_readAheadCacheBatchSize", "storage.readahead_entries", int, "1000",
-                "Entries read ahead after a miss.", high=1_000_000, differs="100: reading on costs little once the"
-                " disk is there"),
+                "Entries read ahead of who goes in order.", high=1_000_000, differs="100: reading on costs little once"
+                " the disk is there"),
             Key("dbStorage_readAheadCacheBatchBytesSize", "storage.readahead_bytes", int, str(4 * MIB),
-                "Bytes read ahead after a miss; -1 is no limit but half the read cache.", low=-1, high=GIB,
+                "Bytes read ahead of who goes in order; -1 is no limit but half the read cache.", low=-1, high=GIB,
                 unit="bytes", differs="-1: large entries times many would empty the cache for one reader"),
             Key("dbStorage_adaptiveReadAhead", "storage.adaptive_readahead", bool, "false", "Read ahead less while much"
                 " of what was read ahead leaves the read cache unused, and more again up to the two keys above."),
@@ -425,12 +349,53 @@ GROUPS = (
         ),
     ),
     Group(
+        "Auto-recovery",
+        (
+            Key("autoRecoveryDaemonEnabled", "", bool, "false", "Look for ledgers that lack replicas, and copy them:"
+                " docs/operations.md. What follows is of use only then."),
+            Key("lostBookieRecoveryDelay", "", int, "0", "A bookie may be away so long before its ledgers are copied."
+                " The first auditor of a cluster puts it into the metadata store, which counts from then on.",
+                unit="s"),
+            Key("auditorPeriodicBookieCheckInterval", "", int, "86400", "Pause between searches for bookies that"
+                " ledgers name and nobody sees; 0: once at each election.", unit="s"),
+            Key("auditorPeriodicCheckInterval", "", int, "604800", "Pause between checks of every ledger; 0: never.",
+                unit="s"),
+            Key("auditorLedgerVerificationPercentage", "", int, "0", "How many of the entries between the first and"
+                " the last of a bookie's part such a check reads too.", high=100, unit="%"),
+            Key("auditorPeriodicPlacementPolicyCheckInterval", "", int, "0", "Pause between checks of placement; 0:"
+                " never.", unit="s"),
+            Key("repairedPlacementPolicyNotAdheringBookieEnabled", "", bool, "false", "Copy what breaks it."),
+            Key("auditorReplicasCheckInterval", "", int, "0", "Pause between counts of replicas; 0: never.", unit="s"),
+            Key("auditorMaxNumberOfConcurrentOpenLedgerOperations", "", int, "500", "Ledgers that a check looks at at"
+                " a time.", low=1, high=100_000),
+            Key("inFlightReadEntryNumInLedgerChecker", "", int, "-1", "Reads of a check at a time; -1: 100.", low=-1,
+                high=100_000, differs="-1: any number"),
+            Key("storeSystemTimeAsLedgerUnderreplicatedMarkTime", "", bool, "true", "A mark tells when it was made."),
+            Key("openLedgerRereplicationGracePeriod", "", int, "30000", "A writer has so long to replace a lost bookie;"
+                " then its ledger is fenced and closed.", unit="ms"),
+            Key("lockReleaseOfFailedLedgerGracePeriod", "", int, "300000", "Longest rest after failures.", unit="ms"),
+            Key("rwRereplicateBackoffMs", "", int, "5000", "Pause after any failure.", unit="ms"),
+            Key("rereplicationEntryBatchSize", "", int, "10", "Single reads at a time where batches cannot be had."),
+            Key("replicationRateByBytes", "", int, "-1", "Bytes a second that copies may write; -1: no limit.",
+                low=-1),
+            Key("weightPacedReplicationEnabled", "", bool, "false", "Pause after each ledger, the longer the less room"
+                " there is here; needs `diskWeightBasedPlacementEnabled`."),
+            Key("weightPacedReplicationMaxPauseMs", "", int, "10000", "At most so long.", unit="ms"),
+            Key("ensemblePlacementPolicy", "", str, "rack", "Where copies go: `rack`, `region`, `zone`, `default`."),
+            Key("reppDnsResolverClass", "", str, "", "Resolver of places, `module:factory`."),
+            Key("networkTopologyScriptFileName", "", str, "", "Script that tells the places of bookies."),
+            Key("clientTrustStore", "", str, "", "PEM file with authorities: copies travel encrypted."),
+            Key("clientAuthProviderFactoryClass", "", str, "", "How it authenticates to bookies."),
+            Key("diskWeightBasedPlacementEnabled", "", bool, "false", "Copies go rather to bookies with more room."),
+        ),
+    ),
+    Group(
         "Process",
         (
-            Key("adminPort", "server.admin_port", int, "3182", "Port of the admin service (gRPC); -1 turns it off, 0"
-                " lets the system choose.", low=-1, high=65535),
-            Key("adminHost", "server.admin_host", str, "127.0.0.1", "Address of the admin service. It has no access"
-                " control yet: leave it on the loopback address."),
+            Key("enableStatistics", "statistics.enabled", bool, "true", "Show metrics: docs/metrics.md. They are"
+                " counted all the same."),
+            Key("prometheusStatsLatencyRolloverSeconds", "statistics.rollover_s", int, "60", "Quantiles are of the last"
+                " window of this length.", low=1, high=86_400, unit="s"),
             Key("logFormat", "server.log_format", str, "keyvalue", "Form of the log on standard error.",
                 choices=("keyvalue", "json")),
             Key("logLevel", "server.log_level", str, "info", "Least severe message that is logged.",
@@ -443,8 +408,18 @@ GROUPS = (
             Key("pythonSwitchIntervalMicros", "server.switch_interval_us", int, "500", "How long one Python thread"
                 " may keep the others waiting. The data path has no Python threads; this serves admin calls and"
                 " metadata.", low=10, high=1_000_000, unit="us"),
+            Key("accessLogFile", "network.access_log", str, "", "Path of a file for a line about adds and reads that"
+                " were answered (docs/operations.md); empty: none is kept."),
+            Key("accessLogSampleRate", "network.access_log_share", float, "0.01", "Share that it tells of.", high=1),
+            Key("accessLogFileSizeMb", "network.access_log_file_bytes_max", int, "64", "It is closed at this size.",
+                low=1, high=1 << 20, unit="MiB", scale=MIB),
+            Key("accessLogFilesMax", "network.access_log_files_max", int, "8", "Such files, the newest included.",
+                low=1, high=64),
         ),
     ),
+    ADMIN,
+    HTTP,
 )  # fmt: skip
 
 KEYS = {key.name: key for group in GROUPS for key in group.keys}
+RECOVERY_KEYS = [key.name for group in GROUPS if group.title == "Auto-recovery" for key in group.keys]

@@ -8,7 +8,7 @@ directories before their cookies are found right.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,25 +19,31 @@ from bookie.errors import BookKeeperError, StartRefused
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
 from bookie.metadata.registration import BookieRegistration
-from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
+from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint, http_endpoint
 from bookie.metadata.uri import parse_uri
+from bookie.metrics.family import Family
 from bookie.server import budget
 from bookie.server.collecting import disk_levels, make_garbage
-from bookie.server.control import discover
+from bookie.server.control import BookieDirectories, Service, discover, discover_preboots, discover_services
 from bookie.server.data_port import DataPort
 from bookie.server.directories import Directories, DirtyMarker
-from bookie.server.disk_state import DiskState, Level
+from bookie.server.disk_state import DiskState
 from bookie.server.disks import DiskMonitor
+from bookie.server.metrics.bookie import BookieMetrics
 from bookie.server.mode import Mode
 from bookie.server.ports import check_free
 from bookie.server.progress import Told
 from bookie.server.settings import Settings, TlsSettings
+from bookie.server.stored import Stored
 from bookie.server.supervisor import Supervisor
 from bookie.server.watched_disks import make_monitor, restore_status
 from bookie.storage.cookies import make_cookie, validate_cookies
+from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.collection import Garbage
+from bookie.storage.layout import INDEX_NAME, current
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB
+from bookie.storage.tools.files import DiskFile, MarkFound, last_marks, list_files
 
 if TYPE_CHECKING:
     from bookie.server.tls import TlsContexts
@@ -53,10 +59,10 @@ DRAIN_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a started bookie listens; `admin` is None without an admin plane."""
+    """Where a started bookie listens, and its planes by name."""
 
     data: tuple[str, int]
-    admin: tuple[str, int] | None
+    planes: Mapping[str, tuple[str, int]]
 
 
 class Bookie:
@@ -76,6 +82,8 @@ class Bookie:
         self._host = advertised_host(settings.identity)
         self.admin_host = settings.server.admin_host
         self.admin_port = settings.server.admin_port
+        self.access = settings.access
+        self.http = settings.http
         self.metadata: MetadataDriver = open_driver(
             settings.metadata.service_uri, session_timeout_ms=settings.metadata.session_timeout_ms
         )
@@ -85,9 +93,14 @@ class Bookie:
         self._mode = Mode()
         self.disks: DiskMonitor = make_monitor(settings, self._storage)
         self.garbage: Garbage | None = None
+        self.stored = Stored(self._storage)
+        self.recovery = dict(settings.recovery.keys) if settings.recovery.enabled else None
+        self._metrics = BookieMetrics(self._storage, self._data_port, self.disks, settings.statistics)
+        self._services: list[Service] = []
         self._undo = ExitStack()
         self._hurry = threading.Event()
         self._phase = "starting"
+        self._sane = -1
 
     def start(self, go_on: Callable[[], None]) -> Addresses:
         """`go_on` is called between steps and during replay; what it raises ends the start, as any error does."""
@@ -118,9 +131,56 @@ class Bookie:
         return "read-only" if self._mode.read_only else "writable"
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges of storage, data port, disks and garbage collection."""
+        """Counters and gauges of storage, data port, disks, garbage collection and services."""
         garbage = self.garbage.stats() if self.garbage else {}
-        return {**self._storage.stats(), **self._data_port.stats(), **self.disks.stats(), **garbage}
+        own = {"sanity": self._sane, **self._storage.stats(), **self._data_port.stats()}
+        own.update({**self.disks.stats(), **garbage})
+        for service in list(self._services):
+            own.update(service.stats())
+        return own
+
+    def note_sanity(self, *, passed: bool) -> None:
+        """Shown as a metric until the next test."""
+        self._sane = int(passed)
+
+    def metrics(self) -> list[Family]:
+        """All that is measured, as of now."""
+        return self._metrics.families(self.state, self.stats())
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it takes no writes."""
+        return self._mode.read_only
+
+    @property
+    def read_only_reasons(self) -> frozenset[str]:
+        """Who is against them."""
+        return self._mode.reasons
+
+    @property
+    def directories(self) -> BookieDirectories:
+        """As configured."""
+        storage = self._settings.storage
+        return BookieDirectories(
+            self._settings.journal.directories, storage.ledger_directories, storage.index_directories
+        )
+
+    def configuration(self) -> Mapping[str, str]:
+        """For people to read."""
+        return self._settings.texts
+
+    def disk_state(self) -> DiskState:
+        """As of the last look."""
+        return self.disks.state
+
+    def last_marks(self) -> list[MarkFound]:
+        """From the files."""
+        own = self.directories
+        return last_marks([current(one) for one in own.ledgers], len(own.journals))
+
+    def files(self) -> Iterator[DiskFile]:
+        """Every file, once."""
+        return list_files([current(one) for part in self.directories for one in part])
 
     def checkpoint(self) -> None:
         """Flush the write caches now."""
@@ -134,9 +194,11 @@ class Bookie:
 
     def _start(self, undo: ExitStack, go_on: Callable[[], None]) -> Addresses:
         settings = self._settings
-        self.check_memory()
+        self._check_memory()
         check_free("bookiePort", settings.network.host, settings.network.port)
         check_free("adminPort", self.admin_host, self.admin_port)
+        if self.http.enabled:
+            check_free("httpServerPort", self.http.host, self.http.port)
         directories = Directories(self._directories())
         directories.acquire()
         undo.callback(directories.abandon)
@@ -154,9 +216,10 @@ class Bookie:
         undo.callback(self._stop_data_port)
         self._watch_threads(undo, self._data_port.threads())
         log.info("data port open", extra={"host": data[0], "port": data[1]})
-        admin = self._start_planes(undo)
-        self._register(undo, data[1])
-        return Addresses(data, admin)
+        planes = self._start_planes(undo)
+        self._register(undo, data[1], planes.get("http"))
+        self._start_services(undo)
+        return Addresses(data, planes)
 
     def _directories(self) -> list[Path]:
         """All that this process must own, the embedded metadata store included."""
@@ -165,7 +228,15 @@ class Bookie:
         store = [Path(where.path)] if where.scheme == "lmdb" else []
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
-    def check_memory(self) -> None:
+    def check(self) -> None:
+        """What a start looks at before it touches anything, files of the planes included. ConfigurationError."""
+        self._check_memory()
+        for _, factory in discover():
+            if plane := factory(self):
+                plane.check()
+                plane.stop(0)
+
+    def _check_memory(self) -> None:
         parts = budget.parts(self._storage.memory_budget(), self._settings.network, tls=self._data_port.tls is not None)
         limit = self._settings.server.memory_limit_bytes or budget.allowed_bytes()
         total = budget.check(parts, limit)
@@ -207,17 +278,28 @@ class Bookie:
         dirty.set()
         log.info("storage open", extra={"seconds": f"{time.monotonic() - begun:.3f}"})
         self._storage.start()
+        undo.callback(self.stored.close)
         self._watch_threads(undo, self._storage.threads())
         self._mode.follow(self._storage.set_read_only)
 
     def _after_unclean_end(self, dirty: DirtyMarker) -> None:
-        """With a journal nothing is lost. Without one we would deny acknowledged entries, so we do not start."""
-        if not self._settings.journal.write_data:
+        """With a journal nothing is lost. Without one we would deny acknowledged entries: what may lack some is
+        distrusted first, or we do not start.
+        """
+        if self._settings.journal.write_data:
+            log.warning("the last run did not end in order; the journal has what was not flushed")
+            return
+        if not self._settings.storage.check_integrity:
             raise StartRefused(
                 "journalWriteData=false and the last run did not end in order: acknowledged entries may be lost here;"
+                " set dataIntegrityChecking=true to start with what is left and repair it,"
                 f" recover this bookie from its peers, or remove {dirty.files()} to start without them"
             )
-        log.warning("the last run did not end in order; the journal has what was not flushed")
+        indexes = [current(path) / INDEX_NAME for path in self._settings.storage.index_directories]
+        for name, preboot in discover_preboots():
+            limbo = preboot(self.bookie_id, self.metadata.ledgers, indexes)
+            facts = {"preboot": name, "ledgers": limbo}
+            log.warning("the last run did not end in order; ledgers that may lack entries are in limbo", extra=facts)
 
     def _close_storage(self, dirty: DirtyMarker) -> None:
         self._storage.stop()
@@ -252,7 +334,7 @@ class Bookie:
         self._storage.allow(
             high_priority=state.high_priority,
             any_full=self._settings.disks.any_full_is_read_only,
-            full={one.path for one in state.directories if one.level >= Level.FULL},
+            full={one.path for one in state.directories if one.level >= DiskLevel.FULL},
         )
         self._mode.set("disk", read_only=state.read_only)
         if self.garbage is not None:
@@ -262,24 +344,39 @@ class Bookie:
         grace = 0.0 if self._hurry.is_set() else DRAIN_SHARE * self._settings.server.shutdown_timeout_ms / 1000
         self._data_port.stop(grace)
 
-    def _start_planes(self, undo: ExitStack) -> tuple[str, int] | None:
-        """The address of the last plane that was found; None without one."""
-        address = None
-        if self.admin_port < 0:
-            return None
+    def _start_planes(self, undo: ExitStack) -> dict[str, tuple[str, int]]:
+        """The address of each plane that has something to serve."""
+        addresses = {}
         for name, factory in discover():
             plane = factory(self)
             if plane is None:
                 continue
-            address = plane.start()
+            host, port = addresses[name] = plane.start()
             undo.callback(plane.stop, PLANE_GRACE_S)
-            log.info("plane open", extra={"plane": name, "host": address[0], "port": address[1]})
-        return address
+            log.info("plane open", extra={"plane": name, "host": host, "port": port})
+        return addresses
 
-    def _register(self, undo: ExitStack, port: int) -> None:
+    def _start_services(self, undo: ExitStack) -> None:
+        for name, factory in discover_services():
+            service = factory(self)
+            if service is None:
+                continue
+            undo.callback(service.stop)
+            service.start()
+            self._services.append(service)
+            log.info("service begun", extra={"service": name})
+        if self.recovery is not None and not self._services:
+            raise StartRefused(
+                "autoRecoveryDaemonEnabled=true: no such service is installed (entry points of bookie.services);"
+                " install the package anew, or set it to false"
+            )
+
+    def _register(self, undo: ExitStack, port: int, http: tuple[str, int] | None) -> None:
         settings = self._settings.metadata
-        endpoint = bookie_endpoint(self._host, port, tls=self._data_port.tls is not None)
-        info = BookieServiceInfo((endpoint,), OUR_PROPERTIES)
+        endpoints = [bookie_endpoint(self._host, port, tls=self._data_port.tls is not None)]
+        if http is not None:
+            endpoints.append(http_endpoint(self._host, http[1]))
+        info = BookieServiceInfo(tuple(endpoints), OUR_PROPERTIES)
         registration = BookieRegistration(
             self.metadata.registrations,
             self.bookie_id,

@@ -18,6 +18,7 @@ from bookie.server import logs, signals
 from bookie.server.config import Loaded, load
 from bookie.server.errors import one_line
 from bookie.server.lifecycle import Addresses, Bookie
+from bookie.server.notify import notify
 from bookie.server.reference import render
 from bookie.server.supervisor import EXIT_BOOKIE_FAILED, Supervisor
 
@@ -50,6 +51,8 @@ EXIT CODES
 ENVIRONMENT
   BOOKIE_CONF          the file, where --conf is not given
   BK_KEY               overrides KEY of the file, e.g. BK_bookiePort=3999
+  NOTIFY_SOCKET        as systemd sets it: told when clients are served,
+                       when it stops, and, with WATCHDOG_USEC, that it lives
   BOOKIE_SPIN_THREADS  so many Python threads that only burn CPU; for
                        measurements of the data path, never in production
 
@@ -63,7 +66,8 @@ EXAMPLES
 
 @click.command(help=DESCRIPTION, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--conf", type=click.Path(path_type=Path), envvar="BOOKIE_CONF", help="The configuration file.")
-@click.option("--check", is_flag=True, help="Check the configuration, start nothing; exit 0 or 1.")
+@click.option("--check", is_flag=True, help="Check the configuration, and the files of tokens and certificates that it"
+              " names; start nothing; exit 0 or 1.")  # fmt: skip
 @click.option("--init-cluster", is_flag=True, help="Create a new cluster in the metadata store, start nothing.")
 @click.option("--keys", is_flag=True, help="Print all keys as in docs/configuration.md.")
 @click.option("--ready-fd", type=click.IntRange(1), metavar="N", help="Once clients are served, write the line"
@@ -89,7 +93,7 @@ def main(conf: Path | None, *, check: bool, init_cluster: bool, keys: bool, read
 def _check(loaded: Loaded) -> int:
     try:
         bookie = Bookie(loaded.settings, Supervisor(), lambda _: None)
-        bookie.check_memory()
+        bookie.check()
     except BookKeeperError as error:
         return _refused(error)
     click.echo(f"configuration of {bookie.bookie_id} is right")
@@ -133,6 +137,7 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
         log.info("starting", extra={"version": __version__, "pid": os.getpid(), "bookie_id": bookie.bookie_id})
         _announce(bookie, _start(bookie, stop), ready_fd)
         code = stop.wait()
+        notify("STOPPING=1")
         log.info("stopping")
         _stop(bookie)
     except signals.StopRequested:
@@ -183,11 +188,13 @@ class StopFailed(BookKeeperError):
 def _announce(bookie: Bookie, addresses: Addresses, ready_fd: int | None) -> None:
     _spin(int(os.environ.get(SPIN_VARIABLE, "0")))
     data = "{}:{}".format(*addresses.data)
-    admin = "{}:{}".format(*addresses.admin) if addresses.admin else "none"
-    log.info("serving", extra={"bookie_id": bookie.bookie_id, "address": data, "admin": admin, "state": bookie.state})
+    planes = {"admin": "none"} | {name: "{}:{}".format(*where) for name, where in addresses.planes.items()}
+    log.info("serving", extra={"bookie_id": bookie.bookie_id, "address": data, "state": bookie.state, **planes})
+    notify("READY=1", f"STATUS={bookie.bookie_id} serves at {data}")
     if ready_fd is not None:
         with contextlib.suppress(BrokenPipeError), os.fdopen(ready_fd, "w") as ready:
-            ready.write(f"{data} id={bookie.bookie_id} admin={admin}\n")
+            listening = " ".join(f"{name}={where}" for name, where in planes.items())
+            ready.write(f"{data} id={bookie.bookie_id} {listening}\n")
 
 
 def _refused(error: BookKeeperError) -> int:

@@ -26,6 +26,12 @@ class Mode:
     def read_only(self) -> bool:
         return bool(self._reasons)
 
+    @property
+    def reasons(self) -> frozenset[str]:
+        """Those stated now."""
+        with self._lock:
+            return frozenset(self._reasons)
+
     def follow(self, tell: Callable[[bool], None]) -> None:
         """Tell the present mode, and every change from now on."""
         with self._lock:

@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress  # loaded where a bar is drawn: it would slow every start
 
 __all__ = ["Told"]
 
@@ -50,13 +50,23 @@ class Told:
             seconds = time.monotonic() - self._begun
             log.info(self._what, extra={"bytes": done, "of": total, "mib_per_s": round(done / seconds / (1 << 20))})
 
-    def _show(self, bar: Progress, done: int, total: int) -> None:
+    def _show(self, bar: "Progress", done: int, total: int) -> None:
         if not bar.tasks or bar.tasks[-1].finished:
             bar.add_task(self._what, total=total)
             bar.start()
         bar.update(bar.tasks[-1].id, completed=done, total=total)
 
 
-def _new_bar() -> Progress:
+def _new_bar() -> "Progress":
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
     return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))

@@ -1,8 +1,9 @@
 """The syntax of a configuration file: Java properties, with `${env:NAME}` put in from the environment.
 
 Any thread; pure. The rules are those of java.util.Properties: `#` and `!` open a comment, a backslash at the end of a
-line continues it, the first `=`, `:` or blank that is not escaped ends the key, `\\t \\n \\r \\f \\uXXXX` are escapes
-and any other escaped character stands for itself. Differences: the file is UTF-8, and a key set twice is reported.
+line continues it, the first `=`, `:` or blank that is not escaped ends the key, `\\t \\n \\r \\f` and `\\u` with four
+hexadecimal digits are escapes, and any other escaped character stands for itself. Differences: the file is UTF-8, and a
+key set twice is reported.
 """
 
 import re

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
-from bookie.server.keys import GROUPS, Key
+from bookie.server.key import Key
+from bookie.server.keys import GROUPS
 
 __all__ = ["BEGIN", "END", "render"]
 

@@ -1,6 +1,7 @@
 """Settings that belong to the server package: frozen values with units in their names. `config` fills them."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bookie.auth.settings import AuthSettings
@@ -9,12 +10,16 @@ from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 __all__ = [
+    "AccessSettings",
     "cores",
     "DiskSettings",
+    "HttpSettings",
     "MetadataSettings",
     "NetworkSettings",
+    "RecoveryHosting",
     "ServerSettings",
     "Settings",
+    "StatisticsSettings",
 ]
 
 
@@ -72,6 +77,11 @@ class NetworkSettings:
     keepalive: bool = True
     linger_s: int = -1
     """SO_LINGER in seconds; -1 leaves it off, so that close() still delivers what was written."""
+    access_log: str = ""
+    """Path of its newest file; empty: none is kept."""
+    access_log_share: float = 0.01
+    access_log_file_bytes_max: int = 64 * MIB
+    access_log_files_max: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +160,55 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSettings:
+    """Who may do what at the admin ports. Paths; empty: there is no such file."""
+
+    tokens_file: str = ""
+    tls_certificate: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    tls_subjects: str = ""
+    """`role:name`, separated by commas."""
+    insecure_allowed: bool = False
+    """Whoever reaches a port that is not loopback may do everything."""
+
+    @property
+    def guarded(self) -> bool:
+        """Whether callers must show a token or a certificate."""
+        return bool(self.tokens_file or self.tls_client_ca)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsSettings:
+    """What is shown of what is counted."""
+
+    enabled: bool = True
+    rollover_s: int = 60
+    """Quantiles are of the last window of this length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """The HTTP port."""
+
+    enabled: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8080
+    """0 lets the system choose."""
+    tls: bool = False
+    threads: int = 8
+    request_timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryHosting:
+    """Whether auto-recovery runs in this process, and its keys as they are spelt, in upstream's units."""
+
+    enabled: bool = False
+    keys: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings of one bookie, each part handed to the room that it belongs to."""
 
@@ -163,3 +222,9 @@ class Settings:
     auth: AuthSettings = field(default_factory=AuthSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
     garbage: GarbageSettings = field(default_factory=GarbageSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
+    recovery: RecoveryHosting = field(default_factory=RecoveryHosting)
+    statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Every key with the text that counts, secrets masked: for people to read."""

@@ -1,5 +1,6 @@
 """Ends the process when it must not go on: a failed write or sync, a dead essential thread, a stop that never ends.
 
+It also says to systemd that all is well, where that wants to hear it (`WatchdogSec=`).
 One thread, `supervisor`, which waits on the latch of `bookie._fast.fatal` without the GIL. It exits with `os._exit`:
 after a failed sync nothing more may be flushed, and the next start recovers from the journal.
 """
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from bookie._fast import fatal
+from bookie.server.notify import notify, watchdog_s
 
 __all__ = ["EXIT_BOOKIE_FAILED", "EXIT_STUCK", "Supervisor"]
 
@@ -56,7 +58,12 @@ class Supervisor:
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
     def _run(self) -> None:
+        every_s = watchdog_s()
+        told = float("-inf")
         while not self._done.is_set():
+            if every_s is not None and time.monotonic() - told >= every_s:
+                notify("WATCHDOG=1")
+                told = time.monotonic()
             failure = fatal.wait(POLL_S)
             if failure:
                 what, error = failure

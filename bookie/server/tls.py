@@ -7,7 +7,6 @@ else; errors name keys, paths and remedies, never contents.
 import logging
 import threading
 from datetime import UTC, datetime
-from pathlib import Path
 
 from cryptography.x509 import Certificate
 from OpenSSL import SSL
@@ -15,6 +14,7 @@ from OpenSSL.crypto import X509
 
 from bookie._fast.openssl_c import version
 from bookie._fast.tls import TlsServerRoom
+from bookie.server.changed_files import ChangedFiles
 from bookie.server.errors import ConfigError
 from bookie.server.settings import TlsSettings
 from bookie.server.tls_ciphers import split
@@ -105,7 +105,13 @@ class TlsContexts:
 
     def __init__(self, settings: TlsSettings) -> None:
         self.settings = settings
-        self._seen = self._stamps()
+        self._files = ChangedFiles(
+            settings.key_store,
+            settings.key_store_password_path,
+            settings.certificate_path,
+            settings.trust_store,
+            settings.trust_store_password_path,
+        )
         self.room = TlsServerRoom(
             make_context(settings),
             handshakes_max=settings.handshakes_max,
@@ -130,10 +136,8 @@ class TlsContexts:
 
     def refresh(self) -> bool:
         """Look at the files now: True when a new context is in use."""
-        stamps = self._stamps()
-        if stamps == self._seen:
+        if not self._files.changed():
             return False
-        self._seen = stamps
         try:
             self.room.replace(make_context(self.settings))
         except ConfigError as error:
@@ -146,25 +150,5 @@ class TlsContexts:
         while not self._ended.wait(self.settings.refresh_s):
             self.refresh()
 
-    def _stamps(self) -> tuple[tuple[int, int, int], ...]:
-        settings = self.settings
-        paths = (
-            settings.key_store,
-            settings.key_store_password_path,
-            settings.certificate_path,
-            settings.trust_store,
-            settings.trust_store_password_path,
-        )
-        return tuple(_stamp(Path(path)) for path in paths if path)
-
     def _policy(self) -> str:
         return "required" if self.settings.client_authentication else "not asked for"
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    """What differs once the file was written or replaced."""
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0, 0
-    return found.st_ino, found.st_size, found.st_mtime_ns

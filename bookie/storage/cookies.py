@@ -16,6 +16,7 @@ from typing import Protocol
 from google.protobuf import text_format
 
 from bookie._fast import fatal
+from bookie.durable import sync_directory
 from bookie.errors import ConfigurationError, CookieError
 from bookie.pb.data_formats_pb2 import CookieFormat
 
@@ -166,7 +167,7 @@ def write_cookie_file(path: Path, text: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
         for directory in (path.parent, path.parent.parent):
-            _sync_directory(directory)
+            sync_directory(directory)
     except OSError as error:
         fatal.trip(f"write of {path}", error.errno or 0)
         raise CookieError(f"{path} could not be written: {error.strerror}; the bookie must be started anew") from error
@@ -279,11 +280,3 @@ def _from_text(body: bytes, layout: int) -> Cookie:
         instance_id=message.instanceId if message.HasField("instanceId") else None,
         layout=layout,
     )
-
-
-def _sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

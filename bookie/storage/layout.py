@@ -8,6 +8,7 @@ from bookie.errors import StartRefused
 
 __all__ = [
     "current",
+    "INDEX_NAME",
     "journal_files",
     "leftover_journal_files",
     "mark_name",
@@ -15,6 +16,7 @@ __all__ = [
     "read_mark",
 ]
 
+INDEX_NAME = "locations.lmdb"
 MARK = struct.Struct(">qq")
 HEX_NAME = re.compile(r"^([0-9a-f]{1,16})\.(txn|log)$")
 COMPACTED_NAME = re.compile(r"^([0-9a-f]{1,16})\.log\.(?:compacting|([0-9a-f]{1,16})\.compacted)$")

@@ -16,13 +16,15 @@ from bookie._fast.checkpoint import CheckpointRoom
 from bookie._fast.collector import CollectorRoom
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
-from bookie._fast.latency import LatencyView
+from bookie._fast.op_stats import OpView
 from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused
+from bookie.metrics.family import Labels
 from bookie.storage.bad_files import require_sound_index, tell_bad_logs
 from bookie.storage.layout import (
+    INDEX_NAME,
     current,
     journal_files,
     leftover_journal_files,
@@ -86,8 +88,7 @@ class LedgerStorage:
             progress=scan_progress,
         )
         self._rooms = [
-            self._open_store(ledger, index / "locations.lmdb")
-            for ledger, index in zip(ledger_dirs, index_dirs, strict=True)
+            self._open_store(ledger, index / INDEX_NAME) for ledger, index in zip(ledger_dirs, index_dirs, strict=True)
         ]
         self._journals = [self._make_journal(path) for path in journal_dirs]
         self.stores = StoresRoom(
@@ -298,27 +299,36 @@ class LedgerStorage:
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }
 
-    def latencies(self) -> dict[str, LatencyView]:
-        """Look-ups in the index and disk reads, summed over directories: of `buckets` number i took less than 2^i
-        microseconds, the last one has no end.
-        """
-        total: dict[str, LatencyView] = {}
-        for room in self._rooms:
-            for name, part in room.latencies().items():
-                known = total.get(name, LatencyView(0, 0, (0,) * len(part.buckets)))
-                buckets = tuple(sum(pair) for pair in zip(known.buckets, part.buckets, strict=True))
-                total[name] = LatencyView(known.times + part.times, known.sum_ns + part.sum_ns, buckets)
-        return total
-
     def readahead(self) -> tuple[int, int]:
         """Bytes and entries that a miss reads now: the least of all directories."""
         return min(room.readahead() for room in self._rooms)
 
+    def store_stats(self) -> list[tuple[Labels, dict[str, int]]]:
+        """Of each ledger directory: the labels that Apache BookKeeper tells it by, and its counters."""
+        return [(self._store_labels(index), room.stats()) for index, room in enumerate(list(self._rooms))]
+
+    def store_ops(self) -> list[tuple[Labels, dict[str, OpView | tuple[OpView, OpView]]]]:
+        """The same of its times, see `StoreRoom.ops`."""
+        return [(self._store_labels(index), room.ops()) for index, room in enumerate(list(self._rooms))]
+
+    def journal_stats(self) -> list[tuple[Labels, dict[str, int]]]:
+        """Of each journal, by `journalIndex`."""
+        return [((("journalIndex", str(index)),), room.stats()) for index, room in enumerate(list(self._journals))]
+
+    def journal_ops(self) -> list[tuple[Labels, dict[str, OpView]]]:
+        """The same of its times, see `JournalRoom.ops`."""
+        return [((("journalIndex", str(index)),), room.ops()) for index, room in enumerate(list(self._journals))]
+
+    def _store_labels(self, index: int) -> Labels:
+        indexes = self.storage.index_directories or self.storage.ledger_directories
+        ledgers = current(self.storage.ledger_directories[index])
+        return (("ledgerDir", str(ledgers)), ("indexDir", str(current(indexes[index]))))
+
     def stats(self) -> dict[str, int | float]:
         """Counters summed over directories; journals under `journal_*`."""
         total: dict[str, int | float] = {}
-        stores = [room.stats() for room in self._rooms]
-        journals = [{f"journal_{name}": value for name, value in room.stats().items()} for room in self._journals]
+        stores = [stats for _, stats in self.store_stats()]
+        journals = [{f"journal_{name}": value for name, value in stats.items()} for _, stats in self.journal_stats()]
         for part in (*stores, *journals):
             for name, value in part.items():
                 total[name] = total.get(name, 0) + value

@@ -34,6 +34,8 @@ class StorageSettings:
 
     ledger_directories: tuple[Path, ...]
     index_directories: tuple[Path, ...] = ()
+    check_integrity: bool = False
+    """Start after an unclean end without a journal: what may lack entries is put into limbo first."""
     write_cache_bytes: int = 512 * MIB
     read_cache_bytes: int = 512 * MIB
     read_segment_bytes: int = 64 * MIB

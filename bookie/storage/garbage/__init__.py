@@ -7,7 +7,8 @@
     choice       which logs are compacted, and in which order: pure too
     ledgers      the first half of a cycle: they go
     logs         the second half: dead logs go, others are compacted
-    collection   the thread, the schedule, what an operator sees and may order
+    schedule     when cycles and compactions are due, kept over restarts
+    collection   the thread, what an operator sees and may order
     steps        a cycle's steps by name, for tests that end the process behind them
     counters     what is counted
 

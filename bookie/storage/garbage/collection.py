@@ -9,29 +9,20 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from pathlib import Path
 
+from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.contracts import Directory, Metadata
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.ledgers import Alarm, LedgerCollector
 from bookie.storage.garbage.logs import Kind, LogCollector, Progress
+from bookie.storage.garbage.schedule import Schedule, Work
 from bookie.storage.garbage.settings import GarbageSettings
 
-__all__ = ["DiskLevel", "Garbage", "Status"]
+__all__ = ["Garbage", "Status"]
 
+WORK_OF = {Kind.MINOR: Work.MINOR, Kind.MAJOR: Work.MAJOR}
 log = logging.getLogger(__name__)
-
-
-class DiskLevel(IntEnum):
-    """What the disk of a ledger directory can take."""
-
-    OK = 0
-    WARN = 1
-    """No major compaction."""
-    FULL = 2
-    """No minor one either, but ledgers and dead logs go."""
-    BAD = 3
-    """Nothing at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +78,9 @@ class Garbage:
         own_instance: Callable[[], str | None],
         checkpoint: Callable[[], bool],
         log_bytes_max: int,
+        times: Path | None = None,
     ) -> None:
+        """`times`: the directory that keeps when it last ran; None: each start begins anew."""
         self._settings = settings
         self._directories = tuple(directories)
         self._counters = Counters()
@@ -106,13 +99,15 @@ class Garbage:
         self._ended = 0
         self._running = Order()
         # Of thread `garbage`, read by anybody:
-        now = time.monotonic()
-        self._due = {Kind.MINOR: now + settings.minor_interval_s, Kind.MAJOR: now + settings.major_interval_s}
-        self._over_replicated_due = now + settings.over_replicated_interval_ms / 1000
-        self._last_ms = {"cycle": 0, Kind.MINOR: 0, Kind.MAJOR: 0}
+        self._schedule = Schedule(times, {
+            Work.CYCLE: settings.wait_ms / 1000,
+            Work.MINOR: settings.minor_interval_s,
+            Work.MAJOR: settings.major_interval_s,
+            Work.OVER_REPLICATED: settings.over_replicated_interval_ms / 1000,
+        })  # fmt: skip
 
     def start(self) -> None:
-        """Start the thread; its first cycle comes after a pause."""
+        """Start the thread; its first cycle comes after a pause, or what is left of one that a restart cut short."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -188,9 +183,9 @@ class Garbage:
             major_suspended=Kind.MAJOR in suspended,
             minor_suspended=Kind.MINOR in suspended,
             disks=disks,
-            last_cycle_ms=self._last_ms["cycle"],
-            last_minor_ms=self._last_ms[Kind.MINOR],
-            last_major_ms=self._last_ms[Kind.MAJOR],
+            last_cycle_ms=self._schedule.last_ms(Work.CYCLE),
+            last_minor_ms=self._schedule.last_ms(Work.MINOR),
+            last_major_ms=self._schedule.last_ms(Work.MAJOR),
             alarm=self._ledgers.alarm,
             counters=self._counters.stats(),
         )
@@ -208,6 +203,7 @@ class Garbage:
                 self._cycle(order)
             finally:
                 self._counters.thread_ms += int(1000 * (time.monotonic() - begun))
+                self._schedule.done(Work.CYCLE)
                 with self._changed:
                     self._ended, self._running = self._begun, Order()
                     self._changed.notify_all()
@@ -215,7 +211,7 @@ class Garbage:
     def _next_order(self) -> Order | None:
         """Wait until a cycle is due or ordered; None: the bookie stops."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping.is_set() or self._order.forced, self._settings.wait_ms / 1000)
+            self._changed.wait_for(lambda: self._stopping.is_set() or self._order.forced, self._schedule.pause_s())
             if self._stopping.is_set():
                 return None
             self._running, self._order = self._order, Order()
@@ -227,10 +223,9 @@ class Garbage:
             log.error("no garbage is collected, for a ledger directory is unusable")
             return
         now = time.monotonic()
-        interval_s = self._settings.over_replicated_interval_ms / 1000
-        over_replicated = interval_s > 0 and now >= self._over_replicated_due
+        over_replicated = self._settings.over_replicated_interval_ms > 0 and self._schedule.due(Work.OVER_REPLICATED)
         if self._ledgers.run(over_replicated=over_replicated, mass_deletion=order.mass_deletion) and over_replicated:
-            self._over_replicated_due = now + interval_s
+            self._schedule.done(Work.OVER_REPLICATED)
         self._counters.ledgers_ms += int(1000 * (time.monotonic() - now))
         if not self._stopping.is_set():
             self._logs.measure(look_again=order.forced)
@@ -238,17 +233,16 @@ class Garbage:
         if kind is not None and not self._stopping.is_set():
             self._compact(kind)
         self._counters.cycles += 1
-        self._last_ms["cycle"] = _now_ms()
 
     def _kind_due(self, order: Order) -> Kind | None:
         """Major before minor: it does a minor one's work."""
-        now, settings = time.monotonic(), self._settings
+        settings = self._settings
         for kind, wanted, enabled, threshold in (
             (Kind.MAJOR, order.major, settings.major_enabled, settings.major_threshold),
             (Kind.MINOR, order.minor, settings.minor_enabled, settings.minor_threshold),
         ):
             forced = wanted and threshold > 0 and (enabled or settings.force_allows_disabled)
-            due = forced or (enabled and now >= self._due[kind])
+            due = forced or (enabled and self._schedule.due(WORK_OF[kind]))
             if due and any(self._may_run(kind, at) for at in range(len(self._directories))):
                 return kind
         return None
@@ -260,11 +254,10 @@ class Garbage:
         threshold = settings.major_threshold if major else settings.minor_threshold
         self._logs.compact(kind, threshold, None if ms_max <= 0 else begun + ms_max / 1000)
         ended = time.monotonic()
-        self._due[Kind.MINOR] = ended + settings.minor_interval_s
-        self._last_ms[Kind.MINOR] = _now_ms()
+        if self._stopping.is_set():
+            return  # broken off: due again after the start
+        self._schedule.done(*((Work.MINOR, Work.MAJOR) if major else (Work.MINOR,)))
         if major:
-            self._due[Kind.MAJOR] = ended + settings.major_interval_s
-            self._last_ms[Kind.MAJOR] = _now_ms()
             self._counters.major_compactions += 1
         else:
             self._counters.minor_compactions += 1
@@ -287,7 +280,3 @@ class Garbage:
 
 def _kinds(*, major: bool, minor: bool) -> set[Kind]:
     return {kind for kind, named in ((Kind.MAJOR, major), (Kind.MINOR, minor)) if named}
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

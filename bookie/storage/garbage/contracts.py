@@ -12,7 +12,7 @@ from typing import Protocol
 from bookie.storage.garbage.choice import LogUse
 from bookie.storage.garbage.decision import Ids
 
-__all__ = ["Directory", "Metadata", "Outcome", "Standing", "Work"]
+__all__ = ["Directory", "Ledgers", "Metadata", "Outcome", "Standing", "Work"]
 
 
 class Standing(Enum):
@@ -63,22 +63,26 @@ class Work:
     why: str = ""
 
 
-class Directory(Protocol):
-    """One ledger directory: what lies in it, and the work on its bytes. OSError: a file could not be read."""
-
-    @property
-    def path(self) -> str: ...
+class Ledgers(Protocol):
+    """The ledgers of one ledger directory."""
 
     def ledger_ids(self) -> Ids:
         """Of every ledger that is known here, ascending."""
         ...
 
-    def log_use(self) -> LogUse:
-        """Every log that was closed before the call, and what is live in it."""
-        ...
-
     def delete_ledgers(self, ledgers: Ids) -> None:
         """From index, caches and ledger table. They may be unknown by now."""
+        ...
+
+
+class Directory(Ledgers, Protocol):
+    """One ledger directory: what lies in it, and the work on its bytes. OSError: a file could not be read."""
+
+    @property
+    def path(self) -> str: ...
+
+    def log_use(self) -> LogUse:
+        """Every log that was closed before the call, and what is live in it."""
         ...
 
     def unlink_log(self, log_id: int) -> Work:

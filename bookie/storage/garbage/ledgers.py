@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bookie.errors import BookKeeperError
-from bookie.storage.garbage.contracts import Directory, Metadata, Standing
+from bookie.storage.garbage.contracts import Ledgers, Metadata, Standing
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.decision import Ids, candidates, too_many, whole_listing
 from bookie.storage.garbage.settings import GarbageSettings
@@ -65,7 +65,7 @@ class LedgerCollector:
     def __init__(
         self,
         settings: GarbageSettings,
-        directories: Sequence[Directory],
+        directories: Sequence[Ledgers],
         metadata: Metadata,
         own_instance: Callable[[], str | None],
         checkpoint: Callable[[], bool],
@@ -178,6 +178,7 @@ class LedgerCollector:
                 if ours and self._verified(np.array([ledger], np.int64), Standing.ELSEWHERE).size:
                     self._delete(np.array([ledger], np.int64), local)
                     self._counters.over_replicated += 1
+                    self._elsewhere_before.discard(int(ledger))  # should it be copied here anew, it is new here
         log.info("over-replicated ledgers deleted", extra={"ledgers": seen_twice.size})
 
     def _delete(self, ledgers: Ids, local: Local) -> None:

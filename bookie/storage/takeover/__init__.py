@@ -8,7 +8,6 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
-from bookie.storage.takeover.build import build_index
 from bookie.storage.takeover.disks import INDEX_NAME, require_no_java_since, to_take_over, was_taken_over
 from bookie.storage.takeover.leftovers import remove_leftovers
 from bookie.storage.takeover.rocksdb import held, is_rocksdb
@@ -43,7 +42,9 @@ def take_over(
             if was_taken_over(index / INDEX_NAME):
                 remove_leftovers(ledgers)
         stores = to_take_over(ledger_dirs, index_dirs, journal_dirs)
-        for disks in stores:
+        for disks in stores:  # hardly ever: the code for it is loaded only then
+            from bookie.storage.takeover.build import build_index  # noqa: PLC0415
+
             log.info("taking over the disks of a Java bookie", extra={"store": disks.ledgers})
             build_index(
                 disks,

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie.durable import sync_directory
 from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files, read_mark
 from bookie.storage.takeover.idx import has_index_files
 from bookie.storage.takeover.rocksdb import is_rocksdb
-from bookie.storage.tools.index_swap import sync_directory
 from bookie.storage.tools.log_files import entry_logs
 
 __all__ = [

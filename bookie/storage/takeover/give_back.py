@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 from bookie._fast.index_view import Index, Ledger
+from bookie.durable import sync_directory
 from bookie.errors import BookKeeperError, ToolRefused
 from bookie.pb.java_index_pb2 import LedgerData
 from bookie.storage.layout import current
 from bookie.storage.takeover.disks import INDEX_NAME
 from bookie.storage.takeover.rocksdb import LEDGER_KEY, held, is_rocksdb
 from bookie.storage.takeover.rocksdb_pairs import pack
-from bookie.storage.tools.index_swap import sync_directory
 from bookie.storage.tools.locking import locked
 
 __all__ = ["give_back"]

@@ -21,6 +21,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("last log id", r"lastId"),
         ("dirty marker", r"DIRTY"),
         ("status", r"BOOKIE_STATUS"),
+        ("times of collections", r"GC_TIMES"),
         ("index", r"locations\.lmdb/(data|lock)\.mdb"),
         ("unfinished index", r"locations\.lmdb\.new/(data|lock)\.mdb"),
         ("index of a Java bookie", r"(locations|ledgers|metadata-cache)/.*|[0-9a-f]+/[0-9a-f]+/[0-9a-f]+\.(idx|rloc)"),

@@ -4,15 +4,15 @@
 everybody else off the directory.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bookie._fast.index_view import Index
+from bookie.durable import sync_directory
 from bookie.storage.tools.progress import Step, no_step
 
-__all__ = ["abandoned_index", "new_index", "sync_directory"]
+__all__ = ["abandoned_index", "new_index"]
 
 FILES = ("data.mdb", "lock.mdb")
 
@@ -59,12 +59,3 @@ def _remove(building: Path) -> None:
         (building / name).unlink(missing_ok=True)
     if building.is_dir():
         building.rmdir()
-
-
-def sync_directory(path: Path) -> None:
-    """Make creations and renames in `path` durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -1,0 +1,27 @@
+"""The keys of the admin plane: where it listens, and who may do what there. Pure data, a part of `keys`."""
+
+from bookie.server.key import Group, Key
+
+__all__ = ["ADMIN"]
+
+ADMIN = Group(
+    "Admin plane",
+    (
+        Key("adminPort", "server.admin_port", int, "3182", "Port of the admin service (gRPC); -1 turns it off, 0"
+            " lets the system choose.", low=-1, high=65535),
+        Key("adminHost", "server.admin_host", str, "127.0.0.1", "Address of the admin service. Another one than"
+            " loopback needs `adminTokensFile` or `adminTlsClientCaPath`, or `adminInsecureAllowed`."),
+        Key("adminInsecureAllowed", "access.insecure_allowed", bool, "false", "Start although whoever reaches the"
+            " admin ports may do everything: for closed networks."),
+        Key("adminTokensFile", "access.tokens_file", str, "", "A file with a line `role:token` or `role:name:token`"
+            " for each bearer token; roles are `read` and `operate`. Nobody else may read it (mode 600). It is read"
+            " again when it changes."),
+        Key("adminTlsCertificatePath", "access.tls_certificate", str, "", "Certificate of the admin ports (PEM, with"
+            " those between it and the root). Set, they speak TLS only. Read again when it changes."),
+        Key("adminTlsKeyPath", "access.tls_key", str, "", "The private key of that certificate (PEM, no password)."),
+        Key("adminTlsClientCaPath", "access.tls_client_ca", str, "", "Certificates (PEM) that those of clients must"
+            " lead to. Set, clients without one are not let in."),
+        Key("adminTlsSubjects", "access.tls_subjects", str, "", "What such a client may do: `role:name` separated by"
+            " commas, by the common name or an alternative name of its certificate; `role:*` is every one."),
+    ),
+)  # fmt: skip

@@ -1,0 +1,22 @@
+"""The keys of the HTTP port. Pure data, a part of `keys`."""
+
+from bookie.server.key import Group, Key
+
+__all__ = ["HTTP"]
+
+HTTP = Group(
+    "HTTP port",
+    (
+        Key("httpServerEnabled", "http.enabled", bool, "false", "Serve the console, upstream's admin endpoints, metrics"
+            " and probes: docs/http.md. Who may do what there is the admin plane's `adminTokensFile` and so on."),
+        Key("httpServerPort", "http.port", int, "8080", "Its port; 0 lets the system choose.", high=65535),
+        Key("httpServerHost", "http.host", str, "127.0.0.1", "Its address. Another one than loopback needs"
+            " `adminTokensFile` or `adminTlsClientCaPath`, or `adminInsecureAllowed`.", differs="every address"),
+        Key("httpServerTlsEnable", "http.tls", bool, "false", "Serve HTTPS and nothing else, with the certificate of"
+            " `adminTlsCertificatePath`."),
+        Key("httpServerThreads", "http.threads", int, "8", "Requests that may wait for disks, stores and other bookies"
+            " at a time.", low=2, high=64),
+        Key("httpServerRequestTimeoutMs", "http.request_timeout_ms", int, "30000", "A request that takes longer is"
+            " given up (504).", low=100, high=3_600_000, unit="ms"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,85 @@
+"""All that one bookie measures, put together at each call. Any thread; nobody is stopped for it."""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from bookie._fast.batch_stats import BatchView, Histogram
+from bookie.metrics.family import Family, gauge, histogram, merged
+from bookie.server.data_port import DataPort
+from bookie.server.disks import DiskMonitor
+from bookie.server.metrics import garbage, replication, server, storage
+from bookie.server.metrics.directories import directory_families
+from bookie.server.metrics.operations import journal_families, port_families, store_families
+from bookie.server.metrics.process import process_families
+from bookie.server.metrics.rows import families
+from bookie.server.metrics.windows import Windows
+from bookie.server.settings import StatisticsSettings
+from bookie.storage.ledger_storage import LedgerStorage
+
+__all__ = ["BookieMetrics"]
+
+STATUS = {"writable": 1, "read-only": 0}
+
+
+class BookieMetrics:
+    """The families of one bookie. `families` may be called while it starts, runs and stops."""
+
+    def __init__(
+        self, storage: LedgerStorage, port: DataPort, disks: DiskMonitor, settings: StatisticsSettings
+    ) -> None:
+        self._storage = storage
+        self._port = port
+        self._disks = disks
+        self._enabled = settings.enabled
+        self._windows = Windows(settings.rollover_s)
+        self._lock = threading.Lock()
+
+    def families(self, state: str, common: Mapping[str, float]) -> list[Family]:
+        """Each name once; none where statistics are off. `state`: the bookie's. `common`: what all its parts count."""
+        if not self._enabled:
+            return []
+        with self._lock:
+            self._windows.turn()
+            return list(merged(chain(self._simple(state, common), self._summaries(common))))
+
+    def _simple(self, state: str, common: Mapping[str, float]) -> Iterator[Family]:
+        stores, journals = self._storage.store_stats(), self._storage.journal_stats()
+        return chain(
+            [gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered.", STATUS.get(state, -1)),
+             gauge("bookie_JOURNAL_DIRS", "Journal directories.", len(journals))],
+            families(server.ROWS, [((), common)]),
+            server.refusals(common),
+            server.thread_pool(common),
+            _batches(self._port.batches()),
+            families(storage.BOOKIE_ROWS, [((), common)]),
+            storage.limits(self._storage.storage),
+            families(storage.STORE_ROWS, stores),
+            families(storage.JOURNAL_ROWS, journals),
+            families(garbage.ROWS, [((), common)]),
+            families(replication.ROWS, [((), common)]),
+            directory_families(self._disks.state),
+            process_families(),
+        )  # fmt: skip
+
+    def _summaries(self, common: Mapping[str, float]) -> Iterator[Family]:
+        loops = self._port.ops()
+        return chain(
+            port_families(self._windows, loops),
+            journal_families(self._windows, self._storage.journal_ops(), loops),
+            store_families(self._windows, self._storage.store_ops()),
+            storage.read_families(self._storage.store_stats(), self._storage.store_ops()),
+            garbage.runtimes(common),
+        )
+
+
+def _batches(view: BatchView) -> Iterable[Family]:
+    """BP-62."""
+    name = "bookkeeper_server_BATCH_READ_ENTRY"
+    yield _histogram(f"{name}_REQUEST", "Time of a batch read in milliseconds.", view.request_ms)
+    yield _histogram(f"{name}_RESPONSE_SIZE", "Bytes of entries in the answer to a batch read.", view.response_bytes)
+
+
+def _histogram(name: str, text: str, view: Histogram) -> Family:
+    edges = (*view.edges, float("inf"))
+    return histogram(name, text, dict(zip(edges, view.counts, strict=True)), view.sum)

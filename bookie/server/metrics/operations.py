@@ -1,0 +1,103 @@
+"""Summaries of operations, under each name by which Apache BookKeeper tells them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bookie._fast.op_stats import OpView
+from bookie.metrics.family import Family, Labels
+from bookie.server.metrics.windows import Series, Windows
+
+__all__ = ["journal_families", "JOURNALS", "port_families", "REQUESTS", "store_families", "STORES"]
+
+MS = 1e-6
+S = 1e-9
+"""Of nanoseconds."""
+SERVER = "bookkeeper_server_"
+
+REQUESTS: dict[str, tuple[tuple[str, ...], str, float]] = {
+    "add": ((f"{SERVER}ADD_ENTRY_REQUEST", f"{SERVER}ADD_ENTRY", "bookie_BOOKIE_ADD_ENTRY"),
+            "Time of an add until it is durable and answered, in milliseconds.", MS),
+    "read": ((f"{SERVER}READ_ENTRY_REQUEST", f"{SERVER}READ_ENTRY", "bookie_BOOKIE_READ_ENTRY"),
+             "Time of a read, single or batched, until it is answered, in milliseconds.", MS),
+    "read_fence": ((f"{SERVER}READ_ENTRY_FENCE_REQUEST",),
+                   "Time of a read that fences its ledger, in milliseconds.", MS),
+    "read_long_poll": ((f"{SERVER}READ_ENTRY_LONG_POLL_REQUEST",),
+                       "Time of a long poll, its wait included, in milliseconds.", MS),
+    "write_lac": ((f"{SERVER}WRITE_LAC_REQUEST", f"{SERVER}WRITE_LAC"),
+                  "Time of writing an explicit LAC, in milliseconds.", MS),
+    "read_lac": ((f"{SERVER}READ_LAC_REQUEST", f"{SERVER}READ_LAC"),
+                 "Time of reading an explicit LAC, in milliseconds.", MS),
+    "force": ((f"{SERVER}FORCE_LEDGER_REQUEST", f"{SERVER}FORCE_LEDGER", "bookie_BOOKIE_FORCE_LEDGER"),
+              "Time of forcing a ledger to disk, in milliseconds.", MS),
+    "bookie_info": ((f"{SERVER}GET_BOOKIE_INFO_REQUEST", f"{SERVER}GET_BOOKIE_INFO"),
+                    "Time of telling the bookie's free space, in milliseconds.", MS),
+    "list_entries": ((f"{SERVER}GET_LIST_OF_ENTRIES_OF_LEDGER_REQUEST", f"{SERVER}GET_LIST_OF_ENTRIES_OF_LEDGER",
+                      "bookie_BOOKIE_GET_LIST_OF_ENTRIES_OF_LEDGER"),
+                     "Time of listing a ledger's entries, in milliseconds.", MS),
+    "channel_write": ((f"{SERVER}CHANNEL_WRITE",),
+                      "Time of writing to sockets what one round of an I/O loop answered, in milliseconds.", MS),
+    "add_blocked": ((f"{SERVER}ADD_ENTRY_BLOCKED_WAIT", "bookie_throttled_write"),
+                    "Time that adds waited for room in the write cache or the journal, in milliseconds.", MS),
+    "write_close": (("pybookie_write_close_seconds",),
+                    "Time of the announcement that a ledger's end has been written.", S),
+}  # fmt: skip
+"""By what the I/O loops call it: names, help, and what makes the unit of nanoseconds."""
+
+JOURNALS: dict[str, tuple[str, str, float]] = {
+    "added": ("JOURNAL_ADD_ENTRY", "Time of an add until the journal has it, in milliseconds.", MS),
+    "sync": ("JOURNAL_SYNC", "Time of the sync of a group, in milliseconds.", MS),
+    "write": ("JOURNAL_FLUSH_LATENCY", "Time of the write of a group, in milliseconds.", MS),
+    "queued": ("JOURNAL_QUEUE_LATENCY", "Time from a group's first record to its write, in milliseconds.", MS),
+    "created": ("JOURNAL_CREATION_LATENCY", "Time of going on in a new file, in milliseconds.", MS),
+    "group_entries": ("JOURNAL_FORCE_WRITE_BATCH_ENTRIES", "Records of a group.", 1),
+    "group_bytes": ("JOURNAL_FORCE_WRITE_BATCH_BYTES", "Bytes of a group.", 1),
+}
+
+STORES: dict[str, tuple[str, str, float]] = {
+    "flush": ("bookie_flush", "Time of a flush of a ledger directory, in milliseconds.", MS),
+    "flush_entrylog": ("bookie_flush_entrylog", "Of a flush: writing and syncing entry logs, in milliseconds.", MS),
+    "flush_locations_index": ("bookie_flush_locations_index", "Of a flush: committing the index, in milliseconds.", MS),
+    "flush_size": ("bookie_flush_size", "Bytes of entries that a flush wrote.", 1),
+    "lookup_entry_location": ("bookie_lookup_entry_location", "Time of a look-up in the index, in milliseconds.", MS),
+    "lookup_last_entry": ("pybookie_last_entry_lookup_seconds", "Time of looking up a ledger's last entry.", S),
+    "read_entrylog": ("bookie_read_entry_log", "Time of a read of an entry log, readahead included, in ms.", MS),
+}
+
+Ops = Mapping[str, OpView | tuple[OpView, OpView]]
+
+
+def port_families(
+    windows: Windows, loops: Sequence[tuple[Mapping[str, tuple[OpView, OpView]], list[OpView]]]
+) -> Iterator[Family]:
+    """Of all I/O loops together. An add counts with its journal, or as answered without one."""
+    for op, (names, text, scale) in REQUESTS.items():
+        failed, well = [named[op][0] for named, _ in loops], [named[op][1] for named, _ in loops]
+        if op == "add":
+            well += [view for _, adds in loops for view in adds]
+        for name in names:
+            yield windows.family(name, text, [Series(failed, well)], scale)
+
+
+def journal_families(
+    windows: Windows, journals: Sequence[tuple[Labels, Ops]], loops: Sequence[tuple[object, list[OpView]]]
+) -> Iterator[Family]:
+    """Of each journal; `loops` know when its adds were durable."""
+    parts = [
+        (labels, {**ops, "added": [adds[index] for _, adds in loops if index < len(adds)]})
+        for index, (labels, ops) in enumerate(journals)
+    ]
+    for op, (name, text, scale) in JOURNALS.items():
+        yield windows.family(f"bookie_journal_{name}", text, [_series(ops[op], labels) for labels, ops in parts], scale)
+
+
+def store_families(windows: Windows, stores: Sequence[tuple[Labels, Ops]]) -> Iterator[Family]:
+    """Of each ledger directory."""
+    for op, (name, text, scale) in STORES.items():
+        yield windows.family(name, text, [_series(ops[op], labels) for labels, ops in stores], scale)
+
+
+def _series(views: OpView | tuple[OpView, OpView] | list[OpView], labels: Labels) -> Series:
+    if isinstance(views, OpView):
+        return Series((), (views,), labels)
+    if isinstance(views, list):
+        return Series((), views, labels)
+    return Series(views[:1], views[1:], labels)

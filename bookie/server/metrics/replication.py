@@ -1,0 +1,53 @@
+"""Metrics of auto-recovery. Data."""
+
+from bookie.server.metrics.rows import counters, gauges
+
+__all__ = ["ROWS"]
+
+ROWS = (
+    *counters(
+        ("autorecovery_ledgers", "replication_replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED",
+         "Ledgers that were brought to their full number of replicas, or found to have it."),
+        ("autorecovery_entries", "replication_replication_worker_NUM_ENTRIES_READ", "Entries copied."),
+        ("autorecovery_bytes", "replication_replication_worker_NUM_BYTES_READ", "Bytes copied."),
+        ("autorecovery_ledgers_deferred",
+         "replication_replication_worker_NUM_DEFER_LEDGER_LOCK_RELEASE_OF_FAILED_LEDGER",
+         "Ledgers held back because they are written to, or failed before."),
+        ("autorecovery_ledgers_failed", "pybookie_replication_failed_rounds_total",
+         "Rounds that left a ledger without some replicas."),
+        ("autorecovery_ledgers_recovered", "pybookie_replication_ledgers_recovered_total",
+         "Open ledgers fenced and closed because a bookie of theirs was gone for too long."),
+        ("autorecovery_ledgers_unrecoverable", "pybookie_replication_unrecoverable_rounds_total",
+         "Rounds in which an entry had no replica left."),
+        ("autorecovery_fragments", "pybookie_replication_fragments_total", "Fragments copied."),
+        ("autorecovery_paused_ms", "pybookie_replication_paused_seconds_total",
+         "Time spent waiting for bookies with more room.", 1e-3),
+        ("autorecovery_elections", "replication_auditor_election_attempts",
+         "Elections of an auditor that this bookie stood for."),
+        ("autorecovery_bookie_audits", "pybookie_auditor_bookie_audits_total", "Searches for lost bookies."),
+        ("autorecovery_audits_delayed", "replication_auditor_NUM_BOOKIE_AUDITS_DELAYED",
+         "Searches put off because a bookie may come back."),
+        ("autorecovery_marks", "pybookie_auditor_ledgers_marked_total", "Ledgers marked for lacking replicas."),
+        ("autorecovery_ledgers_checked", "replication_auditor_NUM_LEDGERS_CHECKED", "Ledgers looked at by checks."),
+        ("autorecovery_checks_failed", "pybookie_auditor_checks_failed_total", "Ledgers that a check could not judge."),
+    ),
+    *gauges(
+        ("autorecovery_elected_now", "pybookie_auditor_elected", "1 while this bookie is the auditor."),
+        ("autorecovery_bookies_lost_now", "pybookie_auditor_bookies_lost",
+         "Bookies that ledgers name and nobody sees."),
+        ("autorecovery_fragments_lacking", "pybookie_auditor_fragments_lacking",
+         "Fragments that the last check of all ledgers found to lack replicas."),
+        ("autorecovery_segments_misplaced", "replication_auditor_NUM_LEDGERS_NOT_ADHERING_TO_PLACEMENT_POLICY",
+         "Ensembles that break the placement policy, as of the last check."),
+        ("autorecovery_segments_placed_softly", "replication_auditor_NUM_LEDGERS_SOFTLY_ADHERING_TO_PLACEMENT_POLICY",
+         "Ensembles that keep to it only softly, as of the last check."),
+        ("autorecovery_ledgers_without_replica", "replication_auditor_NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY",
+         "Ledgers with an entry that no bookie has, as of the last count."),
+        ("autorecovery_ledgers_below_ack_quorum",
+         "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY",
+         "Ledgers with an entry that fewer bookies have than acknowledged it, as of the last count."),
+        ("autorecovery_ledgers_below_write_quorum",
+         "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY",
+         "Ledgers with an entry that fewer bookies have than it was written to, as of the last count."),
+    ),
+)  # fmt: skip

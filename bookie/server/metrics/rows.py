@@ -1,0 +1,49 @@
+"""Tables that turn counters into families: one row a metric. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from bookie.metrics.family import Family, Kind, Labels, Sample
+
+__all__ = ["counters", "families", "gauges", "Part", "Row"]
+
+Part = tuple[Labels, Mapping[str, float]]
+"""What one part of the bookie counts, and the labels that tell it from its like."""
+
+
+class Row(NamedTuple):
+    """The counter `stat` times `scale`, as the metric `name`."""
+
+    stat: str
+    name: str
+    help: str
+    kind: Kind
+    scale: float = 1
+
+
+def counters(*rows: tuple[str, str, str] | tuple[str, str, str, float]) -> tuple[Row, ...]:
+    """Rows of (stat, name, help[, scale]) that only grow, or that Apache BookKeeper types so."""
+    return tuple(_row(Kind.COUNTER, row) for row in rows)
+
+
+def gauges(*rows: tuple[str, str, str] | tuple[str, str, str, float]) -> tuple[Row, ...]:
+    """The same for what goes up and down."""
+    return tuple(_row(Kind.GAUGE, row) for row in rows)
+
+
+def _row(kind: Kind, row: tuple[str, str, str] | tuple[str, str, str, float]) -> Row:
+    stat, name, text, *scale = row
+    return Row(stat, name, text, kind, *scale)
+
+
+def families(rows: Iterable[Row], parts: Iterable[Part]) -> Iterator[Family]:
+    """A family a row, with a sample for each part that counts it."""
+    parts = list(parts)
+    for row in rows:
+        samples = tuple(
+            Sample(stats[row.stat] if row.scale == 1 else stats[row.stat] * row.scale, labels)
+            for labels, stats in parts
+            if row.stat in stats
+        )
+        if samples:
+            yield Family(row.name, row.kind, row.help, samples)

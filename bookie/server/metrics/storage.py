@@ -1,0 +1,127 @@
+"""Metrics of ledger directories and journals."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bookie._fast.op_stats import OpView
+from bookie.metrics.family import Family, Kind, Labels, Sample, gauge
+from bookie.server.metrics.rows import Part, counters, gauges
+from bookie.server.metrics.windows import totals
+from bookie.storage.settings import StorageSettings
+
+__all__ = ["BOOKIE_ROWS", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS"]
+
+MS = 1e-6
+"""What makes milliseconds of nanoseconds."""
+
+BOOKIE_ROWS = (
+    *counters(
+        ("add_bytes", "bookie_WRITE_BYTES", "Bytes of entries added."),
+        ("read_pool_served", "pybookie_disk_reads_served_total", "Reads that were served from the disk."),
+    ),
+    *gauges(("read_pool_queued", "pybookie_disk_reads_queued", "Reads that wait for the disk.")),
+)
+"""Without labels."""
+
+STORE_ROWS = (
+    *counters(
+        ("write_cache_hits", "bookie_write_cache_hits", "Entries that reads took from the write cache."),
+        ("read_cache_hits", "bookie_read_cache_hits", "Entries found in the read cache when they were asked for."),
+        ("read_cache_misses", "bookie_read_cache_misses", "Entries whose reader waited for the disk."),
+        ("flushes", "pybookie_flushes_total", "Checkpoints that flushed this directory."),
+        ("flushed_entries", "pybookie_flushed_entries_total", "Entries flushed to entry logs."),
+        ("flushed_bytes", "pybookie_flushed_bytes_total", "Bytes flushed to entry logs."),
+        ("corrupt_records", "pybookie_corrupt_records_total", "Records read that were not what the index promised."),
+        ("short_batches", "pybookie_short_batches_total",
+         "Batch reads cut short because the disk failed a later entry."),
+        ("failed_reads", "pybookie_failed_reads_total", "Reads that the disk failed."),
+        ("ledgers_closed", "pybookie_ledgers_write_closed_total", "Ledgers whose end was announced."),
+        ("disk_reads", "pybookie_disk_reads_total", "Reads of entry logs."),
+        ("disk_read_bytes", "pybookie_disk_read_bytes_total", "Bytes read from entry logs."),
+        ("readahead_entries", "pybookie_readahead_entries_total", "Entries read ahead of what was asked for."),
+        ("rereads", "pybookie_reread_entries_total", "Entries read from disk that had been read from it before."),
+        ("evicted_pages", "pybookie_read_cache_evicted_pages_total", "Pages that left the read cache."),
+        ("evicted_untouched_pages", "pybookie_read_cache_evicted_untouched_pages_total",
+         "Pages that left the read cache before anybody took of them."),
+        ("evicted_entries", "pybookie_read_cache_evicted_entries_total", "Entries that left the read cache."),
+        ("evicted_bytes", "pybookie_read_cache_evicted_bytes_total", "Bytes that left the read cache."),
+        ("evicted_unused_entries", "pybookie_read_cache_evicted_unused_entries_total",
+         "Entries that left the read cache and nobody took: a lower bound."),
+        ("evicted_unused_bytes", "pybookie_read_cache_evicted_unused_bytes_total",
+         "Bytes that left the read cache and nobody took: a lower bound."),
+        ("read_cache_evicted_segments", "pybookie_read_cache_evicted_segments_total",
+         "Segments of the read cache that were emptied."),
+        ("readahead_shrunk", "pybookie_readahead_shrunk_total", "Times that readahead was made shorter."),
+        ("readahead_grown", "pybookie_readahead_grown_total", "Times that readahead was made longer again."),
+        ("ledger_logs_write_closed", "pybookie_ledger_logs_write_closed_total",
+         "Entry logs of one ledger closed because its end was announced."),
+    ),
+    *gauges(
+        ("write_cache_bytes", "bookie_write_cache_size", "Bytes in the write cache."),
+        ("write_cache_entries", "bookie_write_cache_count", "Entries in the write cache."),
+        ("read_cache_bytes", "bookie_read_cache_size", "Bytes in the read cache."),
+        ("ledgers", "bookie_ledgers_count", "Ledgers stored."),
+        ("index_entries", "bookie_entries_count",
+         "Entries stored: those counted at the last collection of garbage, and flushed since."),
+        ("entry_logs_open", "pybookie_entry_logs_open", "Entry logs that still take entries."),
+        ("entry_logs_behind", "pybookie_entry_logs_behind",
+         "Log ids handed out since the oldest log that still takes entries."),
+        ("ledger_logs_active", "bookie_entrylogger_NUM_OF_WRITE_ACTIVE_LEDGERS",
+         "Ledgers with an entry log of their own open for writing."),
+    ),
+    *counters(
+        ("ledger_logs_expired", "bookie_entrylogger_NUM_OF_WRITE_LEDGERS_REMOVED_CACHE_EXPIRY",
+         "Entry logs of one ledger closed because nobody wrote to them."),
+        ("ledger_logs_displaced", "bookie_entrylogger_NUM_OF_WRITE_LEDGERS_REMOVED_CACHE_MAXSIZE",
+         "Entry logs of one ledger closed because too many were open."),
+    ),
+)  # fmt: skip
+"""With labels `ledgerDir` and `indexDir`."""
+
+JOURNAL_ROWS = (
+    *counters(
+        ("bytes", "bookie_journal_JOURNAL_WRITE_BYTES", "Bytes written to the journal."),
+        ("flush_wait", "bookie_journal_JOURNAL_NUM_FLUSH_MAX_WAIT", "Groups written because their time was over."),
+        ("flush_bytes", "bookie_journal_JOURNAL_NUM_FLUSH_MAX_OUTSTANDING_BYTES",
+         "Groups written because they were large enough."),
+        ("flush_empty", "bookie_journal_JOURNAL_NUM_FLUSH_EMPTY_QUEUE",
+         "Groups written because nothing else was being written."),
+        ("groups", "pybookie_journal_groups_total", "Groups written and synced."),
+        ("entries", "pybookie_journal_records_total", "Records written."),
+    ),
+    *counters(
+        ("queued_records", "bookie_journal_JOURNAL_QUEUE_SIZE", "Records that wait for their group to be written."),
+        ("groups_in_write", "bookie_journal_JOURNAL_FORCE_WRITE_QUEUE_SIZE", "Groups that are being written."),
+    ),
+    *gauges(
+        ("buffer_bytes", "bookie_journal_JOURNAL_MEMORY_MAX", "Bytes of records that may wait for the disk."),
+        ("queued_bytes", "bookie_journal_JOURNAL_MEMORY_USED", "Bytes of records that wait for the disk."),
+    ),
+)  # fmt: skip
+"""With label `journalIndex`."""
+
+
+def limits(settings: StorageSettings) -> Iterator[Family]:
+    """What the configuration allows."""
+    yield gauge("bookie_write_cache_max_size", "Bytes that write caches may hold.", settings.write_cache_bytes)
+    yield gauge("bookie_readahead_max_batch_size", "Entries that are read ahead at most.", settings.readahead_entries)
+    pool = "bookkeeper_server_BookieReadThreadPool"
+    yield gauge(f"{pool}_threads", "Threads that read from disk.", settings.read_threads)
+    yield gauge(f"{pool}_max_queue_size", "Reads that may wait for them.", settings.read_queue_max)
+
+
+def read_families(
+    stores: Sequence[Part], ops: Sequence[tuple[Labels, Mapping[str, OpView | tuple[OpView, OpView]]]]
+) -> Iterator[Family]:
+    """What disk reads brought, and how long they took in all."""
+    for stat, text in (("count", "Entries that a read of the disk brought."),
+                       ("size", "Bytes of entries that a read of the disk brought.")):  # fmt: skip
+        yield totals(f"bookie_readahead_batch_{stat}", text, [
+            (labels, int(part["disk_reads"]), part[f"readahead_batch_{stat}"]) for labels, part in stores
+        ])  # fmt: skip
+    for op, name, text in (
+        ("lookup_entry_location", "read_locations_index_time", "Milliseconds spent in look-ups of the index."),
+        ("read_entrylog", "read_entrylog_time", "Milliseconds spent in reads of entry logs."),
+    ):
+        views = [(labels, part[op]) for labels, part in ops]
+        samples = tuple(Sample(view.total * MS, labels) for labels, view in views if isinstance(view, OpView))
+        yield Family(f"bookie_{name}", Kind.COUNTER, text, samples)

@@ -1,0 +1,89 @@
+"""Summaries: number and sum since the start, quantiles of the last window.
+
+A window ends with the first scrape that comes `rollover_s` after its begin, so that a slow scraper sees all that
+happened since it came last; until the first one has ended quantiles are NaN. One thread at a time.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bookie._fast.op_stats import OpView, edges
+from bookie.metrics.family import Family, Kind, Labels, Sample
+
+__all__ = ["QUANTILES", "Series", "totals", "Windows"]
+
+QUANTILES = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999, 1.0)
+UNKNOWN = (math.nan,) * len(QUANTILES)
+EDGES = np.array(edges(), np.float64)
+MIDDLES = np.where(EDGES[1:] - EDGES[:-1] > 1, (EDGES[1:] + EDGES[:-1]) / 2, EDGES[:-1])
+
+
+class Series(NamedTuple):
+    """What one operation did: parts counted by several threads are added up."""
+
+    failed: Sequence[OpView]
+    well: Sequence[OpView]
+    labels: Labels = ()
+
+
+class Windows:
+    """Remembers, for each series, where its window began. `turn` before the families of a scrape."""
+
+    def __init__(self, rollover_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rollover_s = rollover_s
+        self._clock = clock
+        self._begun = clock()
+        self._over = False
+        self._before: dict[tuple[str, Labels], np.ndarray] = {}
+        self._quantiles: dict[tuple[str, Labels], tuple[float, ...]] = {}
+        self._shown: dict[Labels, list[Labels]] = {}
+
+    def turn(self) -> None:
+        """Find whether the window is over."""
+        now = self._clock()
+        self._over = now - self._begun >= self._rollover_s
+        if self._over:
+            self._begun = now
+
+    def family(self, name: str, text: str, series: Iterable[Series], scale: float = 1) -> Family:
+        """Both outcomes of each series; `scale` turns what was counted into the unit that is shown."""
+        samples: list[Sample] = []
+        for one in series:
+            samples += self._samples(name, (("success", "false"), *one.labels), one.failed, scale)
+            samples += self._samples(name, (("success", "true"), *one.labels), one.well, scale)
+        return Family(name, Kind.SUMMARY, text, tuple(samples))
+
+    def _samples(self, name: str, labels: Labels, parts: Sequence[OpView], scale: float) -> list[Sample]:
+        if self._over:
+            self._roll((name, labels), parts)
+        shown = self._shown.get(labels)
+        if shown is None:
+            outcome, *rest = labels
+            shown = self._shown[labels] = [(outcome, ("quantile", str(quantile)), *rest) for quantile in QUANTILES]
+        found = self._quantiles.get((name, labels), UNKNOWN)
+        samples = [Sample(value * scale, of_quantile) for value, of_quantile in zip(found, shown, strict=True)]
+        samples.append(Sample(sum([part.times for part in parts]), labels, "_count"))
+        samples.append(Sample(sum([part.total for part in parts]) * scale, labels, "_sum"))
+        return samples
+
+    def _roll(self, key: tuple[str, Labels], parts: Sequence[OpView]) -> None:
+        now = sum((np.frombuffer(part.buckets, np.int64) for part in parts), np.zeros(len(MIDDLES), np.int64))
+        seen = np.cumsum(now - self._before.get(key, 0))
+        self._before[key] = now
+        self._quantiles[key] = UNKNOWN
+        if seen[-1] > 0:
+            ranks = np.ceil(np.array(QUANTILES) * seen[-1])
+            self._quantiles[key] = tuple(float(value) for value in MIDDLES[np.searchsorted(seen, ranks)])
+
+
+def totals(name: str, text: str, parts: Iterable[tuple[Labels, int, float]]) -> Family:
+    """A summary of which only number and sum are known."""
+    samples: list[Sample] = []
+    for labels, count, total in parts:
+        good = (("success", "true"), *labels)
+        samples += [Sample(count, good, "_count"), Sample(total, good, "_sum")]
+    return Family(name, Kind.SUMMARY, text, tuple(samples))

@@ -1,0 +1,26 @@
+"""Words to systemd (`Type=notify`): that the bookie serves, that it stops, that it is alive. Any thread."""
+
+import os
+import socket
+
+__all__ = ["notify", "watchdog_s"]
+
+
+def notify(*facts: str) -> None:
+    """Send `READY=1` and the like to NOTIFY_SOCKET; nothing happens where there is none, or nobody hears."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as outbox:
+        try:
+            outbox.sendto("\n".join(facts).encode(), f"\0{address[1:]}" if address[0] == "@" else address)
+        except OSError:  # a supervisor that does not listen must not stop a bookie
+            return
+
+
+def watchdog_s() -> float | None:
+    """How often to say that we live, half of what WatchdogSec= allows; None where it is not set for this process."""
+    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    allowed_us = os.environ.get("WATCHDOG_USEC", "")
+    return int(allowed_us) / 2e6 if allowed_us.isdigit() and int(allowed_us) else None

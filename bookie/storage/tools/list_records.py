@@ -1,0 +1,129 @@
+"""The records of an entry log or a journal file, one by one: for people who look. Read only; a bookie may run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bookie._fast.journal_reader import scan_journal
+from bookie._fast.log_scan import LogChunk, scan_entry_log
+from bookie.errors import ToolRefused
+from bookie.storage.layout import HEX_NAME
+from bookie.storage.tools.journal_facts import META_FENCE, META_KEY, META_LAC
+
+__all__ = ["journal_records", "JournalListed", "JournalRecord", "log_ledgers", "log_records", "LogListed", "LogRecord"]
+
+META_FORCE = -0x4000
+KINDS = {META_KEY: "master key", META_FENCE: "fence", META_LAC: "explicit LAC", META_FORCE: "force"}
+
+
+class LogRecord(NamedTuple):
+    """One record of an entry log. `offset` is that of its length word, `bytes` are without it."""
+
+    ledger: int
+    entry: int
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogListed:
+    """Those that were asked for; where the scan ended, and whether in the middle of a record."""
+
+    records: list[LogRecord]
+    end: int
+    torn: bool
+
+
+class LedgerShare(NamedTuple):
+    """What one ledger has in a log, length words included."""
+
+    entries: int
+    bytes: int
+
+
+class JournalRecord(NamedTuple):
+    """One record of a journal. `entry` is None for what is no entry; `kind` says what it is."""
+
+    ledger: int
+    kind: str
+    entry: int | None
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalListed:
+    """Those that were asked for, and what there is to say of the file."""
+
+    records: list[JournalRecord]
+    version: int
+    end: int
+    torn: bool
+    damaged: bool
+
+
+def log_records(
+    path: Path, *, ledger: int | None = None, entry: int | None = None, start: int = 0, end: int | None = None
+) -> LogListed:
+    """Of one ledger, of one entry id, between two offsets; None: of all. ToolRefused when the file is no entry log."""
+    records: list[LogRecord] = []
+    last, torn = 0, False
+    for chunk in _chunks(path):
+        wanted = chunk.offset >= start
+        if end is not None:
+            wanted &= chunk.offset < end
+        for column, value in ((chunk.ledger, ledger), (chunk.entry, entry)):
+            if value is not None:
+                wanted &= column == value
+        columns = (column[wanted].tolist() for column in (chunk.ledger, chunk.entry, chunk.offset, chunk.length))
+        records += [LogRecord(*row) for row in zip(*columns, strict=True)]
+        last, torn = chunk.end, chunk.torn
+    return LogListed(records, last, torn)
+
+
+def log_ledgers(path: Path) -> dict[int, LedgerShare]:
+    """By ledger, counted over all records. ToolRefused when the file is no entry log."""
+    found: dict[int, LedgerShare] = {}
+    for chunk in _chunks(path):
+        ids, at, counts = np.unique(chunk.ledger, return_inverse=True, return_counts=True)
+        sizes = np.zeros(len(ids), np.int64)
+        np.add.at(sizes, at, chunk.length.astype(np.int64) + 4)
+        for ledger, entries, size in zip(ids.tolist(), counts.tolist(), sizes.tolist(), strict=True):
+            before = found.get(ledger, LedgerShare(0, 0))
+            found[ledger] = LedgerShare(before.entries + entries, before.bytes + size)
+    return dict(sorted(found.items()))
+
+
+def journal_records(path: Path, *, ledger: int | None = None) -> JournalListed:
+    """Of one ledger, None: of all. ToolRefused when the file is no journal."""
+    name = HEX_NAME.match(path.name)
+    try:
+        rows = scan_journal(path, int(name[1], 16) if name else 0)
+    except (ValueError, OSError) as error:
+        raise _refusal(path, error) from error
+    columns = (rows.ledger.tolist(), rows.kind.tolist(), rows.position.tolist(), rows.length.tolist())
+    records = [
+        JournalRecord(owner, *_kind(kind), at, size)
+        for owner, kind, at, size in zip(*columns, strict=True)
+        if ledger is None or owner == ledger
+    ]
+    return JournalListed(records, rows.version, rows.end, rows.torn, rows.damaged)
+
+
+def _chunks(path: Path) -> Iterator[LogChunk]:
+    try:
+        yield from scan_entry_log(path)
+    except (ValueError, OSError) as error:
+        raise _refusal(path, error) from error
+
+
+def _refusal(path: Path, error: ValueError | OSError) -> ToolRefused:
+    return ToolRefused(str(error) if isinstance(error, ValueError) else f"{path} cannot be read: {error.strerror}")
+
+
+def _kind(code: int) -> tuple[str, int | None]:
+    """What a record's second number means: the kind, and the entry id if it is one."""
+    return ("entry", code) if code >= 0 else (KINDS.get(code, hex(code)), None)
