@@ -1,0 +1,9 @@
+"""Spark finds format `bookkeeper-entrylog` by this module's name."""
+
+from bookie.spark.discovery import Deferred
+
+
+class DefaultSource(Deferred):
+    """Loaded when it is used."""
+
+    format_name = "bookkeeper-entrylog"

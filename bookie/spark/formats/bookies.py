@@ -1,0 +1,100 @@
+"""Format `bookkeeper-bookies`: one row a bookie, out of its registration and its own answer. Driver and one task."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from bookie.client import aio
+from bookie.client.placement.locations import Locations
+from bookie.client.placement.resolver import resolver_for
+from bookie.client.together import together
+from bookie.errors import BookKeeperError
+from bookie.spark.formats.tasks import task_of
+from bookie.spark.options import Cluster, Options
+from bookie.spark.schemas import BOOKIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Bookies"]
+
+DEFAULT_RACK = "/default-rack"
+ENDPOINT = ("id", "protocol", "host", "port")
+
+
+class Bookies(DataSource):
+    """Bookies that are known by their cookies and not registered have mode `down`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        given = Options(self.name(), options)
+        self._cluster = given.cluster()
+        given.text("password")  # of no use here; jobs hand it to every format
+        given.finish()
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `spark.read.format(name)`."""
+        return "bookkeeper-bookies"
+
+    def schema(self) -> Any:
+        """docs/spark.md lists the columns."""
+        return BOOKIES.spark()
+
+    def reader(self, schema: Any) -> "BookiesReader":  # noqa: ARG002  # it is the one above
+        """Once a query."""
+        return BookiesReader(self._cluster)
+
+
+class BookiesReader(DataSourceReader):
+    """One task asks all of them at once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One."""
+        return [InputPartition(0)]
+
+    def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:  # noqa: ARG002  # there is one
+        """MetadataStoreError; a bookie that does not answer is a row with its `problem`."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        with task_of(self._cluster) as task:
+            for rows in task.every(_rows(task.client)):
+                yield pa.RecordBatch.from_pylist(rows, schema=BOOKIES.arrow())
+
+
+async def _rows(client: aio.BookKeeper) -> AsyncIterator[list[dict[str, Any]]]:
+    writable = await client.bookies()
+    read_only = await client.bookies(read_only=True) - writable
+    known = await client.known_bookies()
+    modes = {
+        **dict.fromkeys(known, "down"),
+        **dict.fromkeys(read_only, "read_only"),
+        **dict.fromkeys(writable, "writable"),
+    }
+    locations = Locations(resolver_for(client.config), DEFAULT_RACK)
+    locations.learn(modes)
+    rows = [_empty(bookie, modes[bookie], locations.of(bookie)) for bookie in sorted(modes)]
+    await together(_ask(client, row) for row in rows if row["mode"] != "down")
+    yield rows
+
+
+def _empty(bookie: str, mode: str, rack: str) -> dict[str, Any]:
+    return {**dict.fromkeys(BOOKIES.columns), "bookie_id": bookie, "mode": mode, "rack": rack}
+
+
+async def _ask(client: aio.BookKeeper, row: dict[str, Any]) -> None:
+    bookie = row["bookie_id"]
+    try:
+        published = await client.service_info(bookie)
+        if published is not None:
+            row["endpoints"] = [{name: getattr(end, name) for name in ENDPOINT} for end in published.endpoints]
+            row["properties"] = list(published.properties.items())
+            row["version"] = published.properties.get("version")
+        info = await client.context.bookies.bookie_info(bookie)
+        row["total_bytes"], row["free_bytes"] = info.total, info.free
+    except BookKeeperError as error:
+        row["problem"] = str(error)

@@ -1,0 +1,301 @@
+"""A ledger's replicas beside each other: what each bookie has of each entry that it should hold. Event loop of a task.
+
+A bookie is asked which entries it has, then for those that are in the sample, as it stores them: in batches where it
+serves them, else many single reads at a time. Digests are verified by the compiled rooms.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie.availability import AvailableEntries
+from bookie.client.batch import StoredBatch
+from bookie.client.digest import Digest
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.replication.fragments import holds
+from bookie.client.replication.opening import OpenedLedgers
+from bookie.client.replication.sources import digest_of
+from bookie.client.replication.throttle import Throttle
+from bookie.errors import (
+    BookieUnavailable,
+    BookKeeperError,
+    DigestMismatch,
+    IllegalOperation,
+    NoSuchEntry,
+    NoSuchLedger,
+    NoSuchLedgerMetadata,
+    RequestTimeout,
+)
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["Comparison", "Found", "Sample", "STATUSES"]
+
+STATUSES = ("OK", "MISSING", "DIGEST", "LENGTH", "EXTRA", "ERROR", "TIMEOUT")
+OK, MISSING, DIGEST, LENGTH, EXTRA, ERROR, TIMEOUT = range(len(STATUSES))
+NOTHING_THERE = (NoSuchEntry, NoSuchLedger)
+CHUNK_ENTRIES = 1 << 14
+BATCH_BYTES = 1 << 20
+SINGLES_AT_ONCE = 256
+LENGTH_AT = 4 + 24
+UNREAD = -1
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which entries of a bookie's part are read: `first_last`, `percent` of them, or `all`."""
+
+    kind: str
+    percent: float = 100.0
+
+    def of(self, entries: Ids, ends: Ids, ledger: int) -> Ids:
+        """Out of `entries`; `ends` are the first and the last of each part. The same in each call."""
+        if self.kind == "all":
+            return entries
+        keep = np.isin(entries, ends)
+        if self.kind == "percent":
+            keep |= np.random.default_rng([ledger, *entries[:1].tolist()]).random(len(entries)) * 100 < self.percent
+        return entries[keep]
+
+
+class Found(NamedTuple):
+    """Rows of one bookie: `status` by the numbers of STATUSES, `detail` of all that are ERROR or TIMEOUT."""
+
+    ledger: int
+    bookie: str
+    entries: Ids
+    status: NDArray[np.int8]
+    detail: str
+
+
+class _Held(NamedTuple):
+    """A bookie's part of a chunk: what it should hold, what it has, what of it was read."""
+
+    wanted: Ids
+    entries: Ids
+    status: NDArray[np.int8]
+    lengths: Ids
+    detail: str
+
+
+class Comparison:
+    """Over one client. What could not be reached is not tried again."""
+
+    def __init__(self, context: ClientContext, sample: Sample, bytes_per_s: float = 0) -> None:
+        self._context = context
+        self._bookies = context.bookies
+        self._sample = sample
+        self._bytes_per_s = bytes_per_s
+        self._throttles: dict[str, Throttle] = {}
+        self._gone: dict[str, tuple[int, str]] = {}
+
+    async def ledger(self, ledger: int) -> AsyncIterator[list[Found]]:
+        """All rows of a ledger, a stretch of entries at a time; none of one that is deleted."""
+        try:
+            metadata = (await self._context.metadata.read(ledger)).value
+        except NoSuchLedgerMetadata:
+            return
+        closed = metadata.state is LedgerState.CLOSED
+        last = metadata.last_entry if closed else await self._confirmed(ledger, metadata)
+        bookies = sorted({bookie for segment in metadata.segments for bookie in segment.bookies})
+        lists = dict(zip(bookies, await asyncio.gather(*(self._list(one, ledger) for one in bookies)), strict=True))
+        end = last + 1
+        if closed:
+            end = max([end, *(there.last() + 1 for there in lists.values() if there is not None)])
+        for first in range(0, end, CHUNK_ENTRIES):
+            chunk = np.arange(first, min(first + CHUNK_ENTRIES, end), dtype=np.int64)
+            parts = await asyncio.gather(
+                *(self._part(one, ledger, metadata, chunk, last, lists[one]) for one in bookies)
+            )
+            held = dict(zip(bookies, parts, strict=True))
+            _judge_lengths(held, metadata, chunk)
+            yield [
+                Found(ledger, bookie, part.entries, part.status, part.detail)
+                for bookie, part in held.items()
+                if len(part.entries)
+            ]
+
+    async def _confirmed(self, ledger: int, metadata: LedgerMetadata) -> int:
+        """Up to where an open ledger's entries must be there: bookies that fail make it less."""
+        try:
+            return await OpenedLedgers(self._context).last_confirmed(ledger, metadata)
+        except BookKeeperError:
+            return metadata.segments[-1].first_entry - 1
+
+    async def _list(self, bookie: str, ledger: int) -> AvailableEntries | None:
+        """None: the bookie does not tell; then only reads can."""
+        try:
+            return await self._bookies.list_entries(bookie, ledger)
+        except NoSuchLedger:
+            return AvailableEntries.decode(bytes(64))
+        except BookKeeperError as error:
+            self._note(bookie, error)
+            return None
+
+    def _note(self, bookie: str, error: BookKeeperError) -> tuple[int, str]:
+        found = TIMEOUT if isinstance(error, RequestTimeout) else ERROR, str(error)
+        if isinstance(error, BookieUnavailable):
+            self._gone[bookie] = found
+        return found
+
+    async def _part(
+        self,
+        bookie: str,
+        ledger: int,
+        metadata: LedgerMetadata,
+        chunk: Ids,
+        last: int,
+        there: AvailableEntries | None,
+    ) -> _Held:
+        wanted, ends = _wanted(metadata, bookie, chunk[chunk <= last], last)
+        missing = extra = np.empty(0, np.int64)
+        present = wanted
+        if there is not None:
+            has = there.mask(wanted)
+            missing, present = wanted[~has], wanted[has]
+            listed = chunk[there.mask(chunk)]
+            extra = np.setdiff1d(listed, wanted, assume_unique=True)
+        chosen = self._sample.of(present, ends, ledger)
+        status, lengths, detail = await self._read(bookie, ledger, metadata, chosen)
+        known = np.concatenate([chosen, missing, extra])
+        states = np.concatenate([status, np.full(len(missing), MISSING, np.int8), np.full(len(extra), EXTRA, np.int8)])
+        order = np.argsort(known, kind="stable")
+        nothing = np.full(len(missing) + len(extra), UNREAD, np.int64)
+        return _Held(wanted, known[order], states[order], np.concatenate([lengths, nothing])[order], detail)
+
+    async def _read(
+        self, bookie: str, ledger: int, metadata: LedgerMetadata, entries: Ids
+    ) -> tuple[NDArray[np.int8], Ids, str]:
+        """Status and length field of each entry, and what stopped the reads."""
+        status = np.full(len(entries), ERROR, np.int8)
+        lengths = np.full(len(entries), UNREAD, np.int64)
+        digest = digest_of(metadata, self._context.config)
+        batched = metadata.ensemble_size == metadata.write_quorum and self._bookies.batches(bookie)
+        at = 0
+        while at < len(entries):
+            if bookie in self._gone:
+                status[at:], detail = self._gone[bookie]
+                return status, lengths, detail
+            run = _consecutive(entries, at)
+            try:
+                if batched and run > 1:
+                    at += await self._read_batch(bookie, ledger, digest, (entries, status, lengths), at, run)
+                else:
+                    at += await self._read_singles(bookie, ledger, digest, (entries, status, lengths), at)
+            except IllegalOperation:
+                batched = False
+            except NOTHING_THERE:
+                status[at] = MISSING
+                at += 1
+            except BookKeeperError as error:
+                status[at:], detail = self._note(bookie, error)
+                return status, lengths, detail
+        return status, lengths, ""
+
+    async def _read_batch(
+        self, bookie: str, ledger: int, digest: Digest, into: tuple[Any, Any, Any], at: int, run: int
+    ) -> int:
+        """Entries that were read, in one answer."""
+        entries, status, lengths = into
+        first = int(entries[at])
+        batch = await self._bookies.batch_read(bookie, ledger, first, run, BATCH_BYTES)
+        await self._pay(bookie, len(batch.buffer))
+        count = min(len(batch), run)
+        status[at : at + count] = _verdicts(batch, digest, count)
+        lengths[at : at + count] = _length_fields(batch, count)
+        return count
+
+    async def _read_singles(self, bookie: str, ledger: int, digest: Digest, into: tuple[Any, Any, Any], at: int) -> int:
+        """Entries that were asked for one by one, together."""
+        entries, status, lengths = into
+        asked = entries[at : at + SINGLES_AT_ONCE]
+        answers = await self._bookies.read_many(bookie, ledger, asked)
+        size = 0
+        for k, entry in enumerate(asked.tolist(), at):
+            try:
+                stored = answers.stored(entry)
+            except NOTHING_THERE:
+                status[k] = MISSING
+                continue
+            size += len(stored)
+            try:
+                lengths[k] = digest.open(stored, ledger, entry).length
+                status[k] = OK
+            except DigestMismatch:
+                status[k] = DIGEST
+        await self._pay(bookie, size)
+        return len(asked)
+
+    async def _pay(self, bookie: str, size: int) -> None:
+        await self._throttles.setdefault(bookie, Throttle(self._bytes_per_s)).take(size)
+
+
+def _wanted(metadata: LedgerMetadata, bookie: str, chunk: Ids, last: int) -> tuple[Ids, Ids]:
+    """What the bookie has to hold of the chunk, and the first and last entries of its parts of the ledger."""
+    size, quorum = metadata.ensemble_size, metadata.write_quorum
+    firsts = [segment.first_entry for segment in metadata.segments]
+    found, ends = [], []
+    for segment, after in zip(metadata.segments, [*firsts[1:], last + 1], strict=True):
+        ids = chunk[(chunk >= segment.first_entry) & (chunk < after)]
+        for index, member in enumerate(segment.bookies):
+            if member == bookie:
+                found.append(ids[(index - ids) % size < quorum])
+                edges = [*range(segment.first_entry, min(segment.first_entry + size, after))]
+                mine = [entry for entry in edges if holds(index, entry, size, quorum)][:1]
+                edges = [*range(after - 1, max(after - 1 - size, segment.first_entry - 1), -1)]
+                ends += mine + [entry for entry in edges if holds(index, entry, size, quorum)][:1]
+    return np.concatenate(found) if found else chunk[:0], np.array(ends, np.int64)
+
+
+def _consecutive(entries: Ids, at: int) -> int:
+    """How many ids follow each other from there on."""
+    gaps = np.flatnonzero(np.diff(entries[at:]) != 1)
+    return int(gaps[0]) + 1 if len(gaps) else len(entries) - at
+
+
+def _verdicts(batch: StoredBatch, digest: Digest, count: int) -> NDArray[np.int8]:
+    """OK or DIGEST of each of the first entries."""
+    found = np.full(count, OK, np.int8)
+    at = 0
+    while at < count:
+        at += batch.good(digest, at)
+        if at < count:
+            found[at] = DIGEST
+            at += 1
+    return found
+
+
+def _length_fields(batch: StoredBatch, count: int) -> Ids:
+    """The ledger's length up to each entry, as the entry says; UNREAD where it is too short to say anything."""
+    starts, sizes = batch.offsets[:count], np.diff(batch.offsets[: count + 1])
+    data = np.frombuffer(batch.buffer, np.uint8)
+    long = sizes >= LENGTH_AT + 8
+    places = np.where(long, starts, 0)[:, None] + LENGTH_AT + np.arange(8)
+    fields = data[np.minimum(places, len(data) - 1)].copy().view(">i8").astype(np.int64).reshape(-1)
+    return np.where(long, fields, UNREAD)
+
+
+def _judge_lengths(held: dict[str, _Held], metadata: LedgerMetadata, chunk: Ids) -> None:
+    """LENGTH where a replica's length field is not that of most of them, or, at the end, not that of the metadata."""
+    votes = np.full((len(held), len(chunk)), UNREAD, np.int64)
+    places = {}
+    for row, (bookie, part) in enumerate(held.items()):
+        good = part.status == OK
+        places[bookie] = good, part.entries[good] - chunk[0]
+        votes[row, places[bookie][1]] = part.lengths[good]
+    agreed = votes.max(axis=0) if len(held) else votes
+    low = np.where(votes == UNREAD, np.iinfo(np.int64).max, votes).min(axis=0)
+    for at in np.flatnonzero((agreed != UNREAD) & (low != agreed)).tolist():
+        said = [int(vote) for vote in votes[:, at] if vote != UNREAD]
+        agreed[at] = max(said, key=said.count)
+    if metadata.state is LedgerState.CLOSED and len(chunk) and chunk[0] <= metadata.last_entry <= chunk[-1]:
+        agreed[metadata.last_entry - chunk[0]] = metadata.length
+    for bookie, part in held.items():
+        good, at_of = places[bookie]
+        wrong = part.lengths[good] != agreed[at_of]
+        part.status[np.flatnonzero(good)[wrong]] = LENGTH

@@ -1,0 +1,129 @@
+"""Which files a scan reads: paths, directories and globs; their ids; and small ones together in a partition. Driver."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+
+from bookie.spark.options import Options
+
+__all__ = ["closed_log", "DataFile", "find_files", "packed", "ranges_of", "within"]
+
+Ranges = tuple[tuple[int, int], ...]
+
+LOG_HEADER_BYTES = 20
+MAP_AT, MAP_END = 8, 16
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file as it was when the scan was planned. `newest`: of its directory, by id."""
+
+    path: str
+    id: int
+    size: int
+    newest: bool
+
+
+def ranges_of(options: Options, name: str) -> Ranges | None:
+    """Ids as `12,15-18`, ascending and apart; None: the option is not given. ConfigurationError."""
+    text = options.text(name).replace(" ", "")
+    if not text:
+        return None
+    found: list[tuple[int, int]] = []
+    for part in text.split(","):
+        ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+        if first > last:
+            raise options.wrong(name, "must be ids and ranges of ids, e.g. 12,15-18")
+        found.append((first, last))
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(found):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def within(ranges: Ranges | None, number: int) -> bool:
+    """Whether it is asked for."""
+    return ranges is None or any(first <= number <= last for first, last in ranges)
+
+
+def find_files(options: Options, suffix: str, wanted: Callable[[DataFile], bool]) -> list[DataFile]:
+    """Files `<hex id><suffix>`, by path: those named themselves, and of directories and globs those that are `wanted`.
+
+    A directory stands for its files and those of `current` in it. ConfigurationError: nothing there, or another name.
+    """
+    name = re.compile(r"([0-9a-f]{1,16})" + re.escape(suffix))
+    named: dict[Path, bool] = {}
+    for text in _paths(options):
+        path = Path(text)
+        if has_magic(text):
+            places = [Path(one) for one in sorted(glob(text, recursive=True))]  # noqa: PTH207  # an absolute pattern
+        elif path.is_dir():
+            places = [path]
+        elif path.exists():
+            named[path.resolve()] = True
+            continue
+        else:
+            raise options.wrong("path", f"{text} does not exist on this machine; give files, directories or globs")
+        for one in _inside(places):
+            if name.fullmatch(one.name):
+                named.setdefault(one.resolve(), False)
+    newest: dict[Path, int] = {}
+    files: list[tuple[Path, int, bool]] = []
+    for path, itself in named.items():
+        found = name.fullmatch(path.name)
+        if found is None:
+            raise options.wrong("path", f"{path} is not called <hexadecimal id>{suffix}")
+        if path.parent not in newest:
+            ids = (name.fullmatch(other.name) for other in path.parent.iterdir())
+            newest[path.parent] = max(int(one[1], 16) for one in ids if one)
+        files.append((path, int(found[1], 16), itself))
+    result = []
+    for path, number, itself in sorted(files):
+        file = DataFile(str(path), number, path.stat().st_size, newest[path.parent] == number)
+        if itself or wanted(file):
+            result.append(file)
+    return result
+
+
+def closed_log(path: str) -> bool:
+    """Whether the header of an entry log names a ledgers map: nobody writes to the file any more. OSError."""
+    with Path(path).open("rb") as file:
+        header = file.read(LOG_HEADER_BYTES)
+    return any(header[MAP_AT:MAP_END])
+
+
+def packed(files: Iterable[DataFile], bytes_max: int) -> list[list[DataFile]]:
+    """Consecutive files with `bytes_max` bytes together, each at least one: a file is never split."""
+    partitions: list[list[DataFile]] = []
+    size = bytes_max
+    for file in files:
+        if size + file.size > bytes_max:
+            partitions.append([])
+            size = 0
+        partitions[-1].append(file)
+        size += file.size
+    return partitions
+
+
+def _paths(options: Options) -> Sequence[str]:
+    several = options.text("paths")
+    if several:
+        return [str(one) for one in json.loads(several)]
+    return [options.required("path", "/data/ledgers/current, or load(path)")]
+
+
+def _inside(places: Iterable[Path]) -> Iterable[Path]:
+    for place in places:
+        if place.is_dir():
+            for directory in (place, place / "current"):
+                if directory.is_dir():
+                    yield from directory.iterdir()
+        else:
+            yield place

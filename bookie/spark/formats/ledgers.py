@@ -1,0 +1,112 @@
+"""Format `bookkeeper-ledgers`: one row a ledger, out of the metadata. Driver and tasks."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from bookie.client import aio
+from bookie.client.together import together
+from bookie.errors import NoSuchLedgerMetadata
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.spark.formats.files import ranges_of
+from bookie.spark.formats.ids import IdsPartition, dealt
+from bookie.spark.formats.tasks import task_of
+from bookie.spark.options import Cluster, Options
+from bookie.spark.schemas import LEDGERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Ledgers"]
+
+AT_ONCE = 64
+ROWS_OF_A_BATCH = 1024
+
+
+class Ledgers(DataSource):
+    """A ledger that is deleted meanwhile has no row."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        given = Options(self.name(), options)
+        self._cluster = given.cluster()
+        self._wanted = ranges_of(given, "ledgers")
+        self._partitions = given.integer("partitions", 4, high=100_000)
+        given.text("password")  # of no use here; jobs hand it to every format
+        given.finish()
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `spark.read.format(name)`."""
+        return "bookkeeper-ledgers"
+
+    def schema(self) -> Any:
+        """docs/spark.md lists the columns."""
+        return LEDGERS.spark()
+
+    def reader(self, schema: Any) -> "LedgersReader":  # noqa: ARG002  # it is the one above
+        """Once a query."""
+        return LedgersReader(self._cluster, dealt(self._cluster, self._wanted, self._partitions))
+
+
+class LedgersReader(DataSourceReader):
+    """Ids are listed once a query, by the driver."""
+
+    def __init__(self, cluster: Cluster, partitions: Sequence[InputPartition]) -> None:
+        self._cluster = cluster
+        self._partitions = partitions
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Neighbouring ledgers together."""
+        return self._partitions
+
+    def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
+        """MetadataStoreError."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        if not isinstance(partition, IdsPartition):
+            return
+        schema = LEDGERS.arrow()
+        with task_of(self._cluster) as task:
+            for rows in task.every(_rows(task.client, partition.ledgers)):
+                yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+async def _rows(client: aio.BookKeeper, ids: Sequence[int]) -> AsyncIterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    for at in range(0, len(ids), AT_ONCE):
+        found: list[dict[str, Any]] = []
+
+        async def one(ledger: int, into: list[dict[str, Any]] = found) -> None:
+            try:
+                into.append(_row(ledger, await client.ledger_metadata(ledger)))
+            except NoSuchLedgerMetadata:
+                return
+
+        await together(one(ledger) for ledger in ids[at : at + AT_ONCE])
+        rows += sorted(found, key=lambda row: row["ledger_id"])
+        if len(rows) >= ROWS_OF_A_BATCH:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
+
+
+def _row(ledger: int, metadata: LedgerMetadata) -> dict[str, Any]:
+    closed = metadata.state is LedgerState.CLOSED
+    ctime = metadata.ctime_ms
+    return {
+        "ledger_id": ledger,
+        "state": metadata.state.name,
+        "ensemble_size": metadata.ensemble_size,
+        "write_quorum": metadata.write_quorum,
+        "ack_quorum": metadata.ack_quorum,
+        "last_entry": metadata.last_entry if closed else None,
+        "length": metadata.length if closed else None,
+        "digest_type": metadata.digest_type.name if metadata.digest_type else None,
+        "ctime": datetime.fromtimestamp(ctime / 1000, UTC) if ctime is not None else None,
+        "ensembles": [{"first_entry": one.first_entry, "bookies": list(one.bookies)} for one in metadata.segments],
+        "metadata": list(metadata.custom.items()),
+    }

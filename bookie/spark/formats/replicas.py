@@ -1,0 +1,113 @@
+"""Format `bookkeeper-replicas`: one row for each entry and bookie of its write set, as compared. Driver and tasks."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from bookie.client import aio
+from bookie.spark.formats.comparing import ERROR, OK, STATUSES, Comparison, Found, Sample
+from bookie.spark.formats.files import ranges_of
+from bookie.spark.formats.ids import IdsPartition, dealt
+from bookie.spark.formats.tasks import task_of
+from bookie.spark.options import Cluster, Options
+from bookie.spark.schemas import REPLICAS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Replicas"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasPlan:
+    """What is asked. Pickled into tasks. `bytes_per_s`: from one bookie to one task; 0: no limit."""
+
+    cluster: Cluster
+    sample: Sample
+    findings_only: bool
+    bytes_per_s: float
+
+
+class Replicas(DataSource):
+    """Digest types and passwords are those of the metadata, as an administrator reads."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        given = Options(self.name(), options)
+        self._wanted = ranges_of(given, "ledgers")
+        self._partitions = given.integer("partitions", 4, high=100_000)
+        kind = given.choice("sample", "first_last", ("first_last", "percent", "all"))
+        percent = given.integer("samplePercent", 10, low=1, high=100)
+        rate = given.size("maxBytesPerSecondPerBookie", 0)
+        self._plan = ReplicasPlan(
+            given.cluster(),
+            Sample(kind, float(percent)),
+            given.boolean("findingsOnly", default=False),
+            rate / self._partitions,
+        )
+        given.text("password")  # of no use here; jobs hand it to every format
+        given.finish()
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `spark.read.format(name)`."""
+        return "bookkeeper-replicas"
+
+    def schema(self) -> Any:
+        """docs/spark.md lists the columns."""
+        return REPLICAS.spark()
+
+    def reader(self, schema: Any) -> "ReplicasReader":  # noqa: ARG002  # it is the one above
+        """Once a query."""
+        return ReplicasReader(self._plan, dealt(self._plan.cluster, self._wanted, self._partitions))
+
+
+class ReplicasReader(DataSourceReader):
+    """A task compares whole ledgers."""
+
+    def __init__(self, plan: ReplicasPlan, partitions: Sequence[InputPartition]) -> None:
+        self._plan = plan
+        self._partitions = partitions
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Neighbouring ledgers together."""
+        return self._partitions
+
+    def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
+        """MetadataStoreError; whatever a bookie answers is a row."""
+        if not isinstance(partition, IdsPartition):
+            return
+        schema = REPLICAS.arrow()
+        with task_of(self._plan.cluster) as task:
+            for found in task.every(_compared(task.client, self._plan, partition.ledgers)):
+                yield from (_batch(part, schema) for part in found if len(part.entries))
+
+
+async def _compared(client: aio.BookKeeper, plan: ReplicasPlan, ledgers: Sequence[int]) -> AsyncIterator[list[Found]]:
+    comparison = Comparison(client.context, plan.sample, plan.bytes_per_s)
+    for ledger in ledgers:
+        async for found in comparison.ledger(ledger):
+            yield [_findings(part) for part in found] if plan.findings_only else found
+
+
+def _findings(part: Found) -> Found:
+    bad = part.status != OK
+    return part._replace(entries=part.entries[bad], status=part.status[bad])
+
+
+def _batch(part: Found, schema: "pa.Schema") -> "pa.RecordBatch":
+    import pyarrow as pa  # noqa: PLC0415
+
+    n = len(part.entries)
+    detail = pa.array(np.where(part.status >= ERROR, part.detail, ""), mask=part.status < ERROR, type=pa.string())
+    columns = [
+        pa.repeat(part.ledger, n),
+        pa.array(part.entries),
+        pa.repeat(part.bookie, n),
+        pa.array(STATUSES).take(pa.array(part.status)),
+        detail,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

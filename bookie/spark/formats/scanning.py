@@ -1,0 +1,240 @@
+"""Rows of a file as record batches, and what becomes of damage. A task's process; pyarrow is loaded when rows are made.
+
+The compiled rooms read, judge and copy a batch at a time without the GIL; Arrow takes their columns as they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie.client.digest import Digest, DigestType
+from bookie.spark.formats.files import DataFile, Ranges, closed_log, ranges_of
+from bookie.spark.options import Options
+from bookie.spark.schemas import Table
+from bookie.storage.rows import KINDS, JournalRows, LogRows, Rows, RowSheet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["journal_batches", "log_batches", "Plan"]
+
+GARBAGE = KINDS.index("garbage")
+HEADER_BYTES = 32
+ROWS_OF_A_BATCH = 16384
+BYTES_OF_A_BATCH = 4 << 20
+SIZE_MAX = 0x7FFFFFFF
+RECORD_BYTES_MAX = 64 << 20
+TYPES = {
+    "auto": (DigestType.CRC32C, DigestType.CRC32, DigestType.HMAC),
+    "CRC32C": (DigestType.CRC32C,),
+    "CRC32": (DigestType.CRC32,),
+    "HMAC": (DigestType.HMAC,),
+    "DUMMY": (DigestType.DUMMY,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked of a scan. Pickled into tasks."""
+
+    validate: str
+    on_corruption: str
+    include_value: bool
+    ledgers: Ranges | None
+    digest_type: str
+    password: bytes
+
+    @classmethod
+    def of(cls, options: Options) -> "Plan":
+        """ConfigurationError."""
+        return cls(
+            options.choice("validate", "none", ("none", "header", "digest")),
+            options.choice("onCorruption", "fail", ("fail", "skip", "truncate")),
+            options.boolean("includeValue", default=False),
+            ranges_of(options, "ledgers"),
+            options.choice("digestType", "auto", TYPES),
+            options.text("password").encode(),
+        )
+
+    def sheet(self) -> RowSheet:
+        """What the rooms write rows on."""
+        return RowSheet(
+            [Digest.of(kind, self.password).digester for kind in TYPES[self.digest_type]],
+            headers=self.validate != "none",
+            digests=self.validate == "digest",
+            ranges=None if self.ledgers is None else np.array(self.ledgers, np.int64),
+            rows_max=ROWS_OF_A_BATCH,
+            values_max=BYTES_OF_A_BATCH if self.include_value else 0,
+        )
+
+    def columns(self, table: Table) -> Table:
+        """Those that are asked for."""
+        return table if self.include_value else table.without("value")
+
+
+def log_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.RecordBatch"]:
+    """The records of an entry log. ValueError: damage, where the plan says fail; OSError."""
+    if (scan := _opened(file, plan)) is None:
+        return
+    batches = _Batches(file, plan, table, {"log_id": file.id})
+    try:
+        while True:
+            while (rows := scan.read()) is not None:
+                good, whole = batches.good(rows)
+                if len(good.ledger):
+                    yield batches.of(good)
+                if not whole:
+                    return
+            at, torn = scan.position, scan.torn
+            if not scan.suspected and (not torn or _cut_while_written(file, at)):
+                return
+            if torn:
+                batches.damaged(at, "no record begins here")
+            if plan.on_corruption == "truncate":
+                return
+            more = scan.skip()
+            end = scan.position if more else Path(file.path).stat().st_size
+            if torn and end > at:
+                yield batches.of(_garbage(at, end))
+            if not more:
+                return
+    finally:
+        scan.close()
+
+
+def journal_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.RecordBatch"]:
+    """The records of a journal whose groups hold. ValueError: damage, where the plan says fail; OSError."""
+    batches = _Batches(file, plan, table, {"journal_id": file.id})
+    scan = JournalRows(file.path, file.id, plan.sheet())
+    try:
+        while (rows := scan.read()) is not None:
+            good, whole = batches.good(rows)
+            if len(good.ledger):
+                yield batches.of(good)
+            if not whole:
+                return
+        at = scan.damaged_at
+        if at is None and scan.torn and not file.newest:
+            at = scan.position
+        if at is not None:
+            batches.damaged(at, "no whole group begins here")
+            if plan.on_corruption == "skip":
+                yield batches.of(_garbage(at, Path(file.path).stat().st_size))
+    finally:
+        scan.close()
+
+
+def _opened(file: DataFile, plan: Plan) -> LogRows | None:
+    """None: the file is no entry log, or not there any more, and the plan lets that pass."""
+    try:
+        return LogRows(file.path, plan.sheet())
+    except FileNotFoundError:
+        if plan.on_corruption == "fail":
+            raise FileNotFoundError(
+                f"{file.path} went since the scan was planned, as garbage collection removes logs: scan again, or set"
+                " onCorruption=skip"
+            ) from None
+    except ValueError as error:
+        if plan.on_corruption == "fail":
+            raise ValueError(f"{error}; or set onCorruption=skip to pass it over") from None
+    return None
+
+
+def _cut_while_written(file: DataFile, at: int) -> bool:
+    """Whether an open log merely ends inside its last record: its writer is at work, or did not end in order."""
+    with Path(file.path).open("rb") as data:
+        size = data.seek(0, 2)
+        data.seek(at)
+        word = data.read(4)
+    length = int.from_bytes(word, "big", signed=True)
+    cut = len(word) < 4 or (0 < length <= RECORD_BYTES_MAX and at + 4 + length > size)
+    return cut and not closed_log(file.path)
+
+
+def _first(rows: Rows, count: int) -> Rows:
+    cut: dict[str, Any] = {name: None if column is None else column[:count] for name, column in rows._asdict().items()}
+    cut["ends"] = None if rows.ends is None else rows.ends[: count + 1]
+    return Rows(**cut)
+
+
+def _garbage(at: int, end: int) -> Rows:
+    def one(value: int, kind: type[Any]) -> NDArray[Any]:
+        return np.array([value], kind)
+
+    nothing = one(-1, np.int64)
+    size, kind = one(min(end - at, SIZE_MAX), np.int32), one(GARBAGE, np.int8)
+    values, ends = np.empty(0, np.uint8), np.zeros(2, np.int32)
+    return Rows(nothing, nothing, one(at, np.int64), nothing, nothing, size, kind, one(1, np.int8), values, ends)
+
+
+class _Batches:
+    """Record batches of one file."""
+
+    def __init__(self, file: DataFile, plan: Plan, table: Table, ids: dict[str, int]) -> None:
+        import pyarrow as pa  # noqa: PLC0415
+
+        self._pa = pa
+        self._file = file
+        self._plan = plan
+        self._ids = ids
+        self._schema = plan.columns(table).arrow()
+        self._kinds = pa.array(KINDS)
+
+    def damaged(self, at: int, what: str) -> None:
+        """ValueError, unless the plan lets damage pass."""
+        if self._plan.on_corruption == "fail":
+            raise ValueError(
+                f"{self._file.path}: damaged at byte {at}: {what}; set onCorruption=skip to read what is good behind,"
+                " or truncate to end the file there"
+            )
+
+    def good(self, rows: Rows) -> tuple[Rows, bool]:
+        """The rows that are handed on, and whether all are. ValueError."""
+        bad = np.flatnonzero(rows.ok == 0)
+        if not len(bad) or self._plan.on_corruption == "skip":
+            return rows, True
+        k = int(bad[0])
+        named = f"ledger {int(rows.ledger[k])}, entry {int(rows.entry[k])}"
+        self.damaged(int(rows.position[k]), f"{named} has no valid {self._plan.validate}")
+        return _first(rows, k), False
+
+    def of(self, rows: Rows) -> "pa.RecordBatch":
+        """As Arrow, in the order of the schema."""
+        pa, n = self._pa, len(rows.ledger)
+        plain = not rows.kind.any()
+        short = (rows.kind != 0) | (rows.size < HEADER_BYTES)
+        columns = {
+            "path": lambda: pa.repeat(self._file.path, n),
+            "log_id": lambda: pa.repeat(self._ids["log_id"], n),
+            "journal_id": lambda: pa.repeat(self._ids["journal_id"], n),
+            "position": lambda: pa.array(rows.position),
+            "location": lambda: pa.array(rows.position | (self._file.id << 32)),
+            "ledger_id": lambda: self._masked(rows.ledger, rows.ledger < 0),
+            "entry_id": lambda: self._masked(rows.entry, rows.entry < 0),
+            "entry_size": lambda: pa.array(rows.size),
+            "lac": lambda: self._masked(rows.lac, short),
+            "length": lambda: self._masked(rows.length, short),
+            "digest_ok": lambda: self._verdict(rows),
+            "kind": lambda: pa.repeat(KINDS[0], n) if plain else self._kinds.take(pa.array(rows.kind)),
+            "value": lambda: self._values(rows, n),
+        }
+        return pa.RecordBatch.from_arrays([columns[name]() for name in self._schema.names], schema=self._schema)
+
+    def _masked(self, column: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
+        return self._pa.array(column, mask=missing) if missing.any() else self._pa.array(column)
+
+    def _verdict(self, rows: Rows) -> Any:
+        if self._plan.validate != "digest":
+            return self._pa.nulls(len(rows.ok), self._pa.bool_())
+        return self._masked(rows.ok.astype(np.bool_), rows.kind != 0)
+
+    def _values(self, rows: Rows, n: int) -> Any:
+        pa = self._pa
+        assert rows.ends is not None
+        missing = rows.kind != 0
+        valid = pa.array(~missing).buffers()[1] if missing.any() else None
+        return pa.Array.from_buffers(pa.binary(), n, [valid, pa.py_buffer(rows.ends), pa.py_buffer(rows.values)])

@@ -1,0 +1,162 @@
+"""`bkpipe audit`: what each bookie has of each entry that it should hold, beside what the others have."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
+from bookie.spark.planning import ledger_units, planned, units_done
+from bookie.spark.plots import bar_plot, page
+from bookie.spark.sessions import Sessions
+from bookie.spark.state import write_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STATUSES = ("MISSING", "DIGEST", "LENGTH", "EXTRA", "ERROR", "TIMEOUT")
+
+
+@click.command()
+@with_cluster
+@click.option("--ledgers", default="", metavar="IDS", help="Only these: 12,15-18.  [default: all]")
+@click.option(
+    "--sample",
+    type=click.Choice(("first_last", "percent", "all")),
+    default="first_last",
+    show_default=True,
+    help="Which entries are read and verified; that they are there is asked of all.",
+)
+@click.option("--percent", type=click.IntRange(1, 100), default=10, show_default=True, help="With --sample percent.")
+@click.option("--rate", default="0", metavar="BYTES", help="From each bookie, a second: 20m.  [default: no limit]")
+@click.option("--unit", type=click.IntRange(1), default=2000, show_default=True, help="Ledgers that are done at once.")
+@click.option("--tasks", type=click.IntRange(1), default=8, show_default=True, help="Tasks of such a unit.")
+@click.option(
+    "--ignore", multiple=True, type=click.Choice(STATUSES), help="Findings that do not count. Repeat it for more."
+)
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the table findings/ and report.html there.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("parquet", "json")),
+    default="parquet",
+    show_default=True,
+    help="Of the table of findings.",
+)
+@with_spark
+@with_job
+def command(  # a parameter an option
+    job: Job,
+    cluster: Cluster,
+    spark: Sessions,
+    ledgers: str,
+    target: Path,
+    unit: int,
+    ignore: tuple[str, ...],
+    kind: str,
+    **given: Any,
+) -> int:
+    """Every replica of every ledger beside the others: what is missing or differs.
+
+    Each bookie of a ledger is asked which entries it has; what it lacks is MISSING, what it should not have EXTRA, as
+    what a writer left behind when it replaced the bookie. Entries of the sample are read from each bookie of their
+    write set: DIGEST is damage, LENGTH another length of the ledger than the other replicas and the metadata have,
+    ERROR and TIMEOUT what could not be read. Nothing is fenced, and nothing is repaired.
+
+    The exit code is 3 when there are findings.
+
+    \b
+    EXAMPLES
+      bkpipe audit -u grpc://h1:3182 --to build/audit
+      bkpipe audit --sample all --rate 20m --to /audits/today --state /audits/today/state
+    """
+    asked = {"uri": cluster.uri, "ledgers": ledgers, "unit": unit, "to": str(target), "kind": kind, **given}
+    wanted = _chosen(ledgers, given["rate"])
+    with job.open(**asked) as state:
+        settings = dict(cluster.settings)
+        if job.dry_run:
+            units = ledger_units(cluster.uri, settings, wanted, unit)
+            return job.end(({"ledgers": one, "done": one in state.done} for one in units), called="units")
+        units = planned(state, lambda: ledger_units(cluster.uri, settings, wanted, unit))
+        left = [one for one in units if one not in state.done]
+        if left:
+            with spark.open(job.name) as session:
+                for one in job.left(units, "ledgers"):
+                    state.note(one, **_audit(session, cluster, one, ledgers, (target / "findings", kind), given))
+        return _tell(job, dict(units_done(state)), target, ignore)
+
+
+def _chosen(text: str, rate: str) -> Any:
+    """Which ledgers; wrong options are told before anything is done. ConfigurationError."""
+    from bookie.spark.formats.files import ranges_of, within  # noqa: PLC0415  # help loads nothing of it
+    from bookie.spark.options import Options  # noqa: PLC0415
+
+    options = Options("audit", {"ledgers": text, "rate": rate})
+    options.size("rate", 0, low=0)
+    ranges = ranges_of(options, "ledgers")
+    return lambda ledger: within(ranges, ledger)
+
+
+def _audit(
+    session: "SparkSession",
+    cluster: Cluster,
+    unit: str,
+    ledgers: str,
+    into: tuple[Path, str],
+    given: dict[str, Any],
+) -> dict[str, Any]:
+    """Rows of a unit by bookie and status; its findings are written."""
+    options = {
+        "ledgers": unit if not ledgers else _both(unit, ledgers),
+        "sample": given["sample"],
+        "samplePercent": str(given["percent"]),
+        "partitions": str(given["tasks"]),
+        "maxBytesPerSecondPerBookie": given["rate"] if given["rate"] != "0" else "",
+    }
+    rows = session.read.format("bookkeeper-replicas").options(**cluster.options(**options)).load().persist()
+    try:
+        counts = rows.groupBy("bookie_id", "status").count().collect()
+        directory, kind = into
+        found = rows.where("status <> 'OK'").coalesce(1)
+        found.write.mode("overwrite").format(kind).save(str(directory / f"unit={unit}"))
+    finally:
+        rows.unpersist()
+    return {"counts": [[row["bookie_id"], row["status"], row["count"]] for row in counts]}
+
+
+def _both(unit: str, ledgers: str) -> str:
+    """The ranges that are asked for, within a unit."""
+    first, last = map(int, unit.split("-"))
+    found = []
+    for part in ledgers.replace(" ", "").split(","):
+        low, _, high = part.partition("-")
+        start, end = max(first, int(low)), min(last, int(high or low))
+        if start <= end:
+            found.append(f"{start}-{end}")
+    return ",".join(found)
+
+
+def _tell(job: Job, done: dict[str, dict[str, Any]], target: Path, ignore: tuple[str, ...]) -> int:
+    sums: Counter[tuple[str, str]] = Counter()
+    for facts in done.values():
+        for bookie, status, count in facts["counts"]:
+            sums[bookie, status] += count
+    bookies = sorted({bookie for bookie, _ in sums})
+    rows = [{"bookie": one, **{status: sums[one, status] for status in ("OK", *STATUSES)}} for one in bookies]
+    findings = sum(count for (_, status), count in sums.items() if status != "OK" and status not in ignore)
+    bars = {one: {status: float(sums[one, status]) for status in STATUSES if sums[one, status]} for one in bookies}
+    text = page(
+        "Replicas of a cluster",
+        {"Findings by bookie": bar_plot(bars, "replicas")},
+        rows,
+        [f"{sum(sums.values())} replicas were looked at; {findings} findings. The table findings/ names each of them."],
+    )
+    write_file(target / "report.html", text.encode())
+    return job.end(rows, called="bookies", well=not findings, replicas=sum(sums.values()), findings=findings)

@@ -1,0 +1,164 @@
+"""`bkpipe import`: what `bkpipe export` wrote, as new ledgers; the order of entries kept, and a map of ids."""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bookie.errors import IllegalOperation
+from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
+from bookie.spark.jobs.export import MANIFEST, in_groups
+from bookie.spark.options import Cluster as Reachable
+from bookie.spark.sessions import Sessions
+from bookie.spark.state import State, write_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from bookie.client import BookKeeper, WriteHandle
+
+ORIGIN = "bkpipe.imported-from"
+"""Custom metadata of a ledger that was imported: which one it was."""
+COLUMNS = "old bigint, new bigint, entries bigint, crc bigint"
+
+
+@click.command(name="import")
+@with_cluster
+@click.option(
+    "--from",
+    "origin",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="What was exported; all workers see it by this path.",
+)
+@click.option("--map", "id_map", type=click.Path(path_type=Path), help="Where to.  [default: id-map.json in --from]")
+@click.option("--unit", type=click.IntRange(1), default=200, show_default=True, help="Ledgers that are done at once.")
+@click.option("--ensemble", type=click.IntRange(1), help="Bookies of a ledger.  [default: as it had]")
+@click.option("--write-quorum", type=click.IntRange(1), help="Copies.  [default: as it had]")
+@click.option("--ack-quorum", type=click.IntRange(1), help="Acknowledgements.  [default: as it had]")
+@with_spark
+@with_job
+def command(
+    job: Job, cluster: Cluster, spark: Sessions, origin: Path, id_map: Path | None, unit: int, **sizes: int | None
+) -> int:
+    """New ledgers of what `bkpipe export` wrote, and which is which.
+
+    Each ledger is written by one task, in the order of its entries, closed, and held against count and CRC of the
+    manifest; one that differs is deleted again and ends the job. Digest type and custom metadata are as they were;
+    `bkpipe.imported-from` is added to it, by which ledgers of a worker that was killed amidst are found. The id map is
+    {old: new}.
+
+    \b
+    EXAMPLES
+      bkpipe import -u grpc://other:3182 --from /exports/today --state /exports/today.state
+    """
+    manifest = json.loads((origin / MANIFEST).read_bytes())
+    ids = [int(one) for one in manifest["order"]]
+    with job.open(uri=cluster.uri, origin=str(origin), **sizes) as state:
+        left = [one for one in ids if str(one) not in state.done]
+        if job.dry_run:
+            planned = ({"ledger": one, "done": one not in left, **_told(manifest, one)} for one in ids)
+            return job.end(planned, called="ledgers")
+        plan = {one: {**manifest["ledgers"][str(one)], **{k: v for k, v in sizes.items() if v}} for one in left}
+        if left:
+            with spark.open(job.name) as session, job.progress("ledgers") as tell:
+                for group in in_groups(left, unit):
+                    tell(len(state.done), len(ids))
+                    _import(session, cluster, origin, {one: plan[one] for one in group}, state)
+        new = {str(one): state.done[str(one)]["new"] for one in ids}
+    target = id_map or origin / "id-map.json"
+    write_file(target, json.dumps(new, indent=1).encode())
+    entries = sum(_told(manifest, one)["entries"] for one in ids)
+    return job.end(ledgers=len(ids), entries=entries, map=str(target))
+
+
+def _told(manifest: Mapping[str, Any], ledger: int) -> dict[str, Any]:
+    return {key: manifest["ledgers"][str(ledger)][key] for key in ("entries", "bytes")}
+
+
+def _import(
+    session: "SparkSession", cluster: Cluster, origin: Path, plan: dict[int, dict[str, Any]], state: State
+) -> None:
+    full = [one for one, facts in plan.items() if facts["entries"]]
+    with cluster.client() as client:
+        for one in plan.keys() - set(full):
+            with create(client, one, plan[one], cluster.password) as handle:
+                state.note(str(one), new=handle.id)
+    if not full:
+        return
+    frame = session.read.option("basePath", str(origin)).parquet(*(str(origin / f"ledger_id={one}") for one in full))
+    ordered = frame.select("ledger_id", "entry_id", "value").repartition("ledger_id")
+    reachable = Reachable(cluster.uri, tuple(sorted(cluster.settings.items())))
+    write = partial(write_ledgers, cluster=reachable, password=cluster.password, plan=plan)
+    for row in ordered.sortWithinPartitions("ledger_id", "entry_id").mapInArrow(write, COLUMNS).collect():
+        state.note(str(row["old"]), new=row["new"])
+
+
+def create(client: "BookKeeper", old: int, facts: Mapping[str, Any], password: str) -> "WriteHandle":
+    """A ledger as the one that was exported."""
+    custom = {key: base64.b64decode(value) for key, value in facts["custom_metadata"].items()}
+    return client.create_ledger(
+        ensemble_size=facts.get("ensemble", facts["ensemble_size"]),
+        write_quorum_size=facts["write_quorum"],
+        ack_quorum_size=facts["ack_quorum"],
+        digest_type=facts["digest_type"],
+        password=password.encode(),
+        custom_metadata={**custom, ORIGIN: str(old).encode()},
+    )
+
+
+def write_ledgers(
+    batches: "Iterator[pa.RecordBatch]", *, cluster: Reachable, password: str, plan: Mapping[int, Mapping[str, Any]]
+) -> "Iterator[pa.RecordBatch]":
+    """A task: rows of whole ledgers, in order, become ledgers."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from bookie.spark.clients import client_of  # noqa: PLC0415
+
+    client = client_of(cluster)
+    handle: WriteHandle | None = None
+    old = entries = crc = 0
+    done: list[dict[str, int]] = []
+    try:
+        for batch in batches:
+            for ledger, entry, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if handle is None or ledger != old:
+                    if handle is not None:
+                        done.append(_ended(handle, old, entries, crc, plan))
+                    old, entries, crc = ledger, 0, 0
+                    handle = create(client, old, plan[old], password)
+                if entry != entries:
+                    raise IllegalOperation(f"ledger {ledger}: entry {entry} comes after {entries - 1}: export it again")
+                handle.append_async(value)
+                entries += 1
+                crc += zlib.crc32(str(entry).encode() + value)
+        if handle is not None:
+            done.append(_ended(handle, old, entries, crc, plan))
+            handle = None
+    except BaseException:
+        if handle is not None:  # also one that was closed, and differs
+            handle.close()
+            client.delete_ledger(handle.id)
+        raise
+    schema = pa.schema([(name, pa.int64()) for name in ("old", "new", "entries", "crc")])
+    yield pa.RecordBatch.from_pylist(done, schema=schema)
+
+
+def _ended(
+    handle: "WriteHandle", old: int, entries: int, crc: int, plan: Mapping[int, Mapping[str, Any]]
+) -> dict[str, int]:
+    handle.flush()
+    handle.close()
+    assert handle.last_add_confirmed == entries - 1, "all that was flushed is confirmed"
+    if (entries, crc) != (plan[old]["entries"], plan[old]["crc"]):
+        raise IllegalOperation(
+            f"ledger {old}: the files hold {entries} entries with CRC {crc}, the manifest says {plan[old]['entries']}"
+            f" with {plan[old]['crc']}: export it again"
+        )
+    return {"old": old, "new": handle.id, "entries": entries, "crc": crc}

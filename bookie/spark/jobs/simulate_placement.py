@@ -1,0 +1,101 @@
+"""`bkpipe simulate-placement`: how a cluster fills under placement policies and weights, run by run, side by side.
+
+A run is one process of numpy and the client's policy for some seconds. On one machine a pool of processes starts in a
+tenth of the time that Spark takes to, and needs no Java; so Spark is used only where --master names it, one task a run.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bookie.spark.job import Job, settings_given, with_job
+from bookie.spark.parallel import each
+from bookie.spark.plots import line_plot, page
+from bookie.spark.sessions import Sessions
+from bookie.spark.simulation.asked import scenarios, with_scenarios
+from bookie.spark.state import write_file
+
+PLOTS = {
+    "Fullest and emptiest bookie": (("filled_max", "filled_min"), "used share of the disk"),
+    "Spread of fill": (("spread",), "standard deviation of the used shares"),
+    "Hottest bookie": (("hottest",), "its bytes over the mean of all writable bookies"),
+    "Empty bookies that joined": (("joined_over_old",), "bytes to each of them over bytes to each old one"),
+    "Full bookies": (("full",), "read-only bookies"),
+}
+
+
+@click.command()
+@with_scenarios
+@click.option(
+    "--to",
+    "target",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write course.csv, SVG drawings and report.html there.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a core]")
+@click.option("--master", metavar="URL", help="Run on Spark there instead of in processes here.")
+@click.option("--conf", multiple=True, callback=settings_given, metavar="KEY=VALUE", help="A setting of Spark.")
+@with_job
+def command(job: Job, **given: Any) -> int:
+    """How a cluster fills under placement policies, and where it runs hot.
+
+    Ledgers are placed by the client's own policies and weights, by the thousand; the cluster, the load and the time are
+    modelled. Runs with the same seed see the same ledgers, and give the same figures on any machine.
+
+    Compared are, a row each: when the first bookie was full, and how full all together were then; when a ledger found
+    too few bookies; how unevenly disks are filled; the hottest bookie over the mean, in fiftieths of the run; and how
+    much more empty bookies that joined get than old ones.
+
+    \b
+    EXAMPLES
+      bkpipe simulate-placement --add 50@0.5 --to build/placement
+      bkpipe simulate-placement --weights median:3 --weights min:3 --poll 1d --seeds 5
+      bkpipe simulate-placement --bookies 5000 --ledgers 50000000 --master spark://host:7077
+    """
+    from bookie.spark.simulation.world import simulate  # noqa: PLC0415
+
+    runs_asked = {one.name: one for one in scenarios(given)}
+    asked = {name: one for name, one in given.items() if name not in {"target", "workers", "master", "conf"}}
+    with job.open(**asked) as state:
+        if job.dry_run:
+            planned = [{"scenario": name, "done": name in state.done} for name in runs_asked]
+            return job.end(planned, called="runs")
+        left = [one for name, one in runs_asked.items() if name not in state.done]
+        spark = Sessions(given["master"], given["conf"]) if given["master"] else None
+        runs = each(simulate, left, name=job.name, workers=given["workers"], spark=spark)
+        with closing(runs), job.progress("runs") as tell:
+            tell(len(state.done), len(runs_asked))
+            for found in runs:
+                state.note(found["scenario"], **found)
+                tell(len(state.done), len(runs_asked))
+        outcomes = [dict(state.done[name]) for name in runs_asked]
+    rows = [{key: value for key, value in one.items() if key != "course"} for one in outcomes]
+    if given["target"]:
+        _write(given["target"], outcomes, rows)
+    first = next(iter(runs_asked.values()))
+    return job.end(rows, called="runs", load=asdict(first.load), to=given["target"])
+
+
+def _write(target: Path, outcomes: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]) -> None:
+    table = io.StringIO()
+    lines = [{"scenario": one["scenario"], **row} for one in outcomes for row in one["course"]]
+    writer = csv.DictWriter(table, list(lines[0]) if lines else ["scenario"])
+    writer.writeheader()
+    writer.writerows(lines)
+    write_file(target / "course.csv", table.getvalue().encode())
+    plots = {}
+    for title, (columns, label) in PLOTS.items():
+        curves = {}
+        for one in outcomes:
+            for column in columns:
+                name = one["scenario"] if len(columns) == 1 else f"{one['scenario']}, {column.split('_')[1]}"
+                curves[name] = [(row["day"], row[column]) for row in one["course"]]
+        plots[title] = line_plot(curves, "days", label)
+        write_file(target / f"{title.lower().replace(' ', '-')}.svg", plots[title].encode())
+    write_file(target / "report.html", page("Placement, simulated", plots, rows).encode())

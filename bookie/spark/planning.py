@@ -1,0 +1,38 @@
+"""Units of a job that must be the same when it is called again: planned once, kept with what is done."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from bookie.spark.state import State
+
+__all__ = ["in_groups", "ledger_units", "planned", "units_done"]
+
+PLAN = "plan"
+
+
+def planned(state: State, make: Callable[[], list[str]]) -> list[str]:
+    """The units of the first call."""
+    if PLAN not in state.done:
+        return list(state.note(PLAN, units=make())["units"])
+    return list(state.done[PLAN]["units"])
+
+
+def units_done(state: State) -> Iterator[tuple[str, dict[str, object]]]:
+    """What was found of each unit, the plan left out."""
+    return ((unit, facts) for unit, facts in state.done.items() if unit != PLAN)
+
+
+def in_groups(things: Iterator[str] | Sequence[str], size: int) -> Iterator[list[str]]:
+    """Neighbours together."""
+    left = iter(things)
+    while group := list(islice(left, size)):
+        yield group
+
+
+def ledger_units(uri: str, settings: dict[str, str], wanted: Callable[[int], bool], size: int) -> list[str]:
+    """All ledgers of a cluster that are wanted, by so many: the first and the last id of each unit."""
+    from bookie.client import BookKeeper  # noqa: PLC0415  # help loads no client
+
+    with BookKeeper(uri, **settings) as client:
+        ids = (str(ledger) for ledger in client.list_ledgers() if wanted(ledger))
+        return [f"{group[0]}-{group[-1]}" for group in in_groups(ids, size)]

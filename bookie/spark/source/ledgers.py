@@ -1,0 +1,134 @@
+"""Which ledgers a source reads, and how far each goes right now. The driver's side; one thread."""
+
+import itertools
+import logging
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from bookie.client import BookKeeper, DigestType
+from bookie.client.handles import ReadHandle
+from bookie.errors import BookKeeperError, ConfigurationError, NoSuchLedgerMetadata
+from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.spark.clients import client_of
+from bookie.spark.source.settings import SourceSettings
+
+__all__ = ["LedgerEnd", "Ledgers", "lost", "opened"]
+
+AT_ONCE = 64
+"""Ledgers that are opened side by side."""
+
+log = logging.getLogger("bookie.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEnd:
+    """How far a ledger goes: entries 0 to `end` - 1, with about so many payload bytes."""
+
+    ledger: int
+    end: int
+    length: int
+    closed: bool
+
+
+class Ledgers:
+    """The ledgers that the settings ask for, in their order: that of the log, else ascending."""
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+        self._matches: dict[int, bool] = {}
+        self._ends: dict[int, LedgerEnd] = {}
+
+    @property
+    def _client(self) -> BookKeeper:
+        return client_of(self._settings.cluster)
+
+    def ids(self) -> list[int]:
+        """As things are now; ledgers that come later are in a later answer. NoSuchLog."""
+        settings = self._settings
+        ids: Iterable[int]
+        if settings.log:
+            ids = self._client.logs.get(settings.log).value.ledgers
+        elif settings.ledger_filter:
+            ids = self._client.list_ledgers()
+        else:
+            ids = settings.ledgers
+        if settings.ledger_filter or settings.created_from_ms is not None or settings.created_before_ms is not None:
+            ids = list(ids)
+            self._matches = {ledger: self._matches.get(ledger) or self._match(ledger) for ledger in ids}
+            return [ledger for ledger in ids if self._matches[ledger]]
+        return list(ids)
+
+    def ends(self, ledgers: Iterable[int]) -> dict[int, LedgerEnd]:
+        """How far each goes now, in their order. One that is deleted is an error, or left out (`failOnDataLoss`)."""
+        wanted = list(ledgers)
+        found: dict[int, LedgerEnd] = {}
+        for group in _groups(ledger for ledger in wanted if ledger not in self._ends):
+            opening = [(one, opened(self._client, one, self._settings)) for one in group]
+            handles = []
+            for ledger, future in opening:
+                try:
+                    handles.append((ledger, future.result()))
+                except NoSuchLedgerMetadata as error:
+                    lost(self._settings, f"ledger {ledger} is deleted", error)
+            lacs = [(one, None if one.is_closed else one.read_last_add_confirmed_async()) for _, one in handles]
+            for handle, lac in lacs:
+                with handle:
+                    last = handle.last_add_confirmed if lac is None else lac.result()
+                    found[handle.id] = LedgerEnd(handle.id, last + 1, handle.length, handle.is_closed)
+        self._ends.update({ledger: end for ledger, end in found.items() if end.closed})
+        known = {**self._ends, **found}
+        return {ledger: known[ledger] for ledger in wanted if ledger in known}
+
+    def forget(self, finished: Iterable[int]) -> None:
+        """Of these nothing will be asked again."""
+        for ledger in finished:
+            self._ends.pop(ledger, None)
+
+    def _match(self, ledger: int) -> bool:
+        try:
+            metadata = self._client.ledger_metadata(ledger)
+        except NoSuchLedgerMetadata as error:
+            if self._settings.ledger_filter:
+                return False  # deleted while all were listed
+            lost(self._settings, f"ledger {ledger} is deleted", error)
+            return False
+        wanted = self._settings.ledger_filter
+        return all(metadata.custom.get(key) == value.encode() for key, value in wanted) and self._in_time(
+            ledger, metadata
+        )
+
+    def _in_time(self, ledger: int, metadata: LedgerMetadata) -> bool:
+        low, high = self._settings.created_from_ms, self._settings.created_before_ms
+        if low is None and high is None:
+            return True
+        if metadata.ctime_ms is None:
+            raise ConfigurationError(
+                f"ledger {ledger} was made without a creation time: leave out startingTimestamp and endingTimestamp,"
+                " or have its writers set storeSystemTimeAsLedgerCreationTime"
+            )
+        return (low is None or metadata.ctime_ms >= low) and (high is None or metadata.ctime_ms < high)
+
+
+def opened(client: BookKeeper, ledger: int, settings: SourceSettings) -> Future[ReadHandle]:
+    """A ledger being opened as the settings say: fenced and closed only with openMode=recovery."""
+    return client.open_ledger_async(
+        ledger,
+        password=settings.password,
+        digest_type=settings.digest_type or DigestType.CRC32,
+        recovery=settings.recovery,
+    )
+
+
+def lost(settings: SourceSettings, what: str, error: BookKeeperError) -> None:
+    """Data that should be there is not: an error, or a line in the log of who reads."""
+    if settings.fail_on_data_loss:
+        raise type(error)(f"{what}: {error}; set failOnDataLoss=false to go on without it") from error
+    log.warning("data loss in %s: %s: %s", settings.source, what, error)
+
+
+def _groups(ledgers: Iterable[int]) -> Iterator[list[int]]:
+    """So many as are opened side by side."""
+    rest = iter(ledgers)
+    while group := list(itertools.islice(rest, AT_ONCE)):
+        yield group

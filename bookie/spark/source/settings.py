@@ -1,0 +1,174 @@
+"""What a user asked of format `bookkeeper` for reading. Frozen, pickled into readers and tasks. Any process."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bookie.client import DigestType
+from bookie.client.ledgers.opening import digest_type_of
+from bookie.errors import IncorrectParameter
+from bookie.spark.options import Cluster, Options
+from bookie.spark.schemas import BOOKKEEPER, Table
+
+__all__ = ["EARLIEST", "LATEST", "SourceSettings"]
+
+NAME = "bookkeeper"
+EARLIEST = -2
+LATEST = -1
+IDS_MAX = 1_000_000
+"""Ledgers that `ledgers` may name; more are a log or a filter."""
+ANSWER_BYTES_MIN = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """Sizes are bytes, times seconds."""
+
+    cluster: Cluster
+    ledgers: tuple[int, ...] = ()
+    log: str = ""
+    ledger_filter: tuple[tuple[str, str], ...] = ()
+    """One of these three."""
+    starting: str = ""
+    """earliest, latest, "" for the default, or "json" and then `starting_at`."""
+    starting_at: Mapping[int, int] = field(default_factory=dict)
+    ending_at: Mapping[int, int] = field(default_factory=dict)
+    created_from_ms: int | None = None
+    created_before_ms: int | None = None
+    confirmed: bool = True
+    recovery: bool = False
+    fail_on_data_loss: bool = True
+    trigger_offsets_max: int | None = None
+    trigger_bytes_max: int | None = None
+    trigger_offsets_min: int | None = None
+    trigger_delay_max_s: float = 900.0
+    partitions_min: int = 1
+    partition_bytes_max: int = 128 << 20
+    batch_entries: int = 1000
+    batch_bytes: int = 4 << 20
+    include_value: bool = True
+    include_metadata: bool = False
+    password: bytes | None = field(default=b"", repr=False)
+    """None: whatever the metadata says, as administrators read."""
+    digest_type: DigestType | None = None
+    """None: the metadata's."""
+    pushdown: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "SourceSettings":
+        """ConfigurationError about the first option that is wrong."""
+        options = Options(NAME, given)
+        cluster = options.cluster()
+        which = options.exactly_one("ledgers", "log", "ledgerFilter")
+        starting, starting_at = _offsets(options, "startingOffsets", ("earliest", "latest"))
+        _, ending_at = _offsets(options, "endingOffsets", ("latest",))
+        recovery = options.choice("openMode", "noRecovery", ("noRecovery", "recovery")) == "recovery"
+        if recovery != options.boolean("allowFencing", default=False) and recovery:
+            raise options.wrong("openMode", "fences the ledgers' writers; give allowFencing=true too if that is meant")
+        digest = _digest(options)
+        batch_bytes = options.size("readBatchBytes", 4 << 20, low=ANSWER_BYTES_MIN, high=64 << 20)
+        in_flight = options.integer("readsInFlight", 2, high=64)
+        verified = options.boolean("verifyDigest", default=True)
+        password = options.text("password").encode()
+        if not verified and password:
+            raise options.wrong("verifyDigest", "a password proves nothing then; leave one of them out")
+        settings = cls(
+            cluster=cluster.with_settings(
+                stickyReadSEnabled="true",
+                maxReadBytesInFlight=str(in_flight * batch_bytes),
+                enableDigestTypeAutodetection=str(digest is None).lower(),
+            ),
+            ledgers=_ids(options) if which == "ledgers" else (),
+            log=options.text("log"),
+            ledger_filter=_pairs(options) if which == "ledgerFilter" else (),
+            starting=starting,
+            starting_at=starting_at,
+            ending_at=ending_at,
+            created_from_ms=options.integer("startingTimestamp", None, low=0),
+            created_before_ms=options.integer("endingTimestamp", None, low=0),
+            confirmed=options.choice("readMode", "confirmed", ("confirmed", "unconfirmed")) == "confirmed",
+            recovery=recovery,
+            fail_on_data_loss=options.boolean("failOnDataLoss", default=True),
+            trigger_offsets_max=options.integer("maxOffsetsPerTrigger", None),
+            trigger_bytes_max=options.size("maxBytesPerTrigger", None),
+            trigger_offsets_min=options.integer("minOffsetsPerTrigger", None),
+            trigger_delay_max_s=options.seconds("maxTriggerDelay", "15m"),
+            partitions_min=options.integer("minPartitions", 1, high=100_000),
+            partition_bytes_max=options.size("maxPartitionBytes", 128 << 20),
+            batch_entries=options.integer("readBatchEntries", 1000, high=1 << 20),
+            batch_bytes=batch_bytes,
+            include_value=options.boolean("includeValue", default=True),
+            include_metadata=options.boolean("includeMetadata", default=False),
+            password=password if verified else None,
+            digest_type=digest,
+            pushdown=options.boolean("pushdown", default=False),
+        )
+        options.finish()
+        return settings
+
+    @property
+    def table(self) -> Table:
+        """The columns of what is read."""
+        left_out = {"value": not self.include_value, "metadata": not self.include_metadata}
+        return BOOKKEEPER.without(*(name for name, out in left_out.items() if out))
+
+    @property
+    def source(self) -> str:
+        """Where the entries come from, for messages."""
+        if self.log:
+            return f"log {self.log!r}"
+        if self.ledger_filter:
+            return "ledgers with " + ",".join(f"{key}={value}" for key, value in self.ledger_filter)
+        return f"{len(self.ledgers)} ledgers"
+
+
+def _ids(options: Options) -> tuple[int, ...]:
+    """`12,15-18`, each once, ascending."""
+    found: set[int] = set()
+    for part in options.text("ledgers").split(","):
+        ends = re.fullmatch(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?", part)
+        if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
+            raise options.wrong("ledgers", "must be ids and ranges of ids, e.g. 12,15-18")
+        if int(ends[2] or ends[1]) - int(ends[1]) + len(found) >= IDS_MAX:
+            raise options.wrong("ledgers", f"names more than {IDS_MAX} ledgers; use a log, or ledgerFilter")
+        found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    return tuple(sorted(found))
+
+
+def _pairs(options: Options) -> tuple[tuple[str, str], ...]:
+    """`key=value,…`."""
+    found = []
+    for part in options.text("ledgerFilter").split(","):
+        key, equals, value = part.partition("=")
+        if not key.strip() or not equals:
+            raise options.wrong("ledgerFilter", "must be pairs of custom metadata, e.g. application=billing,topic=a")
+        found.append((key.strip(), value.strip()))
+    return tuple(found)
+
+
+def _offsets(options: Options, name: str, words: tuple[str, ...]) -> tuple[str, dict[int, int]]:
+    """One of the words, or "json" and what it says."""
+    text = options.text(name).strip()
+    if not text or text.lower() in words:
+        return text.lower(), {}
+    example = f"must be {' or '.join(words)}, or JSON of ledger and entry, e.g. "
+    example += '{"12":100,"15":-2} (-2 earliest, -1 latest)'
+    try:
+        given = json.loads(text)
+        found = {int(ledger): entry for ledger, entry in given.items()}
+    except (ValueError, AttributeError):
+        raise options.wrong(name, example) from None
+    if any(type(entry) is not int or entry < EARLIEST for entry in found.values()):
+        raise options.wrong(name, example)
+    return "json", found
+
+
+def _digest(options: Options) -> DigestType | None:
+    given = options.text("digestType", "auto")
+    if given.lower() == "auto":
+        return None
+    try:
+        return digest_type_of(given)
+    except IncorrectParameter as error:
+        raise options.wrong("digestType", f"{error}, or auto") from None

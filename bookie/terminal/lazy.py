@@ -1,0 +1,97 @@
+"""A command with subcommands: finds one by name and loads only that one; errors become a line and an exit code."""
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import click
+
+from bookie.errors import BookKeeperError
+
+__all__ = ["Command", "EXIT_FAILED", "EXIT_PARTIAL", "LazyGroup", "run"]
+
+EXIT_FAILED = 1
+EXIT_PARTIAL = 3
+
+
+class Command(NamedTuple):
+    """One subcommand; its module has the name with underscores."""
+
+    section: str
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """Subcommands by name, each imported when it is called.
+
+    `catalogue`: all of them, by section. `package`: where their modules are; each has a `command`. `instead`: names
+    that a reader may look for, and what to do in their place.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        catalogue: Mapping[str, Command],
+        package: str,
+        instead: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self._catalogue = catalogue
+        self._package = package
+        self._instead = instead or {}
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return list(self._catalogue)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        if name in self._instead:
+            raise click.UsageError(f"{name}: {self._instead[name]}")
+        if name not in self._catalogue:
+            return None
+        module = importlib.import_module(f"{self._package}.{name.replace('-', '_')}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        command.name = name
+        return command
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, group in groupby(self._catalogue.items(), lambda one: one[1].section):
+            with formatter.section(section):
+                formatter.write_dl([(name, command.summary) for name, command in group])
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self._catalogue, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Do you mean {near[0]!r}?", context) from None
+
+
+def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
+    """One call; the exit code. Never a traceback for what an operator can mend."""
+    try:
+        code = group.main(args=list(arguments), prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("nothing was done", err=True)
+    except BookKeeperError as error:
+        click.echo(f"{name}: {error}", err=True)
+    except BrokenPipeError:  # somebody read as much as they wanted; what is left must not be flushed into it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        click.echo(f"{name}: {error.filename or 'the system'}: {error.strerror or error}", err=True)
+    else:
+        return code if isinstance(code, int) else 0
+    return EXIT_FAILED

@@ -1,0 +1,102 @@
+"""What a command found, as a table for people or as JSON or YAML for programs. Writes to standard output."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+__all__ = ["Bytes", "done", "progress_bar", "show"]
+
+UNITS = ("", "KB", "MB", "GB", "TB", "PB")
+THOUSAND = 1000
+Row = Mapping[str, Any]
+
+
+class Bytes(int):
+    """A number of bytes: as it is for programs, by thousands for people."""
+
+    def __str__(self) -> str:
+        value, unit = float(self), 0
+        while value >= THOUSAND and unit < len(UNITS) - 1:
+            value, unit = value / THOUSAND, unit + 1
+        return f"{value:.3f}".rstrip("0").rstrip(".") + UNITS[unit]
+
+
+def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any) -> None:
+    """Print `rows`, under `name` where they are named, and single facts about the whole."""
+    found = None if rows is None else [dict(row) for row in rows]
+    if output != "table":
+        whole = facts if found is None else {name: found, **facts}
+        click.echo(_structured(output, whole))
+        return
+    if found:
+        _print_table(found)
+    elif found is not None:
+        click.echo(f"no {name}")
+    for key, value in facts.items():
+        click.echo(f"{key.replace('_', ' ')}: {_text(value)}")
+
+
+def done(output: str, text: str, **facts: Any) -> None:
+    """One line for people, the facts for programs."""
+    click.echo(text if output == "table" else _structured(output, facts))
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
+    """A bar on standard error, only where that is a terminal: call it with (done, in all)."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _structured(output: str, whole: Any) -> str:
+    plain = json.dumps(whole, indent=2, default=_plain)
+    if output == "json":
+        return plain
+    import yaml  # noqa: PLC0415
+
+    return str(yaml.safe_dump(json.loads(plain), sort_keys=False, allow_unicode=True)).rstrip("\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, (frozenset, set)):
+        return sorted(value)
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_text(one)}" for key, one in value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ", ".join(map(_text, value))
+    return str(value)
+
+
+def _print_table(rows: Sequence[Row]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[name.replace("_", " ") for name in names], *([_text(row.get(name)) for name in names] for row in rows)]
+    right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
+    for line in cells:
+        parts = [one.rjust(width) if r else one.ljust(width) for one, width, r in zip(line, widths, right, strict=True)]
+        click.echo("  ".join(parts).rstrip())
