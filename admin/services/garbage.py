@@ -1,9 +1,13 @@
 """Garbage collection over gRPC: status and orders of one bookie. Runs on the threads of the server it is added to."""
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
 
+from admin.services.streaming import changes
+from bookie.errors import IllegalOperation, IncorrectParameter
 from bookie.pb import garbage_service_pb2 as pb
 from bookie.pb.garbage_service_pb2_grpc import add_GarbageCollectionServicer_to_server
 from bookie.server.control import Control
@@ -14,51 +18,69 @@ __all__ = ["GarbageService"]
 class GarbageService:
     """The methods of bookie.admin.v1.GarbageCollection."""
 
+    NAME = "bookie.admin.v1.GarbageCollection"
+
     def __init__(self, control: Control) -> None:
         self._control = control
+        self._ended = threading.Event()
 
     def add_to(self, server: grpc.Server) -> None:
         """Serve from this server."""
         add_GarbageCollectionServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
+    def close(self) -> None:
+        """End all streams; idempotent."""
+        self._ended.set()
+
     def GetStatus(  # noqa: N802 - gRPC names methods so
         self,
-        request: pb.GetGarbageStatusRequest,  # noqa: ARG002
-        context: grpc.ServicerContext,
+        _request: pb.GetGarbageStatusRequest,
+        _context: grpc.ServicerContext,
     ) -> pb.GarbageStatus:
-        return _status(self._garbage(context))
+        return _status(self._garbage())
+
+    def Watch(  # noqa: N802
+        self, _request: pb.WatchGarbageRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.GarbageStatus]:
+        garbage = self._garbage()
+
+        def look() -> tuple[bytes, pb.GarbageStatus]:
+            now = _status(garbage)
+            return now.SerializeToString(deterministic=True), now
+
+        return changes(look, context, self._ended)
 
     def Force(  # noqa: N802
-        self, request: pb.ForceGarbageRequest, context: grpc.ServicerContext
+        self, request: pb.ForceGarbageRequest, _context: grpc.ServicerContext
     ) -> pb.GarbageStatus:
-        garbage = self._garbage(context)
+        garbage = self._garbage()
         garbage.force(major=request.major, minor=request.minor, mass_deletion=request.mass_deletion)
         return _status(garbage)
 
     def Suspend(  # noqa: N802
-        self, request: pb.CompactionKinds, context: grpc.ServicerContext
+        self, request: pb.CompactionKinds, _context: grpc.ServicerContext
     ) -> pb.GarbageStatus:
-        garbage = self._garbage(context)
-        garbage.suspend(**_kinds(request, context))
+        garbage = self._garbage()
+        garbage.suspend(**_kinds(request))
         return _status(garbage)
 
     def Resume(  # noqa: N802
-        self, request: pb.CompactionKinds, context: grpc.ServicerContext
+        self, request: pb.CompactionKinds, _context: grpc.ServicerContext
     ) -> pb.GarbageStatus:
-        garbage = self._garbage(context)
-        garbage.resume(**_kinds(request, context))
+        garbage = self._garbage()
+        garbage.resume(**_kinds(request))
         return _status(garbage)
 
-    def _garbage(self, context: grpc.ServicerContext) -> Any:
+    def _garbage(self) -> Any:
         garbage = self._control.garbage
         if garbage is None:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this bookie is not started yet")
+            raise IllegalOperation("this bookie is not started yet; ask again when it runs")
         return garbage
 
 
-def _kinds(request: pb.CompactionKinds, context: grpc.ServicerContext) -> dict[str, bool]:
+def _kinds(request: pb.CompactionKinds) -> dict[str, bool]:
     if not request.major and not request.minor:
-        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "name a kind of compaction: major, minor, or both")
+        raise IncorrectParameter("name a kind of compaction: major, minor, or both")
     return {"major": request.major, "minor": request.minor}
 
 

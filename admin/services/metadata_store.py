@@ -65,6 +65,8 @@ class _Changes:
 class MetadataService:
     """The methods of bookie.metadata.v1.MetadataStore over one store."""
 
+    NAME = "bookie.metadata.v1.MetadataStore"
+
     def __init__(self, store: EmbeddedStore, *, streams_max: int = STREAMS_MAX) -> None:
         self._store = store
         self._streams_max = streams_max

@@ -1,0 +1,195 @@
+"""Who may do what at the admin ports, over gRPC and HTTP alike; and the audit of what was done.
+
+    access = Access(control.access)                       # reads the files; ConfigError names what is wrong
+    caller = access.caller("Bearer 8d1f…", ["ops.example"])     # who it is; NotAuthenticated
+    access.require(caller, Role.OPERATE)                  # RoleMissing
+
+Any thread. A caller shows a bearer token, or a certificate that TLS has verified, or both; the higher role counts.
+Where neither is configured whoever reaches the port may do everything; the configuration permits it on loopback only.
+Tokens are compared in constant time, all of them each time; none is ever logged or part of an error.
+"""
+
+import enum
+import hashlib
+import hmac
+import logging
+import re
+import stat
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.errors import SecurityError
+from bookie.server.changed_files import ChangedFiles
+from bookie.server.errors import ConfigError
+from bookie.server.settings import AccessSettings
+
+__all__ = ["Access", "audit", "Caller", "NotAuthenticated", "Role", "RoleMissing"]
+
+TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 4096
+FILE_BYTES_MAX = 1 << 20
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+BEARER = "bearer "
+NAME = re.compile(r"[\w.@+-]{1,64}")
+ANYBODY = "local"
+
+log = logging.getLogger(__name__)
+
+
+class Role(enum.IntEnum):
+    """What a caller may do; `operate` includes `read`."""
+
+    READ = 1
+    OPERATE = 2
+
+    @property
+    def word(self) -> str:
+        """As it stands in files."""
+        return self.name.lower()
+
+
+class NotAuthenticated(SecurityError):
+    """The caller has shown nothing, or nothing that is known here (HTTP 401, gRPC UNAUTHENTICATED)."""
+
+
+class RoleMissing(SecurityError):
+    """The caller is known, but may not do this (HTTP 403, gRPC PERMISSION_DENIED)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody, as the audit names them."""
+
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Token:
+    digest: bytes
+    caller: Caller
+
+
+class Access:
+    """The rules of one bookie. The constructor reads the files; a tokens file that changes is read again."""
+
+    def __init__(self, settings: AccessSettings) -> None:
+        self._settings = settings
+        self._subjects = _subjects(settings.tls_subjects)
+        self._lock = threading.Lock()
+        # Guarded by _lock:
+        self._file = ChangedFiles(settings.tokens_file)
+        self._tokens = _read_tokens(settings.tokens_file)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether callers must show something."""
+        return self._settings.guarded
+
+    def caller(self, authorization: str | None = None, subjects: Iterable[str] = ()) -> Caller:
+        """Who shows this header, and the names of a verified certificate. NotAuthenticated."""
+        if not self.guarded:
+            return Caller(ANYBODY, Role.OPERATE)
+        found = [caller for caller in (self._by_token(authorization), self._by_subject(subjects)) if caller]
+        if not found:
+            raise NotAuthenticated(
+                "the caller is not known: "
+                + ("that token is not one of adminTokensFile" if authorization else "no token was sent")
+                + "; send `authorization: Bearer TOKEN`, or have the certificate's name put into adminTlsSubjects"
+            )
+        return max(found, key=lambda caller: caller.role)
+
+    def require(self, caller: Caller, role: Role) -> None:
+        """RoleMissing unless the caller has it."""
+        if caller.role < role:
+            raise RoleMissing(
+                f"{caller.name} has the role {caller.role.word}, this needs {role.word}; show another token or name"
+            )
+
+    def _by_token(self, authorization: str | None) -> Caller | None:
+        if authorization is None or authorization[: len(BEARER)].lower() != BEARER:
+            return None
+        sent = _digest(authorization[len(BEARER) :].strip().encode())
+        found = [known.caller for known in self._known() if hmac.compare_digest(sent, known.digest)]
+        return found[0] if found else None
+
+    def _by_subject(self, subjects: Iterable[str]) -> Caller | None:
+        found = [
+            Caller(f"certificate:{name}", role)
+            for name in subjects
+            for role, wanted in self._subjects
+            if wanted in ("*", name)
+        ]
+        return max(found, key=lambda caller: caller.role, default=None)
+
+    def _known(self) -> Sequence[_Token]:
+        path = self._settings.tokens_file
+        with self._lock:
+            if self._file.changed():
+                try:
+                    self._tokens = _read_tokens(path)
+                except ConfigError as error:
+                    log.error("the tokens file has changed but cannot be used, the former tokens stay: %s", error)
+                else:
+                    log.info("the tokens file has changed and is used", extra={"file": path})
+            return self._tokens
+
+
+def audit(caller: Caller, peer: str, action: str, outcome: str, **facts: object) -> None:
+    """One line for a change, made or refused: who, from where, what, and what came of it. Values are never secrets."""
+    what = {name: value for name, value in facts.items() if value not in ("", None)}
+    log.warning("audit", extra={"caller": caller.name, "peer": peer, "action": action, "outcome": outcome, **what})
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def _read_tokens(path: str) -> tuple[_Token, ...]:
+    if not path:
+        return ()
+    try:
+        with Path(path).open("rb") as file:
+            mode = stat.S_IMODE(Path(path).stat().st_mode)
+            text = file.read(FILE_BYTES_MAX).decode()
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError("adminTokensFile", path, "it cannot be read", "name a readable file of UTF-8 text") from None
+    if mode & OTHERS:
+        raise ConfigError("adminTokensFile", path, f"others may use it (mode {mode:o})", "give it the mode 600")
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    tokens = tuple(_token(path, number, line) for number, line in lines if line and not line.startswith("#"))
+    if not tokens:
+        raise ConfigError("adminTokensFile", path, "there is no token in it", "write a line `operate:TOKEN` into it")
+    return tokens
+
+
+def _token(path: str, number: int, line: str) -> _Token:
+    """`role:token`, named by its line, or `role:name:token`."""
+    role, *named, token = line.split(":", 2) if ":" in line else ("", line)
+    name = named[0] if named else f"line-{number}"
+    known = _role(role)
+    if known is None:
+        reason, remedy = "begins with no role", "write `read:TOKEN`, `operate:TOKEN` or `operate:NAME:TOKEN`"
+    elif not NAME.fullmatch(name):
+        reason, remedy = "has a name that is not usable", "use letters, digits and .@+-_ in names"
+    elif not TOKEN_BYTES_MIN <= len(token.encode()) <= TOKEN_BYTES_MAX:
+        reason, remedy = "has a token that is too short or too long", f"use {TOKEN_BYTES_MIN} bytes or more"
+    else:
+        return _Token(_digest(token.encode()), Caller(f"token:{name}", known))
+    raise ConfigError("adminTokensFile", path, f"line {number} {reason}", remedy)
+
+
+def _subjects(text: str) -> tuple[tuple[Role, str], ...]:
+    rules = []
+    for part in (one.strip() for one in text.split(",") if one.strip()):
+        role, _, name = part.partition(":")
+        known = _role(role)
+        if known is None or not name:
+            raise ConfigError("adminTlsSubjects", text, f"{part!r} is not role:name", "write `operate:ops.example`")
+        rules.append((known, name.strip()))
+    return tuple(rules)
+
+
+def _role(word: str) -> Role | None:
+    return next((role for role in Role if role.word == word.strip().lower()), None)

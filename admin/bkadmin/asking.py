@@ -1,0 +1,55 @@
+"""One question to one bookie, over a connection of its own."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from bookie.errors import BookieUnavailable, BookKeeperError
+
+if TYPE_CHECKING:
+    from bookie.client.bookie_space import BookieInfo
+    from bookie.client.channel_v3 import ChannelV3
+    from bookie.metadata.driver import MetadataDriver
+    from bookie.metadata.service_info import BookieServiceInfo
+
+__all__ = ["ask", "space"]
+
+T = TypeVar("T")
+
+
+def ask(driver: "MetadataDriver", bookie: str, timeout_s: float, question: "Callable[[ChannelV3], T]") -> T:
+    """Connect to where its registration says the bookie is, knowing what it offers, and ask.
+
+    BookieUnavailable, RequestTimeout and what the question raises.
+    """
+    from bookie.client.channel_v3 import ChannelV3  # noqa: PLC0415
+    from bookie.client.extensions import Extensions  # noqa: PLC0415
+
+    info, host, port = _found(driver, bookie)
+    with ChannelV3.connect(host, port, timeout_s=timeout_s, connect_timeout_s=timeout_s) as channel:
+        channel.extensions = Extensions(info.v3_extensions())
+        return question(channel)
+
+
+def space(driver: "MetadataDriver", bookie: str, timeout_s: float) -> "BookieInfo | str":
+    """What the bookie says about its disks, or in one line why it says nothing."""
+    from bookie.client.bookie_space import ask_space  # noqa: PLC0415
+
+    try:
+        _, host, port = _found(driver, bookie)
+        return ask_space(host, port, timeout_s)
+    except BookKeeperError as error:
+        return str(error)
+
+
+def _found(driver: "MetadataDriver", bookie: str) -> "tuple[BookieServiceInfo, str, int]":
+    """Its registration, and where clients reach it. BookieUnavailable."""
+    from bookie.metadata.service_info import parse_service_info  # noqa: PLC0415
+
+    data = driver.bookies.info(bookie)
+    if data is None:
+        raise BookieUnavailable(f"bookie {bookie} is not registered; is it running?")
+    info = parse_service_info(bookie, data)
+    end = info.client_endpoint()
+    if end is None:
+        raise BookieUnavailable(f"bookie {bookie} publishes no client port; look at its version")
+    return info, end.host, end.port

@@ -1,0 +1,1 @@
+"""One command a file; `command` is the click command. Imports of weight stand inside the functions."""

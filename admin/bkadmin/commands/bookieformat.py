@@ -1,0 +1,47 @@
+"""`bkadmin bookieformat`."""
+
+import shutil
+
+import click
+
+from admin.bkadmin.options import Cluster, bookie_files, configured_identity, sure, with_cluster, with_output, with_yes
+from bookie.terminal.output import Bytes, show
+
+
+@click.command()
+@click.option("-n", "--nonInteractive", "quiet", is_flag=True, help="Do not ask; -f is needed.")
+@click.option("-f", "--force", is_flag=True, help="With -n: do it.")
+@click.option("-d", "--deleteCookie", "delete_cookie", is_flag=True, help="Its cookie in the metadata store too.")
+@click.option("--dry-run", is_flag=True, help="Only tell what is there.")
+@with_cluster
+@with_output
+@with_yes
+def command(
+    *, quiet: bool, force: bool, delete_cookie: bool, dry_run: bool, cluster: Cluster, output: str, yes: bool
+) -> None:
+    """Delete everything that the stopped bookie of --conf holds: journals, entry logs, index and cookie files.
+
+    Have it copied before: bkadmin decommissionbookie. Only `current` in each of its directories is touched.
+    """
+    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.storage.tools.locking import locked  # noqa: PLC0415
+
+    if quiet and not (force or yes):
+        raise click.UsageError("-n needs -f")
+    files = bookie_files(cluster.conf)
+    bookie = choose_bookie_id(configured_identity(cluster.conf))
+    present = [directory for directory in files.all if (directory / "current").exists()]
+    with locked([one for one in files.all if one.exists()]):
+        rows = []
+        for directory in present:
+            sizes = [one.stat().st_size for one in (directory / "current").rglob("*") if one.is_file()]
+            rows.append({"directory": str(directory), "files": len(sizes), "bytes": Bytes(sum(sizes))})
+        if not dry_run:
+            sure(f"delete all data of bookie {bookie} for ever?", yes=yes or quiet)
+            for directory in present:
+                shutil.rmtree(directory / "current")
+            if delete_cookie:
+                with cluster.open() as driver:
+                    if driver.cookies.read(bookie) is not None:
+                        driver.cookies.remove(bookie)
+    show(output, "directories", rows, bookie=bookie, deleted=not dry_run)

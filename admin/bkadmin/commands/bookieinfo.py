@@ -1,0 +1,61 @@
+"""`bkadmin bookieinfo`."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import click
+
+from admin.bkadmin.asking import space
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.terminal.lazy import EXIT_PARTIAL
+from bookie.terminal.output import Bytes, show
+
+AT_A_TIME = 32
+
+
+@click.command()
+@click.option(
+    "--multiple",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="Cap of a weight, in multiples; 0: none.  [bookieMaxMultipleForWeightBasedPlacement]",
+)
+@click.option(
+    "--cap",
+    type=click.Choice(("median", "min")),
+    default="median",
+    show_default=True,
+    help="Multiples of what.  [diskWeightCapMode]",
+)
+@with_cluster
+@with_output
+@click.pass_context
+def command(context: click.Context, *, multiple: int, cap: str, cluster: Cluster, output: str) -> None:
+    """Ask every writable bookie how much space its disks have, and tell what weight that gives it.
+
+    `weight` is its share of all free space, and `capped` what weighted placement makes of it: the chance of a bookie
+    to be chosen first. A bookie that does not answer is listed as failed, and the exit code is 3.
+    """
+    from bookie.client.placement.weights import shares  # noqa: PLC0415
+
+    with cluster.open() as driver:
+        bookies = sorted(driver.bookies.present(read_only=False))
+        with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME))) as pool:
+            answers = list(pool.map(lambda one: space(driver, one, cluster.timeout_s), bookies))
+    free = [0 if isinstance(one, str) else one.free for one in answers]
+    capped = shares(free, multiple, cap)
+    total_free, total_capped = sum(free) or 1, sum(capped) or 1.0
+    rows: list[dict[str, Any]] = []
+    for bookie, answer, mine, share in zip(bookies, answers, free, capped, strict=True):
+        if isinstance(answer, str):
+            nothing = dict.fromkeys(("free", "total", "weight", "capped"))
+            rows.append({"bookie": bookie, **nothing, "state": f"failed: {answer}"})
+            continue
+        row = {"bookie": bookie, "free": Bytes(mine), "total": Bytes(answer.total)}
+        rows.append({**row, "weight": mine / total_free, "capped": share / total_capped, "state": "ok"})
+    failed = sum(isinstance(one, str) for one in answers)
+    total = sum(one.total for one in answers if not isinstance(one, str))
+    show(output, "bookies", rows, free=Bytes(sum(free)), total=Bytes(total), failed=failed)
+    if failed:
+        context.exit(EXIT_PARTIAL)

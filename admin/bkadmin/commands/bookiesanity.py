@@ -1,0 +1,55 @@
+"""`bkadmin bookiesanity`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from admin.bkadmin.asking import ask
+from admin.bkadmin.options import Cluster, configured_identity, with_cluster, with_output
+from bookie.terminal.output import show
+
+if TYPE_CHECKING:
+    from bookie.client.channel_v3 import ChannelV3
+
+
+@click.command()
+@click.argument("bookie", required=False)
+@click.option("-e", "--entries", "count", type=click.IntRange(min=1), default=10, show_default=True)
+@with_cluster
+@with_output
+def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) -> None:
+    """Write a ledger to one BOOKIE (its id; else that of --conf), read it back and compare: does it work?"""
+    from bookie.client.digest import Digest  # noqa: PLC0415
+    from bookie.errors import DigestMismatch  # noqa: PLC0415
+    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment  # noqa: PLC0415
+
+    here = bookie or choose_bookie_id(configured_identity(cluster.conf))
+    digest = Digest.of()
+
+    def question(channel: "ChannelV3") -> None:
+        length = 0
+        for entry in range(count):
+            payload = b"sanity %d" % entry
+            length += len(payload)
+            channel.add(ledger, entry, payload, digest=digest, lac=entry - 1, length=length)
+        for entry in range(count):
+            if digest.open(channel.read(ledger, entry), ledger, entry).payload != b"sanity %d" % entry:
+                raise DigestMismatch(f"bookie {here}, ledger {ledger}, entry {entry}: read back other than written")
+
+    with cluster.open() as driver:
+        ledger = driver.ledgers.new_id()
+        metadata = LedgerMetadata(
+            ensemble_size=1,
+            write_quorum=1,
+            ack_quorum=1,
+            segments=(Segment(0, (here,)),),
+            state=LedgerState.OPEN,
+            digest_type=DigestType.CRC32C,
+        )
+        driver.ledgers.create(ledger, metadata)
+        try:
+            ask(driver, here, cluster.timeout_s, question)
+        finally:
+            driver.ledgers.delete(ledger)
+    show(output, "", bookie=here, ledger=ledger, entries=count, state="well")

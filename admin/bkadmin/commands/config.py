@@ -1,0 +1,29 @@
+"""`bkadmin config`."""
+
+from fnmatch import fnmatchcase
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.options import with_output
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@with_admin
+@with_output
+def command(*, names: tuple[str, ...], admin: AdminPort, output: str) -> None:
+    """The configuration that a running bookie has, secrets masked: all keys, or those that match NAMES (`journal*`)."""
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        stub = port.stub(BookieStub)
+        found = port.call(stub.GetConfiguration, pb.GetConfigurationRequest()).keys
+    rows = [
+        {"key": key, "value": value}
+        for key, value in sorted(found.items())
+        if not names or any(fnmatchcase(key, name) for name in names)
+    ]
+    show(output, "keys", rows)

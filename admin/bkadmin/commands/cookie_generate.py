@@ -1,0 +1,31 @@
+"""`bkadmin cookie_generate`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import Cluster, bookie_files, with_cluster
+
+
+@click.command()
+@click.argument("bookie")
+@click.option("-i", "--instance-id", help="Of the cluster; else the metadata store is asked.")
+@click.option("-f", "--output-file", "file", type=click.Path(path_type=Path, dir_okay=False), help="Else: print it.")
+@with_cluster
+def command(*, bookie: str, instance_id: str | None, file: Path | None, cluster: Cluster) -> None:
+    """Make the text of the cookie that BOOKIE (its id) has with the directories of --conf."""
+    from bookie.storage.cookies import make_cookie  # noqa: PLC0415
+
+    files = bookie_files(cluster.conf)
+    if instance_id is None:
+        with cluster.open() as driver:
+            instance_id = driver.cluster.instance_id()
+    indexes = files.indexes if files.indexes != files.ledgers else ()
+    cookie = make_cookie(
+        bookie, journals=files.journals, ledgers=files.ledgers, indexes=indexes, instance_id=instance_id
+    )
+    if file is None:
+        click.echo(cookie.to_bytes().decode().rstrip("\n"))
+    else:
+        file.write_bytes(cookie.to_bytes())
+        click.echo(f"written to {file}")

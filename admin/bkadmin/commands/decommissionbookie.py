@@ -1,0 +1,74 @@
+"""`bkadmin decommissionbookie`."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_output, with_yes
+from bookie.terminal.lazy import EXIT_PARTIAL
+from bookie.terminal.output import progress_bar, show
+
+if TYPE_CHECKING:
+    from bookie.client.replication.decommission import Progress
+
+
+@click.command()
+@click.argument("bookie")
+@click.option("--keep-cookie", is_flag=True, help="Do not delete its cookie at the end.")
+@with_cluster
+@with_output
+@with_yes
+@click.pass_context
+def command(
+    context: click.Context, *, bookie: str, keep_cookie: bool, cluster: Cluster, output: str, yes: bool
+) -> None:
+    """Have everything on BOOKIE (its id), which is stopped, copied to others, and wait until nothing is left.
+
+    The replicators of the cluster do the work; broken off, the command goes on where they are when it is called again.
+    What cannot be copied, because the only replica was there, is told with its reason, and the exit code is 3. When all
+    is copied the cookie is deleted.
+    """
+    sure(f"take bookie {bookie} out of the cluster?", yes=yes)
+    with progress_bar(f"ledgers of {bookie}") as bar:
+        last = asyncio.run(follow(cluster, bookie, bar))
+    deleted = not last.blocked and not keep_cookie and delete_cookie(cluster, bookie)
+    rows = [{"ledger": ledger, "blocked": reason} for ledger, reason in sorted(last.blocked.items())]
+    show(output, "blocked ledgers", rows, copied=last.total - len(rows), blocked=len(rows), cookie_deleted=deleted)
+    if rows:
+        context.exit(EXIT_PARTIAL)
+
+
+async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None]) -> "Progress":
+    """Until nothing is left; a line about how far it is where nobody sees a bar."""
+    from bookie.client.replication.decommission import decommission  # noqa: PLC0415
+    from bookie.client.replication.service import opened  # noqa: PLC0415
+    from bookie.metadata.driver import open_driver  # noqa: PLC0415
+
+    last = None
+    async with opened("bkadmin", open_driver(cluster.service_uri), {}) as world:
+        async for look in decommission(world, bookie):
+            bar(look.total - len(look.remaining), look.total)
+            if not sys.stderr.isatty():
+                click.echo(line(look), err=True)
+            last = look
+    assert last is not None  # it ends with a look
+    return last
+
+
+def line(look: "Progress") -> str:
+    """How far it is."""
+    left = f"{look.eta_s:.0f} s left" if look.eta_s is not None else "not moving yet"
+    paused = "; auto-recovery is off: bkadmin autorecovery --enable" if look.paused else ""
+    return f"{len(look.remaining)} of {look.total} ledgers remain, {look.per_s:.2f}/s, {left}{paused}"
+
+
+def delete_cookie(cluster: Cluster, bookie: str) -> bool:
+    """Whether there was one."""
+    with cluster.open() as driver:
+        found = driver.cookies.read(bookie)
+        if found is not None:
+            driver.cookies.remove(bookie, found[1])
+    return found is not None

@@ -1,0 +1,34 @@
+"""`bkadmin endpointinfo`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.errors import BookieUnavailable
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("bookie")
+@with_cluster
+@with_output
+def command(*, bookie: str, cluster: Cluster, output: str) -> None:
+    """Show what BOOKIE (its id) publishes about itself in the metadata store."""
+    from bookie.metadata.service_info import parse_service_info  # noqa: PLC0415
+
+    with cluster.open() as driver:
+        data = driver.bookies.info(bookie)
+    if data is None:
+        raise BookieUnavailable(f"bookie {bookie} is not registered; bkadmin listbookies shows who is")
+    info = parse_service_info(bookie, data)
+    rows = [
+        {
+            "id": end.id,
+            "protocol": end.protocol,
+            "host": end.host,
+            "port": end.port,
+            "auth": list(end.auth),
+            "extensions": list(end.extensions),
+        }
+        for end in info.endpoints
+    ]
+    show(output, "endpoints", rows, bookie=bookie, properties=dict(info.properties))

@@ -1,0 +1,21 @@
+"""`bkadmin flush`."""
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.commands.lastmark import told
+from admin.bkadmin.options import with_output
+from bookie.terminal.output import show
+
+
+@click.command()
+@with_admin
+@with_output
+def command(*, admin: AdminPort, output: str) -> None:
+    """Have a running bookie write its caches to entry logs and index now; the next start has less to replay."""
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        stub = port.stub(BookieStub)
+        show(output, "marks", told(port.call(stub.Flush, pb.FlushRequest())))

@@ -1,0 +1,90 @@
+"""`bkadmin gc`."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, Asking, with_admin
+from admin.bkadmin.options import sure, with_output, with_yes
+from bookie.terminal.output import progress_bar, show
+
+if TYPE_CHECKING:
+    from bookie.pb import garbage_service_pb2 as pb
+
+
+@click.command()
+@click.argument("order", type=click.Choice(("status", "force", "suspend", "resume")), default="status")
+@click.option("--major", is_flag=True, help="force, suspend, resume: the major compaction.")
+@click.option("--minor", is_flag=True, help="The minor one; without either, both.")
+@click.option("--mass-deletion", is_flag=True, help="force: the ledgers that the alarm tells of are meant to go.")
+@click.option("--wait", is_flag=True, help="force: wait until that cycle is done, and show its progress.")
+@click.option("--watch", is_flag=True, help="status: tell every change from now on, until Ctrl-C.")
+@with_yes
+@with_admin
+@with_output
+def command(*, order: str, admin: AdminPort, output: str, yes: bool, **how: bool) -> None:
+    """Garbage collection of a running bookie: its status; begin a cycle; hold compactions, let them go."""
+    from bookie.pb import garbage_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub  # noqa: PLC0415
+
+    both = not (how["major"] or how["minor"])
+    kinds = pb.CompactionKinds(major=how["major"] or both, minor=how["minor"] or both)
+    if how["mass_deletion"]:
+        sure("Delete all ledgers here that the metadata store does not know, however many?", yes=yes)
+    with admin.open() as port:
+        stub = port.stub(GarbageCollectionStub)
+        if order == "status" and how["watch"]:
+            for status in port.stream(stub.Watch, pb.WatchGarbageRequest(), endless=True):
+                show(output, "", **facts(status))
+            return
+        if order == "force":
+            wanted = pb.ForceGarbageRequest(major=kinds.major, minor=kinds.minor, mass_deletion=how["mass_deletion"])
+            status = port.call(stub.Force, wanted)
+            if how["wait"]:
+                status = until_done(port, stub)
+        elif order == "status":
+            status = port.call(stub.GetStatus, pb.GetGarbageStatusRequest())
+        else:
+            status = port.call(stub.Suspend if order == "suspend" else stub.Resume, kinds)
+    show(output, "", **facts(status))
+
+
+def until_done(port: Asking, stub: Any) -> "pb.GarbageStatus":
+    """Follow the forced cycle to its end. BookKeeperError when the bookie goes first."""
+    from bookie.pb import garbage_service_pb2 as pb  # noqa: PLC0415
+
+    status = pb.GarbageStatus()
+    said = ""
+    with progress_bar("collecting") as progress:
+        for status in port.stream(stub.Watch, pb.WatchGarbageRequest(), endless=True):
+            work = status.progress
+            progress(work.logs_done, max(work.logs_in_all, 1))
+            if status.doing and status.doing != said and not sys.stderr.isatty():
+                click.echo(status.doing, err=True)
+            said = status.doing
+            if not status.forced:
+                break
+    return status
+
+
+def facts(status: "pb.GarbageStatus") -> dict[str, Any]:
+    """What people ask first, first."""
+    work = status.progress
+    return {
+        "running": status.running,
+        "doing": status.doing or None,
+        "compacting": status.compacting or None,
+        "forced": status.forced,
+        "major_suspended": status.major_suspended,
+        "minor_suspended": status.minor_suspended,
+        "disks": list(status.disks),
+        "last_cycle_ms": status.last_cycle_ms,
+        "last_minor_ms": status.last_minor_ms,
+        "last_major_ms": status.last_major_ms,
+        "alarm": status.alarm or None,
+        "logs_done": work.logs_done,
+        "logs_in_all": work.logs_in_all,
+        "log": f"{work.log_id:x}" if work.log_id >= 0 else None,
+        "counters": dict(sorted(status.counters.items())),
+    }

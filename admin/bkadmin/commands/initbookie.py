@@ -1,0 +1,37 @@
+"""`bkadmin initbookie`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, bookie_files, configured_identity, with_cluster, with_output
+from bookie.errors import IllegalOperation
+from bookie.terminal.output import done
+
+
+@click.command()
+@with_cluster
+@with_output
+def command(*, cluster: Cluster, output: str) -> None:
+    """Make the cookies of a new bookie (--conf), in its empty directories and in the metadata store.
+
+    A bookie does that itself at its first start. Refused where anything is left of an earlier one.
+    """
+    from bookie.metadata.identity import candidate_ids, choose_bookie_id  # noqa: PLC0415
+    from bookie.storage.cookies import make_cookie, validate_cookies  # noqa: PLC0415
+    from bookie.storage.tools.locking import locked  # noqa: PLC0415
+
+    files, identity = bookie_files(cluster.conf), configured_identity(cluster.conf)
+    bookie = choose_bookie_id(identity)
+    for directory in files.all:
+        directory.mkdir(parents=True, exist_ok=True)
+    with cluster.open() as driver, locked(files.all):
+        if driver.cookies.read(bookie) is not None:
+            raise IllegalOperation(f"bookie {bookie} has a cookie already: it is no new one")
+        wanted = make_cookie(
+            bookie,
+            journals=files.journals,
+            ledgers=files.ledgers,
+            indexes=files.indexes if files.indexes != files.ledgers else (),
+            instance_id=driver.cluster.instance_id(),
+        )
+        validate_cookies(wanted, driver.cookies, files.all, candidate_ids=candidate_ids(identity))
+    done(output, f"bookie {bookie} can start", bookie=bookie, directories=[str(one) for one in files.all])

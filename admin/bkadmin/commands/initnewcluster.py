@@ -1,0 +1,16 @@
+"""`bkadmin initnewcluster`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.terminal.output import done
+
+
+@click.command()
+@with_cluster
+@with_output
+def command(*, cluster: Cluster, output: str) -> None:
+    """Create the metadata of a new cluster. Nothing happens where there is one already, and the exit code is 1."""
+    with cluster.open() as driver:
+        instance_id = driver.cluster.initialize()
+    done(output, f"a new cluster: {instance_id}", instance_id=instance_id)

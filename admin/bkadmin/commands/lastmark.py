@@ -1,0 +1,65 @@
+"""`bkadmin lastmark`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.options import bookie_files, with_output
+from bookie.terminal.output import show
+
+if TYPE_CHECKING:
+    from bookie.pb import bookie_service_pb2 as pb
+
+
+@click.command()
+@with_admin
+@with_output
+def command(*, admin: AdminPort, output: str) -> None:
+    """Show up to where each journal is checkpointed: the next start replays what lies behind.
+
+    Out of the files that --conf names; with --admin, of a running bookie.
+    """
+    show(output, "marks", asked(admin) if admin.given else read(admin.conf))
+
+
+def read(conf: Path | None) -> list[dict[str, Any]]:
+    """From the files."""
+    from bookie.storage.tools.files import last_marks  # noqa: PLC0415
+
+    files = bookie_files(conf)
+    marks = last_marks([one / "current" for one in files.ledgers], len(files.journals))
+    return [row(mark.journal, mark.file_id, mark.offset, str(mark.path), counts=mark.counts) for mark in marks]
+
+
+def asked(admin: AdminPort) -> list[dict[str, Any]]:
+    """From the bookie."""
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        stub = port.stub(BookieStub)
+        return told(port.call(stub.GetLastMarks, pb.GetLastMarksRequest()))
+
+
+def told(marks: "pb.LastMarks") -> list[dict[str, Any]]:
+    """A row for each mark."""
+    return [
+        row(one.journal, one.file_id, one.offset, one.path, counts=one.counts)
+        if one.file_id >= 0
+        else row(one.journal, None, None, one.path, counts=one.counts)
+        for one in marks.marks
+    ]
+
+
+def row(journal: int, file_id: int | None, position: int | None, path: str, *, counts: bool) -> dict[str, Any]:
+    """One mark."""
+    return {
+        "journal": journal,
+        "file": None if file_id is None else f"{file_id:x}.txn",
+        "journal_id": file_id,
+        "position": position,
+        "counts": counts,
+        "path": path,
+    }

@@ -1,0 +1,70 @@
+"""`bkadmin ledgermetadata`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_output, with_yes
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("ledger", type=click.IntRange(min=0))
+@click.option(
+    "-dumptofile",
+    "--dump-to-file",
+    "dump",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the stored form there instead.",
+)
+@click.option(
+    "-restorefromfile",
+    "--restore-from-file",
+    "restore",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Create the ledger from such a file.",
+)
+@click.option("-update", "--update", is_flag=True, help="With that: replace what is there.")
+@with_cluster
+@with_output
+@with_yes
+def command(
+    *, ledger: int, dump: Path | None, restore: Path | None, update: bool, cluster: Cluster, output: str, yes: bool
+) -> None:
+    """Show the metadata of a LEDGER: state, quorums, and which bookies hold which entries. Not its password."""
+    from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger  # noqa: PLC0415
+
+    if restore is not None:
+        value = parse_ledger(ledger, restore.read_bytes())
+        with cluster.open() as driver:
+            if update:
+                sure(f"replace the metadata of ledger {ledger}?", yes=yes)
+                driver.ledgers.write(ledger, value, driver.ledgers.read(ledger).version)
+            else:
+                driver.ledgers.create(ledger, value)
+        click.echo(f"ledger {ledger} is as in {restore}")
+        return
+    with cluster.open() as driver:
+        found = driver.ledgers.read(ledger)
+    value = found.value
+    if dump is not None:
+        dump.write_bytes(serialize_ledger(value))
+        click.echo(f"written to {dump}")
+        return
+    rows = [{"first_entry": one.first_entry, "bookies": list(one.bookies)} for one in value.segments]
+    show(
+        output,
+        "segments",
+        rows,
+        ledger=ledger,
+        version=found.version,
+        state=value.state.name,
+        ensemble_size=value.ensemble_size,
+        write_quorum=value.write_quorum,
+        ack_quorum=value.ack_quorum,
+        last_entry=value.last_entry,
+        length=value.length,
+        digest_type=value.digest_type.name if value.digest_type is not None else None,
+        created_ms=value.ctime_ms if value.ctime_ms is not None else found.created_ms,
+        custom={key: one.decode("utf-8", "backslashreplace") for key, one in value.custom.items()},
+    )

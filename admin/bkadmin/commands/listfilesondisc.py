@@ -1,0 +1,30 @@
+"""`bkadmin listfilesondisc`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import bookie_files, with_configuration, with_output
+from bookie.terminal.output import Bytes, show
+
+KINDS = {"txn": "journal", "log": "entry log", "idx": "index"}
+
+
+@click.command()
+@click.option("-txn", "--journal", "txn", is_flag=True, help="Only journals.")
+@click.option("-log", "--entrylog", "log", is_flag=True, help="Only entry logs.")
+@click.option("-idx", "--index", "idx", is_flag=True, help="Only the index.")
+@with_configuration
+@with_output
+def command(*, txn: bool, log: bool, idx: bool, conf: Path | None, output: str) -> None:
+    """List every file of a bookie by kind, with its length and what it occupies."""
+    from bookie.storage.tools.files import list_files  # noqa: PLC0415
+
+    wanted = {KINDS[name] for name, chosen in (("txn", txn), ("log", log), ("idx", idx)) if chosen}
+    found = list_files([one / "current" for one in bookie_files(conf).all])
+    rows = [
+        {"kind": one.kind, "bytes": Bytes(one.bytes), "on_disk": Bytes(one.disk_bytes), "path": one.path}
+        for one in found
+        if not wanted or one.kind in wanted
+    ]
+    show(output, "files", rows, on_disk=Bytes(sum(row["on_disk"] for row in rows)))  # type: ignore[misc]

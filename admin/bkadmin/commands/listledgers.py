@@ -1,0 +1,52 @@
+"""`bkadmin listledgers`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.terminal.output import show
+
+if TYPE_CHECKING:
+    from bookie.metadata.driver import MetadataDriver
+
+
+@click.command()
+@click.option("-m", "--meta", is_flag=True, help="With state, size and quorums; one read of the store a ledger.")
+@click.option("-bookieid", "--bookie", help="Only those with a segment on the bookie of this id.")
+@click.option("--limit", type=click.IntRange(min=1), help="No more than so many.")
+@with_cluster
+@with_output
+def command(*, meta: bool, bookie: str | None, limit: int | None, cluster: Cluster, output: str) -> None:
+    """List the ledgers of the cluster, by id."""
+    with cluster.open() as driver:
+        rows = []
+        for row in found(driver, bookie, described=meta):
+            rows.append(row)
+            if len(rows) == limit:
+                break
+    show(output, "ledgers", rows)
+
+
+def found(driver: "MetadataDriver", bookie: str | None, *, described: bool) -> Iterator[dict[str, Any]]:
+    """A row for each ledger."""
+    from bookie.errors import NoSuchLedgerMetadata  # noqa: PLC0415
+
+    for ids in driver.ledgers.ranges():
+        for ledger in ids:
+            if not described and bookie is None:
+                yield {"ledger": ledger}
+                continue
+            try:
+                value = driver.ledgers.read(ledger).value
+            except NoSuchLedgerMetadata:  # deleted since it was listed
+                continue
+            if bookie is not None and not any(bookie in one.bookies for one in value.segments):
+                continue
+            row: dict[str, Any] = {"ledger": ledger}
+            if described:
+                quorums = f"{value.ensemble_size}/{value.write_quorum}/{value.ack_quorum}"
+                row |= {"state": value.state.name, "last_entry": value.last_entry, "length": value.length}
+                row |= {"quorums": quorums, "segments": len(value.segments)}
+            yield row

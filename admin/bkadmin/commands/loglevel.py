@@ -1,0 +1,31 @@
+"""`bkadmin loglevel`."""
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.options import with_output
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("level", type=click.Choice(("debug", "info", "warning", "error", "inherit")), required=False)
+@click.argument("logger", default="")
+@with_admin
+@with_output
+def command(*, level: str | None, logger: str, admin: AdminPort, output: str) -> None:
+    """The log levels of a running bookie; or set that of LOGGER (all, if none is named) until it is restarted.
+
+    A logger is a module as log lines name it: `bookie.storage.garbage`. `inherit` gives it its parent's level again.
+    """
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        stub = port.stub(BookieStub)
+        if level is None:
+            found = port.call(stub.GetLogLevels, pb.GetLogLevelsRequest())
+        else:
+            level = "" if level == "inherit" else level
+            found = port.call(stub.SetLogLevel, pb.SetLogLevelRequest(logger=logger, level=level))
+    rows = [{"logger": name or "(all)", "level": one} for name, one in sorted(found.levels.items())]
+    show(output, "levels", rows)

@@ -1,0 +1,44 @@
+"""`bkadmin logs`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_output, with_yes
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("order", type=click.Choice(("list", "show", "delete", "forget")), default="list")
+@click.argument("name", required=False)
+@click.argument("writer", required=False)
+@with_yes
+@with_cluster
+@with_output
+def command(*, order: str, name: str | None, writer: str | None, yes: bool, cluster: Cluster, output: str) -> None:
+    """Logs: list all; show the ledgers and writers of one; delete one; forget a WRITER that will not come back.
+
+    A log is a named, ordered list of ledgers. To delete it leaves its ledgers. A forgotten writer that comes back and
+    repeats its last batch has it in the log twice.
+    """
+    from bookie.metadata import changing_logs  # noqa: PLC0415
+
+    if order != "list" and name is None:
+        raise click.UsageError(f"{order} needs the NAME of a log")
+    if order == "forget" and writer is None:
+        raise click.UsageError("forget needs the WRITER: `bkadmin logs show` lists them")
+    with cluster.open() as driver:
+        if name is None or order == "list":
+            names = [one for page in driver.logs.names() for one in page if name in {None, one}]
+            logs = [driver.logs.read(one).value for one in names]
+            rows = [{"log": one, "ledgers": len(log.ledgers)} for one, log in zip(names, logs, strict=True)]
+            show(output, "logs", rows)
+        elif order == "show":
+            found = driver.logs.read(name)
+            commits = {one: commit.batch for one, commit in sorted(found.value.commits.items())}
+            rows = [{"ledger": ledger} for ledger in found.value.ledgers]
+            show(output, "ledgers", rows, log=name, version=found.version, writers=commits)
+        elif order == "delete":
+            sure(f"Delete log {name}? Its ledgers stay, and no list names them.", yes=yes)
+            driver.logs.delete(name)
+        else:
+            sure(f"Forget how far {writer} got in log {name}?", yes=yes)
+            changing_logs.forget(driver.logs, name, str(writer))

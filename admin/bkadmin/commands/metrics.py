@@ -1,0 +1,98 @@
+"""`bkadmin metrics`."""
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from bookie.errors import IllegalOperation
+from bookie.terminal.output import show
+
+if TYPE_CHECKING:
+    from bookie.pb import metrics_service_pb2 as pb
+
+Series = dict[tuple[str, str], float]
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--watch",
+    "interval_s",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Again at this interval, counters with their rates, until Ctrl-C; JSON is one line each time.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("table", "json", "yaml", "prometheus")),
+    default="table",
+    show_default=True,
+    help="Format.",
+)
+@click.option("--nonzero", is_flag=True, help="Leave out what is 0 or not measured yet.")
+@with_admin
+def command(
+    *, names: tuple[str, ...], interval_s: float | None, output: str, nonzero: bool, admin: AdminPort
+) -> None:  # fmt: skip
+    """What a running bookie measures: all families, or those whose names match NAMES (`bookie_journal_*`)."""
+    from bookie.pb import metrics_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.metrics_service_pb2_grpc import MetricsStub  # noqa: PLC0415
+
+    if interval_s is not None and output == "prometheus":
+        raise IllegalOperation("--watch has no Prometheus text: use -o table or json")
+    with admin.open() as port:
+        stub = port.stub(MetricsStub)
+        if output == "prometheus":
+            click.echo(port.call(stub.GetText, pb.GetMetricsRequest(names=names)).text, nl=False)
+            return
+        if interval_s is None:
+            rows = table(port.call(stub.GetSamples, pb.GetMetricsRequest(names=names)), nonzero=nonzero)
+            show(output, "metrics", rows)
+            return
+        before: tuple[Series, int] | None = None
+        request = pb.WatchMetricsRequest(names=names, interval_ms=int(interval_s * 1000))
+        for samples in port.stream(stub.Watch, request, endless=True):
+            told(output, samples, table(samples, before, nonzero=nonzero))
+            before = series(samples), samples.at_ms
+
+
+def told(output: str, samples: "pb.MetricsSamples", rows: list[dict[str, Any]]) -> None:
+    """One look of several."""
+    if output == "json":
+        click.echo(json.dumps({"at_ms": samples.at_ms, "metrics": rows}))
+    else:
+        click.echo(time.strftime("--- %H:%M:%S", time.localtime(samples.at_ms / 1000)))
+        show(output, "metrics", rows)
+
+
+def series(samples: "pb.MetricsSamples") -> Series:
+    """Value by name and labels."""
+    return {(one.name, labels(one)): one.value for family in samples.families for one in family.samples}
+
+
+def table(
+    samples: "pb.MetricsSamples", before: "tuple[Series, int] | None" = None, *, nonzero: bool = False
+) -> list[dict[str, Any]]:
+    """A row a sample; with what was `before`, counters have a rate."""
+    rows = []
+    for family in samples.families:
+        for one in family.samples:
+            if nonzero and (one.value == 0 or one.value != one.value):
+                continue
+            row: dict[str, Any] = {"name": one.name, "labels": labels(one), "value": one.value}
+            if before is not None:
+                counts = family.type == "counter" or one.name.endswith(("_count", "_sum"))
+                old = before[0].get((one.name, labels(one)))
+                seconds = (samples.at_ms - before[1]) / 1000
+                row["per_s"] = (one.value - old) / seconds if counts and old is not None and seconds > 0 else None
+            rows.append(row)
+    return rows
+
+
+def labels(sample: "pb.MetricSample") -> str:
+    """In one word."""
+    return ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))

@@ -1,0 +1,16 @@
+"""`bkadmin queryautorecoverystatus`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.terminal.output import show
+
+
+@click.command()
+@with_cluster
+@with_output
+def command(*, cluster: Cluster, output: str) -> None:
+    """List the ledgers that are being copied now, and by whom."""
+    with cluster.open() as driver:
+        holders = driver.replication.holders()
+    show(output, "tasks", [{"ledger": ledger, "worker": holders[ledger]} for ledger in sorted(holders)])

@@ -1,0 +1,33 @@
+"""`bkadmin readjournal`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import bookie_files, with_configuration, with_output
+from bookie.terminal.lazy import EXIT_PARTIAL
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("journal")
+@click.option("-l", "--ledgerid", "ledger", type=click.IntRange(min=0), help="Only records of this ledger.")
+@with_configuration
+@with_output
+@click.pass_context
+def command(context: click.Context, *, journal: str, ledger: int | None, conf: Path | None, output: str) -> None:
+    """List the records of a JOURNAL file: a path, or its id in hexadecimal. Of ours or of a Java bookie.
+
+    Master keys are not shown. The exit code is 3 when the file is damaged; a torn end is regular.
+    """
+    from bookie.storage.tools.list_records import journal_records  # noqa: PLC0415
+
+    path = Path(journal) if conf is None else bookie_files(conf).file(journal, ".txn", journal=True)
+    found = journal_records(path, ledger=ledger)
+    rows = [
+        {"ledger": one.ledger, "kind": one.kind, "entry": one.entry, "offset": one.offset, "bytes": one.bytes}
+        for one in found.records
+    ]
+    show(output, "records", rows, version=found.version, end=found.end, torn=found.torn, damaged=found.damaged)
+    if found.damaged:
+        context.exit(EXIT_PARTIAL)

@@ -1,0 +1,25 @@
+"""`bkadmin readlogmetadata`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import bookie_files, with_configuration, with_output
+from bookie.terminal.output import Bytes, show
+
+
+@click.command()
+@click.argument("log")
+@with_configuration
+@with_output
+def command(*, log: str, conf: Path | None, output: str) -> None:
+    """List the ledgers of an entry LOG (a file, or its id in hexadecimal) and their bytes in it.
+
+    Counted record by record: the map at the end of the file is not believed.
+    """
+    from bookie.storage.tools.list_records import log_ledgers  # noqa: PLC0415
+
+    path = Path(log) if conf is None else bookie_files(conf).file(log, ".log")
+    sums = log_ledgers(path)
+    rows = [{"ledger": ledger, "entries": one.entries, "bytes": Bytes(one.bytes)} for ledger, one in sums.items()]
+    show(output, "ledgers", rows, log=str(path))

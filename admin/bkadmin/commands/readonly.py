@@ -1,0 +1,28 @@
+"""`bkadmin readonly`."""
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.options import with_output
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.argument("wish", type=click.Choice(("on", "off")), required=False)
+@with_admin
+@with_output
+def command(*, wish: str | None, admin: AdminPort, output: str) -> None:
+    """Whether a running bookie takes writes, and who is against it; or make it read-only, or take that back.
+
+    A full disk and forceReadOnlyBookie keep it read-only, whatever the operator wishes.
+    """
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        stub = port.stub(BookieStub)
+        if wish is None:
+            state = port.call(stub.GetInfo, pb.GetInfoRequest()).state
+        else:
+            state = port.call(stub.SetReadOnly, pb.SetReadOnlyRequest(read_only=wish == "on"))
+    show(output, "", read_only=state.read_only, reasons=list(state.read_only_reasons), state=state.state)

@@ -1,0 +1,34 @@
+"""`bkadmin rebuild-db-ledger-locations-index`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import bookie_files, sure, with_configuration, with_output, with_yes
+from bookie.terminal.output import progress_bar, show
+
+
+@click.command()
+@click.option("--skip-unreadable", is_flag=True, help="Go on without a log that cannot be read; it is named.")
+@with_configuration
+@with_output
+@with_yes
+def command(*, skip_unreadable: bool, conf: Path | None, output: str, yes: bool) -> None:
+    """Rebuild the location index of a stopped bookie from its entry logs.
+
+    Master keys, fences and explicit LACs are carried over from the old index, which is replaced at the very end.
+    """
+    from bookie.storage.tools.locking import locked  # noqa: PLC0415
+    from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index  # noqa: PLC0415
+
+    files = bookie_files(conf)
+    sure(f"rebuild the index of {', '.join(map(str, files.ledgers))}?", yes=yes)
+    options = RebuildOptions(skip_unreadable=skip_unreadable)
+    rows = []
+    with locked(files.all), progress_bar("entry logs") as progress:
+        for position, directory in enumerate(files.ledgers):
+            built = rebuild_index(directory / "current", files.index(position), options=options, progress=progress)
+            refused = [one.path for one in built.logs if one.refused]
+            row = {"directory": str(directory), "logs": len(built.logs), "entries": built.entries, "runs": built.runs}
+            rows.append({**row, "ledgers": len(built.ledgers), "skipped": refused})
+    show(output, "indexes", rows)

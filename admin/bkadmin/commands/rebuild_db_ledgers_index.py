@@ -1,0 +1,70 @@
+"""`bkadmin rebuild-db-ledgers-index`."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from admin.bkadmin.options import Cluster, bookie_files, sure, with_cluster, with_output, with_yes
+from bookie.terminal.output import progress_bar, show
+
+if TYPE_CHECKING:
+    from bookie.metadata.driver import MetadataDriver
+
+
+@click.command()
+@click.option("--skip-unreadable", is_flag=True, help="Go on without a log or journal that cannot be read.")
+@click.option(
+    "--journals-only",
+    is_flag=True,
+    help="Take master keys from the journals alone: for a bookie that holds the metadata store itself.",
+)
+@with_cluster
+@with_output
+@with_yes
+def command(*, skip_unreadable: bool, journals_only: bool, cluster: Cluster, output: str, yes: bool) -> None:
+    """Rebuild the whole index of a stopped bookie, ledger records too, when nothing of the old one can be used.
+
+    Locations come from the entry logs, master keys from the journals and the metadata store. Every ledger is fenced
+    afterwards, because nobody knows any more which ones were: their writers go on with other bookies.
+    """
+    from bookie.storage.tools.locking import locked  # noqa: PLC0415
+    from bookie.storage.tools.rebuild_index import RebuildOptions  # noqa: PLC0415
+    from bookie.storage.tools.rebuild_ledgers import Place, rebuild_ledgers  # noqa: PLC0415
+
+    files = bookie_files(cluster.conf)
+    sure(f"rebuild the index of {', '.join(map(str, files.ledgers))} and fence every ledger?", yes=yes)
+    options = RebuildOptions(skip_unreadable=skip_unreadable)
+    journals = [one / "current" for one in files.journals]
+    rows = []
+    store = nullcontext(None) if journals_only else cluster.open()
+    with store as driver, locked(files.all), progress_bar("entry logs") as progress:
+        for position, directory in enumerate(files.ledgers):
+            place = Place(
+                directory=directory / "current",
+                index=files.index(position),
+                journals=journals,
+                position=position,
+                count=len(files.ledgers),
+            )
+            built = rebuild_ledgers(place, key_of=keys(driver), options=options, progress=progress)
+            row = {"directory": str(directory), "ledgers": built.ledgers, "entries": built.index.entries}
+            rows.append({**row, "without_key": list(built.without_key)})
+    show(output, "indexes", rows)
+
+
+def keys(driver: "MetadataDriver | None") -> Callable[[int], bytes | None]:
+    """The master key of a ledger, as its metadata has it."""
+    from bookie.client.digest import master_key  # noqa: PLC0415
+    from bookie.errors import NoSuchLedgerMetadata  # noqa: PLC0415
+
+    def key_of(ledger: int) -> bytes | None:
+        if driver is None:
+            return None
+        try:
+            return master_key(driver.ledgers.read(ledger).value.password)
+        except NoSuchLedgerMetadata:
+            return None
+
+    return key_of

@@ -1,0 +1,84 @@
+"""`bkadmin recover`."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.options import Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
+from bookie.terminal.lazy import EXIT_PARTIAL
+from bookie.terminal.output import progress_bar, show
+
+if TYPE_CHECKING:
+    from bookie.client.replication.recovering import Outcome
+
+
+@click.command()
+@click.argument("bookies", metavar="BOOKIE[,BOOKIE...]")
+@click.option("-l", "--ledger", type=click.IntRange(min=0), help="Only this ledger.")
+@click.option("-q", "--query", is_flag=True, help="Only list the ledgers that name the bookies.")
+@click.option("-dr", "--dry-run", is_flag=True, help="The same: what would be copied.")
+@click.option("-sk", "--skip-open-ledgers", "skip_open", is_flag=True, help="Leave ledgers alone that are not closed.")
+@click.option(
+    "-sku", "--skip-unrecoverable", "lenient", is_flag=True, help="Ledgers that fail do not change the exit code."
+)
+@click.option("-d", "--delete-cookie", is_flag=True, help="Delete the bookies' cookies when all is copied.")
+@click.option("-rate", "--rate", type=click.IntRange(min=0), default=0, help="Bytes a second at most; 0: no limit.")
+@with_cluster
+@with_output
+@with_yes
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    bookies: str,
+    query: bool,
+    dry_run: bool,
+    lenient: bool,
+    delete_cookie: bool,
+    **options: Any,
+) -> None:
+    """Copy all that BOOKIE (its id; several with commas) holds to others, here and now, without an auditor.
+
+    The bookies must be stopped, or read-only. Open ledgers that they take part in are fenced and closed. A ledger that
+    cannot be copied is told with its reason, and the exit code is 3.
+    """
+    lost = frozenset(one.strip() for one in bookies.split(",") if one.strip())
+    look = query or dry_run
+    cluster, output, yes = options.pop("cluster"), options.pop("output"), options.pop("yes")
+    if not look:
+        sure(f"copy everything on {', '.join(sorted(lost))} to other bookies?", yes=yes)
+    outcomes = asyncio.run(run(cluster, lost, dry_run=look, **options))
+    failed = sum(one.state == "failed" for one in outcomes)
+    deleted = []
+    if delete_cookie and not look and not failed and options["ledger"] is None and not options["skip_open"]:
+        with cluster.open() as driver:
+            deleted = [one for one in sorted(lost) if driver.cookies.read(one) is not None]
+            for one in deleted:
+                driver.cookies.remove(one)
+    rows = [
+        {"ledger": one.ledger, "state": one.state, "segments_at": list(one.first_entries), "error": one.error}
+        for one in outcomes
+    ]
+    show(output, "ledgers", rows, count=len(rows), failed=failed, cookies_deleted=deleted)
+    if failed and not lenient:
+        context.exit(EXIT_PARTIAL)
+
+
+async def run(
+    cluster: Cluster, lost: frozenset[str], *, dry_run: bool, ledger: int | None, skip_open: bool, rate: int
+) -> "list[Outcome]":
+    """What came of each ledger."""
+    from bookie.client.replication.recovering import recover  # noqa: PLC0415
+    from bookie.client.replication.service import opened  # noqa: PLC0415
+    from bookie.metadata.driver import open_driver  # noqa: PLC0415
+
+    keys = dict(configured_recovery(cluster.conf)) | ({"replicationRateByBytes": rate} if rate else {})
+    outcomes = []
+    async with opened("bkadmin", open_driver(cluster.service_uri), keys) as world:
+        with progress_bar("ledgers") as bar:
+            async for one in recover(world, lost, ledger=ledger, skip_open=skip_open, dry_run=dry_run):
+                outcomes.append(one)
+                bar(len(outcomes), one.total)
+    return outcomes

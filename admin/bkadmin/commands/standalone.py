@@ -1,0 +1,88 @@
+"""`bkadmin standalone`."""
+
+import signal
+import time
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import with_output
+from bookie.terminal.output import Bytes, show
+
+ENDS = (signal.SIGINT, signal.SIGTERM)
+
+
+@click.command()
+@click.option("-n", "--bookies", "count", type=click.IntRange(1, 64), default=3, show_default=True, help="How many.")
+@click.option(
+    "-p", "--port", type=click.IntRange(0, 65000), default=3181, show_default=True,
+    help="Of the first bookie, its admin port and metadata the next one; the others have the ports that follow. 0: the"
+    " system chooses.",
+)  # fmt: skip
+@click.option(
+    "-d", "--directory", type=click.Path(path_type=Path, file_okay=False),
+    help="Keep data there, and find it again; else it is temporary.",
+)  # fmt: skip
+@click.option(
+    "-u", "--metadata-service-uri", "uri", metavar="URI", help="A store that is there; else the first bookie."
+)
+@click.option(
+    "-s", "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the bookies' configuration."
+)
+@click.option("--time", "timed", is_flag=True, help="Tell how long the start took and what it costs, then end.")
+@with_output
+def command(
+    *,
+    count: int,
+    port: int,
+    directory: Path | None,
+    uri: str | None,
+    settings: tuple[str, ...],
+    timed: bool,
+    output: str,
+) -> None:
+    """Run a cluster on this machine, for development: no Java, no ZooKeeper. Ctrl-C or SIGTERM ends it.
+
+    Caches are small, and only this machine can reach it. In programs: `with LocalCluster(3) as cluster` of
+    `bookie.local`, and the pytest fixtures of `bookie.local.fixtures`.
+    """
+    from bookie.local import LocalCluster  # noqa: PLC0415
+
+    keys = dict(_key(one) for one in settings)
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # from here on only sigwait takes them, so that nothing is left over
+    try:
+        begun = time.monotonic()
+        with LocalCluster(count, directory=directory, port=port, metadata_service_uri=uri, **keys) as cluster:
+            took_s = time.monotonic() - begun
+            rows = [
+                {
+                    "bookie": one.id,
+                    "address": "{}:{}".format(*one.address),
+                    "admin": "{}:{}".format(*one.admin),
+                    "directory": str(one.directory),
+                    **({"resident": Bytes(resident(one.pid))} if timed else {}),
+                }
+                for one in cluster
+            ]
+            show(output, "bookies", rows, metadata_service_uri=cluster.uri, **({"ready_s": took_s} if timed else {}))
+            if not timed:
+                click.echo("Ctrl-C ends it", err=True)
+                signal.sigwait(ENDS)
+                click.echo("stopping", err=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
+
+
+def _key(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found:
+        raise click.UsageError(f"--set {text}: it must be KEY=VALUE")
+    return name.strip(), value.strip()
+
+
+def resident(pid: int | None) -> int:
+    """Bytes of memory that a process has in use, those it shares included."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0

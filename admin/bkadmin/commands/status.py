@@ -1,0 +1,65 @@
+"""`bkadmin status`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.options import with_output
+from bookie.terminal.output import Bytes, show
+
+if TYPE_CHECKING:
+    from bookie.pb import bookie_service_pb2 as pb
+
+
+@click.command()
+@click.option("--watch", is_flag=True, help="Tell every change from now on, until Ctrl-C.")
+@with_admin
+@with_output
+def command(*, watch: bool, admin: AdminPort, output: str) -> None:
+    """What a running bookie is and how it fares: mode, disks, version, endpoints, cookie."""
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        bookie = port.stub(BookieStub)
+        if watch:
+            for state in port.stream(bookie.Watch, pb.WatchStateRequest(), endless=True):
+                show(output, "disks", disks(state), **facts(state))
+            return
+        info = port.call(bookie.GetInfo, pb.GetInfoRequest())
+    show(
+        output,
+        "disks",
+        disks(info.state),
+        bookie=info.bookie_id,
+        **facts(info.state),
+        instance_id=info.instance_id,
+        version=info.version,
+        python=info.python,
+        process=info.process,
+        started_ms=info.started_ms,
+        features=list(info.features),
+        endpoints=[f"{one.protocol} {one.host}:{one.port}" for one in info.endpoints],
+        cookie=info.cookie.splitlines(),
+    )
+
+
+def facts(state: "pb.State") -> dict[str, Any]:
+    """The mode, and who is against writes."""
+    return {"state": state.state, "read_only_reasons": list(state.read_only_reasons), "at_ms": state.at_ms}
+
+
+def disks(state: "pb.State") -> list[dict[str, Any]]:
+    """A row for each directory."""
+    return [
+        {
+            "kind": one.kind,
+            "level": one.level,
+            "free": Bytes(one.free_bytes),
+            "total": Bytes(one.total_bytes),
+            "path": one.path,
+            "problem": one.problem or None,
+        }
+        for one in state.disks
+    ]

@@ -1,0 +1,31 @@
+"""`bkadmin updatebookieinledger`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, sure, with_changes, with_cluster, with_output, with_yes
+from admin.bkadmin.replacing import replace_bookie
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.option("-sb", "--src-bookie", "old", required=True, metavar="ID", help="The id that ledgers name now.")
+@click.option("-db", "--dest-bookie", "new", required=True, metavar="ID", help="The id that they shall name.")
+@with_changes
+@with_cluster
+@with_output
+@with_yes
+def command(
+    *, old: str, new: str, per_s: int, limit: int | None, dry_run: bool, cluster: Cluster, output: str, yes: bool
+) -> None:
+    """Name another bookie in all ledgers that name one: after its data was moved to a bookie with another id.
+
+    The data must be there already: nothing is copied (see recover for that).
+    """
+    from bookie.metadata.identity import check_bookie_id  # noqa: PLC0415
+
+    check_bookie_id(new)
+    if not dry_run:
+        sure(f"name {new} instead of {old} in all ledgers?", yes=yes)
+    with cluster.open() as driver:
+        changed, seen = replace_bookie(driver, old, new, per_s=per_s, limit=limit, dry_run=dry_run)
+    show(output, "", changed=0 if dry_run else changed, to_change=changed if dry_run else 0, ledgers=seen)

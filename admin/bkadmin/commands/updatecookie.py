@@ -1,0 +1,65 @@
+"""`bkadmin updatecookie`."""
+
+from dataclasses import replace
+
+import click
+
+from admin.bkadmin.options import Cluster, bookie_files, configured_identity, sure, with_cluster, with_output, with_yes
+from bookie.errors import CookieError, IllegalOperation
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.option("-l", "--list", "wish", flag_value="list", help="Show its cookies side by side, and what is wrong.")
+@click.option("-b", "--bookieid", "wish", flag_value="rename", help="It has the id of --conf from now on.")
+@click.option("-d", "--delete", "wish", flag_value="delete", help="Delete the cookie under --old.")
+@click.option("-e", "--expandstorage", "wish", flag_value="expand", help="Refused here; says what to do.")
+@click.option("--old", metavar="ID", help="The id that it had before.")
+@with_cluster
+@with_output
+@with_yes
+@click.pass_context
+def command(
+    context: click.Context, *, wish: str | None, old: str | None, cluster: Cluster, output: str, yes: bool
+) -> None:
+    """Look at the cookies of the bookie of --conf, stopped, or write them anew after its address changed.
+
+    With -b --old ID its cookie gets the id of --conf, in the directories and in the metadata store; name it so in the
+    ledgers afterwards: bkadmin updatebookieinledger.
+    """
+    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.storage.tools.cookie_files import compare_cookies, rewrite_cookie, show_cookies  # noqa: PLC0415
+    from bookie.storage.tools.locking import locked  # noqa: PLC0415
+
+    if wish is None or (wish in ("rename", "delete") and old is None):
+        raise click.UsageError("say -l, -b --old ID, or -d --old ID")
+    if wish == "expand":
+        click.echo("a ledger lives in directory (id modulo their number): start another bookie for more room", err=True)
+        context.exit(2)
+    files = bookie_files(cluster.conf)
+    bookie = choose_bookie_id(configured_identity(cluster.conf))
+    with cluster.open() as driver:
+        if wish == "list":
+            found = compare_cookies(show_cookies(old or bookie, driver.cookies, files.all))
+            rows = [{"where": one.where, "problem": one.problem or "none"} for one in found]
+            show(output, "cookies", rows, bookie=old or bookie)
+            context.exit(3 if any(one.problem for one in found) else 0)
+        assert old is not None
+        stored = driver.cookies.read(old)
+        if stored is None or any(old in driver.bookies.present(read_only=mode) for mode in (False, True)):
+            raise IllegalOperation(f"bookie {old} has no cookie, or is running; bkadmin listbookies shows which")
+        if wish == "rename":
+            if old == bookie:
+                raise CookieError(f"{old} is its id already: change bookieId or its address in --conf first")
+            (cookie,) = {one.cookie for one in show_cookies(old, driver.cookies, [])}
+            assert cookie is not None
+            new = replace(cookie, bookie_id=bookie)
+            sure(f"write the cookies of {old} anew as {bookie}?", yes=yes)
+            with locked(files.all):
+                driver.cookies.write(bookie, new.to_bytes(), None)
+                for directory in files.all:
+                    rewrite_cookie(directory, new, replace=True)
+        else:
+            sure(f"delete the cookie of bookie {old}?", yes=yes)
+        driver.cookies.remove(old, stored[1])
+    show(output, "", bookie=bookie, removed=old)

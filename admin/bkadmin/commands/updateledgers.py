@@ -1,0 +1,40 @@
+"""`bkadmin updateledgers`."""
+
+from dataclasses import replace
+
+import click
+
+from admin.bkadmin.options import Cluster, configured_identity, sure, with_changes, with_cluster, with_output, with_yes
+from admin.bkadmin.replacing import replace_bookie
+from bookie.terminal.output import show
+
+
+@click.command()
+@click.option("-b", "--bookieid", "form", type=click.Choice(("hostname", "ip")), required=True, help="The form wanted.")
+@with_changes
+@with_cluster
+@with_output
+@with_yes
+def command(
+    *, form: str, per_s: int, limit: int | None, dry_run: bool, cluster: Cluster, output: str, yes: bool
+) -> None:
+    """Write the bookie of --conf by its host's name, or by its address, in all ledgers that name it the other way."""
+    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+
+    identity = configured_identity(cluster.conf)
+    new, old = (
+        choose_bookie_id(replace(identity, use_host_name=by_name)) for by_name in (form == "hostname", form == "ip")
+    )
+    if not dry_run:
+        sure(f"name {new} instead of {old} in all ledgers?", yes=yes)
+    with cluster.open() as driver:
+        changed, seen = replace_bookie(driver, old, new, per_s=per_s, limit=limit, dry_run=dry_run)
+    show(
+        output,
+        "",
+        old=old,
+        new=new,
+        changed=0 if dry_run else changed,
+        to_change=changed if dry_run else 0,
+        ledgers=seen,
+    )

@@ -1,0 +1,15 @@
+"""`bkadmin whatisinstanceid`."""
+
+import click
+
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.terminal.output import show
+
+
+@click.command()
+@with_cluster
+@with_output
+def command(*, cluster: Cluster, output: str) -> None:
+    """Show the instance id of the cluster: every bookie's cookie names it."""
+    with cluster.open() as driver:
+        show(output, "", instance_id=driver.cluster.instance_id())

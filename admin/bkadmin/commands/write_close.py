@@ -1,0 +1,81 @@
+"""`bkadmin write-close`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admin.bkadmin.admin_port import AdminPort, with_admin_port
+from admin.bkadmin.asking import ask
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.errors import BookKeeperError
+from bookie.terminal.lazy import EXIT_PARTIAL
+from bookie.terminal.output import show
+
+if TYPE_CHECKING:
+    from bookie.client.channel_v3 import ChannelV3
+    from bookie.metadata.driver import MetadataDriver
+
+
+@click.command()
+@click.argument("ledgers", type=click.IntRange(min=0), nargs=-1, required=True, metavar="LEDGER...")
+@with_admin_port
+@with_cluster
+@with_output
+@click.pass_context
+def command(
+    context: click.Context, *, ledgers: tuple[int, ...], admin: AdminPort, cluster: Cluster, output: str
+) -> None:
+    """Tell every bookie of a LEDGER's last ensemble that nothing more will be written to it; with --admin, one bookie.
+
+    Advice, no command: bookies with a log for each ledger rotate it at their next checkpoint, and a writer may go on. A
+    bookie that does not know the operation is told nothing. The exit code is 3 when one that does could not be told.
+    """
+    rows: list[dict[str, Any]]
+    if admin.given:
+        one_port = admin.within(cluster.conf, cluster.timeout_s)
+        rows = [{"ledger": one, "state": state} for one, state in told(one_port, ledgers)]
+    else:
+        with cluster.open() as driver:
+            rows = [row for ledger in ledgers for row in everywhere(driver, ledger, cluster.timeout_s)]
+    show(output, "bookies", rows)
+    if any(row["state"].startswith("failed") for row in rows):
+        context.exit(EXIT_PARTIAL)
+
+
+def told(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, str]]:
+    """What came of each, at one bookie."""
+    from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
+    from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
+
+    with admin.open() as port:
+        stub = port.stub(BookieStub)
+        reply = port.call(stub.WriteClose, pb.WriteCloseLedgersRequest(ledgers=ledgers))
+    return [(one.ledger, "told" if one.told else f"failed: {one.problem}") for one in reply.ledgers]
+
+
+def everywhere(driver: "MetadataDriver", ledger: int, timeout_s: float) -> list[dict[str, Any]]:
+    """A row for each bookie of the last ensemble. NoSuchLedgerMetadata."""
+    from bookie.client.digest import master_key  # noqa: PLC0415
+
+    value = driver.ledgers.read(ledger).value
+    key = master_key(value.password)
+    return [
+        {"ledger": ledger, "bookie": one, "state": tell(driver, one, ledger, key, timeout_s)}
+        for one in value.segments[-1].bookies
+    ]
+
+
+def tell(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, timeout_s: float) -> str:
+    """What came of it, in a line."""
+    from bookie.client.extensions import WRITE_CLOSE  # noqa: PLC0415
+
+    def question(channel: "ChannelV3") -> str:
+        if WRITE_CLOSE not in channel.extensions:
+            return "does not know write close"
+        channel.write_close(ledger, key)
+        return "told"
+
+    try:
+        return ask(driver, bookie, timeout_s, question)
+    except BookKeeperError as error:
+        return f"failed: {error}"

@@ -1,0 +1,57 @@
+"""The command `bkadmin`."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from admin.bkadmin.catalogue import COMMANDS, INSTEAD
+from bookie import __version__
+from bookie.terminal import lazy
+
+__all__ = ["main", "run"]
+
+EPILOG = """\b
+EXIT CODES
+  0  done, and all is well
+  1  not done: what stands on standard error is why, and what to do
+  2  the command line is wrong
+  3  done in part, or something is not well: a bookie is silent, a file is bad
+\b
+ENVIRONMENT
+  BOOKIE_METADATA_URI  the cluster, where --metadata-service-uri is not given
+  BOOKIE_CONF          a bookie's configuration, where --conf is not given
+\b
+COMPLETION
+  eval "$(_BKADMIN_COMPLETE=bash_source bkadmin)"    or zsh_source, fish_source
+"""
+
+
+@click.group(
+    cls=lazy.LazyGroup,
+    catalogue=COMMANDS,
+    package="admin.bkadmin.commands",
+    instead=INSTEAD,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(__version__, prog_name="bkadmin")
+def bkadmin() -> None:
+    """Look after a BookKeeper cluster: bookies of ours and of Apache BookKeeper, their ledgers, and their files.
+
+    Commands have the names of Apache BookKeeper's shell. `bkadmin COMMAND --help` tells the rest.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One call; the exit code."""
+    return lazy.run(bkadmin, "bkadmin", arguments)
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

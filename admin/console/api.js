@@ -1,0 +1,52 @@
+// Requests to the bookie that serves this page. The token stays in this tab, and no cookie is ever set.
+
+const KEY = "bookie-token";
+const TIMEOUT_MS = 40000;
+
+export class Refused extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+let token = sessionStorage.getItem(KEY) ?? "";
+
+export function signIn(text) {
+  token = text.trim();
+  if (token) sessionStorage.setItem(KEY, token);
+  else sessionStorage.removeItem(KEY);
+}
+
+export const signedIn = () => token !== "";
+
+async function ask(method, path, body) {
+  const headers = { accept: "application/json" };
+  if (token) headers.authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "omit", cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+  } catch {
+    throw new Refused(0, "The bookie does not answer: is it running, and is this machine still connected to it?");
+  }
+  const text = await answer.text();
+  if (!answer.ok) throw new Refused(answer.status, text.trim() || `status ${answer.status}`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+const query = (params) => {
+  const given = Object.entries(params ?? {}).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return given.length ? `?${new URLSearchParams(given)}` : "";
+};
+
+export const get = (path, params) => ask("GET", path + query(params));
+export const put = (path, body, params) => ask("PUT", path + query(params), body);
+export const remove = (path, params) => ask("DELETE", path + query(params));

@@ -1,0 +1,57 @@
+// The cluster: its bookies, their disks, the weight that these give them, and what is wrong.
+
+import { get } from "/console/api.js";
+import { bytes, card, count, empty, h, meter, percent, pill, table } from "/console/dom.js";
+import { throughput } from "/console/plots.js";
+
+const KINDS = { writable: "good", "read-only": "warn", absent: "bad" };
+
+const tile = (title, value, note, kind = "") =>
+  h("div", { class: `tile ${kind}` }, h("span", { class: "tile-title" }, title), h("strong", {}, value), h("span", { class: "note" }, note));
+
+function tiles({ info, bookies }) {
+  const known = bookies.filter((one) => one.total);
+  const total = known.reduce((sum, one) => sum + one.total, 0), free = known.reduce((sum, one) => sum + one.free, 0);
+  const silent = bookies.filter((one) => one.error).length;
+  return h("div", { class: "tiles" },
+    tile("Writable", count(info.writableBookiesCount), `of ${count(info.totalBookiesCount)} bookies`, info.writableBookiesCount ? "" : "bad"),
+    tile("Read-only", count(info.readonlyBookiesCount), info.readonlyBookiesCount ? "take no writes" : "none", info.readonlyBookiesCount ? "warn" : ""),
+    tile("Absent", count(info.unavailableBookiesCount), silent ? `${silent} registered but silent` : info.unavailableBookiesCount ? "have a cookie, are not registered" : "none",
+      info.unavailableBookiesCount || silent ? "bad" : ""),
+    tile("Free space", total ? bytes(free) : "–", total ? `of ${bytes(total)}, ${percent(free / total, 0)}` : "nobody told"),
+    tile("Replication", info.clusterUnderReplicated ? "behind" : "whole", info.ledgerReplicationEnabled ? "auto-recovery is allowed" : "auto-recovery is switched off",
+      info.clusterUnderReplicated || !info.ledgerReplicationEnabled ? "warn" : ""),
+    tile("Auditor", info.auditorElected ? "elected" : "none", info.auditorId || "no bookie runs auto-recovery", ""));
+}
+
+function room(one) {
+  if (one.total === null) return h("span", { class: "note" }, one.error || "–");
+  const used = 1 - one.free / one.total;
+  return h("div", { class: "room" }, meter(used, used > 0.95 ? "bad" : used > 0.9 ? "warn" : "", `${one.bookie}: used`),
+    h("span", { class: "note" }, `${bytes(one.free)} free of ${bytes(one.total)}`));
+}
+
+const rackRow = (rack, rows) => h("div", { class: "rack" }, h("span", { class: "rack-name" }, rack),
+  h("div", { class: "rack-bookies" }, rows.map((one) => h("span", { class: `dot-name ${KINDS[one.state]}`, title: one.state }, one.bookie))));
+
+export const overviewView = {
+  everyMs: 5000,
+  load: () => get("/api/console/cluster"),
+  draw(data, { session }) {
+    const racks = Map.groupBy ? Map.groupBy(data.bookies, (one) => one.rack ?? "") : new Map();
+    const placed = [...racks].filter(([rack]) => rack).sort(([a], [b]) => (a < b ? -1 : 1));
+    return [
+      tiles(data),
+      card("Bookies", { note: data.instance ? `cluster ${data.instance}` : "" },
+        data.bookies.length ? table([
+          ["Bookie", (one) => h("span", { class: "mono" }, one.bookie, one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this one") : null)],
+          ["State", (one) => pill(one.state, KINDS[one.state])],
+          ["Disks", room, "wide"],
+          ["Weight", (one) => (one.weight === null ? "–" : percent(one.weight)), "number"],
+          ["Rack", (one) => one.rack ?? "–"],
+        ], data.bookies, { label: "Bookies" }) : empty("No bookies", "Nobody has registered in this cluster yet.")),
+      placed.length ? card("Racks", {}, placed.map(([rack, rows]) => rackRow(rack, rows))) : null,
+      card("Throughput of this bookie", { note: "while this page is open, at most five minutes" }, h("div", { class: "charts" }, throughput())),
+    ];
+  },
+};

@@ -1,0 +1,235 @@
+"""What every call at the admin port passes: who may, how many at a time, what is written down, how errors are told.
+
+An interceptor of the gRPC server. Refusals when all threads are taken come from a thread of their own; the rest runs on
+the plane's threads. What is not named among READS needs the role `operate`, and is written to the audit.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import grpc
+
+from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
+from bookie.errors import (
+    BookKeeperError,
+    DataUnknown,
+    DigestMismatch,
+    IllegalOperation,
+    IncorrectParameter,
+    MetadataStoreError,
+    NoSuchEntry,
+    NoSuchLedger,
+    NoSuchLedgerMetadata,
+    UnauthorizedAccess,
+)
+from bookie.metadata.admin_channel import BUSY
+from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
+from bookie.server.errors import one_line
+
+__all__ = ["Gatekeeper", "OPEN", "READS", "UNAUDITED", "WorkPool"]
+
+OPEN = ("/grpc.health.v1.Health/",)
+"""For probes, which have no token."""
+READS = (
+    "/bookie.admin.v1.Bookie/Get",
+    "/bookie.admin.v1.Bookie/Watch",
+    "/bookie.admin.v1.GarbageCollection/Get",
+    "/bookie.admin.v1.GarbageCollection/Watch",
+    "/bookie.admin.v1.Metrics/",
+    "/bookie.admin.v1.Stored/",
+    "/bookie.metadata.v1.MetadataStore/Get",
+    "/bookie.metadata.v1.MetadataStore/KeepAlive",
+    "/bookie.metadata.v1.MetadataStore/List",
+    "/bookie.metadata.v1.MetadataStore/OpenSession",
+    "/bookie.metadata.v1.MetadataStore/Watch",
+    "/grpc.reflection.v1alpha.ServerReflection/",
+)
+UNAUDITED = ("/bookie.metadata.v1.MetadataStore/",)
+"""What bookies and clients write there all the time; each write has its version in the store."""
+LIMITED_THERE = ("/bookie.metadata.v1.MetadataStore/",)
+"""Its streams have a limit of their own, so that operators who watch keep no bookie from its metadata."""
+STATUS_OF: dict[type[BookKeeperError], grpc.StatusCode] = {
+    NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    RoleMissing: grpc.StatusCode.PERMISSION_DENIED,
+    IncorrectParameter: grpc.StatusCode.INVALID_ARGUMENT,
+    IllegalOperation: grpc.StatusCode.FAILED_PRECONDITION,
+    NoSuchLedger: grpc.StatusCode.NOT_FOUND,
+    NoSuchLedgerMetadata: grpc.StatusCode.NOT_FOUND,
+    NoSuchEntry: grpc.StatusCode.NOT_FOUND,
+    UnauthorizedAccess: grpc.StatusCode.FAILED_PRECONDITION,
+    DigestMismatch: grpc.StatusCode.DATA_LOSS,
+    DataUnknown: grpc.StatusCode.DATA_LOSS,
+    KeyAbsent: grpc.StatusCode.NOT_FOUND,
+    KeyExists: grpc.StatusCode.ALREADY_EXISTS,
+    VersionConflict: grpc.StatusCode.ABORTED,
+    SessionExpired: grpc.StatusCode.FAILED_PRECONDITION,
+    StoreFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    MetadataStoreError: grpc.StatusCode.UNAVAILABLE,
+}
+HANDLERS: dict[tuple[bool, bool], tuple[str, Callable[..., Any]]] = {
+    (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
+    (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
+    (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
+    (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
+}
+SHOWN = 200
+log = logging.getLogger(__name__)
+
+
+class WorkPool(ThreadPoolExecutor):
+    """Threads that know how many calls wait for them."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads, thread_name_prefix="admin")
+        self._lock = threading.Lock()
+        self.waiting = 0  # guarded by _lock; read without
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Count it until a thread has taken it."""
+
+        def begun() -> Any:
+            self._count(-1)
+            return call(*args, **kwargs)
+
+        self._count(1)
+        try:
+            return super().submit(begun)
+        except RuntimeError:  # shut down meanwhile
+            self._count(-1)
+            raise
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self.waiting += change
+
+
+class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no types
+    """Judges every call. `close` lets its own thread go; idempotent."""
+
+    def __init__(self, access: Access, pool: WorkPool, *, waiting_max: int, streams_max: int) -> None:
+        self._access = access
+        self._pool = pool
+        self._waiting_max = waiting_max
+        self._streams_max = streams_max
+        self._streams = threading.BoundedSemaphore(streams_max)
+        self._refusals = ThreadPoolExecutor(1, thread_name_prefix="admin-refusals")
+
+    def close(self) -> None:
+        """No call comes any more."""
+        self._refusals.shutdown()
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        """gRPC's own thread: wrap what answers the method, or answer that there are too many calls."""
+        handler = continuation(details)
+        if handler is None:
+            return None
+        name, make = HANDLERS[handler.request_streaming, handler.response_streaming]
+        if self._pool.waiting >= self._waiting_max:
+            behaviour = self._refuse
+        else:
+            behaviour = self._wrap(details, getattr(handler, name), streams=handler.response_streaming)
+        return make(behaviour, handler.request_deserializer, handler.response_serializer)
+
+    @property
+    def _refuse(self) -> Callable[..., Any]:
+        def refuse(_request: Any, context: grpc.ServicerContext) -> Any:
+            context.set_trailing_metadata((BUSY,))
+            context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"{self._waiting_max} calls wait at this admin port already; ask less often, or later",
+            )
+
+        refuse.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
+        return refuse
+
+    def _wrap(self, details: Any, behaviour: Callable[..., Any], *, streams: bool) -> Callable[..., Any]:
+        method = str(details.method)
+        header = next((value for key, value in details.invocation_metadata if key == "authorization"), None)
+
+        def call(request: Any, context: grpc.ServicerContext) -> Any:
+            caller = self._admit(method, header, request, context)
+            if caller is None:
+                return behaviour(request, context)
+            outcome = "done"
+            try:
+                return behaviour(request, context)
+            except Exception as error:
+                outcome = f"failed: {one_line(error)}" if isinstance(error, (BookKeeperError, OSError)) else "failed"
+                raise
+            finally:
+                audit(caller, context.peer(), _short(method), outcome, request=_told(request))
+
+        def stream(request: Any, context: grpc.ServicerContext) -> Generator[Any, None, None]:
+            self._admit(method, header, request, context)
+            if method.startswith(LIMITED_THERE):
+                yield from behaviour(request, context)
+                return
+            if not self._streams.acquire(blocking=False):
+                text = f"all {self._streams_max} streams of this admin port are taken; end some, or do without"
+                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+            try:
+                yield from behaviour(request, context)
+            finally:
+                self._streams.release()
+
+        def told(request: Any, context: grpc.ServicerContext) -> Any:
+            return _told_errors(lambda: call(request, context), context, method)
+
+        def told_stream(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            answers = stream(request, context)
+            try:
+                while (answer := _told_errors(lambda: next(answers, None), context, method)) is not None:
+                    yield answer
+            finally:
+                answers.close()
+
+        return told_stream if streams else told
+
+    def _admit(self, method: str, header: str | None, request: Any, context: grpc.ServicerContext) -> Caller | None:
+        """Who it is where that goes into the audit, None where not. NotAuthenticated, RoleMissing."""
+        if not context.is_active():
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the caller does not wait any more")
+        if method.startswith(OPEN):
+            return None
+        caller = self._access.caller(header, _subjects(context))
+        needed = Role.READ if method.startswith(READS) else Role.OPERATE
+        audited = needed is Role.OPERATE and not method.startswith(UNAUDITED)
+        try:
+            self._access.require(caller, needed)
+        except RoleMissing:
+            if audited:
+                audit(caller, context.peer(), _short(method), "refused", request=_told(request))
+            raise
+        return caller if audited else None
+
+
+def _told_errors(call: Callable[[], Any], context: grpc.ServicerContext, method: str) -> Any:
+    """What is raised becomes a status and one line."""
+    try:
+        return call()
+    except BookKeeperError as error:
+        code = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), grpc.StatusCode.INTERNAL)
+        context.abort(code, one_line(error))
+    except OSError as error:
+        log.error("an admin call failed", extra={"method": method, "error": one_line(error)})
+        context.abort(grpc.StatusCode.INTERNAL, f"{one_line(error)}; look at the bookie's log and disks")
+
+
+def _subjects(context: grpc.ServicerContext) -> list[str]:
+    """The names of the certificate that the caller showed, verified by then."""
+    shown = context.auth_context()
+    names = (*shown.get("x509_common_name", ()), *shown.get("x509_subject_alternative_name", ()))
+    return [name.decode("utf-8", "replace") for name in names]
+
+
+def _short(method: str) -> str:
+    return method.rpartition(".")[2]
+
+
+def _told(request: Any) -> str:
+    """The request in one line; none of the audited ones holds a secret."""
+    text = " ".join(str(request).split())
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

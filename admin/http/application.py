@@ -1,0 +1,195 @@
+"""Which path leads where, who may go there, and what every answer carries. ASGI, on the event loop of the plane.
+
+Nothing here blocks: endpoints run in the threads of `Desk`. Reads need the role `read`, changes `operate`; probes and
+the console's own files need none. A page of another site can make a browser send requests here, so a change is taken
+only from this origin or from something that is no browser, and on the loopback address only under a loopback name.
+"""
+
+import ipaddress
+import logging
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
+from admin.http.asking import Asked, Desk, Refused, Reply, reply_text
+from admin.http.files import File
+from admin.http.moving import Movers
+from admin.http.routes import ROUTES, Answer
+from bookie.errors import BookKeeperError, IllegalOperation, NoSuchLedgerMetadata
+from bookie.metadata.identity import is_loopback
+from bookie.server.control import Control
+
+__all__ = ["Application"]
+
+BODY_BYTES_MAX = 64 * 1024
+QUERY_BYTES_MAX = 4096
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+log = logging.getLogger(__name__)
+
+
+class Application:
+    """Everything that the port answers. `files`: the console's, by path."""
+
+    def __init__(self, control: Control, access: Access, movers: Movers, files: Mapping[str, File]) -> None:
+        self._control = control
+        self._access = access
+        self._movers = movers
+        self._files = files
+        self._desk = Desk(control.http.threads)
+        self._local = is_loopback(control.http.host)
+        self._timeout_s = control.http.request_timeout_ms / 1000
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        request = Request(scope, receive)
+        headers = dict(HEADERS)
+        try:
+            reply = await self._reply(request, headers)
+        except Refused as refused:
+            reply = reply_text(str(refused), refused.status)
+        except NotAuthenticated as error:
+            headers["www-authenticate"] = 'Bearer realm="bookie"'
+            reply = reply_text(str(error), 401)
+        except RoleMissing as error:
+            reply = reply_text(str(error), 403)
+        except ClientDisconnect:
+            return
+        except Exception:
+            log.exception("an endpoint failed", extra={"path": request.url.path})
+            reply = reply_text("the request failed here; the bookie's log says why", 500)
+        headers.setdefault("cache-control", "no-store")
+        headers["content-type"] = reply.content_type
+        body = b"" if reply.status == 304 else reply.body
+        response = Response(body, reply.status, headers)
+        if request.method == "HEAD":
+            response.body = b""
+        await response(scope, receive, send)
+
+    def close(self) -> None:
+        """Take no further calls."""
+        self._desk.close()
+
+    async def _reply(self, request: Request, headers: dict[str, str]) -> Reply:
+        path, method = request.url.path, "GET" if request.method == "HEAD" else request.method
+        self._check_name(request)
+        if len(request.url.query) > QUERY_BYTES_MAX:
+            raise Refused(414, f"the query is longer than {QUERY_BYTES_MAX} bytes")
+        file = self._files.get(path)
+        if file is not None and method == "GET":
+            headers |= {"cache-control": "no-cache", "etag": file.tag}
+            known = request.headers.get("if-none-match") == file.tag
+            return Reply(file.content, file.content_type, 304 if known else 200)
+        answers = ROUTES.get(path)
+        if answers is None:
+            raise Refused(404, f"there is nothing at {path[:200]}; docs/http.md lists the paths")
+        answer = answers.get(method)
+        if answer is None:
+            headers["allow"] = ", ".join(answers)
+            return self._other_method(path, answers)
+        if answer.role is Role.OPERATE:
+            _check_origin(request)
+        caller = self._caller(request, answer, path)
+        return await self._ask(request, answer, caller, await _body(request))
+
+    def _caller(self, request: Request, answer: Answer, path: str) -> Caller:
+        """Who asks. NotAuthenticated, RoleMissing; a refused change is told to the audit."""
+        if answer.role is None:
+            return Caller("anybody", Role.READ)
+        caller = Caller("unknown", Role.READ)
+        try:
+            caller = self._access.caller(request.headers.get("authorization"), request.scope["state"]["subjects"])
+            self._access.require(caller, answer.role)
+        except (NotAuthenticated, RoleMissing):
+            if answer.role is Role.OPERATE:
+                audit(caller, _peer(request), f"{request.method} {path}", "refused")
+            raise
+        return caller
+
+    async def _ask(self, request: Request, answer: Answer, caller: Caller, body: bytes) -> Reply:
+        asked = Asked(
+            control=self._control,
+            movers=self._movers,
+            access_guarded=self._access.guarded,
+            method=request.method,
+            params=dict(request.query_params),
+            body=body,
+            accept=request.headers.get("accept", ""),
+            caller=caller,
+            timeout_s=self._timeout_s,
+        )
+        try:
+            reply = await self._desk.run(answer.endpoint, asked)
+        except Refused as refused:
+            reply = reply_text(str(refused), refused.status)
+        except NoSuchLedgerMetadata as error:
+            reply = reply_text(str(error), 404)
+        except IllegalOperation as error:
+            reply = reply_text(str(error), 400)
+        except BookKeeperError as error:
+            reply = reply_text(str(error), 500)
+        if answer.role is Role.OPERATE:
+            outcome = "done" if reply.status < 400 else reply.body[:200].decode("utf-8", "replace")
+            facts = {"params": request.url.query, "body": body[:500].decode("utf-8", "replace"), "status": reply.status}
+            audit(caller, _peer(request), f"{request.method} {request.url.path}", outcome, **facts)
+        return reply
+
+    def _check_name(self, request: Request) -> None:
+        """A name of somebody else's that leads to our loopback address is an attack through a browser."""
+        if not self._local:
+            return
+        name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        if name != "localhost" and not name.endswith(".localhost") and not _is_address(name):
+            raise Refused(421, f"this port serves localhost, not {name[:100]!r}; set httpServerHost to serve others")
+
+    @staticmethod
+    def _other_method(path: str, answers: Mapping[str, Answer]) -> Reply:
+        """Upstream says 404 where only another method would do, but for three paths."""
+        if path == "/metrics":
+            return reply_text("forbidden. Should be GET method", 403)
+        status = 405 if path in ("/api/v1/bookie/gc", "/api/v1/bookie/entry_location_compact") else 404
+        return reply_text(f"Not found method. Should be {' or '.join(answers)} method", status)
+
+
+def _check_origin(request: Request) -> None:
+    """Browsers say where a request comes from; a change must come from the console itself. Others say nothing."""
+    site = request.headers.get("sec-fetch-site", "none")
+    origin = request.headers.get("origin")
+    if site not in ("same-origin", "none") or (origin and urlsplit(origin).netloc != request.headers.get("host")):
+        raise Refused(403, "this change comes from another site's page; open the console of this bookie itself")
+
+
+async def _body(request: Request) -> bytes:
+    """All of it, if it is small."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_BYTES_MAX:
+            raise Refused(413, f"the body is longer than {BODY_BYTES_MAX} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _peer(request: Request) -> str:
+    return f"{request.client.host}:{request.client.port}" if request.client else "unknown"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

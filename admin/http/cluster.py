@@ -1,0 +1,99 @@
+"""Endpoints about the cluster's bookies: who is there, and how much room they have. Threads of Desk."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from admin.bkadmin.asking import space
+from admin.http.asking import Asked, Refused, Reply, reply_json
+from bookie.client.bookie_space import BookieInfo
+from bookie.errors import MetadataStoreError
+from bookie.metadata.service_info import parse_service_info
+
+__all__ = ["cluster_info", "cluster_info_of", "list_bookie_info", "list_bookies", "spaces"]
+
+AT_A_TIME = 16
+ANSWER_S = 5.0
+UNITS = ("", "KB", "MB", "GB", "TB")
+
+
+def list_bookies(asked: Asked) -> Reply:
+    """Bookie ids, with host names where they are asked for."""
+    driver = asked.control.metadata
+    found: dict[str, str | None] = {}
+    for bookie in sorted(driver.bookies.present(read_only=asked.params.get("type") == "ro")):
+        found[bookie] = _host(asked, bookie) if asked.wants("print_hostnames") else None
+    return reply_json(found)
+
+
+def list_bookie_info(asked: Asked) -> Reply:
+    """Room of each writable bookie, as upstream's text has it; a bookie that is silent is left out."""
+    answers = spaces(asked, sorted(asked.control.metadata.bookies.present(read_only=False)))
+    found = {bookie: one for bookie, one in answers.items() if isinstance(one, BookieInfo)}
+    if not found:
+        raise Refused(404, "Not found any Bookie info.")
+    texts = {bookie: f": {{{_room(one.free, one.total)}}}," for bookie, one in found.items()}
+    free, total = sum(one.free for one in found.values()), sum(one.total for one in found.values())
+    return reply_json({**texts, "ClusterInfo: ": f"{{{_room(free, total)}}}"})
+
+
+def cluster_info(asked: Asked) -> Reply:
+    """How the cluster stands."""
+    return reply_json(cluster_info_of(asked))
+
+
+def cluster_info_of(asked: Asked) -> dict[str, Any]:
+    """The same as a value."""
+    driver = asked.control.metadata
+    try:
+        auditor = driver.election.auditor()
+    except MetadataStoreError:
+        auditor = None
+    known = driver.bookies.known()
+    writable, passive = driver.bookies.present(read_only=False), driver.bookies.present(read_only=True)
+    return {
+        "auditorElected": auditor is not None,
+        "auditorId": auditor or "",
+        "clusterUnderReplicated": any(piece for piece in driver.replication.marks()),
+        "ledgerReplicationEnabled": driver.replication.enabled(),
+        "totalBookiesCount": len(known),
+        "writableBookiesCount": len(writable),
+        "readonlyBookiesCount": len(passive),
+        "unavailableBookiesCount": len(known - writable - passive),
+    }
+
+
+def spaces(asked: Asked, bookies: list[str]) -> dict[str, BookieInfo | str]:
+    """What each says about its disks, or in a line why it says nothing."""
+    timeout_s = min(ANSWER_S, asked.timeout_s / 2)
+    end = time.monotonic() + asked.timeout_s
+
+    def one(bookie: str) -> BookieInfo | str:
+        if time.monotonic() > end:
+            return "not asked: no time was left"
+        return space(asked.control.metadata, bookie, timeout_s)
+
+    with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME)), thread_name_prefix="http-ask") as pool:
+        return dict(zip(bookies, pool.map(one, bookies), strict=True))
+
+
+def _host(asked: Asked, bookie: str) -> str | None:
+    data = asked.control.metadata.bookies.info(bookie)
+    end = parse_service_info(bookie, data).client_endpoint() if data is not None else None
+    return end.host if end else None
+
+
+def _room(free: int, total: int) -> str:
+    return f"Free: {free}{_readable(free)}, Total: {total}{_readable(total)}"
+
+
+def _readable(value: int) -> str:
+    """By thousands, three digits behind the point and no more, cut and not rounded: upstream's form."""
+    unit = 0
+    while value >= 1000 ** (unit + 1) and unit < len(UNITS) - 1:
+        unit += 1
+    if not unit:
+        return ""
+    thousandths = value * 1000 // 1000**unit
+    text = f"{thousandths // 1000}.{thousandths % 1000:03d}".rstrip("0").rstrip(".")
+    return f"({text}{UNITS[unit]})"

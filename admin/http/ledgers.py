@@ -1,0 +1,128 @@
+"""Endpoints about the cluster's ledgers, through its metadata store and our client. Threads of Desk."""
+
+import asyncio
+import base64
+from dataclasses import replace
+from typing import Any
+
+from admin.http.asking import Asked, Refused, Reply, reply_json
+from bookie.client.aio import BookKeeper
+from bookie.client.entries import Entry
+from bookie.client.replication.hosting import Shared
+from bookie.errors import NoSuchLedgerMetadata
+from bookie.metadata.ledger_codec import serialize_ledger
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["delete", "list_ledgers", "metadata", "read", "read_entries"]
+
+LEDGERS_A_PAGE = 100
+ENTRIES_A_PAGE = 1000
+ANSWER_BYTES_MAX = 16 << 20
+JAVA_DIGESTS = {1: "CRC32", 2: "MAC", 3: "CRC32C", 4: "DUMMY"}
+
+
+def delete(asked: Asked) -> Reply:
+    """Its metadata goes now, its entries with the next garbage collection of each bookie."""
+    ledger = asked.number("ledger_id")
+    asked.control.metadata.ledgers.delete(ledger)
+    return reply_json(f"Deleted ledger: {ledger}")
+
+
+def list_ledgers(asked: Asked) -> Reply:
+    """All ids; or with `print_metadata` a page of 100 with what the store has of each."""
+    ledgers = asked.control.metadata.ledgers
+    if not asked.wants("print_metadata"):
+        return reply_json({str(ledger): None for piece in ledgers.ranges() for ledger in piece})
+    page, found, seen = asked.number("page", 0), {}, 0
+    # As upstream cuts them: the first page holds 99.
+    first, last = (max((page - 1) * LEDGERS_A_PAGE - 1, 0), page * LEDGERS_A_PAGE - 1) if page else (0, 2**63)
+    for piece in ledgers.ranges():
+        chosen = piece[max(first - seen, 0) : max(last - seen, 0)]
+        seen += len(piece)
+        for ledger in chosen:
+            try:
+                value = ledgers.read(ledger)
+            except NoSuchLedgerMetadata:  # deleted since it was listed
+                continue
+            found[str(ledger)] = (
+                as_java(ledger, value.value, value.created_ms) if asked.wants("decode_meta") else stored(value.value)
+            )
+        if seen >= last:
+            break
+    return reply_json(found)
+
+
+def metadata(asked: Asked) -> Reply:
+    """One ledger as upstream shows it."""
+    ledger = asked.number("ledger_id")
+    found = asked.control.metadata.ledgers.read(ledger)
+    return reply_json({str(ledger): as_java(ledger, found.value, found.created_ms)})
+
+
+def read(asked: Asked) -> Reply:
+    """Entries with their payloads as ASCII, at most a page of 1000."""
+    ledger = asked.number("ledger_id")
+    first, last = asked.number("start_entry_id", 0), asked.number("end_entry_id", -1, low=-1)
+    page = asked.number("page", -1, low=-1, high=2**40)
+    found: dict[str, str] = {}
+    if page > 0:
+        begin, end = (page - 1) * ENTRIES_A_PAGE, page * ENTRIES_A_PAGE - 1
+        first, last = max(first, begin), end if last == -1 else min(last, end)
+        found["Entries for page: "] = str(page)
+    if last != -1 and first > last:
+        text = f"parameter for start_entry_id: {first} and end_entry_id: {last} conflict with page={page}"
+        raise Refused(500, text)
+    for entry in read_entries(asked, ledger, first, None if last == -1 else last, ENTRIES_A_PAGE):
+        found[str(entry.id)] = bytes(entry.data).decode("ascii", "replace")
+    return reply_json(found)
+
+
+def read_entries(asked: Asked, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
+    """As a client reads them, each checked, without fencing; no more than fit an answer."""
+    return asyncio.run(_read(asked, ledger, first, last, count_max))
+
+
+async def _read(asked: Asked, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
+    entries: list[Entry] = []
+    size = 0
+    async with (
+        BookKeeper(Shared(asked.control.metadata), readEntryTimeoutSec=asked.timeout_s) as bk,
+        bk.open_ledger(ledger, password=None, recovery=False) as handle,
+    ):
+        end = handle.last_add_confirmed if last is None else min(last, handle.last_add_confirmed)
+        if first > end:
+            return entries
+        async for batch in handle.batches(first, min(end, first + count_max - 1)):
+            for entry in batch:
+                size += len(entry.data)
+                if size > ANSWER_BYTES_MAX and entries:
+                    return entries
+                entries.append(Entry(entry.id, memoryview(bytes(entry.data))))
+    return entries
+
+
+def stored(value: LedgerMetadata) -> str:
+    """The text of the stored form, without its password."""
+    return serialize_ledger(replace(value, password=b"")).decode("utf-8", "replace")
+
+
+def as_java(ledger: int, value: LedgerMetadata, created_ms: int) -> dict[str, Any]:
+    """The object that Java makes of a ledger, without its password."""
+    segments = {str(one.first_entry): [{"id": bookie} for bookie in one.bookies] for one in value.segments}
+    return {
+        "ledgerId": ledger,
+        "metadataFormatVersion": value.format_version,
+        "ensembleSize": value.ensemble_size,
+        "writeQuorumSize": value.write_quorum,
+        "ackQuorumSize": value.ack_quorum,
+        "state": value.state.name,
+        "length": value.length,
+        "lastEntryId": value.last_entry,
+        "ctime": value.ctime_ms if value.ctime_ms is not None else created_ms,
+        "digestType": JAVA_DIGESTS[value.digest_type] if value.digest_type is not None else None,
+        "password": "",
+        "customMetadata": {key: base64.b64encode(one).decode() for key, one in value.custom.items()},
+        "ctoken": value.token,
+        "closed": value.state is LedgerState.CLOSED,
+        "allEnsembles": segments,
+    }

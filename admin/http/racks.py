@@ -1,0 +1,32 @@
+"""Where bookies stand, by the resolver that this bookie's configuration names for its own copies. Threads of Desk."""
+
+import threading
+
+from admin.http.asking import Asked
+from bookie.client.config import ClientConfig
+from bookie.client.placement.locations import Locations
+from bookie.client.placement.resolver import resolver_for
+from bookie.errors import ConfigurationError
+
+__all__ = ["racks_of"]
+
+KEYS = ("reppDnsResolverClass", "networkTopologyScriptFileName")
+_lock = threading.Lock()
+_known: dict[tuple[str, ...], Locations] = {}
+
+
+def racks_of(asked: Asked, bookies: list[str]) -> dict[str, str]:
+    """The rack of each that is known; empty where nobody is configured to tell. A bookie is looked up once."""
+    given = tuple(asked.control.configuration()[key] for key in KEYS)
+    if not any(given):
+        return {}
+    with _lock:
+        if given not in _known:
+            try:
+                resolver = resolver_for(ClientConfig.of({k: v for k, v in zip(KEYS, given, strict=True) if v}))
+            except ConfigurationError:
+                return {}
+            _known[given] = Locations(resolver, "")
+        locations = _known[given]
+        locations.learn(bookies)
+        return {one: rack for one in bookies if (rack := locations.of(one))}

@@ -1,0 +1,92 @@
+"""Ledgers by id, custom metadata, state and bookie, with the sum of their sizes. Threads of Desk.
+
+The store has no index over what ledgers say, so a search reads one after the other, for a bounded time; where it
+stopped it says so, and the next call goes on there.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from admin.http.asking import Asked, Refused
+from bookie.errors import NoSuchLedgerMetadata
+from bookie.metadata.driver import MetadataDriver, Versioned
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+
+__all__ = ["search"]
+
+SHOWN_MAX = 500
+TIME_SHARE = 0.5
+"""Of the request's deadline."""
+
+
+def search(asked: Asked) -> dict[str, Any]:
+    """`after`: only ids above; `limit`: rows; `text` in a custom key or value, `key=value` exactly; `state`; `bookie`.
+
+    `next` is None when all ledgers were looked at; sums are over those that fit.
+    """
+    after, limit = asked.number("after", -1, low=-1), asked.number("limit", 100, low=1, high=SHOWN_MAX)
+    text, bookie = asked.params.get("text", ""), asked.params.get("bookie", "")
+    state = asked.params.get("state", "")
+    if state and state not in LedgerState.__members__:
+        raise Refused(400, f"state={state[:40]!r} is not known; send OPEN, IN_RECOVERY or CLOSED")
+    end = time.monotonic() + TIME_SHARE * asked.timeout_s
+    rows: list[dict[str, Any]] = []
+    looked, length, entries, last = 0, 0, 0, after
+    complete = True
+    for ledger, found in _from(asked.control.metadata, after):
+        looked, last = looked + 1, ledger
+        value = found.value
+        if _fits(value, text, state, bookie):
+            rows.append(_row(ledger, found))
+            length, entries = length + value.length, entries + value.last_entry + 1
+        if len(rows) == limit or time.monotonic() > end:
+            complete = False
+            break
+    return {
+        "ledgers": rows,
+        "looked": looked,
+        "length": length,
+        "entries": entries,
+        "next": None if complete else last,
+    }
+
+
+def _from(driver: MetadataDriver, after: int) -> Iterator[tuple[int, Versioned[LedgerMetadata]]]:
+    for piece in driver.ledgers.ranges():
+        for ledger in piece:
+            if ledger <= after:
+                continue
+            try:
+                found = driver.ledgers.read(ledger)
+            except NoSuchLedgerMetadata:  # deleted since it was listed
+                continue
+            yield ledger, found
+
+
+def _fits(value: LedgerMetadata, text: str, state: str, bookie: str) -> bool:
+    if state and value.state.name != state:
+        return False
+    if bookie and not any(bookie in one.bookies for one in value.segments):
+        return False
+    if not text:
+        return True
+    key, equals, wanted = text.partition("=")
+    if equals:
+        return value.custom.get(key.strip()) == wanted.strip().encode()
+    data = text.lower().encode()
+    return any(data in name.lower().encode() or data in one.lower() for name, one in value.custom.items())
+
+
+def _row(ledger: int, found: Versioned[LedgerMetadata]) -> dict[str, Any]:
+    value = found.value
+    return {
+        "ledger": ledger,
+        "state": value.state.name,
+        "length": value.length,
+        "lastEntry": value.last_entry,
+        "quorums": f"{value.ensemble_size}/{value.write_quorum}/{value.ack_quorum}",
+        "segments": len(value.segments),
+        "createdMs": value.ctime_ms if value.ctime_ms is not None else found.created_ms,
+        "custom": {key: one[:200].decode("utf-8", "backslashreplace") for key, one in value.custom.items()},
+    }

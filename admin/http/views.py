@@ -1,0 +1,194 @@
+"""What the console asks for beyond upstream's endpoints: whole views in one answer each. Threads of Desk.
+
+These paths (`/api/console/...`) belong to the console of the same version; programs should use upstream's or gRPC.
+"""
+
+import base64
+import time
+from typing import Any
+
+from admin.http.asking import Asked, Reply, reply_json
+from admin.http.cluster import cluster_info_of, spaces
+from admin.http.ledgers import as_java, read_entries
+from admin.http.racks import racks_of
+from admin.http.recovery import marks_of
+from admin.http.searching import search
+from bookie import __version__
+from bookie.client.bookie_space import BookieInfo
+from bookie.client.placement.weights import shares
+
+__all__ = ["bookie", "checkpoint", "cluster", "entries", "ledger", "ledgers", "metrics", "recovery"]
+
+ENTRIES_MAX = 100
+SHOWN_BYTES_MAX = 16 * 1024
+MARKS_SHOWN = 500
+MULTIPLE_MAX = 3
+"""Cap of a weight, as clients have it unless they are told otherwise."""
+
+
+def bookie(asked: Asked) -> Reply:
+    """The bookie that serves this page, and what the caller may do."""
+    control = asked.control
+    disks = control.disk_state()
+    return reply_json({
+        "bookie": control.bookie_id,
+        "version": __version__,
+        "state": control.state,
+        "readOnly": control.read_only,
+        "reasons": sorted(control.read_only_reasons),
+        "caller": asked.caller.name,
+        "role": asked.caller.role.word,
+        "guarded": asked.access_guarded,
+        "nowMs": _now_ms(),
+        "disks": [
+            {
+                "kind": one.kind,
+                "path": str(one.path),
+                "level": one.level.name.lower(),
+                "total": one.usage.total if one.usage else None,
+                "free": one.usage.usable if one.usage else None,
+                "problem": one.problem,
+            }
+            for one in disks.directories
+        ],
+        "garbage": _garbage(control.garbage),
+        "marks": [
+            {"journal": one.journal, "file": one.file_id, "position": one.offset}
+            for one in control.last_marks()
+            if one.counts
+        ],
+    })  # fmt: skip
+
+
+def metrics(asked: Asked) -> Reply:
+    """Families whose names stand in `names`, separated by commas: samples as [suffix, labels, value]."""
+    names = set(asked.params.get("names", "").split(","))
+    found = {
+        one.name: [[sample.suffix, dict(sample.labels), _finite(sample.value)] for sample in one.samples]
+        for one in asked.control.metrics()
+        if one.name in names
+    }
+    return reply_json({"nowMs": _now_ms(), "families": found})
+
+
+def cluster(asked: Asked) -> Reply:
+    """All bookies with their room, the weight that gives them, and their racks."""
+    driver = asked.control.metadata
+    writable, passive = driver.bookies.present(read_only=False), driver.bookies.present(read_only=True)
+    every = sorted(driver.bookies.known() | writable | passive)
+    present = [one for one in every if one in writable or one in passive]
+    told = spaces(asked, present)
+    weighed = [one for one in present if one in writable and isinstance(told[one], BookieInfo)]
+    free = [info.free for one in weighed if isinstance(info := told[one], BookieInfo)]
+    capped = shares(free, MULTIPLE_MAX, "median")
+    total = sum(capped) or 1.0
+    weights = {one: share / total for one, share in zip(weighed, capped, strict=True)}
+    racks = racks_of(asked, every)
+    rows: list[dict[str, Any]] = []
+    for one in every:
+        answer = told.get(one)
+        room = answer if isinstance(answer, BookieInfo) else None
+        rows.append({
+            "bookie": one,
+            "state": "writable" if one in writable else "read-only" if one in passive else "absent",
+            "free": room.free if room else None,
+            "total": room.total if room else None,
+            "error": answer if isinstance(answer, str) else "",
+            "weight": weights.get(one),
+            "rack": racks.get(one),
+        })  # fmt: skip
+    instance = driver.cluster.instance_id()
+    return reply_json({"nowMs": _now_ms(), "instance": instance, "info": cluster_info_of(asked), "bookies": rows})
+
+
+def ledgers(asked: Asked) -> Reply:
+    """Ledgers that fit, with the sum of their sizes (`searching`)."""
+    return reply_json(search(asked))
+
+
+def ledger(asked: Asked) -> Reply:
+    """One, with who holds what."""
+    ledger_id = asked.number("ledger_id")
+    driver = asked.control.metadata
+    found = driver.ledgers.read(ledger_id)
+    mark = driver.replication.marked(ledger_id)
+    return reply_json({
+        **as_java(ledger_id, found.value, found.created_ms),
+        "version": found.version,
+        "missing": list(mark.missing) if mark else [],
+        "custom": {key: one.decode("utf-8", "backslashreplace") for key, one in found.value.custom.items()},
+        "segments": [
+            {"firstEntry": one.first_entry, "bookies": list(one.bookies)} for one in found.value.segments
+        ],
+    })  # fmt: skip
+
+
+def entries(asked: Asked) -> Reply:
+    """A few entries; long ones are cut."""
+    ledger_id, first = asked.number("ledger_id"), asked.number("first", 0)
+    count = asked.number("count", 20, low=1, high=ENTRIES_MAX)
+    return reply_json({
+        "entries": [
+            {
+                "entry": one.id,
+                "bytes": len(one.data),
+                "data": base64.b64encode(bytes(one.data[:SHOWN_BYTES_MAX])).decode(),
+            }
+            for one in read_entries(asked, ledger_id, first, None, count)
+        ]
+    })  # fmt: skip
+
+
+def recovery(asked: Asked) -> Reply:
+    """Auto-recovery as it stands."""
+    driver = asked.control.metadata
+    marks, holders = marks_of(asked), driver.replication.holders()
+    return reply_json({
+        "nowMs": _now_ms(),
+        "enabled": driver.replication.enabled(),
+        "auditor": driver.election.auditor(),
+        "delayS": driver.replication.lost_bookie_delay_s(),
+        "count": len(marks),
+        "marks": [
+            {"ledger": one.ledger, "missing": list(one.missing), "sinceMs": one.marked_ms,
+             "worker": holders.get(one.ledger)}
+            for one in marks[:MARKS_SHOWN]
+        ],
+        "moves": asked.movers.seen(),
+    })  # fmt: skip
+
+
+def checkpoint(asked: Asked) -> Reply:
+    """Flush the write caches now."""
+    asked.control.checkpoint()
+    return reply_json("Flushed")
+
+
+def _garbage(garbage: Any) -> dict[str, Any] | None:
+    if garbage is None:
+        return None
+    found = garbage.status()
+    return {
+        "running": found.running,
+        "doing": found.doing,
+        "compacting": found.compacting,
+        "forced": found.forced,
+        "majorSuspended": found.major_suspended,
+        "minorSuspended": found.minor_suspended,
+        "lastCycleMs": found.last_cycle_ms,
+        "lastMinorMs": found.last_minor_ms,
+        "lastMajorMs": found.last_major_ms,
+        "alarm": found.alarm.text if found.alarm else "",
+        "logsDone": found.progress.logs_done,
+        "logsInAll": found.progress.logs_in_all,
+        "counters": {name: value for name, value in found.counters.items() if isinstance(value, int | float)},
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has neither infinity nor NaN."""
+    return value if value - value == 0 else None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,201 @@
+"""What is stored in the bookie, over gRPC: entry logs, ledgers, entries. See stored_service.proto."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import grpc
+
+from bookie.errors import DigestMismatch, IncorrectParameter, NoSuchLedger, NoSuchLedgerMetadata
+from bookie.metadata.driver import Versioned
+from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.pb import stored_service_pb2 as pb
+from bookie.pb.stored_service_pb2_grpc import add_StoredServicer_to_server
+from bookie.server.control import Control
+
+__all__ = ["StoredService"]
+
+RANGES_MAX = 10_000
+AT_A_TIME = 1000
+READ_AT_A_TIME = 256
+READ_BYTES = 1 << 20
+NO_METADATA = "the metadata store does not know the ledger, so its digest was not checked"
+NO_DIGEST = "the ledger's metadata names no digest, so none was checked"
+
+
+class StoredService:
+    """The methods of bookie.admin.v1.Stored."""
+
+    NAME = "bookie.admin.v1.Stored"
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def add_to(self, server: grpc.Server) -> None:
+        """Serve from this server."""
+        add_StoredServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
+
+    def close(self) -> None:
+        """Streams here end by themselves."""
+
+    # The names and arguments below are the service's.
+
+    def ListEntryLogs(  # noqa: N802
+        self, _request: pb.ListEntryLogsRequest, _context: grpc.ServicerContext
+    ) -> pb.EntryLogs:
+        logs = (
+            pb.EntryLog(directory=one.directory, log_id=one.log_id, bytes=one.bytes, path=str(one.path))
+            for one in self._control.stored.logs()
+        )
+        return pb.EntryLogs(logs=logs)
+
+    def ListLedgersOfLog(  # noqa: N802
+        self, request: pb.ListLedgersOfLogRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.LedgersOfLog]:
+        found = self._control.stored.log_ledgers(request.directory, request.log_id)
+        ledgers = [int(one) for one in found.ledgers]
+        active = self._existing(set(ledgers))
+        rows = zip(ledgers, found.bytes, strict=True)
+        for part in _pieces(rows, context):
+            yield pb.LedgersOfLog(
+                ledgers=[pb.LedgerInLog(ledger=one, bytes=int(size), active=one in active) for one, size in part]
+            )
+
+    def GetLedger(  # noqa: N802
+        self, request: pb.GetLedgerRequest, _context: grpc.ServicerContext
+    ) -> pb.StoredLedger:
+        ledger = _ledger(request.ledger)
+        metadata = self._metadata(ledger)
+        answer = pb.StoredLedger(ledger=ledger, last_confirmed=-1)
+        if metadata is not None:
+            answer.metadata.CopyFrom(_described(metadata))
+        try:
+            state = self._control.stored.ledger(ledger)
+            ranges = self._control.stored.ranges(ledger)
+        except NoSuchLedger:
+            if metadata is None:
+                raise NoSuchLedger(f"neither this bookie nor the metadata store knows ledger {ledger}") from None
+            return answer
+        answer.known_here, answer.fenced, answer.limbo = True, state.fenced, state.limbo
+        answer.last_confirmed = state.lac
+        answer.entries.extend(pb.EntryRange(first=first, last=last) for first, last in ranges[:RANGES_MAX])
+        answer.more_entries = len(ranges) > RANGES_MAX
+        return answer
+
+    def LocateEntries(  # noqa: N802
+        self, request: pb.EntriesRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.EntryPlaces]:
+        first, last = _range(request)
+        self._control.stored.ledger(request.ledger)
+        directory = self._control.stored.directory_of(request.ledger)
+        while context.is_active():
+            found = self._control.stored.places(request.ledger, first, AT_A_TIME)
+            wanted = [one for one in found if one.entry <= last]
+            if wanted:
+                yield pb.EntryPlaces(
+                    places=[
+                        pb.EntryPlace(
+                            entry=one.entry, directory=directory, log_id=one.log_id, offset=one.offset, bytes=one.length
+                        )
+                        for one in wanted
+                    ]
+                )
+            if len(wanted) < AT_A_TIME:
+                return
+            first = found[-1].entry + 1
+
+    def ReadEntries(  # noqa: N802
+        self, request: pb.EntriesRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ReadEntry]:
+        first, last = _range(request)
+        check = _Check(request.ledger, self._metadata(request.ledger))
+        for start, end in self._control.stored.ranges(request.ledger):
+            at, stop = max(first, start), min(last, end)
+            while at <= stop and context.is_active():
+                count = min(READ_AT_A_TIME, stop - at + 1)
+                for stored in self._control.stored.read(request.ledger, at, count, READ_BYTES):
+                    yield check(stored, at)
+                    at += 1
+
+    def _metadata(self, ledger: int) -> Versioned[LedgerMetadata] | None:
+        try:
+            found: Versioned[LedgerMetadata] = self._control.metadata.ledgers.read(ledger)
+        except NoSuchLedgerMetadata:
+            return None
+        return found
+
+    def _existing(self, ledgers: set[int]) -> set[int]:
+        """Those that the metadata store knows."""
+        found: set[int] = set()
+        for part in self._control.metadata.ledgers.ranges():
+            found |= ledgers.intersection(part)
+            if len(found) == len(ledgers):
+                break
+        return found
+
+
+class _Check:
+    """Opens the entries of one ledger."""
+
+    def __init__(self, ledger: int, metadata: Versioned[LedgerMetadata] | None) -> None:
+        from bookie.client.digest import Digest, DigestType  # noqa: PLC0415 - the client would slow every start
+
+        self._ledger = ledger
+        kind = metadata.value.digest_type if metadata is not None else None
+        self._problem = "" if kind is not None else NO_DIGEST if metadata is not None else NO_METADATA
+        password = metadata.value.password if metadata is not None else b""
+        self._digest = Digest.of(DigestType.DUMMY if kind is None else DigestType(int(kind)), password)
+
+    def __call__(self, stored: bytes, entry: int) -> pb.ReadEntry:
+        """As it is told. An entry that is not what it should be has no payload."""
+        try:
+            opened = self._digest.open(stored, self._ledger, entry)
+        except DigestMismatch as error:
+            return pb.ReadEntry(entry=entry, last_confirmed=-1, problem=str(error))
+        return pb.ReadEntry(
+            entry=entry,
+            last_confirmed=opened.lac,
+            length=opened.length,
+            payload=bytes(opened.payload),
+            digest_ok=not self._problem,
+            problem=self._problem,
+        )
+
+
+def _ledger(ledger: int) -> int:
+    if ledger < 0:
+        raise IncorrectParameter(f"ledger {ledger}: ids are not negative")
+    return ledger
+
+
+def _range(request: pb.EntriesRequest) -> tuple[int, int]:
+    """First and last, the end made a number."""
+    _ledger(request.ledger)
+    if request.first < 0 or request.last < -1 or -1 < request.last < request.first:
+        raise IncorrectParameter(
+            f"entries {request.first} to {request.last} are no range: the first is 0 or more, the last not before it,"
+            " or -1 for the end"
+        )
+    return request.first, request.last if request.last >= 0 else (1 << 63) - 1
+
+
+def _pieces(rows: Iterable[tuple[int, int]], context: grpc.ServicerContext) -> Iterator[list[tuple[int, int]]]:
+    left = iter(rows)
+    while context.is_active() and (part := list(islice(left, AT_A_TIME))):
+        yield part
+
+
+def _described(found: Versioned[LedgerMetadata]) -> pb.LedgerDescription:
+    value = found.value
+    return pb.LedgerDescription(
+        state=value.state.name.lower(),
+        ensemble_size=value.ensemble_size,
+        write_quorum=value.write_quorum,
+        ack_quorum=value.ack_quorum,
+        digest_type=value.digest_type.name if value.digest_type else "",
+        last_entry=value.last_entry,
+        length=value.length,
+        created_ms=found.created_ms if value.ctime_ms is None else value.ctime_ms,
+        version=found.version,
+        segments=[pb.LedgerSegment(first_entry=one.first_entry, bookies=one.bookies) for one in value.segments],
+        custom=value.custom,
+    )
