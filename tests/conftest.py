@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = ("sentinel", "leaks", "java_peer", "zookeeper", "bookies")
+FIXTURES = ("sentinel", "leaks", "faults", "java_peer", "zookeeper", "bookies", "spark")
 
 pytest_plugins = [
     "pytester",

@@ -33,6 +33,13 @@ def test_examples(bookies: Bookies) -> None:
     assert bulk.endswith("sum 4,999,950,000, expected 4,999,950,000\n")
 
 
+def test_the_example_of_ledgers(bookies: Bookies) -> None:
+    """On three bookies that share an embedded metadata store."""
+    owner, *_ = bookies(3)
+    said = run(["docs/examples/ledgers.py", f"grpc://{owner.admin}"]).splitlines()
+    assert said == ["0 b'one'", "1 b'two'", "2 b'three'", "a future: b'two'", "followed: 10000"]
+
+
 def test_the_readme(bookies: Bookies) -> None:
     """The Python of README.md, on this bookie's port."""
     (bookie,) = bookies()

@@ -40,6 +40,7 @@ BANNED_EVERYWHERE = {
 }
 BANNED_IN_TESTS = {
     r"\btime\.sleep\(": "wait for the event itself: a condition, a join, a poll with a deadline",
+    r"scope=.package.": "there are no packages here, so it would last to the end of the run: module",
 }
 # Hosts that a reader is sent to. Everything else is fetched by the package managers, which know where from.
 HOSTS = re.compile(
@@ -221,6 +222,12 @@ def test_each_room_is_whole(room: Path) -> None:
     if room.stem not in UNTESTED_ROOMS and not has_test(room):
         missing.append(f"tests/fast/test_{room.stem}.py")
     assert not missing, f"{name(room)} lacks {', '.join(missing)}"
+
+
+def test_only_rooms_lie_in_the_ground_floor() -> None:
+    """Beside a room a Python module of its name would go unseen, for the compiled one is imported."""
+    stray = [name(path) for path in (ROOT / "bookie/_fast").glob("*.py") if path.stem != "__init__"]
+    assert not stray
 
 
 def room_order() -> dict[str, int]:

@@ -1,22 +1,28 @@
 """The admin port: it serves the embedded store, never shares its port, and stays closed with nothing to serve."""
 
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from admin.plane import AdminPlane, open_plane
+from admin.plane import STREAMS_MAX, AdminPlane, open_plane
 from bookie.errors import StartRefused
 from bookie.metadata.driver import open_driver
 from bookie.server.control import discover
+from bookie.server.settings import AccessSettings
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 
 def control(metadata: object, *, port: int = 0, garbage: object = None) -> Any:
     """What the plane asks of a bookie."""
-    return SimpleNamespace(metadata=metadata, admin_host="127.0.0.1", admin_port=port, garbage=garbage)
+    return SimpleNamespace(
+        metadata=metadata, admin_host="127.0.0.1", admin_port=port, garbage=garbage, access=AccessSettings()
+    )
 
 
 def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
@@ -25,6 +31,7 @@ def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
     owner.start()
     instance = owner.cluster.initialize()
     plane = open_plane(control(owner))
+    assert plane is not None
     host, port = plane.start()
     remote = open_driver(f"grpc://{host}:{port}")
     remote.start()
@@ -35,6 +42,43 @@ def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
     again = AdminPlane(control(owner, port=port))
     assert again.start() == (host, port)
     again.stop(1.0)
+    owner.stop()
+
+
+def test_a_watcher_of_its_health_holds_up_no_stop() -> None:
+    """Who watches is told that it stops serving, and then that it is over."""
+    plane = AdminPlane(control(None))
+    host, port = plane.start()
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        assert next(watched).status == health_pb2.HealthCheckResponse.SERVING
+        plane.stop(0.0)
+        with contextlib.suppress(grpc.RpcError):  # the stop may come before the word of it
+            assert next(watched).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            next(watched)
+
+
+def test_watchers_leave_room(tmp_path: Path) -> None:
+    """As many streams as there may be: one more is refused, in words; calls and the metadata store do not notice."""
+    owner = open_driver(f"lmdb://{tmp_path}/store")
+    owner.start()
+    instance = owner.cluster.initialize()
+    plane = AdminPlane(control(owner))
+    host, port = plane.start()
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        ask = health_pb2.HealthCheckRequest()
+        watched = [stub.Watch(ask) for _ in range(STREAMS_MAX)]
+        assert {next(one).status for one in watched} == {health_pb2.HealthCheckResponse.SERVING}
+        with pytest.raises(grpc.RpcError, match=f"all {STREAMS_MAX} streams") as refused:
+            next(stub.Watch(ask))
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert stub.Check(ask).status == health_pb2.HealthCheckResponse.SERVING
+        remote = open_driver(f"grpc://{host}:{port}")
+        remote.start()
+        assert remote.cluster.instance_id() == instance
+        remote.stop()
+        plane.stop(0.0)
     owner.stop()
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from bookie.client import Channel, EntryBatch, Flags, Reply
+from bookie.client import Channel, Flags, Reply, StoredBatch
 from bookie.errors import (
     BookieReadOnly,
     BookieUnavailable,
@@ -103,11 +103,12 @@ def test_same_name_waits(peer: WirePeer, channel: Channel) -> None:
 
 def test_timeout_keeps_its_name(peer: WirePeer) -> None:
     """After a read timed out, its late answer is not taken for the answer to the fence that came after it."""
-    with Channel.connect("127.0.0.1", peer.port, timeout_s=1.0) as channel:
+    with Channel.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
         with pytest.raises(RequestTimeout, match="read of ledger 7, last entry: no answer in time"):
             channel.read_last(7)
         with pytest.raises(RequestTimeout, match="not sent, 1 requests are unanswered"):
             channel.fence(7, KP)
+        channel.timeout_s = 60.0  # what comes now is answered, however slow this machine is
         assert peer.request().flags == 0
         with ThreadPoolExecutor(1) as threads:
             peer.answer(Response(READ, 0, 7, -1, body=E0))
@@ -122,12 +123,12 @@ def test_expiry_without_a_waiter(peer: WirePeer) -> None:
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.1) as channel:
         reply = channel.read_async(7, 0)
         with channel.changed:
-            assert channel.changed.wait_for(lambda: reply.done, timeout=10)
+            assert channel.changed.wait_for(lambda: reply.done, timeout=60)
 
 
 def test_hang_up_fails_everything_once(peer: WirePeer, channel: Channel) -> None:
     """Connection loss fails all that is outstanding with BookieUnavailable, and so does every call after it."""
-    replies: list[Reply[bytes] | Reply[EntryBatch] | Reply[None]] = [
+    replies: list[Reply[bytes] | Reply[StoredBatch] | Reply[None]] = [
         channel.read_async(7, 0),
         channel.batch_read_async(7, 0),
         channel.add_async(7, 0, b"x", digest=DIGEST, lac=-1, length=1),

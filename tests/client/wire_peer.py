@@ -11,7 +11,7 @@ from bookie.client import Digest
 from tests.reference import record as entries
 from tests.reference import wire_v2 as model
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 DIGEST = Digest.of()
 """CRC32C and the empty password: what entries of the scripted peer are sealed with."""
 
@@ -61,6 +61,11 @@ class WirePeer:
         """Close the connection."""
         if self._sock is not None:
             self._sock.close()
+
+    def forget(self) -> None:
+        """Close the connection; the next one is accepted when it is needed."""
+        self.hang_up()
+        self._sock = None
 
     def _exactly(self, size: int) -> bytes:
         data = b""

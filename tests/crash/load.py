@@ -8,6 +8,7 @@ after the restart, with the same bytes, as a writer would.
 import itertools
 import random
 import threading
+import time
 from collections.abc import Callable
 
 from tests.crash.peer import NO_ENTRY, OK, Ledger, Peer, PeerLost
@@ -24,6 +25,7 @@ FIRST_WRITER = 2
 """Behind the meddler and the reader."""
 WRONG_KEY = b"\7" * 20
 FENCED_PROBES = 4
+PATIENCE_S = 60.0
 
 
 class Load:
@@ -64,6 +66,13 @@ class Load:
                 thread.join()
         if self._failures:
             raise self._failures[0]
+
+    def go_on(self, count: int = 100) -> None:
+        """Block, while `run` runs, until so many more adds were acknowledged: a slow machine has got going by then."""
+        goal, deadline = self.acknowledged + count, time.monotonic() + PATIENCE_S
+        while self.acknowledged < goal:
+            assert time.monotonic() < deadline, f"{self.acknowledged} of {goal} adds acknowledged"
+            self._over.wait(0.01)
 
     def _play(self, part: Part, number: int, address: tuple[str, int], seed: int) -> None:
         peer = None

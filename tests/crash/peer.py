@@ -23,7 +23,7 @@ HEADER = struct.Struct(">qqqq")
 ANSWER = struct.Struct(">IIiqq")
 POOL = random.Random(1).randbytes(1 << 20)
 RECEIVE = 1 << 18
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 
 
 class PeerLost(ConnectionError):

@@ -17,7 +17,7 @@ from typing import Any
 
 import grpc
 
-from admin.embedded_metadata import STREAMS_MAX, MetadataService
+from admin.services.metadata_store import STREAMS_MAX, MetadataService
 from bookie.metadata.embedded import EmbeddedStore
 from bookie.metadata.key_value_driver import KeyValueDriver
 from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
@@ -117,6 +117,8 @@ class Soak:
     kills: int = 0
     live_bytes: int = LIVE_BYTES
     """The deleter keeps the live ledgers about here."""
+    pause_s: float = 0.0
+    """Of a writer, for each add."""
 
     def __post_init__(self) -> None:
         self._over = threading.Event()
@@ -126,7 +128,9 @@ class Soak:
 
     @classmethod
     @contextmanager
-    def opened(cls, directory: Path, seed: str, *, live_bytes: int = LIVE_BYTES, **settings: str) -> Iterator["Soak"]:
+    def opened(
+        cls, directory: Path, seed: str, *, live_bytes: int = LIVE_BYTES, pause_s: float = 0.0, **settings: str
+    ) -> Iterator["Soak"]:
         """Everything but the process; all of it ends with the block."""
         rng = random.Random(seed)
         metadata = Metadata(directory / "store")
@@ -134,7 +138,7 @@ class Soak:
         bookie = StrungBookie(directory / "bookie", {**COLLECTING, "metadataServiceUri": uri, **settings})
         bookie.control = True
         try:
-            yield cls(bookie, metadata, rng, Model(rng.randrange(1 << 40)), live_bytes=live_bytes)
+            yield cls(bookie, metadata, rng, Model(rng.randrange(1 << 40)), live_bytes=live_bytes, pause_s=pause_s)
         finally:
             bookie.kill()
             bookie.let_go()
@@ -242,6 +246,8 @@ class Soak:
                 following[ledger.id] = first + count
                 ledger.sent = max(ledger.sent, first + count)
                 peer.send_adds(ledger, first, count)
+                if self.pause_s:
+                    self._over.wait(count * self.pause_s)
                 self._take(peer, owned, wait=len(peer.outstanding) >= WINDOW)
                 if ledger.sent >= ENTRIES[ledger.id % len(ENTRIES)]:
                     while peer.outstanding:

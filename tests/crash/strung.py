@@ -40,7 +40,7 @@ BUSY = {
 """Small caches, small files, many checkpoints: rolls, trims and swaps happen all the time."""
 
 JOURNAL_BYTES = 2 << 20
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class StrungBookie(BookieProcess):

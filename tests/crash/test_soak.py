@@ -2,9 +2,10 @@
 seconds. Nothing acknowledged is lost, what is deleted goes, and space, descriptors, memory and index stay bounded
 (B1, B7, B12, B13, B14, B19, B21).
 
-BOOKIE_SOAK_SECONDS says how long (15), BOOKIE_SOAK_LIVE_MIB how much lives at a time (32), BOOKIE_SOAK_OUT where all
-samples go; BOOKIE_SEED repeats a run's choices. The more lives, the more a run is like real ones, where what is written
-lives for many collections: a week in an hour is 1800 seconds with 192 MiB.
+BOOKIE_SOAK_SECONDS says how long (15), BOOKIE_SOAK_LIVE_MIB how much lives at a time (32), BOOKIE_SOAK_ADDS_S how fast
+a writer writes at most (as it can), BOOKIE_SOAK_OUT where all samples go; BOOKIE_SEED repeats a run's choices. The more
+lives, the more a run is like real ones, where what is written lives for many collections: a week in an hour is 1800
+seconds with 192 MiB.
 """
 
 import json
@@ -20,6 +21,7 @@ from tests.crash.soak import MIB, Soak
 
 SECONDS = float(os.environ.get("BOOKIE_SOAK_SECONDS", "15"))
 LIVE_BYTES = int(os.environ.get("BOOKIE_SOAK_LIVE_MIB", "32")) * MIB
+ADDS_S = float(os.environ.get("BOOKIE_SOAK_ADDS_S", "inf"))
 LIFE_S_MAX = 4 if SECONDS < 60 else 10
 SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 << 32))
 AMPLIFICATION_MAX = 1.6
@@ -71,7 +73,7 @@ def live_for(soak: Soak, seconds: float, *, killed: bool) -> None:
 def test_soak(tmp_path: Path) -> None:
     """Kills, now and then an orderly restart, all the time under load; then rest, collection, and the balance."""
     print(f"BOOKIE_SEED={SEED}")
-    with Soak.opened(tmp_path, f"{SEED}/soak", live_bytes=LIVE_BYTES) as soak:
+    with Soak.opened(tmp_path, f"{SEED}/soak", live_bytes=LIVE_BYTES, pause_s=1 / ADDS_S) as soak:
         while not soak.samples or soak.samples[-1].at_s < SECONDS:
             soak.start()
             seconds = soak.rng.uniform(0.5, LIFE_S_MAX)

@@ -1,6 +1,5 @@
 """Requests under way, on real sockets while the disk stands still: refused, or not read, until some are done."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,16 +14,6 @@ HIGH_PRIORITY = 4
 RECOVERY = 6
 TOO_MANY = 106
 ONE_LOOP: dict[str, Any] = {"io_threads": 1}
-
-
-@pytest.fixture
-def faulty() -> Iterator[ModuleType]:
-    """Files whose operations stall on demand; at the end they all go on."""
-    module = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    module.clear()
-    yield module
-    module.clear()
-    module.release()
 
 
 def adds(ids: range, flags: int = 0) -> list[Request]:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -18,15 +18,6 @@ from tests.storage.opened import MIB, Opened, check_index
 STEPS = range(1, 9)
 KEY = b"k" * 20
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def faulty() -> Iterator[ModuleType]:
-    """Planned faults; every test begins and ends without."""
-    room: ModuleType = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    room.clear()
-    yield room
-    room.clear()
 
 
 def work(one: Opened, model: Stores, version: bytes) -> None:

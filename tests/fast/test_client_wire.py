@@ -109,6 +109,26 @@ def test_add_frames_like_the_model(
     assert frames.tobytes() == expected
 
 
+@given(IDS, st.lists(st.tuples(IDS, st.binary(max_size=100)), min_size=1, max_size=6), st.integers(0, 7))
+def test_stored_adds_like_the_model(ledger: int, stored: list[tuple[int, bytes]], flags: int) -> None:
+    """Entries that are sealed already: the same frames, whatever their ids are."""
+    sealed = [entries.seal(3, b"pw", (ledger, entry, -1, 0), payload) for entry, payload in stored]
+    packed = [entries.pack([one]) for one in sealed]
+    frames = client_wire.stored_adds(KP, b"".join(packed), edges(packed), LIMIT, flags)
+    assert frames.tobytes() == b"".join(client_wire.add_frame(KP, one, flags) for one in sealed)
+    tail = client_wire.stored_adds(KP, b"".join(packed), edges(packed)[1:], LIMIT, flags)
+    assert tail.tobytes() == b"".join(client_wire.add_frame(KP, one, flags) for one in sealed[1:])
+
+
+def test_stored_adds_that_do_not_fit() -> None:
+    """Records outside the buffer, shorter than their length word, or too long for a frame are named."""
+    record = entries.pack([E0])
+    for offsets, limit in (([0, 2], LIMIT), ([0, len(record) + 1], LIMIT), ([-1, 9], LIMIT), ([0, len(record)], 60)):
+        with pytest.raises(ValueError, match="record 0"):
+            client_wire.stored_adds(K0, record, np.array(offsets, dtype=np.int64), limit)
+    assert client_wire.stored_adds(K0, b"", np.array([0], dtype=np.int64), LIMIT).size == 0
+
+
 def test_batch_out_of_the_middle_of_a_buffer() -> None:
     """Offsets need not start at 0: a slice of them frames a part of the payloads."""
     payloads = [b"one", b"two", b"three"]

@@ -63,6 +63,48 @@ def test_the_worked_add() -> None:
 
 
 @given(
+    st.lists(st.tuples(IDS, st.binary(max_size=300)), min_size=1, max_size=10),
+    st.tuples(IDS, st.integers(1, 2**60)),
+    st.tuples(st.sampled_from([0, 100]), st.sampled_from([0, 1]), st.booleans()),
+    st.binary(max_size=40),
+)
+def test_stored_adds_parse(
+    stored: list[tuple[int, bytes]], ids: tuple[int, int], options: tuple[int, int, bool], key: bytes
+) -> None:
+    """Entries that are sealed already: the protobuf library finds them, and would have written the same bytes."""
+    (ledger, transaction), (priority, write_flags, recovery) = ids, options
+    sealed = [DIGEST.seal(ledger, entry, payload, lac=-1, length=0) for entry, payload in stored]
+    packed = [entries.pack([one]) for one in sealed]
+    numbers = np.array([entry for entry, _ in stored], dtype=np.int64)
+    frames = client_wire_v3.stored_adds(
+        ledger, key, b"".join(packed), edges(packed), numbers, transaction, LIMIT,
+        priority=priority, write_flags=write_flags, recovery=recovery,
+    ).tobytes()  # fmt: skip
+    for k, one in enumerate(sealed):
+        size = int.from_bytes(frames[:4], "big")
+        request = pb.Request.FromString(frames[4 : 4 + size])
+        assert request.SerializeToString() == frames[4 : 4 + size]
+        assert (request.header.txnId, request.header.priority) == (transaction + k, priority)
+        add = request.addRequest
+        assert (add.ledgerId, add.entryId, add.masterKey, add.body) == (ledger, stored[k][0], key, one)
+        assert (add.writeFlags, add.HasField("flag")) == (write_flags, recovery)
+        frames = frames[4 + size :]
+    assert not frames
+
+
+def test_stored_adds_that_do_not_fit() -> None:
+    """The record is named; offsets and ids must agree."""
+    record = entries.pack([bytes.fromhex("00" * 40)])
+    one, two = np.array([5], dtype=np.int64), np.array([5, 6], dtype=np.int64)
+    with pytest.raises(ValueError, match="record 0 needs a frame"):
+        client_wire_v3.stored_adds(7, K0, record, edges([record]), one, 1, 80)
+    with pytest.raises(ValueError, match="2 offsets for 2 entries"):
+        client_wire_v3.stored_adds(7, K0, record, edges([record]), two, 1, LIMIT)
+    with pytest.raises(ValueError, match="record 0 is bytes"):
+        client_wire_v3.stored_adds(7, K0, record, np.array([0, 99], dtype=np.int64), one, 1, LIMIT)
+
+
+@given(
     st.lists(st.binary(max_size=300), min_size=1, max_size=20),
     st.tuples(IDS, st.integers(0, 2**61), I64, st.integers(0, 2**40), st.integers(-(2**60), 2**61)),
     st.tuples(st.integers(0, 2**31), st.sampled_from([0, 1, 2**31 - 1]), st.booleans()),

@@ -36,15 +36,6 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         one.one.crash()
 
 
-@pytest.fixture
-def faulty() -> Iterator[ModuleType]:
-    """Planned faults; every test begins and ends without."""
-    room: ModuleType = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    room.clear()
-    yield room
-    room.clear()
-
-
 def mixed(one: Collecting) -> None:
     """Three ledgers side by side in several logs, the second one deleted, all logs closed."""
     for at in range(0, 60, 10):
@@ -69,6 +60,7 @@ def test_compaction_moves_what_lives(begin: Begin) -> None:
     assert [result.file_bytes for result in done] == list(before.values())
     assert not any((one.directory / f"{log_id:x}.log").exists() for log_id in before)
     assert one.collector.live_bytes().live.sum() == one.live_in_index()
+    assert one.one.storage.store_stats()[0][1]["index_entries"] == 120
     assert one.collector.progress()["logs_unlinked"] == len(before)
     assert one.collector.progress()["log_id"] == -1
     one.check()
@@ -108,6 +100,29 @@ def test_dead_logs_go_without_a_copy(begin: Begin) -> None:
     done = one.cycle()
     assert {result.outcome for result in done} == {"unlinked"}
     assert not list(one.directory.glob("*.log"))
+    one.check()
+
+
+@pytest.mark.parametrize(
+    ("harm", "outcome"),
+    [
+        ((8, bytes(12)), "unlinked"),  # no map, as after a crash: scanned
+        ((8, b"\xff" * 12), "unlinked"),  # a map that is nowhere
+        ((0, bytes(1024)), "disagrees"),  # no entry log at all
+    ],
+)
+def test_st1_a_header_is_not_believed(begin: Begin, harm: tuple[int, bytes], outcome: str) -> None:
+    """ST1: whatever the header says of its map, a log is scanned; what lives is moved, or the file stays."""
+    one = begin()
+    mixed(one)
+    log_id = one.closed()[0]
+    path = one.directory / f"{log_id:x}.log"
+    with path.open("r+b") as log:
+        log.seek(harm[0])
+        log.write(harm[1])
+    assert one.collector.unlink_log(log_id).outcome == "live"
+    assert one.collector.compact(log_id).outcome == outcome
+    assert path.exists() == (outcome != "unlinked")
     one.check()
 
 
@@ -301,6 +316,7 @@ class Collection(RuleBasedStateMachine):
     @rule(ledger=st.integers(0, 4))
     def fence(self, ledger: int) -> None:
         self.one.one.direct.fence(ledger, KEY)
+        assert self.one.one.direct.commit()  # what is not synced yet may come back after a deletion, and goes once more
         self.one.model.fence(ledger, KEY)
 
     @rule(data=st.data())

@@ -302,7 +302,7 @@ def test_a_log_is_not_evicted_under_a_read(tmp_path: Path) -> None:
     assert answers == {}
     faulty.release()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert answers == {1: b"\x01" * 4, 2: b"\x02" * 4}
 
 

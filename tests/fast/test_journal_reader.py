@@ -223,6 +223,18 @@ def test_a_stale_group_is_a_clean_end(file: Path) -> None:
     assert found == model.Found(model.scan(one, ID).records, len(one), 1, torn=False, damaged=False)
 
 
+def test_a_torn_group_that_runs_into_the_closing_of_a_stale_one_is_torn(file: Path) -> None:
+    """Its last record reaches into the file's former life: the padding found there closes another group."""
+    stale = bytearray(model.build(ONE_BY_ONE, ID - 1))
+    whole = model.build(ONE_BY_ONE[:1], ID)
+    second = len(whole)
+    stale[:second] = whole
+    closing = stale.index(model.MARK, second + 512)
+    struct.pack_into(">i", stale, second, closing - second - 4)
+    found = agree(file, bytes(stale))
+    assert found == model.Found(model.scan(whole, ID).records, second, 1, torn=True, damaged=False)
+
+
 @pytest.mark.parametrize("length", [-1, -0x101, 1, 15, (64 << 20) + 1, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("version", range(1, 7))
 def test_an_impossible_length_is_damage(file: Path, version: int, length: int) -> None:

@@ -312,23 +312,23 @@ def damage(directory: Path, number: int, position: int) -> None:
 
 
 def test_readers_beside_a_writer(index: Index) -> None:
-    """While a writer puts every entry again and again, each is found, whole, and never older than before."""
+    """While a writer puts every entry again and again, each is found, whole, and no older than was committed."""
     entries, generations = 2_000, 40
     sizes = [100 + entry % 7 for entry in range(entries)]
     offsets = [1024 + sum(sizes[:entry]) + 4 * entry for entry in range(entries)]
     put_generation(index, 0, sizes, offsets)
     done = threading.Event()
     failures: list[str] = []
+    committed = [0]
 
     def read(seed: int) -> None:
-        reader, numbers, oldest = index.reader(), random.Random(seed), 0
+        reader, numbers = index.reader(), random.Random(seed)
         while not done.is_set() and not failures:
-            entry = numbers.randrange(entries)
+            entry, oldest = numbers.randrange(entries), committed[-1]
             hit = reader.lookup(1, entry)
             if hit is None or hit.log_id < oldest or hit[2:4] != (offsets[entry], sizes[entry]):
                 failures.append(f"entry {entry}, not older than {oldest}: {hit}")
                 return
-            oldest = hit.log_id
 
     threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -336,6 +336,7 @@ def test_readers_beside_a_writer(index: Index) -> None:
     try:
         for generation in range(1, generations):
             put_generation(index, generation, sizes, offsets)
+            committed.append(generation)
     finally:
         done.set()
         for thread in threads:

@@ -59,7 +59,7 @@ def test_more_ledgers_than_a_record_of_the_map_holds(tmp_path: Path) -> None:
     ],
 )
 def test_a_map_that_lies_is_not_believed(tmp_path: Path, at: int, layout: str, value: int) -> None:
-    """One field is wrong: there is no map then, and the scan tells the truth."""
+    """ST1: one field is wrong: there is no map then, and the scan tells the truth."""
     path = written(tmp_path, [(1, 10), (2, 20)])
     data = bytearray(path.read_bytes())
     struct.pack_into(layout, data, at % len(data), value)

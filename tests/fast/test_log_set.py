@@ -3,7 +3,6 @@
 import errno
 import random
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,15 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from bookie._fast.log_set import LogSetRoom, bytes_max
 from tests.reference import entry_log, log_set
-
-
-@pytest.fixture
-def faulty() -> Iterator[ModuleType]:
-    """Planned faults; every test begins and ends without."""
-    room: ModuleType = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    room.clear()
-    yield room
-    room.clear()
 
 
 def files(directory: Path) -> dict[int, bytes]:

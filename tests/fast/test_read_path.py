@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookie._fast.direct import Held
+from bookie._fast.op_stats import OpView
 from tests.reference.storage import entry
 from tests.storage.opened import KIB, MIB, Opened
 
@@ -112,6 +113,59 @@ def test_readahead_keeps_to_its_count(opened: OpenedWith) -> None:
     assert take(one.direct.read(5, 500, count=300, size=MIB)) == stored[500:800]
 
 
+@pytest.mark.parametrize(("limit", "most"), [(10 * 232, 10), (1 << 40, 32 * KIB // 232)])
+def test_rc1_readahead_keeps_to_its_bytes(opened: OpenedWith, limit: int, most: int) -> None:
+    """RC1: the configured bytes, and whatever those are, half a segment of a cache that has several."""
+    one = opened(readahead_bytes=limit, readahead_entries=10_000, read_cache_bytes=MIB, read_segment_bytes=64 * KIB)
+    stored = add(one, 5, range(1000), size=199)
+    assert {len(data) + 4 for data in stored} == {232}
+    one.checkpoint()
+    assert take(one.direct.read(5, 0)) == stored[:1]
+    assert most - 1 <= one.storage.stats()["readahead_batch_count"] <= most
+    assert take(one.direct.read(5, most // 2)) == [stored[most // 2]]
+    assert one.storage.stats()["evicted_entries"] == 0
+
+
+def test_rc2_readahead_ends_with_the_file(opened: OpenedWith) -> None:
+    """RC2: a reader goes on from log to log and past the entries of others; each comes once, without an error."""
+    one = opened(log_bytes_max=32 * KIB, read_threads=1)
+    stored: dict[int, list[bytes]] = {5: [], 6: []}
+    for first in range(0, 120, 40):
+        for ledger in stored:
+            stored[ledger] += add(one, ledger, range(first, first + 40), size=400)
+        one.checkpoint()
+    assert len(list((one.ledger_dirs[0] / "current").glob("*.log"))) > 2
+    for ledger, entries in stored.items():
+        for at, data in enumerate(entries):
+            assert take(one.direct.read(ledger, at)) == [data]
+    stats = one.storage.stats()
+    assert (stats["readahead_batch_count"], stats["corrupt_records"]) == (240, 0)
+    assert stats["disk_reads"] < 40
+
+
+def test_what_is_not_read_in_order_is_not_read_ahead(opened: OpenedWith) -> None:
+    """A read somewhere in a ledger brings what was asked for; who goes on from there gets four times as much."""
+    one = opened(readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB, read_threads=1)
+    stored = add(one, 5, range(4000))
+    one.checkpoint()
+
+    def brought() -> int:
+        return int(one.storage.stats()["readahead_batch_count"])
+
+    for first, count in ((3000, 1), (100, 7), (2000, 1), (1500, 1), (107 + 2800, 1)):
+        before = brought()
+        assert take(one.direct.read(5, first, count=count, size=MIB)) == stored[first : first + count]
+        assert brought() == before + count
+    before = brought()
+    assert take(one.direct.read(5, 107)) == stored[107:108]
+    assert brought() == before + 28, "right behind the seven that were read before"
+    assert take(one.direct.read(5, 135)) == stored[135:136]
+    assert brought() == before + 29, "of those twenty-eight one was taken"
+    for at in range(2001, 2500):
+        assert take(one.direct.read(5, at)) == stored[at : at + 1]
+    assert one.storage.stats()["disk_reads"] < 20
+
+
 @pytest.mark.parametrize(("ensemble", "quorum"), [(3, 2), (3, 1), (20, 2), (40, 1)])
 def test_striped_ledgers_are_read_ahead(opened: OpenedWith, ensemble: int, quorum: int) -> None:
     """A bookie that holds `quorum` of `ensemble` entries in a row, its gaps narrow or wide: one disk read brings many
@@ -150,7 +204,7 @@ def test_a_checkpoint_waits_for_held_slices(opened: OpenedWith) -> None:
 
 @pytest.mark.parametrize("harm", ["missing", "cut", "other entry"])
 def test_a_disk_that_lies_is_no_negative_answer(opened: OpenedWith, harm: str) -> None:
-    """B7: the index knows the entry, the log does not give it: an I/O error, in a single read and in a batch."""
+    """B7, ST3: the index knows the entry, the log does not give it: an I/O error, in a single read and in a batch."""
     one = opened()
     add(one, 1, range(3))
     one.checkpoint()
@@ -169,7 +223,7 @@ def test_a_disk_that_lies_is_no_negative_answer(opened: OpenedWith, harm: str) -
 
 
 def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> None:
-    """B7: the entries before it are served; asked for itself, it is an I/O error."""
+    """B7, ST3: the entries before it are served; asked for itself, it is an I/O error."""
     one = opened()
     stored = add(one, 1, range(3))
     one.checkpoint()
@@ -183,12 +237,19 @@ def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> N
 
 
 def test_the_last_entry_after_a_restart(tmp_path: Path) -> None:
-    """The index is asked once; adds after the restart count too."""
+    """RC3: the index is asked once, which has a time of its own; adds after the restart count too."""
     one = Opened(tmp_path)
     stored = add(one, 1, range(5))
     one.stop()
     one = Opened(tmp_path)
+    ((_, before),) = one.storage.store_ops()
     assert take(one.direct.read(1, -1)) == stored[4:]
+    assert take(one.direct.read(1, -1)) == stored[4:]
+    ((_, ops),) = one.storage.store_ops()
+    (asked, told) = (view["lookup_last_entry"] for view in (before, ops))
+    assert isinstance(asked, OpView)
+    assert isinstance(told, OpView)
+    assert (asked.times, told.times) == (0, 1)
     later = add(one, 1, range(8, 9))
     assert take(one.direct.read(1, -1)) == later
     assert one.direct.read(2, -1).status == "NO_LEDGER"

@@ -1,16 +1,19 @@
-"""Pages and runs (runs, write_cache): what was put is found, the last put first, in slices as long as ids allow."""
+"""Pages and runs (pages, runs, runs_view, write_cache): what was put is found, the last put first, in slices."""
 
 import struct
 from itertools import pairwise
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from bookie._fast.runs_view import LedgerPages
 from bookie._fast.write_cache import WriteHalf
 from tests.reference.runs import NONE, Runs
 
 MIB = 1 << 20
+CHUNK_RUNS = 128
 IDS = st.one_of(st.integers(0, 15), st.integers(0, 100), st.sampled_from([1 << 40, (1 << 63) - 2]))
 LEDGERS = st.one_of(st.integers(0, 3), st.integers(0, 200), st.just((1 << 63) - 1))
 
@@ -154,3 +157,70 @@ def test_a_ledger_too_scattered_to_keep() -> None:
         except ValueError:
             refused += 1
     assert 0 < refused < 10_000
+
+
+class PagesMachine(RuleBasedStateMachine):
+    """Many small pages that come, cover each other and go, as in a read cache under random reads."""
+
+    @initialize(seed=st.integers(0, 1 << 32), count=st.sampled_from([0, 300, 2000]))
+    def begin(self, seed: int, count: int) -> None:
+        """More runs than a chunk holds, in no order."""
+        self.pages = LedgerPages()
+        self.owner: dict[int, int] = {}
+        self.ids: dict[int, list[int]] = {}
+        random = Random(seed)
+        for entry_id in random.sample(range(0, 3 * count, 3), count):
+            self.show([entry_id])
+
+    def show(self, ids: list[int]) -> None:
+        """To both. Where its ids have gaps, nothing else is found there any more."""
+        page = self.pages.show(ids)
+        for entry_id in [at for at in self.owner if ids[0] <= at <= ids[-1]]:
+            del self.owner[entry_id]
+        self.owner.update(dict.fromkeys(ids, page))
+        self.ids[page] = ids
+
+    @rule(first=st.integers(0, 6100), step=st.integers(1, 40), count=st.integers(1, 200))
+    def cover(self, first: int, step: int, count: int) -> None:
+        """The newest page has the entry; what others held below and above it they still hold."""
+        self.show(list(range(first, first + step * count, step)))
+
+    @rule(share=st.floats(0, 1), seed=st.integers(0, 1 << 32))
+    def drop(self, share: float, seed: int) -> None:
+        """Pages go in any order."""
+        random = Random(seed)
+        for page in random.sample(sorted(self.ids), int(share * len(self.ids))):
+            self.pages.drop(page)
+            for entry_id in self.ids.pop(page):
+                if self.owner.get(entry_id) == page:
+                    del self.owner[entry_id]
+
+    @rule(entry_id=st.integers(0, 15_000))
+    def find(self, entry_id: int) -> None:
+        """In its page, or where it goes on."""
+        above = min((at for at in self.owner if at > entry_id), default=NONE)
+        page = self.owner.get(entry_id, 0)
+        assert self.pages.find(entry_id) == (page, entry_id if page else above)
+
+    @invariant()
+    def sorted_and_apart(self) -> None:
+        """In chunks of bounded size, none of them empty."""
+        runs = self.pages.runs()
+        assert all(last < after for (_, last, _), (after, _, _) in pairwise(runs))
+        assert sum(entries for _, _, entries in runs) == len(self.owner)
+        assert all(0 < count <= CHUNK_RUNS for count in self.pages.chunks())
+
+
+TestPages = PagesMachine.TestCase
+TestPages.settings = settings(max_examples=20, stateful_step_count=12, deadline=None)
+
+
+def test_chunks_that_empty_are_joined() -> None:
+    """What is left of many runs lies in few chunks."""
+    pages = LedgerPages()
+    shown = [pages.show([2 * at]) for at in range(10_000)]
+    for at, page in enumerate(shown):
+        if at % 50:
+            pages.drop(page)
+    assert pages.runs() == [(2 * at, 2 * at, 1) for at in range(0, 10_000, 50)]
+    assert len(pages.chunks()) <= 2 * (200 // (CHUNK_RUNS // 2) + 1)

@@ -16,7 +16,8 @@ def fuzz(module: str, name: str, seeds: list[bytes], corpus: Path, bytes_max: in
     pytest.importorskip("atheris", reason="pip install atheris")
     for number, seed in enumerate(seeds):
         (corpus / f"{number}").write_bytes(seed)
-    options = [f"-max_total_time={SECONDS}", f"-max_len={bytes_max}", "-rss_limit_mb=1024", "-verbosity=0"]
+    same = ["-seed=1"] if "BOOKIE_SAME_DRAWS" in os.environ else []
+    options = [*same, f"-max_total_time={SECONDS}", f"-max_len={bytes_max}", "-rss_limit_mb=1024", "-verbosity=0"]
     done = subprocess.run(
         [sys.executable, "-m", module, name, *options, str(corpus)],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS + 120,

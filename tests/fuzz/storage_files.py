@@ -7,12 +7,14 @@ One outcome is allowed: an answer equal to the model's, or the one error that sa
 
 import inspect
 import os
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bookie._fast.journal_reader import scan_journal
+from bookie._fast.log_map import read_map
 from bookie._fast.log_scan import scan_entry_log
 from bookie.storage.takeover.idx import parse_header
 from tests.reference import entry_log as log_model
@@ -21,6 +23,7 @@ from tests.reference.hexdump import golden
 from tests.storage.java_disks import index_file
 
 JOURNAL_ID = 0x18C3A7F2B40
+LOG_HEADER_BYTES = 1024
 JAVA = Path(__file__).parent.parent / "golden" / "java"
 
 
@@ -36,7 +39,7 @@ def in_memory(data: bytes) -> Iterator[str]:
 
 
 def entry_log(data: bytes) -> None:
-    """Scan `data` as an entry log, in one go and in chunks of two."""
+    """Scan `data` as an entry log, in one go and in chunks of two, and read its ledgers map."""
     try:
         expected = log_model.scan(data)
     except ValueError:
@@ -51,6 +54,21 @@ def entry_log(data: bytes) -> None:
         assert expected is not None
         rows = [row for c in chunks for row in zip(*(column.tolist() for column in c[:4]), strict=True)]
         assert log_model.Found(rows, chunks[-1].end, chunks[-1].torn) == expected
+    ledgers_map(data)
+
+
+def ledgers_map(data: bytes) -> None:
+    """The map of the same log: believed only where it accounts for every byte before it, and then what stands there."""
+    with in_memory(data) as path:
+        found = read_map(path)
+    if found is None:
+        return
+    sizes = dict(zip(found.ledgers.tolist(), found.bytes.tolist(), strict=True))
+    assert found.ledgers.tolist() == sorted(sizes)
+    assert min(sizes) >= 0
+    assert min(sizes.values()) > 0
+    assert sum(sizes.values()) == int.from_bytes(data[8:16]) - LOG_HEADER_BYTES
+    assert all(struct.pack(">qq", *pair) in data for pair in sizes.items())
 
 
 def journal(data: bytes) -> None:
@@ -89,6 +107,7 @@ def entry_log_seeds() -> list[bytes]:
         golden("entry_log.hex"),
         log_model.build_direct([[entry], [entry, entry]], zeros=5000),
         log_model.build([entry], closed=False) + bytes(100),
+        log_model.build([entry, log_model.entry(9, 0), entry], closed=True),
         *(path.read_bytes() for path in sorted(JAVA.glob("*.log"))),
     ]
 

@@ -1,8 +1,5 @@
 """The fuzz targets of auth_messages: each over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.auth_messages import TARGETS
+from tests.fuzz.driver import fuzz
 
-SECONDS = int(os.environ.get("BOOKIE_FUZZ_SECONDS", "60"))
-ROOT = Path(__file__).resolve().parent.parent.parent
 WORDS = st.sampled_from([b"", b'"', b"\\", b",", b"=", b"\xff", b"nonce", b"\0", b"\x7f\xff\xff\xff"])
 
 
@@ -42,12 +38,4 @@ def test_mutated_seeds(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_fuzz(name: str, tmp_path: Path) -> None:
     """Atheris over the target from its seeds: no crash, no leak, nobody gets in."""
-    pytest.importorskip("atheris", reason="pip install atheris")
-    for number, seed in enumerate(TARGETS[name][1]()):
-        (tmp_path / f"{number}").write_bytes(seed)
-    command = [sys.executable, "-m", "tests.fuzz.auth_messages", name, f"-max_total_time={SECONDS}"]
-    options = ["-max_len=8192", "-rss_limit_mb=1024", "-verbosity=0", str(tmp_path)]
-    done = subprocess.run(
-        [*command, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS + 120
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    fuzz("tests.fuzz.auth_messages", name, TARGETS[name][1](), tmp_path, 8192)

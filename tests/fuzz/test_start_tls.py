@@ -1,10 +1,10 @@
 """The fuzz target of start_tls: over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
 
-import random
 from pathlib import Path
 
 import pytest
 
+from tests.dice import dice
 from tests.fuzz.driver import fuzz
 from tests.fuzz.start_tls import NAME, running, seeds
 
@@ -13,18 +13,16 @@ ROUNDS = 200
 
 def test_mutated_seeds() -> None:
     """Seeds as they are, then with bytes changed, lost and repeated: everybody else is served, nothing is kept."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    drawn = dice()
     given = seeds()
     with running() as target:
         for good in given:
             target(good)
         for _ in range(ROUNDS):
-            data = bytearray(dice.choice(given))
-            for _ in range(dice.randrange(4)):
-                at = dice.randrange(len(data) + 1)
-                data[at : at + dice.randrange(3)] = dice.randbytes(dice.randrange(4))
+            data = bytearray(drawn.choice(given))
+            for _ in range(drawn.randrange(4)):
+                at = drawn.randrange(len(data) + 1)
+                data[at : at + drawn.randrange(3)] = drawn.randbytes(drawn.randrange(4))
             target(bytes(data))
 
 

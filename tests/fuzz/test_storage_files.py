@@ -5,26 +5,27 @@ from pathlib import Path
 
 import pytest
 
+from tests.dice import dice
 from tests.fuzz.driver import fuzz
 from tests.fuzz.storage_files import TARGETS
 
 INTERESTING = [0, 1, 15, 16, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFF00, 0x04000000, 0x04000001, 0xF0F0F0F0]
 
 
-def mutate(dice: random.Random, data: bytes) -> bytes:
+def mutate(drawn: random.Random, data: bytes) -> bytes:
     """A few flips, interesting words, cuts, repeats and zeroed stretches."""
     out = bytearray(data)
-    for _ in range(dice.randint(1, 4)):
-        at = dice.randrange(len(out)) if out else 0
-        match dice.randrange(5):
+    for _ in range(drawn.randint(1, 4)):
+        at = drawn.randrange(len(out)) if out else 0
+        match drawn.randrange(5):
             case 0 if out:
-                out[at] ^= 1 << dice.randrange(8)
+                out[at] ^= 1 << drawn.randrange(8)
             case 1:
-                out[at : at + 4] = dice.choice(INTERESTING).to_bytes(4)
+                out[at : at + 4] = drawn.choice(INTERESTING).to_bytes(4)
             case 2:
                 del out[at:]
             case 3:
-                out[at:at] = out[at : at + dice.randint(1, 600)]
+                out[at:at] = out[at : at + drawn.randint(1, 600)]
             case _:
                 out[at : at + 512] = bytes(len(out[at : at + 512]))
     return bytes(out)
@@ -33,14 +34,12 @@ def mutate(dice: random.Random, data: bytes) -> bytes:
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutated_seeds(name: str) -> None:
     """Seeds as they are, then 2,000 mutations of them: the answer of the model each time."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    drawn = dice()
     target, seeds = TARGETS[name]
     for data in seeds():
         target(data)
     for _ in range(2000):
-        target(mutate(dice, dice.choice(seeds())))
+        target(mutate(drawn, drawn.choice(seeds())))
 
 
 @pytest.mark.fuzz

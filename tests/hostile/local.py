@@ -38,7 +38,7 @@ JOURNAL: dict[str, Any] = {
     "buffer_bytes": 4 * MIB,
     "backups_max": 0,
 }
-STOP_S = 20.0
+STOP_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Self
 
 from tests.reference.wire_v2 import ADD, BATCH_READ, READ, Request, Response, decode_response, encode_request
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 KEY = bytes(range(20))
 
 

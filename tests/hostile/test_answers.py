@@ -183,7 +183,7 @@ def test_fencing_an_unknown_ledger_creates_it(peer: Peer, request_: Request) -> 
 
 
 def test_adds_and_fences_are_ordered(bookie: LocalBookie) -> None:
-    """B9: what was acknowledged before the fence's answer is seen by every read after it, and nothing comes later."""
+    """B9, ST4: what was acknowledged before the fence's answer is seen by every later read, and nothing follows."""
     with bookie.peer() as writer, bookie.peer() as fencer, ThreadPoolExecutor(1) as threads:
         for _ in range(100):
             ledger, first = next(fresh), random.randrange(40)

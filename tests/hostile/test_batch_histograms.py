@@ -16,7 +16,7 @@ RECORD = 4 + 32 + 4 + PAYLOAD
 
 @pytest.mark.parametrize("channel_type", [Channel, ChannelV3])
 def test_answers_are_counted_by_time_and_size(tmp_path: Path, channel_type: type[Channel] | type[ChannelV3]) -> None:
-    """Three answers of known size and one refusal; single reads are none of it."""
+    """BR15: three answers of known size and one refusal; single reads are none of it."""
     digest = Digest.of(password=b"")
     with local_bookie(tmp_path) as bookie:
         host, port = bookie.address

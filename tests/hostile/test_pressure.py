@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bookie.storage.settings import MIB
+from tests.dice import dice
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, batch, entry_of, read, records
 
@@ -55,10 +56,10 @@ def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
 
 def read_all(bookie: LocalBookie, seed: int, rounds: int) -> None:
     """Batches from random places, several outstanding, read late."""
-    dice = random.Random(seed)
+    drawn = random.Random(seed)
     with bookie.peer(receive_bytes=65536) as peer:
         for _ in range(rounds):
-            asked = [(dice.choice(LEDGERS), dice.randrange(ENTRIES)) for _ in range(8)]
+            asked = [(drawn.choice(LEDGERS), drawn.randrange(ENTRIES)) for _ in range(8)]
             peer.send(*(batch(ledger, entry, size=200_000, request_id=k) for k, (ledger, entry) in enumerate(asked)))
             for _ in asked:
                 answer = peer.answer()
@@ -70,8 +71,7 @@ def read_all(bookie: LocalBookie, seed: int, rounds: int) -> None:
 
 def test_readers_while_ring_and_halves_turn_over(bookie: LocalBookie) -> None:
     """B21: slow readers hold slices while the ring comes round and the halves are recycled: all bytes right."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    seed = dice().randrange(2**32)
     done = threading.Event()
 
     def write() -> None:

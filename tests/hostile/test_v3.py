@@ -57,16 +57,6 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
         yield peer
 
 
-@pytest.fixture
-def faulty() -> Iterator[ModuleType]:
-    """Files whose operations stall on demand; at the end they all go on."""
-    module = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    module.clear()
-    yield module
-    module.clear()
-    module.release()
-
-
 def fill(peer: Peer, ledger: int, payloads: list[bytes]) -> list[bytes]:
     """Entries 0 and on, each with the LAC before it; what is stored."""
     send(peer, *(add3(ledger, entry, payload, lac=entry - 1) for entry, payload in enumerate(payloads)))
@@ -332,7 +322,7 @@ def closed_by(bookie: LocalBookie) -> tuple[float, float]:
 
 
 def test_write_close_closes_the_ledgers_log(tmp_path: Path) -> None:
-    """By the announcement, by a fence, by a refused add, at the next checkpoint; again after later adds, which go on;
+    """ST9: by the announcement, a fence, a refused add, at the next checkpoint; again after later adds, which go on;
     not with a wrong key, nor for a ledger that nobody knows.
     """
     with local_bookie(tmp_path, log_per_ledger=True) as bookie, bookie.peer() as one:

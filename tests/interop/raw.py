@@ -11,7 +11,7 @@ from bookie.pb import wire_pb2 as pb
 from tests.interop.proxy import read_frame
 from tests.reference import wire_v2 as v2
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 CLOSED = "closed"
 
 

@@ -172,7 +172,7 @@ def test_fencing_race(channel: ChannelV3, ledger: int) -> None:
     with ThreadPoolExecutor(1) as threads:
         writing = threads.submit(write)
         with channel.changed:
-            channel.changed.wait_for(lambda: writer.confirmed >= 1000, timeout=30)
+            channel.changed.wait_for(lambda: writer.confirmed >= 1000, timeout=60)
         last = channel.fence(ledger, DIGEST.master_key)
         confirmed = writing.result()
     assert last is not None

@@ -8,7 +8,8 @@ from tests.interop.java_disks import KINDS, Ended, Running, explicit_lac, hashes
 pytestmark = pytest.mark.interop
 
 
-CASES = [(kind, how) for kind in KINDS for how in ("stop", "kill") if how == "kill" or not kind.startswith("db,")]
+# What a clean stop leaves is what a kill leaves without the journal's part: once is enough.
+CASES = [("db", "stop"), *((kind, "kill") for kind in KINDS)]
 
 
 @pytest.mark.parametrize(("kind", "how"), CASES)

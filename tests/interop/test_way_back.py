@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from bookie.client import ChannelV3, Digest, Extensions
+from bookie.client.extensions import WRITE_CLOSE
 from bookie.storage.takeover.give_back import give_back
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import JavaBookie
 from tests.interop.conftest import Client
 from tests.interop.driver import FENCED, FLAG_FENCE
-from tests.interop.java_disks import Content, Ended, Running, explicit_lac, java_bookie, on_its_disks
+from tests.interop.java_disks import Content, Ended, Running, explicit_lac, java_bookie, on_its_disks, wait_for
 
 pytestmark = pytest.mark.interop
 
@@ -70,19 +72,32 @@ def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, runnin
         content.check(name, recovery=False)
 
 
+def complete_logs(directory: Path) -> set[str]:
+    """Entry logs whose header tells where their ledgers map lies: those that were closed."""
+    return {log.name for log in (directory / "current").glob("*.log") if any(log.read_bytes()[8:16])}
+
+
 def test_a_bookie_of_ours_becomes_a_java_bookie(
     java_peer: JavaPeer, cluster_uri: str, client: Client, tmp_path: Path, running: Running
 ) -> None:
-    """One that never was Java's: there is no RocksDB to replace. By upstream's commands alone."""
+    """One that never was Java's: there is no RocksDB to replace. By upstream's commands alone. Each ledger has logs of
+    its own (BP-32), one of them two: its first was closed when its end was announced, and more came all the same.
+    """
     java = java_bookie(java_peer, tmp_path / "bookie", cluster_uri, "db")
-    ours = on_its_disks(java)
+    ours = on_its_disks(java, entryLogPerLedgerEnabled="true", flushInterval="100")
     running += [java, ours]
     ours.start()
     content = Content(client, java.id)
     for name in ("closed", "open"):
         content.write(name, 1000)
+    with ChannelV3.connect(*ours.address) as channel:
+        channel.extensions = Extensions((WRITE_CLOSE,))
+        channel.write_close(content.ledgers["open"], Digest.of(password=b"pw").master_key)
+    wait_for(lambda: len(complete_logs(java.ledgers)) == 1, "the log of a ledger whose end was announced stays open")
+    content.add("open", 500)
     content.client.call("close", handle=content.handles["closed"])
     assert ours.stop() == 0
+    assert len(list((java.ledgers / "current").glob("*.log"))) >= 3
     for name in ("ledgers", "locations"):
         (java.ledgers / "current" / name).mkdir()
     start_java(java, LEDGERS, LOCATIONS)

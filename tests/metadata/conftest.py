@@ -11,14 +11,15 @@ from typing import Protocol
 
 import grpc
 import pytest
+from kazoo.client import KazooClient
 
-from admin.embedded_metadata import STREAMS_MAX, MetadataService
+from admin.services.metadata_store import STREAMS_MAX, MetadataService
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.embedded import EmbeddedStore
 from bookie.metadata.key_value_driver import KeyValueDriver
 from tests.fixtures.zookeeper import ZooKeeperServer
 
-SESSION_TIMEOUT_MS = 2000
+SESSION_TIMEOUT_MS = 6000
 
 
 class Cluster(Protocol):
@@ -35,7 +36,8 @@ class ServedStore:
     def __init__(self, store: EmbeddedStore) -> None:
         self.store = store
         self._service = MetadataService(store)
-        self._server = grpc.server(ThreadPoolExecutor(STREAMS_MAX + 8, thread_name_prefix="metadata-service"))
+        self._pool = ThreadPoolExecutor(STREAMS_MAX + 8, thread_name_prefix="metadata-service")
+        self._server = grpc.server(self._pool)
         self._service.add_to(self._server)
         self.port = self._server.add_insecure_port("127.0.0.1:0")
         self._server.start()
@@ -48,6 +50,7 @@ class ServedStore:
         """End streams, calls and threads; the store stays open."""
         self._service.close()
         self._server.stop(grace=None).wait()
+        self._pool.shutdown()
 
 
 class KeyValueCluster:
@@ -94,6 +97,16 @@ class ZooKeeperCluster:
         self._drivers.append(driver)
         driver.start()
         return driver
+
+    def children(self) -> list[str]:
+        """What stands below the ledgers root."""
+        zookeeper = KazooClient(self.server.address)
+        zookeeper.start()
+        try:
+            return list(zookeeper.get_children(self.root))
+        finally:
+            zookeeper.stop()
+            zookeeper.close()
 
     def stop(self) -> None:
         """Stop all drivers."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 
 class Seen:

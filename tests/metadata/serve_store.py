@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from admin.embedded_metadata import STREAMS_MAX, MetadataService
+from admin.services.metadata_store import STREAMS_MAX, MetadataService
 from bookie.metadata.embedded import EmbeddedStore
 from bookie.metadata.key_value_driver import KeyValueDriver
 

@@ -46,6 +46,33 @@ def test_a_cluster_is_initialized_once(cluster: Cluster) -> None:
     assert cluster.connect().cluster.instance_id() == instance_id
 
 
+def test_health_checks_are_the_clusters_choice(cluster: Cluster) -> None:
+    """On until somebody ends them for all clients."""
+    driver, other = cluster.connect(), cluster.connect()
+    assert other.cluster.health_checks()
+    for wanted in (False, False, True, True):
+        driver.cluster.enable_health_checks(enabled=wanted)
+        assert other.cluster.health_checks() is wanted
+
+
+def test_a_cluster_is_destroyed_when_nobody_is_registered(cluster: Cluster) -> None:
+    """Ledgers, cookies and the instance id go; the next cluster is another one, and empty."""
+    driver, other = cluster.connect(), cluster.connect()
+    driver.ledgers.create(7, METADATA)
+    driver.cookies.write(BOOKIE, b"cookie", None)
+    other.registrations.register(BOOKIE, INFO, read_only=True)
+    with pytest.raises(IllegalOperation, match="registered"):
+        driver.cluster.destroy()
+    other.registrations.unregister(BOOKIE)
+    old = driver.cluster.instance_id()
+    driver.cluster.destroy()
+    assert not driver.cluster.is_initialized()
+    assert driver.cluster.initialize() != old
+    assert driver.bookies.known() == frozenset()
+    assert not any(driver.ledgers.ranges())
+    assert driver.ledgers.create(7, METADATA).version == 0
+
+
 def test_a_ledger_lives(cluster: Cluster) -> None:
     """Create, read by another client, replace by version, delete; each stale version is refused."""
     ours, theirs = cluster.connect(), cluster.connect()
@@ -227,7 +254,7 @@ def test_a_bookie_is_never_absent_while_it_changes_mode(cluster: Cluster) -> Non
 
 def test_an_id_belongs_to_one_session(cluster: Cluster) -> None:
     """While one session is registered another is refused, and told what to do; then the waiting one gets in."""
-    first, second = cluster.connect(), cluster.connect(session_timeout_ms=400)
+    first, second = cluster.connect(), cluster.connect(session_timeout_ms=1000)
     first.registrations.register(BOOKIE, INFO, read_only=False)
     first.registrations.register(BOOKIE, INFO, read_only=False)
     with pytest.raises(BookieAlreadyRegistered, match=r"10\.0\.0\.5:3181 is registered by another process"):

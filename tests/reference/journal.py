@@ -122,9 +122,9 @@ def read_group(data: bytes, start: int, journal_id: int) -> tuple[list[int], int
         raise Torn from None
     mark = positions.pop()
     good = closes(data, mark + 8, journal_id) if size >= 32 else None
-    if good is None:
+    if good is None or good[0] != start:
         raise Torn
-    if good != (start, True):
+    if not good[1]:
         raise End
     if at > len(data):
         raise Torn

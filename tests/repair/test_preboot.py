@@ -1,14 +1,18 @@
 """Which ledgers are distrusted, directory by directory, and what becomes of records that were there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from bookie._fast.index_view import Index, Ledger
+from bookie.client import ChannelV3, Digest
 from bookie.client.digest import master_key
+from bookie.errors import DataUnknown, LedgerFenced, NoSuchEntry
+from bookie.metadata.driver import open_driver
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.repair.preboot import clear_limbo, mark_distrusted
+from tests.fixtures.bookies import BookieProcess
 
 ME, OTHER, THIRD = "me:3181", "other:3181", "third:3181"
 
@@ -75,3 +79,34 @@ def test_limbo_is_cleared_by_name(indexes: list[Path]) -> None:
     assert clear_limbo([8, 3, 4, 77], indexes) == 2
     assert [record.ledger for index in indexes for record in records(index) if record.limbo] == [2]
     assert all(record.fenced for index in indexes for record in records(index))
+
+
+def test_b17_a_start_without_a_journal_distrusts_what_it_may_lack(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """Killed with entries in memory only: of the open ledger nothing is denied and nothing more is taken, what other
+    bookies answer for is as it was; an orderly stop and start in between changes nothing.
+    """
+    (bookie,) = bookies(journalWriteData="false", dataIntegrityChecking="true")
+    driver = open_driver(f"grpc://{bookie.admin}")
+    driver.start()
+    digest = Digest.of(password=b"secret")
+    for number, state in ((1, LedgerState.OPEN), (2, LedgerState.CLOSED)):
+        driver.ledgers.create(number, ledger([bookie.id, OTHER], state=state))
+    driver.stop()
+    with ChannelV3.connect(*bookie.address) as channel:
+        for number in (1, 2):
+            channel.add(number, 0, b"kept", digest=digest, lac=-1, length=4)
+    bookie.restart()
+    with ChannelV3.connect(*bookie.address) as channel:
+        for number in (1, 2):
+            channel.add(number, 1, b"in memory", digest=digest, lac=0, length=13)
+    bookie.kill()
+    bookie.start()
+    assert "ledgers that may lack entries are in limbo" in bookie.log_text()
+    with ChannelV3.connect(*bookie.address) as channel:
+        assert [channel.read(number, 0)[-4:] for number in (1, 2)] == [b"kept", b"kept"]
+        with pytest.raises(DataUnknown):
+            channel.read(1, 1)
+        with pytest.raises(NoSuchEntry):
+            channel.read(2, 1)
+        with pytest.raises(LedgerFenced):
+            channel.add(1, 2, b"more", digest=digest, lac=1, length=17)

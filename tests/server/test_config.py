@@ -42,7 +42,7 @@ def test_every_field_has_a_key_or_is_derived() -> None:
     """No setting is out of the user's reach."""
     reachable = {place for key in KEYS.values() for place in key.field.split()}
     every = {f"{part}.{field.name}" for part, kind in config.PARTS.items() for field in dataclasses.fields(kind)}
-    assert every - reachable == {"journal.buffer_bytes", "network.host"}
+    assert every - reachable == {"journal.buffer_bytes", "network.host", "recovery.enabled", "recovery.keys"}
     assert reachable <= every
 
 
@@ -101,7 +101,7 @@ def test_interpolation(tmp_path: Path) -> None:
         ("jurnalSyncData=false", logging.WARNING, "unknown key jurnalSyncData .*nearest known one is journalSyncData"),
         ("localScrubInterval=1", logging.WARNING, "localScrubInterval .*has no effect"),
         ("dbStorage_rocksDB_blockSize=1", logging.DEBUG, "has no meaning here"),
-        ("adminHost=192.0.2.1", logging.WARNING, "whoever reaches that port"),
+        ("adminHost=192.0.2.1\nadminInsecureAllowed=true", logging.WARNING, "whoever reaches that port"),
         ("bookiePort=1\nbookiePort=2", logging.WARNING, "bookiePort is set again in bk.conf, line 5"),
     ],
 )
@@ -125,6 +125,15 @@ REFUSALS = [
     ("diskUsageThreshold=nan", "diskUsageThreshold", "not a number"),
     ("diskUsageWarnThreshold=0.99", "diskUsageWarnThreshold", "raise diskUsageThreshold"),
     ("diskUsageLwmThreshold=0.99", "diskUsageLwmThreshold", "raise diskUsageThreshold"),
+    ("adminHost=192.0.2.1", "adminHost", "adminTokensFile"),
+    ("adminTlsCertificatePath=/c", "adminTlsCertificatePath", "adminTlsKeyPath"),
+    ("adminTlsClientCaPath=/c", "adminTlsClientCaPath", "adminTlsCertificatePath"),
+    ("adminTlsSubjects=read:a", "adminTlsSubjects", "adminTlsClientCaPath"),
+    (
+        "adminTlsClientCaPath=/a\nadminTlsCertificatePath=/c\nadminTlsKeyPath=/k",
+        "adminTlsClientCaPath",
+        "no client may",
+    ),
     ("logFormat=xml", "logFormat", "keyvalue or json"),
     ("ledgerDirectories=/a,/a", "ledgerDirectories", "once"),
     ("indexDirectories=/a,/b", "indexDirectories", "as many"),

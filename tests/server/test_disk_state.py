@@ -12,13 +12,13 @@ from bookie.server.disk_state import (
     LEDGER,
     Directory,
     DiskState,
-    Level,
     Usage,
     judge,
     measure,
     total_usage,
 )
 from bookie.server.settings import DiskSettings
+from bookie.storage.disk_level import DiskLevel
 
 GIB = 1 << 30
 A, B = (Directory(LEDGER, Path(name)) for name in ("/a", "/b"))
@@ -51,7 +51,7 @@ def used(fraction: float, device: int = 1, total: int = 100 * GIB) -> Usage:
     ],
 )
 def test_levels(usages: tuple[float, float], any_full: bool, were_full: str, expected: str) -> None:
-    """B15: full above the mark; when all were full, their disks together must fall below the low mark first."""
+    """B15, ST8: full above the mark, any of several; were all full, they must fall below the low mark together."""
     found = {one: used(usage, device) for device, (one, usage) in enumerate(zip((A, B), usages, strict=True))}
     state = judge(found, settings(any_full_is_read_only=any_full), were_full={Path(f"/{name}") for name in were_full})
     told = [one.level.name.lower() for one in state.directories] + ["read-only"] * state.read_only
@@ -68,9 +68,9 @@ def test_a_journal_is_full_when_a_write_says_so() -> None:
     """Its files lie there already; a write without space makes it full like any directory."""
     found = {A: used(0.1), JOURNALS: used(0.99, 2)}
     state = judge(found, settings())
-    assert (state.of(JOURNALS.path).level, state.read_only, state.level) == (Level.WARN, False, Level.OK)
+    assert (state.of(JOURNALS.path).level, state.read_only, state.level) == (DiskLevel.WARN, False, DiskLevel.OK)
     state = judge(found, settings(), refused={JOURNALS.path})
-    assert (state.of(JOURNALS.path).level, state.read_only, state.high_priority) == (Level.FULL, True, False)
+    assert (state.of(JOURNALS.path).level, state.read_only, state.high_priority) == (DiskLevel.FULL, True, False)
     with pytest.raises(KeyError):
         state.of(B.path)
 
@@ -78,7 +78,7 @@ def test_a_journal_is_full_when_a_write_says_so() -> None:
 def test_a_refused_write_counts_whatever_the_usage() -> None:
     """B15: a quota, or inodes."""
     state = judge({A: used(0.1), B: used(0.1, 2)}, settings(any_full_is_read_only=False), refused={A.path})
-    assert [one.level for one in state.directories] == [Level.FULL, Level.OK]
+    assert [one.level for one in state.directories] == [DiskLevel.FULL, DiskLevel.OK]
     assert not state.read_only
     assert not state.high_priority
 
@@ -88,7 +88,7 @@ def test_a_directory_that_cannot_be_asked(any_full: bool) -> None:
     """Unmounted, or made read-only by the system: the bookie takes no writes at all."""
     for wrong in ("gone", Usage(device=1, total=GIB, usable=GIB, read_only=True)):
         state = judge({A: used(0.1), B: wrong}, settings(any_full_is_read_only=any_full))
-        assert state.of(B.path).level == state.level == Level.BAD
+        assert state.of(B.path).level == state.level == DiskLevel.BAD
         assert state.of(B.path).problem
         assert not state.of(B.path).room_for(0)
         assert state.read_only
@@ -123,12 +123,12 @@ def test_verdicts_hold_together(drawn: list[tuple[float, int, bool]], any_full: 
         were_full=before,
     )
     assert all(now.level <= then.level for now, then in zip(state.directories, fuller.directories, strict=True))
-    full = [one.level == Level.FULL for one in state.directories]
+    full = [one.level == DiskLevel.FULL for one in state.directories]
     assert state.read_only is (any(full) if any_full else all(full))
     for one in state.directories:
         assert one.usage is not None
-        assert one.level == Level.FULL or one.usage.used <= 0.9
-        assert one.level != Level.FULL or one.usage.used > 0.9 or len(before) == len(drawn)
+        assert one.level == DiskLevel.FULL or one.usage.used <= 0.9
+        assert one.level != DiskLevel.FULL or one.usage.used > 0.9 or len(before) == len(drawn)
 
 
 def test_a_real_file_system(tmp_path: Path) -> None:
@@ -143,4 +143,4 @@ def test_a_real_file_system(tmp_path: Path) -> None:
 
 def test_nothing_is_watched() -> None:
     """The state before the first check hinders nobody."""
-    assert (DiskState().level, DiskState().read_only, DiskState().high_priority) == (Level.OK, False, True)
+    assert (DiskState().level, DiskState().read_only, DiskState().high_priority) == (DiskLevel.OK, False, True)

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.server.disk_state import LEDGER, Directory, DiskState, Level, Usage
+from bookie.server.disk_state import LEDGER, Directory, DiskState, Usage
 from bookie.server.disks import DiskMonitor
 from bookie.server.mode import Mode
 from bookie.server.settings import DiskSettings
 from bookie.server.status_file import NAME, Status, StatusFiles, read
+from bookie.storage.disk_level import DiskLevel
 
 SETTINGS = DiskSettings(usage_max=0.9, usage_low=0.8, usage_warn=0.7, check_interval_ms=10)
-A = Directory(LEDGER, Path("/a"))
+A, B, C = (Directory(LEDGER, Path(name)) for name in ("/a", "/b", "/c"))
 
 
 def used(fraction: float, device: int = 1) -> Usage:
@@ -34,7 +35,7 @@ def test_changes_alternate(usages: list[float]) -> None:
     for now[0] in usages:
         state = monitor.check()
         assert told[-1].verdict() == state.verdict()
-        assert state.read_only is (state.level == Level.FULL)
+        assert state.read_only is (state.level == DiskLevel.FULL)
     assert all(one.verdict() != other.verdict() for one, other in pairwise(told))
 
 
@@ -51,7 +52,7 @@ def test_a_refused_write_is_asked_for_at_each_check() -> None:
 
 def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.LogCaptureFixture) -> None:
     """B15: full, gone, back: told within an interval each time, with one line a change."""
-    levels: list[Level] = []
+    levels: list[DiskLevel] = []
     seen = threading.Semaphore(0)
     now: list[float | OSError] = [0.1]
 
@@ -70,13 +71,13 @@ def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.Log
     monitor.start()
     try:
         monitor.follow(follower)
-        assert seen.acquire(timeout=30)
+        assert seen.acquire(timeout=60)
         for now[0] in (0.99, OSError(5, os.strerror(5)), 0.1):
-            assert seen.acquire(timeout=30)
+            assert seen.acquire(timeout=60)
     finally:
         monitor.stop()
         monitor.stop()
-    assert levels == [Level.OK, Level.FULL, Level.BAD, Level.OK]
+    assert levels == [DiskLevel.OK, DiskLevel.FULL, DiskLevel.BAD, DiskLevel.OK]
     words = [record.getMessage() for record in caplog.records if record.name == "bookie.server.disks"]
     assert words == ["disk full", "directory unusable", "directory has room again"]
 
@@ -95,19 +96,33 @@ def test_another_file_system_in_its_place() -> None:
 
 
 def test_figures_by_directory() -> None:
-    """Each directory's use, room and level; no figures of one that cannot be asked."""
-    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.75))
+    """PL6: each directory's own use, room and level; no figures of one that cannot be asked."""
+    shares = {A.path: 0.75, B.path: 0.5}
+
+    def measured(path: Path) -> Usage:
+        if path not in shares:
+            raise OSError(5, os.strerror(5))
+        return used(shares[path])
+
+    monitor = DiskMonitor([A, B, C], SETTINGS, measure=measured)
     monitor.check()
-    assert monitor.stats() == {"ledger_dir__a_level": 1, "ledger_dir__a_usage": 75.0, "ledger_dir__a_usable_bytes": 250}
+    assert monitor.stats() == {
+        "ledger_dir__a_level": 1, "ledger_dir__a_usage": 75.0, "ledger_dir__a_usable_bytes": 250,
+        "ledger_dir__b_level": 0, "ledger_dir__b_usage": 50.0, "ledger_dir__b_usable_bytes": 500,
+        "ledger_dir__c_level": 3,
+    }  # fmt: skip
 
 
 def test_a_restart_on_disks_that_were_full() -> None:
-    """They are judged by the low mark, as if the process had gone on."""
+    """ST8: they are judged by the low mark, as if the process had gone on; below it they take writes again."""
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
     assert not monitor.check().read_only
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
     monitor.start_full()
     assert monitor.check().read_only
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.75))
+    monitor.start_full()
+    assert not monitor.check().read_only
 
 
 def test_reasons_add_up() -> None:

@@ -10,6 +10,7 @@ from bookie.server.main import main
 from bookie.server.reference import render
 
 BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\nadvertisedAddress=bk1\n"
+HTTPS = "adminPort=-1\nhttpServerEnabled=true\nhttpServerTlsEnable=true\n"
 
 
 def run(*arguments: str, environment: dict[str, str] | None = None) -> Result:
@@ -41,13 +42,20 @@ def test_check(tmp_path: Path) -> None:
 
 
 def test_check_refuses(tmp_path: Path) -> None:
-    """A wrong value, a missing file, too much memory: 1 and one line."""
+    """A wrong value, too much memory, files of the admin ports that cannot be used, no file: 1 and one line."""
     conf = tmp_path / "bk.conf"
-    for text, says in (("bookiePort=x\n", "bookiePort=x"), ("memoryLimitMb=1\n", "memory budgets")):
+    for text, says in (
+        ("bookiePort=x\n", "bookiePort=x"),
+        ("memoryLimitMb=1\n", "memory budgets"),
+        ("adminTokensFile=/none\n", "adminTokensFile=/none: it cannot be read"),
+        (f"adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "are no PEM"),
+        (f"{HTTPS}adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "are no PEM"),
+    ):
         conf.write_text(BASE + text)
         result = run("--conf", str(conf), "--check")
         assert result.exit_code == 1
         assert re.search(says, result.output)
+        assert result.exception is None or isinstance(result.exception, SystemExit)
     assert run("--conf", str(tmp_path / "none"), "--check").exit_code == 1
 
 

@@ -52,7 +52,7 @@ def info(requested: int | None = None, **more: object) -> wire.Request:
 
 
 def test_one_file_system_is_counted_once(tmp_path: Path) -> None:
-    """Directories on one disk share its space."""
+    """PL4: directories on one disk share its space."""
     both = [tmp_path / "one", tmp_path / "two"]
     for directory in both:
         directory.mkdir()
@@ -63,7 +63,7 @@ def test_one_file_system_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_other_file_systems_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each device adds its size and what is free on it; the root's reserve is not free."""
+    """PL4: each device adds its size and what is free on it; the root's reserve is not free."""
 
     @dataclass
     class Disk:

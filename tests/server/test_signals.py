@@ -38,7 +38,7 @@ def test_three_steps(where: str) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "hurry\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 2
+        assert process.wait(60) == 2
 
 
 def test_the_first_wish_counts() -> None:

@@ -2,8 +2,14 @@
 
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from bookie.server.supervisor import Supervisor
+from tests.fixtures.whole_bookie import whole_bookie
 
 HEAD = """
 import threading, sys
@@ -45,6 +51,36 @@ def test_exit(body: str, code: int, says: str) -> None:
     """B2, B18: the exit code says what happened, the log what failed, and it takes less than five seconds."""
     process = subprocess.Popen([sys.executable, "-c", HEAD + body], stderr=subprocess.PIPE, text=True)
     with process:
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == code
     assert says in errors
+
+
+class Noting(Supervisor):
+    """Keeps what it was told to watch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[Callable[[], bool]] = []
+
+    def watch(self, name: str, is_alive: Callable[[], bool]) -> None:
+        """As the supervisor does."""
+        self.noted.append(is_alive)
+        super().watch(name, is_alive)
+
+
+BESIDE = ("metadata", "disks", "complaints", "registration", "Thread-")
+"""Python threads that only an exception ends, which ends the process as well: they need not be watched."""
+
+
+def test_every_thread_of_the_data_path_is_watched(tmp_path: Path) -> None:
+    """B18: journals, readers, flush, garbage, I/O loops and clerks; a thread of a new kind has to be decided on."""
+    before = set(threading.enumerate())
+    supervisor = Noting()
+    with whole_bookie(tmp_path, supervisor):
+        threads = [thread for thread in threading.enumerate() if thread not in before]
+        watched = {thread.name for thread in threads if thread.is_alive in supervisor.noted}
+    assert {name.rstrip("-0123456789") for name in watched} == {
+        "flush", "garbage", "io", "journal", "journal-prepare", "policy", "read",
+    }  # fmt: skip
+    assert [one.name for one in threads if one.name not in watched and not one.name.startswith(BESIDE)] == []

@@ -6,9 +6,7 @@ The interleavings that matter are forced by stalled calls; a run with real threa
 import functools
 import random
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -17,19 +15,10 @@ from tests.storage.collecting import KEY, KIB, Collecting
 from tests.storage.collection_stories import STORIES
 
 
-@pytest.fixture
-def faulty() -> Iterator[ModuleType]:
-    """Planned faults; every test begins and ends without."""
-    room: ModuleType = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    room.clear()
-    yield room
-    room.clear()
-
-
 @pytest.mark.usefixtures("faulty")
 @pytest.mark.parametrize("story", STORIES)
 def test_a_story(story: str, tmp_path: Path) -> None:
-    """B7, B13, B14: each story, told with nothing planted; tests/crash tells them with a bug."""
+    """B7, B13, B14, ST4: each story, told with nothing planted; tests/crash tells them with a bug."""
     STORIES[story].tell(tmp_path)
 
 

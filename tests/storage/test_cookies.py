@@ -212,7 +212,7 @@ def test_a_mount_point_is_empty(disks: Disks) -> None:
     ],
 )
 def test_a_contradiction_names_both_sides(disks: Disks, change: dict[str, str], field: str, remedy: str) -> None:
-    """Another id, cluster or order of directories: the file, both values and the remedy are in the line."""
+    """OP3: another id, cluster or order of directories: the file, both values and the remedy are in the line."""
     disks.validate()
     ledgers = {"swapped": [disks.second, disks.first], "fewer": [disks.first]}.get(change.get("ledgers", ""))
     changed = disks.cookie(change.get("bookie_id", BOOKIE), instance=change.get("instance", INSTANCE), ledgers=ledgers)

@@ -55,3 +55,31 @@ def test_open_logs_stay_bounded_while_ledgers_come_and_go(tmp_path: Path, fenced
         assert held.entries() == [entry(ledger, at, payload=bytes(2000)) for at in range(3)]
         held.release()
     again.stop()
+
+
+def test_a_deleted_ledger_goes_with_its_files(tmp_path: Path) -> None:
+    """Its open log is closed by the next checkpoint, not when it expires; collection then removes whole files and
+    copies nothing, and the other ledger is as it was.
+    """
+    one = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=10)
+    [directory] = [path / "current" for path in one.ledger_dirs]
+    for at in range(2):
+        for ledger in (1, 2):
+            one.direct.add(entry(ledger, at, payload=bytes(2000)), KEY)
+        assert one.direct.commit()
+        one.checkpoint()
+    assert open_logs(directory) == 2
+    [collector] = one.storage.collectors()
+    assert collector.delete_ledgers([1]) == 1
+    one.checkpoint()
+    assert open_logs(directory) == one.storage.stats()["ledger_logs_active"] == 1
+    closed = collector.closed_logs().ids.tolist()
+    assert len(closed) == 1
+    assert closed[0] not in collector.live_bytes().ids.tolist()
+    gone = collector.unlink_log(closed[0])
+    assert (gone.outcome, gone.moved_bytes) == ("unlinked", 0)
+    assert len(list(directory.glob("*.log"))) == 1
+    held = one.direct.read(2, 0, count=10, size=1 << 20)
+    assert held.entries() == [entry(2, at, payload=bytes(2000)) for at in range(2)]
+    held.release()
+    one.stop()

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.choice import LogUse
-from bookie.storage.garbage.collection import DiskLevel, Garbage
+from bookie.storage.garbage.collection import Garbage
 from bookie.storage.garbage.contracts import Outcome, Standing, Work
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.settings import GarbageSettings
@@ -267,11 +268,11 @@ def test_the_schedule(made: Made) -> None:
 
 def test_a_time_limit(made: Made) -> None:
     """A compaction whose time is over before it began compacts nothing."""
-    garbage, (directory,) = made(major_ms_max=1)
+    garbage, (directory,) = made(major_ms_max=500)
     directory.hold = True
     number = garbage.force()
     assert directory.held.wait(END_S)
-    threading.Event().wait(0.01)
+    threading.Event().wait(0.6)
     directory.let_go.set()
     assert garbage.wait(number, END_S)
     assert directory.asked == ["unlink 1", "compact 3"]

@@ -13,8 +13,6 @@ from kazoo.client import KazooClient
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.server.own_ledgers import LedgersOfBookie
-from bookie.storage.garbage.choice import LogUse
-from bookie.storage.garbage.contracts import Work
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.ledgers import LedgerCollector
@@ -28,8 +26,6 @@ LEDGERS = range(100, 140)
 class Recorder:
     """A ledger directory that only has ledgers."""
 
-    path = "recorder"
-
     def __init__(self, ids: range) -> None:
         self.ids = set(ids)
         self.deleted: list[int] = []
@@ -40,21 +36,6 @@ class Recorder:
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.deleted += ledgers.tolist()
         self.ids -= set(ledgers.tolist())
-
-    def log_use(self) -> LogUse:
-        raise AssertionError
-
-    def unlink_log(self, log_id: int) -> Work:
-        raise AssertionError(log_id)
-
-    def compact(self, log_id: int) -> Work:
-        raise AssertionError(log_id)
-
-    def progress(self) -> tuple[int, int, int]:
-        raise AssertionError
-
-    def stop(self) -> None:
-        raise AssertionError
 
 
 class World:
@@ -266,3 +247,23 @@ def test_over_replicated_ledgers_go_when_seen_twice(world: World) -> None:
         collector.run(over_replicated=True, mass_deletion=False)
     assert world.deleted == [100]
     assert world.counters.over_replicated == 1
+
+
+def test_bug_36_what_is_copied_here_again_is_not_deleted_at_once(world: World) -> None:
+    """bookkeeper#4668: a recovery by hand takes no lock, and copies to a bookie that has just deleted the ledger.
+
+    What was seen of it before counts no more, and once the metadata names this bookie it stays.
+    """
+    world.driver.ledgers.delete(100)
+    world.create(100, OTHER, closed=True)
+    collector = world.collector()
+    for _ in range(2):
+        collector.run(over_replicated=True, mass_deletion=False)
+    assert world.deleted == [100]
+    world.directories[0].ids.add(100)
+    collector.run(over_replicated=True, mass_deletion=False)
+    world.driver.ledgers.delete(100)
+    world.create(100, OURS, closed=True)
+    collector.run(over_replicated=True, mass_deletion=False)
+    assert world.deleted == [100]
+    assert 100 in world.directories[0].ids

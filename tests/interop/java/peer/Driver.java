@@ -43,6 +43,7 @@ public final class Driver {
         Handles handles = new Handles();
         handles.register(operations);
         new Tails(handles).register(operations);
+        new Timings(handles).register(operations);
         Channels channels = new Channels();
         channels.register(operations);
         new Facts(channels).register(operations);

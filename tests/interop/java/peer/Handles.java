@@ -4,6 +4,8 @@ import static org.apache.bookkeeper.client.api.BKException.Code.OK;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -67,6 +69,8 @@ final class Handles {
         conf.setUseV2WireProtocol(Driver.flag(in, "v2", true));
         conf.setBatchReadEnabled(Driver.flag(in, "batch", true));
         conf.setThrottleValue(0);  // else the client adds 5,000 entries a second, whatever the bookie can
+        conf.setAddEntryTimeout(60);  // after five seconds a bookie counts as lost, and a busy machine takes longer
+        conf.setReadEntryTimeout(60);
         if (in.hasNonNull("settings")) {
             for (Iterator<Map.Entry<String, JsonNode>> i = in.get("settings").fields(); i.hasNext();) {
                 Map.Entry<String, JsonNode> setting = i.next();
@@ -152,12 +156,13 @@ final class Handles {
                 .execute().get());
     }
 
-    /** handle, n, size, window: adds n entries, window outstanding; stops at the first failure and reports it. */
+    /** handle, n, size, window, same: adds n entries, window outstanding; stops at the first failure and reports it. */
     private void add(JsonNode in, ObjectNode out) throws Exception {
         WriteHandle handle = (WriteHandle) handleOf(in);
         long count = Driver.number(in, "n", 1);
         int size = (int) Driver.number(in, "size", 1024);
         int window = (int) Driver.number(in, "window", 1000);
+        byte[] same = Driver.flag(in, "same", false) ? new byte[size] : null;  // measurements: one payload for all
         AtomicLong done = acknowledged.get(in.get("handle").asLong());
         Semaphore room = new Semaphore(window);
         AtomicReference<Throwable> failure = new AtomicReference<>();
@@ -171,7 +176,8 @@ final class Handles {
                 room.release();
                 break;
             }
-            handle.appendAsync(Payload.of(handle.getId(), entry, size)).whenComplete((id, error) -> {
+            ByteBuf payload = same != null ? Unpooled.wrappedBuffer(same) : Payload.of(handle.getId(), entry, size);
+            handle.appendAsync(payload).whenComplete((id, error) -> {
                 if (error != null) {
                     failure.compareAndSet(null, error);
                 } else {

@@ -1,0 +1,179 @@
+"""bkadmin on a cluster of real bookies that keeps its metadata in one of them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bookie.client import ChannelV3, Digest
+from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from tests.admin.bkadmin.conftest import BkAdmin
+from tests.fixtures.bookies import BookieProcess
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+Bookies = Callable[..., list[BookieProcess]]
+
+
+@pytest.fixture
+def pair(bookies: Bookies, monkeypatch: pytest.MonkeyPatch) -> list[BookieProcess]:
+    """Two bookies; bkadmin finds their cluster by the environment."""
+    found = bookies(2, advertisedAddress="127.0.0.1")
+    monkeypatch.setenv("BOOKIE_METADATA_URI", f"grpc://{found[0].admin}")
+    return found
+
+
+@pytest.fixture
+def driver(pair: list[BookieProcess]) -> Iterator[MetadataDriver]:
+    """The same cluster, to prepare it."""
+    one = open_driver(f"grpc://{pair[0].admin}")
+    one.start()
+    yield one
+    one.stop()
+
+
+def ledger_on(driver: MetadataDriver, bookies: list[str]) -> int:
+    """A new ledger, open, on these bookies; its id."""
+    ledger = driver.ledgers.new_id()
+    quorum = len(bookies)
+    metadata = LedgerMetadata(
+        ensemble_size=quorum,
+        write_quorum=quorum,
+        ack_quorum=quorum,
+        segments=(Segment(0, tuple(bookies)),),
+        state=LedgerState.OPEN,
+        custom={"application": b"test"},
+    )
+    driver.ledgers.create(ledger, metadata)
+    return ledger
+
+
+def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
+    """PL5: a bookie that does not answer is listed as failed, and the exit code says so."""
+    listed = bkadmin("listbookies", "-o", "json")
+    assert {row["bookie"]: row["state"] for row in listed.json["bookies"]} == dict.fromkeys(
+        (one.id for one in pair), "writable"
+    )
+    whole = bkadmin("bookieinfo", "-o", "json")
+    assert (whole.code, whole.json["failed"]) == (0, 0)
+    assert sum(row["weight"] for row in whole.json["bookies"]) == pytest.approx(1)
+    assert sum(row["capped"] for row in whole.json["bookies"]) == pytest.approx(1)
+    assert whole.json["free"] == sum(row["free"] for row in whole.json["bookies"]) > 0
+    pair[1].freeze()
+    try:
+        part = bkadmin("bookieinfo", "-o", "json", "--timeout", "1")
+    finally:
+        pair[1].thaw()
+    states = {row["bookie"]: row["state"] for row in part.json["bookies"]}
+    assert (part.code, part.json["failed"], states[pair[0].id]) == (3, 1, "ok")
+    assert states[pair[1].id].startswith("failed: ")
+    ends = bkadmin("endpointinfo", pair[1].id, "-o", "yaml")
+    assert ends.code == 0
+    assert f"port: {pair[1].port}" in ends.out
+    pair[1].stop()
+    gone = bkadmin("listbookies", "-o", "json").json["bookies"]
+    assert {row["bookie"]: row["state"] for row in gone}[pair[1].id] == "absent"
+    assert bkadmin("endpointinfo", pair[1].id).code == 1
+
+
+def test_cookies(pair: list[BookieProcess], bkadmin: BkAdmin, tmp_path: Path) -> None:
+    """What is generated is what the bookie has; a running one keeps it; one is made, replaced and removed."""
+    instance = bkadmin("whatisinstanceid", "-o", "json").json["instance_id"]
+    text = bkadmin("cookie_get", pair[0].id).out
+    assert instance in text
+    generated = bkadmin("cookie_generate", pair[0].id, "--conf", pair[0].conf)
+    assert generated.out == text
+    refused = bkadmin("cookie_delete", pair[0].id, "--yes")
+    assert (refused.code, "running" in refused.err) == (1, True)
+    file = tmp_path / "cookie"
+    file.write_text(text.replace(pair[0].id, "other:3181"))
+    assert bkadmin("cookie_create", "another:3181", "-cf", file).code == 1
+    assert bkadmin("cookie_update", "other:3181", "-cf", file, "--yes").code == 1
+    assert bkadmin("cookie_create", "other:3181", "-cf", file).code == 0
+    assert bkadmin("cookie_create", "other:3181", "-cf", file).code == 1
+    assert bkadmin("cookie_update", "other:3181", "-cf", file, "--yes").code == 0
+    assert bkadmin("cookie_delete", "other:3181", "--yes").code == 0
+    assert bkadmin("cookie_get", "other:3181").code == 1
+    assert bkadmin("initnewcluster").code == 1
+
+
+def test_ledgers(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
+    """Listed whole and by bookie, described, told to be closed, deleted only when that is meant."""
+    here, both = ledger_on(driver, [pair[0].id]), ledger_on(driver, [one.id for one in pair])
+    assert [row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"]] == [here, both]
+    on_second = bkadmin("listledgers", "--meta", "--bookie", pair[1].id, "-o", "json").json["ledgers"]
+    assert [(row["ledger"], row["quorums"], row["state"]) for row in on_second] == [(both, "2/2/2", "OPEN")]
+    about = bkadmin("ledgermetadata", both, "-o", "json").json
+    assert (about["custom"], about["segments"][0]["bookies"]) == ({"application": "test"}, [one.id for one in pair])
+    digest = Digest.of()
+    with ChannelV3.connect(*pair[1].address) as channel:
+        channel.add(both, 0, b"x", digest=digest, lac=-1, length=1)
+    told = bkadmin("write-close", both, "-o", "json")
+    assert {row["state"] for row in told.json["bookies"]} == {"told"}
+    assert bkadmin("deleteledger", here, "--dry-run").code == 0
+    assert bkadmin("deleteledger", here).code == 1  # nobody is there to be asked
+    assert driver.ledgers.read(here).version >= 0
+    assert bkadmin("deleteledger", here, "--yes").code == 0
+    missing = bkadmin("ledgermetadata", here)
+    assert (missing.code, str(here) in missing.err) == (1, True)
+
+
+def test_entries_are_written_and_read(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
+    """As a client does, over both bookies; what is read is what was written, and the ledger stays only when wanted."""
+    tested = bkadmin("simpletest", "-e", 2, "-n", 300, "--keep", "-o", "json")
+    assert tested.code == 0, tested.err
+    assert (tested.json["entries"], tested.json["last_entry"]) == (300, 299)
+    ledger = tested.json["ledger"]
+    read = bkadmin("readledger", ledger, "-fe", 7, "-le", 9, "-m", "-o", "json").json["entries"]
+    assert [(row["entry"], row["bytes"]) for row in read] == [(7, 1024), (8, 1024), (9, 1024)]
+    assert read[0]["data"].startswith("\\x07\\x08")
+    assert bkadmin("readledger", ledger, "-fe", 300, "-o", "json").json["count"] == 0
+    assert bkadmin("simpletest", "-e", 2, "-n", 3).code == 0
+    assert [row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"]] == [ledger]
+    few = bkadmin("simpletest", "-e", 3, "-w", 3, "-n", 3)
+    assert (few.code, few.out) == (1, "")
+
+
+def test_a_bookie_is_taken_out(
+    pair: list[BookieProcess], bookies: Bookies, driver: MetadataDriver, bkadmin: BkAdmin
+) -> None:
+    """OP1: what it held is copied; what nobody else has is told with its reason, and then its cookie stays."""
+    leaving = pair[1]
+    shared = bkadmin("simpletest", "-e", 2, "-n", 20, "--keep", "-o", "json").json["ledger"]
+    alone = ledger_on(driver, [leaving.id])
+    stored = driver.ledgers.read(alone)
+    closed = replace(stored.value, state=LedgerState.CLOSED, last_entry=3, length=4)
+    driver.ledgers.write(alone, closed, stored.version)
+    assert bkadmin("decommissionbookie", leaving.id, "--yes").code == 1  # it runs
+    (other,) = bookies(
+        1, advertisedAddress="127.0.0.1", metadataServiceUri=f"grpc://{pair[0].admin}", autoRecoveryDaemonEnabled="true"
+    )
+    assert leaving.stop() == 0
+    done = bkadmin("decommissionbookie", leaving.id, "--yes", "-o", "json")
+    assert (done.code, done.json["cookie_deleted"]) == (3, False), done.err
+    assert [row["ledger"] for row in done.json["blocked ledgers"]] == [alone]
+    assert "ledgers remain" in done.err
+    assert bkadmin("readledger", shared, "-o", "json").json["count"] == 20
+    assert other.id in bkadmin("ledgermetadata", shared, "-o", "json").json["segments"][0]["bookies"]
+    driver.ledgers.delete(alone)
+    assert bkadmin("decommissionbookie", leaving.id, "--yes").code == 0
+    assert bkadmin("cookie_get", leaving.id).code == 1
+
+
+def test_replication(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
+    """Marks are listed by bookie; the switch and the delay are those that replicators look at."""
+    driver.replication.mark(7, ["b:1"], 1000)
+    driver.replication.mark(9, ["c:1"], 2000)
+    every = bkadmin("listunderreplicated", "-o", "json").json
+    assert [(row["ledger"], row["missing_on"]) for row in every["ledgers"]] == [(7, ["b:1"]), (9, ["c:1"])]
+    assert bkadmin("listunderreplicated", "-mr", "c:1", "-c", "-o", "json").json == {"count": 1}
+    assert bkadmin("listunderreplicated", "-emr", "c:1", "-c", "-o", "json").json == {"count": 1}
+    assert bkadmin("autorecovery", "-d", "-o", "json").json == {"enabled": False}
+    assert not driver.replication.enabled()
+    assert bkadmin("autorecovery", "-e").out == "auto-recovery is on\n"
+    assert bkadmin("lostbookierecoverydelay", "-s", 90, "-o", "json").json == {"delay_s": 90}
+    assert driver.replication.lost_bookie_delay_s() == 90
+    assert bkadmin("whoisauditor").out == "No auditor elected\n"
+    assert bkadmin("queryautorecoverystatus", "-o", "json").json == {"tasks": []}

@@ -1,0 +1,80 @@
+"""bkadmin on the files of a real bookie that was stopped."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bookie.client import Channel, Digest
+from tests.admin.bkadmin.conftest import BkAdmin
+from tests.fixtures.bookies import BookieProcess
+
+LEDGER, ENTRIES = 5, 40
+
+
+@pytest.fixture
+def stopped(bookies: Callable[..., list[BookieProcess]], monkeypatch: pytest.MonkeyPatch) -> BookieProcess:
+    """One with a ledger of some entries, all of them checkpointed; bkadmin finds it by the environment."""
+    (bookie,) = bookies(1)
+    digest = Digest.of()
+    with Channel.connect(*bookie.address) as channel:
+        for entry in range(ENTRIES):
+            channel.add(LEDGER, entry, b"p" * entry, digest=digest, lac=entry - 1, length=0)
+        channel.fence(LEDGER, digest.master_key)
+    assert bookie.stop() == 0
+    monkeypatch.setenv("BOOKIE_CONF", str(bookie.conf))
+    return bookie
+
+
+def test_entries_from_index_log_and_journal(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
+    """All three tell of the same entries; the mark lies in a journal that is there."""
+    known = bkadmin("ledger", LEDGER, "-o", "json").json
+    assert [row["entry"] for row in known["entries"]] == list(range(ENTRIES))
+    assert (known["count"], known["fenced"]) == (ENTRIES, True)
+    places = {(row["entry"], row["offset"], row["bytes"]) for row in known["entries"]}
+    log = known["entries"][0]["log"]
+    read = bkadmin("readlog", log, "-l", LEDGER, "-o", "json").json
+    assert {(row["entry"], row["offset"], row["bytes"]) for row in read["records"]} == places
+    one = bkadmin("readlog", log, "-l", LEDGER, "-e", 3, "-o", "json").json["records"]
+    assert [row["entry"] for row in one] == [3]
+    shares = bkadmin("readlogmetadata", f"{log}.log", "-o", "json").json["ledgers"]
+    assert [(row["ledger"], row["entries"]) for row in shares] == [(LEDGER, ENTRIES)]
+    files = bkadmin("listfilesondisc", "-txn", "-o", "json").json["files"]
+    assert files
+    kinds: list[str] = []
+    for file in files:
+        found = bkadmin("readjournal", file["path"], "-l", LEDGER, "-o", "json").json
+        kinds += [row["kind"] for row in found["records"]]
+    assert (kinds.count("entry"), kinds.count("fence"), "master key" in kinds) == (ENTRIES, 1, True)
+    marks = bkadmin("lastmark", "-o", "json").json["marks"]
+    assert any(mark["counts"] and any(mark["file"] in file["path"] for file in files) for mark in marks)
+    assert bkadmin("ledger", 99).code == 1
+
+
+def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
+    """A sound bookie gives 0; without its index 3, and rebuilding that from the logs mends it; a bad log is named."""
+    assert bkadmin("localconsistencycheck").code == 0
+    (index,) = stopped.ledgers.glob("current/locations.lmdb/data.mdb")
+    with index.open("r+b") as file:
+        file.write(b"\xff" * 8192)
+    broken = bkadmin("localconsistencycheck", "-o", "json")
+    assert (broken.code, broken.json["not_sound"]) == (3, 1)
+    refused = bkadmin("rebuild-db-ledger-locations-index")
+    assert (refused.code, refused.out) == (1, "")  # nobody is there to be asked
+    assert bkadmin("rebuild-db-ledger-locations-index", "--yes").code == 1  # nothing can be carried over
+    built = bkadmin("rebuild-db-ledgers-index", "--journals-only", "--yes", "-o", "json")
+    assert built.code == 0, built.err
+    assert [(row["entries"], row["without_key"]) for row in built.json["indexes"]] == [(ENTRIES, [])]
+    assert bkadmin("localconsistencycheck").code == 0
+    again = bkadmin("rebuild-db-ledger-locations-index", "--yes", "-o", "json")
+    assert [row["entries"] for row in again.json["indexes"]] == [ENTRIES]
+    assert bkadmin("ledger", LEDGER, "--meta", "-o", "json").json["fenced"]
+    (log,) = [path for path in stopped.ledgers.glob("current/*.log") if path.stat().st_size > 2048]
+    with log.open("r+b") as file:
+        file.seek(1024)
+        file.write(b"\xff" * 64)
+    bad = bkadmin("localconsistencycheck", "-o", "json")
+    (wrong,) = [
+        row for row in bad.json["files"] if not row["sound"]
+    ]  # an open log may be torn, but not where it points
+    assert (bad.code, wrong["path"]) == (3, str(index.parent))
+    assert f"ledger {LEDGER}" in wrong["problem"]

@@ -1,0 +1,65 @@
+"""The command itself: it loads what is called and nothing else, and every error is a line and an exit code."""
+
+import subprocess
+import sys
+
+import pytest
+
+from admin.bkadmin.catalogue import COMMANDS
+from admin.bkadmin.main import run
+from tests.admin.bkadmin.conftest import BkAdmin
+
+
+def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
+    """The list of commands names no module that is missing."""
+    listed = bkadmin("--help").out
+    for name in COMMANDS:
+        helped = bkadmin(name, "--help")
+        assert helped.code == 0
+        assert helped.out.startswith(f"Usage: bkadmin {name}")
+        assert name in listed
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """The first help page is read often, and needs neither numpy nor gRPC."""
+    code = "import sys; from admin.bkadmin.main import run; run(['--help']); print('LOADED', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.partition("LOADED")[2].split())
+    assert not loaded & {"numpy", "grpc", "google.protobuf", "kazoo", "rich", "yaml", "lmdb"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["listbokies"], 2, "'listbookies'"),
+        (["ledgermetadata", "x"], 2, "not a valid integer"),
+        (["ledgermetadata", "-3"], 2, "No such option"),
+        (["lastmark"], 1, "--conf"),
+        (["lastmark", "--conf", "/nowhere/bk.conf"], 1, "/nowhere/bk.conf"),
+        (["listbookies", "-u", "ftp://x"], 1, "ftp"),
+        (["listbookies", "-u", "grpc://127.0.0.1:1", "--timeout", "0.5"], 1, "127.0.0.1:1"),
+        (["readlog", "/nowhere/0.log"], 1, "/nowhere/0.log"),
+    ],
+)
+def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, says: str) -> None:
+    """It names the value, and nothing is written for programs."""
+    done = bkadmin(*words)
+    assert (done.code, done.out) == (code, "")
+    assert says in done.err
+    assert "Traceback" not in done.err
+    if code == 1:
+        assert done.err.count("\n") == 1
+
+
+def test_words_are_completed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the line of the help page arranges it: commands by their beginning, then options of one command."""
+    monkeypatch.setenv("_BKADMIN_COMPLETE", "bash_complete")
+    for words, place, finds in (
+        ("bkadmin listu", "1", "listunderreplicated"),
+        ("bkadmin bench --dig", "2", "--digest"),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", place)
+        with pytest.raises(SystemExit):
+            run([])
+        assert f"plain,{finds}" in capsys.readouterr().out.splitlines()

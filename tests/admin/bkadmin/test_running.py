@@ -1,0 +1,233 @@
+"""The commands of bkadmin that ask a running bookie, and what they say when it cannot be asked."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from bookie.client.channel_v3 import ChannelV3
+from bookie.client.digest import Digest, DigestType
+from bookie.pb import stored_service_pb2 as pb
+from bookie.pb.stored_service_pb2_grpc import StoredServicer, add_StoredServicer_to_server
+from tests.admin.bkadmin.conftest import BkAdmin
+from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.certificates import Authority
+from tests.fixtures.ports import free_port
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+NOBODYS = 1 << 40
+READER = "reader-reader-reader"
+ROOT = Path(__file__).resolve().parents[3]
+ASKING = ("status", "metrics", "config", "readonly", "flush", "gc", "entrylogs", "sanity", "loglevel")
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]:
+    """For all tests but the one that kills it; each leaves it as it was."""
+    directory = tmp_path_factory.mktemp("standing")
+    settings = {"advertisedAddress": "127.0.0.1", "gcWaitTime": "3600000"}
+    one = BookieProcess(directory, f"lmdb://{directory}/metadata", settings).start()
+    yield one
+    assert one.stop() == 0
+
+
+@pytest.fixture
+def bookie(standing: BookieProcess, monkeypatch: pytest.MonkeyPatch) -> BookieProcess:
+    """bkadmin finds its admin port by the environment."""
+    monkeypatch.setenv("BOOKIE_ADMIN", standing.admin)
+    monkeypatch.setenv("BOOKIE_METADATA_URI", f"grpc://{standing.admin}")
+    return standing
+
+
+def test_what_a_bookie_tells(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
+    """Status, configuration, metrics, levels and logs, for people and for programs."""
+    status = bkadmin("status", "-o", "json").json
+    assert (status["bookie"], status["state"]) == (bookie.id, "writable")
+    assert status["disks"][0]["level"] == "ok"
+    assert "state: writable" in bkadmin("status").out
+    keys = {row["key"]: row["value"] for row in bkadmin("config", "bookie*", "gcWaitTime", "-o", "json").json["keys"]}
+    assert (keys["bookiePort"], keys["gcWaitTime"]) == (str(bookie.port), "3600000")
+    assert set(keys) <= {"gcWaitTime", *(key for key in keys if key.startswith("bookie"))}
+    rows = bkadmin("metrics", "bookie_journal_*", "-o", "json").json["metrics"]
+    assert rows
+    assert all(row["name"].startswith("bookie_journal_") for row in rows)
+    assert "# TYPE bookie_journal_" in bkadmin("metrics", "bookie_journal_*", "-o", "prometheus").out
+    levels = bkadmin("loglevel", "error", "bookie.server.mode", "-o", "json").json["levels"]
+    assert {"logger": "bookie.server.mode", "level": "error"} in levels
+    logs = bkadmin("entrylogs", "-o", "json").json
+    assert logs["bytes"] == sum(row["bytes"] for row in logs["logs"])
+
+
+def test_orders(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
+    """Read-only and back, a flush, a sanity test, a forced cycle that is waited for, write close."""
+    assert bkadmin("readonly", "on", "-o", "json").json["reasons"] == ["operator"]
+    assert bkadmin("sanity").code == 3
+    assert not bkadmin("readonly", "off", "-o", "json").json["read_only"]
+    assert bkadmin("sanity", "-o", "json").json["passed"]
+    before = bkadmin("lastmark", "--admin", bookie.admin, "-o", "json").json["marks"]
+    after = bkadmin("flush", "-o", "json").json["marks"]
+    assert (after[0]["journal_id"], after[0]["position"]) > (before[0]["journal_id"], before[0]["position"])
+    log = bkadmin("entrylogs", "-o", "json").json["logs"][0]["log"]
+    assert len(bkadmin("entrylogs", log, "--all", "-o", "json").json["ledgers"]) == 1
+    assert bkadmin("gc", "suspend", "--major", "-o", "json").json["major_suspended"]
+    assert not bkadmin("gc", "resume", "-o", "json").json["major_suspended"]
+    forced = bkadmin("gc", "force", "--wait", "-o", "json")
+    assert forced.code == 0
+    assert forced.json["counters"]["gc_cycles_total"] >= 1
+    assert bkadmin("simpletest", "-e", 1, "-w", 1, "-a", 1, "-n", 3, "--keep").code == 0
+    (ledger,) = (row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"])
+    assert "told" in bkadmin("write-close", ledger).out
+    closed = bkadmin("write-close", ledger, 4711, "--admin", bookie.admin, "-o", "json")
+    assert [row["state"][:6] for row in closed.json["bookies"]] == ["told", "failed"]
+    assert closed.code == 3
+
+
+def test_one_bookie_of_a_ledger(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
+    """Its entries, and where they lie; of a ledger that nobody knows, too, whose digest so is not checked."""
+    assert bkadmin("simpletest", "-e", 1, "-w", 1, "-a", 1, "-n", 3, "--keep").code == 0
+    ledger = max(row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"])
+    bkadmin("flush")
+    here = ("--admin", bookie.admin, "-o", "json")
+    found = bkadmin("ledger", ledger, *here).json
+    assert ([row["entry"] for row in found["entries"]], found["ranges"], found["partial"]) == (
+        [0, 1, 2],
+        ["0-2"],
+        False,
+    )
+    assert "entries" not in bkadmin("ledger", ledger, "--meta", *here).json
+    read = bkadmin("readledger", ledger, "-fe", 1, "-m", *here)
+    whole = bkadmin("readledger", ledger, "-fe", 1, "-m", "-o", "json").json["entries"]
+    assert [{key: row[key] for key in ("entry", "bytes", "data")} for row in read.json["entries"]] == whole
+    assert (read.code, read.json["problems"]) == (0, 0)
+    with ChannelV3.connect(*bookie.address) as channel:
+        channel.add(NOBODYS, 0, b"of nobody", digest=Digest.of(DigestType.CRC32C, b""), lac=-1, length=9)
+    wrong = bkadmin("readledger", NOBODYS, *here)
+    assert (wrong.code, "was not checked" in wrong.json["entries"][0]["problem"]) == (3, True)
+    for words, says in (
+        (("ledger", 4711, *here), "knows ledger 4711"),
+        (("readledger", ledger, "-r", *here), "leave --admin away"),
+    ):
+        done = bkadmin(*words)
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert says in done.err
+    assert bkadmin("deleteledger", ledger, "--yes").code == 0
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_nobody_listens(bkadmin: BkAdmin, command: str) -> None:
+    """A wrong address: exit code 1 and one line with what to do, from every command."""
+    done = bkadmin(command, "--admin", f"127.0.0.1:{free_port()}")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert "nobody listens there: check --admin" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("status", "--admin", "nowhere"), "it is not HOST:PORT"),
+        (("status", "--admin", "ftp://h:1"), "write HOST:PORT, or grpcs"),
+        (("status", "--admin", "no.such.host.example:1"), "the host is not known"),
+        (("status", "--token-file", "/does/not/exist"), "Usage|does/not/exist"),
+        (("status", "--tls-cert", "/x"), "come together"),
+        (("status", "--tls-ca", "/does/not/exist"), "does/not/exist"),
+        (("entrylogs", "xyz"), "is no entry log id"),
+        (("metrics", "--watch", "1", "-o", "prometheus"), "no Prometheus text"),
+    ],
+)
+def test_what_cannot_be_asked(bkadmin: BkAdmin, words: tuple[str, ...], says: str) -> None:
+    """One line, and no traceback."""
+    done = bkadmin(*words)
+    assert done.code in (1, 2)
+    assert any(part in done.err for part in says.split("|"))
+    assert "Traceback" not in done.err
+
+
+def test_unknown_things_at_a_bookie(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
+    """An entry log, a logger and a ledger that are not there."""
+    for words, says in (
+        (("entrylogs", "77"), "entry log 77: there is none"),
+        (("entrylogs", "77", "--directory", 3), "there is no ledger directory 3"),
+        (("loglevel", "debug", "bookie.server.mod"), "do you mean bookie.server.mode?"),
+        (("write-close", "4711"), "4711"),
+    ):
+        done = bkadmin(*words)
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert says in done.err
+
+
+def test_roles_and_tls(
+    tmp_path: Path, bookies: Callable[..., list[BookieProcess]], bookie: BookieProcess, bkadmin: BkAdmin
+) -> None:
+    """A missing token, a missing role, clear text at a TLS port, another authority: each says its remedy."""
+    ca, stranger = Authority(tmp_path / "ca"), Authority(tmp_path / "other", "other")
+    own = ca.issue("bookie", hosts=["127.0.0.1"])
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"read:{READER}\n")
+    tokens.chmod(0o600)
+    (guarded,) = bookies(
+        1,
+        adminTokensFile=str(tokens),
+        adminTlsCertificatePath=str(own.certificate),
+        adminTlsKeyPath=str(own.key),
+    )
+    right = ("--admin", guarded.admin, "--tls-ca", ca.certificate)
+    for words, code, says in (
+        ((*right, "--token-file", tokens), 0, ""),
+        (right, 1, "no token was sent"),
+        (("--admin", guarded.admin, "--token-file", tokens), 1, "does its port want TLS (--tls-ca)?"),
+        (("--admin", guarded.admin, "--tls-ca", stranger.certificate, "--token-file", tokens), 1, "check --tls-ca"),
+    ):
+        done = bkadmin("readonly", *words)
+        assert (done.code, done.err.count("\n")) == (code, min(code, 1)), done.err
+        assert says in done.err
+    refused = bkadmin("readonly", "on", *right, "--token-file", tokens)
+    assert refused.code == 1
+    assert "line-1 has the role read, this needs operate" in refused.err
+    mismatch = bkadmin("readonly", "--admin", bookie.admin, "--tls-ca", ca.certificate)
+    assert (mismatch.code, "that the port has TLS" in mismatch.err) == (1, True)
+
+
+def test_a_bookie_that_dies_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """What came is there, and the last line says that it is a part; exit code 1."""
+    (bookie,) = bookies(1)
+    watch = ("metrics", "bookie_journal_*", "--admin", bookie.admin, "--watch", "0.1", "-o", "json")
+    command = [sys.executable, "-m", "admin.bkadmin.main", *watch]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        looks = [json.loads(watcher.stdout.readline()) for _ in range(2)]
+        bookie.kill()
+        rest, said = watcher.communicate(timeout=60)
+    assert looks[1]["at_ms"] > looks[0]["at_ms"]
+    assert any(row["per_s"] is not None for row in looks[1]["metrics"])
+    assert all(json.loads(line) for line in rest.splitlines())
+    assert (watcher.returncode, said.count("\n")) == (1, 1)
+    assert "what was shown is a part" in said
+
+
+class HalfAnAnswer(StoredServicer):
+    """A bookie that ends in the middle of a list."""
+
+    def ListLedgersOfLog(self, _request: Any, context: Any) -> Iterator[pb.LedgersOfLog]:  # noqa: N802
+        yield pb.LedgersOfLog(ledgers=[pb.LedgerInLog(ledger=7, bytes=100, active=True)])
+        context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+
+
+def test_a_list_that_is_cut_off(bkadmin: BkAdmin) -> None:
+    """What came is shown and marked as partial; the exit code is 3."""
+    pool = futures.ThreadPoolExecutor(2)
+    server = grpc.server(pool)
+    add_StoredServicer_to_server(HalfAnAnswer(), server)  # type: ignore[no-untyped-call]  # generated
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    done = bkadmin("entrylogs", "1f", "--directory", 0, "--admin", f"127.0.0.1:{port}", "-o", "json")
+    server.stop(0).wait()
+    pool.shutdown()
+    assert (done.code, done.json["partial"], done.json["ledgers"][0]["ledger"]) == (3, True, 7)
+    assert "what was shown is a part" in done.err

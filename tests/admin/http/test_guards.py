@@ -1,0 +1,132 @@
+"""Who may do what over HTTP: roles, pages of other sites, foreign names, silent connections; its cost when off."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from admin.http import open_plane
+from bookie.errors import StartRefused
+from bookie.server.config import load
+from bookie.server.settings import AccessSettings, HttpSettings
+from tests.admin.http.conftest import Cluster, Port
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+READ, OPERATE = "reading-0123456789", "operating-0123456789"
+
+
+def test_roles_and_the_audit(cluster_of: Callable[..., Cluster], tmp_path: Path) -> None:
+    """With tokens nobody reads without one, a reader changes nothing, probes stay open; each change leaves a line."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"read:viewer:{READ}\noperate:anna:{OPERATE}\n")
+    tokens.chmod(0o600)
+    cluster = cluster_of(adminTokensFile=str(tokens))
+    bookie = cluster.bookies[0]
+    nobody, wrong, reader, operator = (Port(bookie.planes["http"], token) for token in ("", "x" * 20, READ, OPERATE))
+    for port in (nobody, wrong):
+        answer = port.get("/api/v1/bookie/state")
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert port.get("/metrics").status == 401
+        assert port.put("/api/v1/bookie/state/readonly", {"readOnly": True}).status == 401
+    for path in ("/heartbeat", "/livez", "/healthz", "/readyz", "/api/v1/bookie/is_ready", "/"):
+        assert nobody.get(path).status == 200, path
+    assert reader.get("/api/v1/bookie/state").status == 200
+    assert reader.get("/metrics").status == 200
+    assert reader.put("/api/v1/bookie/state/readonly", {"readOnly": True}).status == 403
+    assert operator.put("/api/v1/bookie/state/readonly", {"readOnly": False}).status == 200
+    log = bookie.log_text()
+    assert "token:viewer" in log
+    assert "token:anna" in log
+    assert "PUT /api/v1/bookie/state/readonly" in log
+    assert READ not in log
+    assert OPERATE not in log
+    shown = reader.get("/api/v1/config/server_config").text
+    assert OPERATE not in shown
+
+
+def test_other_sites_change_nothing(cluster_of: Callable[..., Cluster]) -> None:
+    """A page of another site makes the browser of an operator send requests here; neither they nor a name that was
+    turned to our address get through. No answer allows another origin to read it.
+    """
+    port = cluster_of().port
+    path, body = "/api/v1/bookie/state/readonly", {"readOnly": False}
+    host = f"127.0.0.1:{port.address[1]}"
+    for headers in (
+        {"origin": "http://evil.example"}, {"sec_fetch_site": "cross-site"}, {"sec_fetch_site": "same-site"},
+        {"origin": "null"},
+    ):  # fmt: skip
+        answer = port.ask("PUT", path, body, **headers)
+        assert answer.status == 403, headers
+        assert "access-control-allow-origin" not in answer.headers
+    assert port.ask("PUT", path, body, origin=f"http://{host}", sec_fetch_site="same-origin").status == 200
+    assert port.ask("GET", "/api/v1/bookie/state", host="evil.example").status == 421
+    assert port.ask("GET", "/api/v1/bookie/state", host="10.0.0.1:80").status == 421
+    assert port.ask("GET", "/api/v1/bookie/state", host=f"localhost:{port.address[1]}").status == 200
+    assert port.ask("OPTIONS", path, origin="http://evil.example").status == 404
+
+
+def test_the_console_is_served_under_a_strict_policy(cluster_of: Callable[..., Cluster]) -> None:
+    """Nothing from elsewhere, nothing inline; and a browser asks whether it has changed."""
+    port = cluster_of().port
+    page = port.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'; script-src 'self'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert b"<script>" not in page.body
+    assert b"style=" not in page.body
+    script = port.get("/console/app.js")
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert port.ask("GET", "/console/app.js", if_none_match=script.headers["etag"]).status == 304
+
+
+def test_silent_connections_keep_nobody_out(cluster_of: Callable[..., Cluster]) -> None:
+    """As many as the port takes say nothing: probes are told so at once, and are served again when they are gone."""
+    port = cluster_of().port
+    silent = [socket.create_connection(port.address) for _ in range(300)]
+    try:
+        assert port.get("/livez").status in (200, 503)
+    finally:
+        for one in silent:
+            one.close()
+    while port.get("/livez").status != 200:
+        pass
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    """And the bookie does not start without it; an address that others reach needs a guard."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        plane = open_plane(_control(taken.getsockname()[1]))
+        assert plane is not None
+        with pytest.raises(StartRefused, match="httpServerPort="):
+            plane.start()
+        plane.stop(0)
+    conf = tmp_path / "bk.conf"
+    conf.write_text(
+        "metadataServiceUri=lmdb:///x\njournalDirectories=/j\nledgerDirectories=/l\nhttpServerEnabled=true\n"
+        "httpServerHost=0.0.0.0\n"
+    )
+    with pytest.raises(StartRefused, match=r"httpServerHost=0\.0\.0\.0"):
+        load(conf, {})
+    assert load(conf, {"BK_adminInsecureAllowed": "true"}).settings.http.host == "0.0.0.0"  # noqa: S104
+    with pytest.raises(StartRefused, match="httpServerTlsEnable=true"):
+        load(conf, {"BK_httpServerTlsEnable": "true", "BK_httpServerHost": "127.0.0.1"})
+
+
+def test_nothing_of_it_is_loaded_where_it_is_off() -> None:
+    """A start counts every millisecond: the entry point alone imports neither the server nor the framework."""
+    program = (
+        "import sys, admin.http; print(sorted(m for m in sys.modules if m.split('.')[0] in ('uvicorn', 'starlette')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def _control(port: int) -> Any:
+    return SimpleNamespace(http=HttpSettings(enabled=True, port=port), access=AccessSettings(), metadata=None)

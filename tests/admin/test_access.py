@@ -1,0 +1,104 @@
+"""Tokens, certificates and roles of the admin ports, and what the audit writes."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
+from bookie.errors import ConfigurationError
+from bookie.server.settings import AccessSettings
+
+READER, OPERATOR = "r" * 16, "o" * 16
+
+
+def tokens(directory: Path, text: str, mode: int = 0o600) -> str:
+    """A tokens file."""
+    path = directory / "tokens"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_token_has_a_role(tmp_path: Path) -> None:
+    """S1: unknown, wrong and missing tokens are refused; a reader may not operate; no error holds a token."""
+    access = Access(AccessSettings(tokens_file=tokens(tmp_path, f"# ours\nread:{READER}\noperate:alice:{OPERATOR}\n")))
+    reader, alice = access.caller(f"Bearer {READER}"), access.caller(f"bearer {OPERATOR}")
+    assert (reader, alice) == (Caller("token:line-2", Role.READ), Caller("token:alice", Role.OPERATE))
+    access.require(alice, Role.READ)
+    with pytest.raises(RoleMissing, match="line-2 has the role read, this needs operate") as refused:
+        access.require(reader, Role.OPERATE)
+    assert READER not in str(refused.value)
+    for wrong in (None, "", READER, f"Basic {READER}", "Bearer ", f"Bearer {READER}x", f"Bearer {READER[1:]}"):
+        with pytest.raises(NotAuthenticated) as unknown:
+            access.caller(wrong)
+        assert READER[1:] not in str(unknown.value)
+
+
+@settings(max_examples=30)
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_nothing_else_is_a_token(text: str) -> None:
+    """Any other header is refused, never an error of ours."""
+    access = Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:ops"))
+    with pytest.raises(NotAuthenticated):
+        access.caller(f"Bearer {text}")
+
+
+def test_certificates_have_roles() -> None:
+    """The highest role of all names counts; a name that no rule knows has none."""
+    access = Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:*, operate:ops.example"))
+    assert access.caller(None, ["web.example"]) == Caller("certificate:web.example", Role.READ)
+    assert access.caller(None, ["web.example", "ops.example"]).role == Role.OPERATE
+    with pytest.raises(NotAuthenticated):
+        Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:a")).caller(None, ["b"])
+    with pytest.raises(ConfigurationError, match="not role:name"):
+        Access(AccessSettings(tls_client_ca="/ca", tls_subjects="admin:a"))
+
+
+def test_an_open_bookie_knows_everybody() -> None:
+    """Without tokens and certificates there is nothing to show."""
+    assert Access(AccessSettings()).caller() == Caller("local", Role.OPERATE)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "says"),
+    [
+        (f"operate:{OPERATOR}", 0o640, "mode 640"),
+        ("", 0o600, "no token"),
+        (OPERATOR, 0o600, "line 1 begins with no role"),
+        (f"root:{OPERATOR}", 0o600, "line 1 begins with no role"),
+        ("\nread:short", 0o600, "line 2 has a token that is too short"),
+        (f"read:a b:{READER}", 0o600, "line 1 has a name"),
+    ],
+)
+def test_a_tokens_file_that_cannot_be_used(tmp_path: Path, text: str, mode: int, says: str) -> None:
+    """S8: refused at the start by key, path and remedy; nothing of what it holds is told."""
+    with pytest.raises(ConfigurationError, match=says) as refused:
+        Access(AccessSettings(tokens_file=tokens(tmp_path, text, mode)))
+    assert "adminTokensFile" in str(refused.value)
+    assert OPERATOR not in str(refused.value)
+
+
+def test_a_tokens_file_may_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The new tokens count at once; a file that cannot be used leaves the former ones."""
+    access = Access(AccessSettings(tokens_file=tokens(tmp_path, f"read:{READER}")))
+    tokens(tmp_path, f"operate:{OPERATOR}\n")
+    assert access.caller(f"Bearer {OPERATOR}").role == Role.OPERATE
+    with pytest.raises(NotAuthenticated):
+        access.caller(f"Bearer {READER}")
+    tokens(tmp_path, "nothing of use")
+    assert access.caller(f"Bearer {OPERATOR}").role == Role.OPERATE
+    assert "cannot be used" in caplog.text
+
+
+def test_the_audit_names_who_and_what(caplog: pytest.LogCaptureFixture) -> None:
+    """One line with facts beside it; what is empty is left out."""
+    audit(Caller("token:alice", Role.OPERATE), "ipv4:127.0.0.1:1", "SetReadOnly", "done", read_only=True, ledger=None)
+    (record,) = caplog.records
+    said = record.__dict__
+    assert (record.levelno, said["caller"], said["action"], said["read_only"]) == (
+        logging.WARNING, "token:alice", "SetReadOnly", True
+    )  # fmt: skip
+    assert "ledger" not in said

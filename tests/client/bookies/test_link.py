@@ -1,0 +1,383 @@
+"""One connection against a scripted bookie: answers late, twice, torn, too long, or none at all."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from bookie.client.bookies import BookieClient
+from bookie.client.bookies.link import Link
+from bookie.client.config import ClientConfig
+from bookie.errors import (
+    BookieUnavailable,
+    IllegalOperation,
+    LedgerFenced,
+    NoSuchEntry,
+    ProtocolVersionMismatch,
+    ReadError,
+    RequestTimeout,
+    WriteError,
+)
+from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.pb import wire_pb2 as pb
+from tests.client import v3_peer as v3
+from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
+from tests.client.v3_peer import V3Peer
+from tests.client.wire_peer import WirePeer, batch_answer
+from tests.golden.wire_v2 import E0
+from tests.reference import wire_v2 as v2
+
+T = TypeVar("T")
+KEY = DIGEST.master_key
+MIB = 1 << 20
+
+
+def play(
+    peer: WirePeer,
+    work: Callable[[BookieClient, str], Coroutine[Any, Any, None]],
+    *,
+    extensions: str = "",
+    **settings: Any,
+) -> None:
+    """Run `work` with a client and the id of the scripted bookie."""
+    info = BookieServiceInfo((bookie_endpoint("127.0.0.1", peer.port),), {"pybk.v3.ext": extensions}).to_bytes()
+
+    async def registered(_: str) -> bytes:
+        return info
+
+    async def main() -> None:
+        config = ClientConfig(use_v2_wire_protocol=not isinstance(peer, V3Peer), **settings)
+        async with BookieClient(config, registered) as client:
+            await work(client, f"127.0.0.1:{peer.port}")
+
+    asyncio.run(main())
+
+
+async def there(call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """The peer's move, while the loop runs."""
+    return await asyncio.to_thread(call, *arguments, **options)
+
+
+def started(call: Awaitable[T]) -> asyncio.Future[T]:
+    """A request that is under way."""
+    return asyncio.ensure_future(call)
+
+
+def entry_of(add: v2.Request) -> int:
+    """The id in an add."""
+    return int.from_bytes((add.body or b"")[8:16], "big")
+
+
+def test_answers_in_any_order_and_twice(peer: WirePeer) -> None:
+    """BR11: batches are matched by their number, adds by their name; what nobody waits for is dropped."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        one = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        two = started(client.batch_read(bookie, 7, 10, 10, 1000))
+        first, second = (await there(peer.request), await there(peer.request))
+        answers = [batch_answer(request.request_id, request.entry, [b"x"] * 3) for request in (second, first)]
+        stray = [batch_answer(99, 0, [b"y"]), v2.Response(v2.ADD, 0, 7, 5), v2.Response(v2.READ, 0, 7, 5, body=E0)]
+        await there(peer.answer, *stray, *answers, *answers, *stray)
+        assert ((await one).first, (await two).first) == (0, 10)
+        owner = Owner()
+        client.adds(bookie, 7, KEY, owner).send(*records(7, [5, 6]))
+        for _ in range(2):
+            await there(peer.request)
+        await there(peer.answer, *[v2.Response(v2.ADD, 0, 7, 5)] * 3, v2.Response(v2.ADD, 101, 7, 6))
+        await owner.until(2)
+        assert owner.codes == {5: [0], 6: [WriteError.code]}
+
+    play(peer, work)
+
+
+def test_v3_answers_in_any_order_and_twice(v3_peer: V3Peer) -> None:
+    """BR11: a transaction is answered once."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        reads = [started(client.read(bookie, 7, entry)) for entry in (1, 1, 2)]
+        asked = [await there(v3_peer.ask) for _ in reads]
+        answers = [v3.entry_read(request, bytes([k]) * 30) for k, request in enumerate(asked)]
+        await there(v3_peer.respond, *answers[::-1], *answers, piece=7)
+        assert [(await read).stored for read in reads] == [bytes([k]) * 30 for k in range(3)]
+        owner = Owner()
+        client.adds(bookie, 7, KEY, owner).send(*records(7, [5, 6]))
+        asked = [await there(v3_peer.ask) for _ in range(2)]
+        await there(v3_peer.respond, v3.ok(asked[1]), v3.ok(asked[1]), v3.refused(asked[0], pb.EFENCED))
+        await owner.until(2)
+        assert owner.codes == {5: [LedgerFenced.code], 6: [0]}
+
+    play(v3_peer, work)
+
+
+def test_a_late_answer_keeps_its_name(peer: WirePeer) -> None:
+    """BR11: in V2 a second request of a name goes out when the first is answered, however late."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        with pytest.raises(RequestTimeout, match="read of ledger 7, entry 0"):
+            await client.read(bookie, 7, 0)
+        client.config = replace(client.config, read_timeout_s=60)  # what comes now is answered, on a slow machine too
+        await there(peer.request)
+        again = started(client.read(bookie, 7, 0))
+        other = started(client.read(bookie, 7, 1))
+        assert (await there(peer.request)).entry == 1
+        await there(peer.answer, v2.Response(v2.READ, 2, 7, 0), v2.Response(v2.READ, 0, 7, 1, body=E0))
+        assert (await other).stored == E0
+        assert (await there(peer.request)).entry == 0
+        await there(peer.answer, v2.Response(v2.READ, 0, 7, 0, body=E0))
+        assert (await again).stored == E0
+
+    play(peer, work, read_timeout_s=0.2)
+
+
+def test_a_name_that_is_never_answered(peer: WirePeer) -> None:
+    """The second request of it times out unsent; so does a lane that would need it."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        adds = [started(client.add(bookie, 7, 5, sealed(7, 5, b"x"), KEY)) for _ in range(2)]
+        await there(peer.request)
+        owner = Owner()
+        lane = client.adds(bookie, 7, KEY, owner)
+        lane.send(*records(7, [4, 5]))
+        results = await asyncio.gather(*adds, return_exceptions=True)
+        assert [type(result) for result in results] == [RequestTimeout, RequestTimeout]
+        await owner.until(1)
+        assert [type(error) for error in owner.errors] == [RequestTimeout]
+        lane.send(*records(7, [6]))
+        await there(peer.answer, v2.Response(v2.ADD, 0, 7, 5))
+        await client.close()
+        assert len(owner.errors) == 1
+
+    play(peer, work, add_timeout_s=0.5)
+
+
+def test_lanes_one_after_the_other(peer: WirePeer) -> None:
+    """The second lane's add of a name waits for the answer to the first lane's, which was closed meanwhile."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        first, second = Owner(), Owner()
+        lane = client.adds(bookie, 7, KEY, first)
+        lane.send(*records(7, [5]))
+        lane.close()
+        again = client.adds(bookie, 7, KEY, second)
+        again.send(*records(7, [5, 6]))
+        again.send(*records(7, [7]))
+        assert entry_of(await there(peer.request)) == 5
+        await there(peer.answer, v2.Response(v2.ADD, 101, 7, 5))
+        for entry in (5, 6, 7):
+            assert entry_of(await there(peer.request)) == entry
+        await there(peer.answer, *(v2.Response(v2.ADD, 0, 7, entry) for entry in (7, 6, 5)))
+        await second.until(3)
+        assert second.codes == {5: [0], 6: [0], 7: [0]}
+        assert (first.codes, first.errors) == ({}, [])
+
+    play(peer, work)
+
+
+@pytest.mark.parametrize("kind", [WirePeer, V3Peer])
+def test_the_bookie_hangs_up_in_mid_answer(kind: type[WirePeer]) -> None:
+    """BR10: 300 connections end within a batch answer; each request fails once, the next connects, nothing is left."""
+    times = 300
+
+    def serve(peer: WirePeer, *, whole: bool) -> None:
+        if isinstance(peer, V3Peer):
+            message = v3.batch_read(peer.ask(), [bytes(100_000)]).SerializeToString()
+            answer = len(message).to_bytes(4, "big") + message
+        else:
+            answer = v2.encode_response(batch_answer(peer.request().request_id, 0, [bytes(100_000)]))
+        peer.send(answer if whole else answer[: len(answer) // 2])
+        peer.forget()
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        batch = started(client.batch_read(bookie, 7, 0, 10, MIB))
+        await there(serve, peer, whole=True)
+        await batch
+        for k in range(times):
+            batch = started(client.batch_read(bookie, 7, k, 10, MIB))
+            await there(serve, peer, whole=False)
+            with pytest.raises(BookieUnavailable, match=f"batch read of ledger 7 from entry {k}: connection lost"):
+                await batch
+        assert client.pending(bookie) == 0
+        gc.collect()
+        assert sum(isinstance(thing, Link) for thing in gc.get_objects()) <= 2
+
+    with kind() as peer:
+        play(peer, work, extensions="batchRead", read_timeout_s=60)
+
+
+def test_an_old_bookie_and_batches(peer: WirePeer) -> None:
+    """BR6: it closes the connection at the first batch read: none is tried for a while, on this bookie alone."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        assert client.batches(bookie)
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(peer.request)
+        await there(peer.hang_up)
+        with pytest.raises(BookieUnavailable):
+            await batch
+        assert not client.batches(bookie)
+        with pytest.raises(IllegalOperation, match="read entry by entry"):
+            await client.batch_read(bookie, 7, 0, 10, 1000)
+        assert client.batches("127.0.0.2:9999")
+
+    play(peer, work)
+
+
+def test_a_bookie_that_served_batches_once(peer: WirePeer) -> None:
+    """BR6: its connection may be lost for any reason; it goes on being asked for batches."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(peer.answer, batch_answer((await there(peer.request)).request_id, 0, [b"x"]))
+        await batch
+        batch = started(client.batch_read(bookie, 7, 1, 10, 1000))
+        await there(peer.request)
+        await there(peer.hang_up)
+        with pytest.raises(BookieUnavailable):
+            await batch
+        assert client.batches(bookie)
+
+    play(peer, work)
+
+
+def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
+    """BR6: without the extension nothing is sent; a refusal ends it for good."""
+
+    async def plain(client: BookieClient, bookie: str) -> None:
+        with pytest.raises(IllegalOperation, match="no batch reads"):
+            await client.batch_read(bookie, 7, 0, 10, 1000)
+        assert not client.batches(bookie)
+
+    async def refusing(client: BookieClient, bookie: str) -> None:
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(v3_peer.respond, v3.refused(await there(v3_peer.ask), pb.EBADREQ))
+        with pytest.raises(IllegalOperation, match="code 404"):
+            await batch
+        assert not client.batches(bookie)
+
+    play(v3_peer, plain)
+    play(v3_peer, refusing, extensions="writeClose, batchRead")
+
+
+def test_an_entry_above_our_frames(peer: WirePeer) -> None:
+    """BR13: its reader is told the limit, and the connection goes on; an add's answer cannot be so long."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        long, short = started(client.read(bookie, 7, 0)), started(client.read(bookie, 7, 1))
+        for _ in range(2):
+            await there(peer.request)
+        whole = v2.encode_response(v2.Response(v2.READ, 0, 7, 0, body=bytes(6 * MIB)))
+        await there(peer.send, whole + v2.encode_response(v2.Response(v2.READ, 0, 7, 1, body=E0)))
+        with pytest.raises(ReadError, match=f"entry 0: the answer has {len(whole)} bytes, more than .*; raise"):
+            await long
+        assert (await short).stored == E0
+        again = started(client.read(bookie, 7, 2))
+        assert (await there(peer.request)).entry == 2
+        await there(peer.send, (6 * MIB).to_bytes(4, "big") + bytes(100))
+        with pytest.raises(BookieUnavailable, match="connection given up: an answer of 6291460 bytes"):
+            await again
+
+    play(peer, work, read_timeout_s=60)
+
+
+def test_an_entry_above_our_frames_in_v3(v3_peer: V3Peer) -> None:
+    """BR13: the same."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        long, short = started(client.read(bookie, 7, 0)), started(client.read(bookie, 7, 1))
+        asked = [await there(v3_peer.ask) for _ in range(2)]
+        answers = [v3.entry_read(asked[0], bytes(3 * MIB)), v3.entry_read(asked[1], E0)]
+        await there(v3_peer.respond, *answers, piece=100_000)
+        with pytest.raises(ReadError, match=r"entry 0: the answer has 31[0-9]* bytes, more than .*=100000; raise"):
+            await long
+        assert (await short).stored == E0
+
+    play(v3_peer, work, frame_bytes_max=100_000, read_timeout_s=60)
+
+
+def test_nonsense(peer: WirePeer) -> None:
+    """A peer of another protocol, or a code that nobody knows: the connection is given up, and says why."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        read = started(client.read(bookie, 7, 0))
+        await there(peer.request)
+        await there(peer.send, b"HTTP/1.1 400 Bad Request\r\n")
+        with pytest.raises(BookieUnavailable, match="connection given up: response 0"):
+            await read
+        peer.forget()
+        reads = [started(client.read(bookie, 7, entry)) for entry in range(2)]
+        owner = Owner()
+        client.adds(bookie, 7, KEY, owner).send(*records(7, [5]))
+        for _ in range(3):
+            await there(peer.request)
+        await there(peer.answer, v2.Response(v2.READ, 999, 7, 0))
+        for result in await asyncio.gather(*reads, return_exceptions=True):
+            assert isinstance(result, ProtocolVersionMismatch)
+        await owner.until(1)
+        assert [type(error) for error in owner.errors] == [ProtocolVersionMismatch]
+
+    play(peer, work)
+
+
+def test_malformed_batches(peer: WirePeer) -> None:
+    """BR7: no entries, or half of one: a read error each, and the connection goes on."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        for body in (b"", b"\0\0\0\x09half"):
+            batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+            number = (await there(peer.request)).request_id
+            await there(peer.answer, v2.Response(v2.BATCH_READ, 0, 7, 0, number, body))
+            with pytest.raises(ReadError, match="malformed answer"):
+                await batch
+        read = started(client.read(bookie, 7, 9))
+        await there(peer.request)
+        await there(peer.answer, v2.Response(v2.READ, 2, 7, 9))
+        with pytest.raises(NoSuchEntry):
+            await read
+
+    play(peer, work)
+
+
+def test_a_lane_that_is_full(peer: WirePeer) -> None:
+    """A bookie that takes nothing: the lane says so while bytes pile up, and tells when they have gone."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        owner = Owner()
+        lane = client.adds(bookie, 7, KEY, owner)
+        sent = 0
+        while not lane.full:
+            lane.send(*records(7, range(sent, sent + 10), size=50_000))
+            sent += 10
+            await asyncio.sleep(0)
+        assert owner.rooms == 0
+        for _ in range(sent):
+            await there(peer.request)
+        while not owner.rooms:
+            owner.changed.clear()
+            await asyncio.wait_for(owner.changed.wait(), 60)
+        assert (owner.rooms, lane.full) == (1, False)
+        await there(peer.answer, *(v2.Response(v2.ADD, 0, 7, entry) for entry in range(sent)))
+        await owner.until(sent)
+        assert not owner.errors
+
+    play(peer, work, add_timeout_s=120)
+
+
+def test_a_caller_that_gives_up(peer: WirePeer) -> None:
+    """A cancelled read's answer is dropped, and its name is free again afterwards."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        read = started(client.read(bookie, 7, 0))
+        await there(peer.request)
+        read.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await read
+        again = started(client.read(bookie, 7, 0))
+        await there(peer.answer, v2.Response(v2.READ, 2, 7, 0))
+        await there(peer.request)
+        await there(peer.answer, v2.Response(v2.READ, 0, 7, 0, body=E0))
+        assert (await again).stored == E0
+
+    play(peer, work)

@@ -1,0 +1,70 @@
+"""The memory that answers arrive in: what was lent is not written to while somebody looks at it, and is used again."""
+
+import numpy as np
+import pytest
+
+from bookie._fast import client_wire
+from bookie.client.receive import RETIRED_MAX, SLAB_BYTES, ReceiveBuffer
+from tests.golden.wire_v2 import E0
+from tests.reference import record as entries
+from tests.reference import wire_v2 as model
+
+PER_SLAB = 5
+PART = SLAB_BYTES // PER_SLAB - 4096
+
+
+def batch(number: int) -> bytes:
+    """An answer that fills about a fifth of a slab."""
+    body = bytes([number % 251]) * PART
+    return model.encode_response(model.Response(model.BATCH_READ, 0, 7, 0, number, entries.pack([body])))
+
+
+def feed(buffer: ReceiveBuffer, data: bytes) -> list[memoryview]:
+    """Hand bytes over as a socket would; the bodies of the answers that are whole then, lent."""
+    bodies = []
+    view = memoryview(data)
+    while view:
+        space = buffer.space()
+        size = min(len(space), len(view))
+        space[:size] = view[:size]
+        del space
+        buffer.received(size)
+        view = view[size:]
+        while True:
+            count, received = buffer.cut()
+            if not count:
+                break
+            for *_, at, size in buffer.rows[:count].tolist():
+                buffer.lend()
+                bodies.append(received[at : at + size])
+    return bodies
+
+
+@pytest.mark.parametrize("held", [0, 1, 3, 100])
+def test_what_is_held_stays(held: int) -> None:
+    """The last batches are held, more or fewer than the slabs that are kept: each keeps its bytes."""
+    buffer = ReceiveBuffer(5 << 20, client_wire.cut)
+    kept: list[tuple[int, memoryview]] = []
+    for number in range(60):
+        (body,) = feed(buffer, batch(number))
+        kept = [*kept, (number, body)][-held or 61 :]
+        for name, seen in kept:
+            assert seen[4] == seen[-1] == name % 251
+            assert len(seen) == PART + 4
+
+
+def test_memory_comes_back() -> None:
+    """BR10: a reader that drops its batches is served from the same few slabs for ever."""
+    buffer = ReceiveBuffer(5 << 20, client_wire.cut)
+    places = set()
+    for number in range(200):
+        (body,) = feed(buffer, batch(number))
+        places.add(np.frombuffer(body, dtype=np.uint8).ctypes.data // (SLAB_BYTES // 2))
+    assert len(places) <= 3 * (RETIRED_MAX + 2)
+
+
+def test_a_table_that_is_too_small_for_one_slab() -> None:
+    """More answers than the table has rows are cut in several tables, in order."""
+    buffer = ReceiveBuffer(5 << 20, client_wire.cut)
+    answer = model.encode_response(model.Response(model.READ, 0, 7, 0, body=E0))
+    assert len(feed(buffer, answer * 20_000)) == 20_000

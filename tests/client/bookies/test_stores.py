@@ -1,0 +1,98 @@
+"""The metadata store without blocking: the contract's calls, watches that arrive on the loop, and its end."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.client.bookies import MetadataStore
+from bookie.errors import ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
+from bookie.metadata.driver import open_driver
+from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+
+OPEN = LedgerMetadata(
+    ensemble_size=3,
+    write_quorum=2,
+    ack_quorum=2,
+    segments=(Segment(0, ("a:1", "b:1", "c:1")),),
+    digest_type=DigestType.CRC32C,
+    ctime_ms=1,
+)
+
+
+def with_store(directory: Path, work: Callable[[MetadataStore], Coroutine[Any, Any, None]]) -> None:
+    """Run `work` on a new embedded store."""
+    driver = open_driver(f"lmdb://{directory}")
+    driver.start()
+    driver.cluster.initialize()
+    driver.stop()
+
+    async def main() -> None:
+        store = await MetadataStore.open(open_driver(f"lmdb://{directory}"))
+        try:
+            await work(store)
+        finally:
+            await store.close()
+
+    asyncio.run(main())
+
+
+def test_ledgers(tmp_path: Path) -> None:
+    """Created, read, changed by version, listed, deleted."""
+
+    async def work(store: MetadataStore) -> None:
+        ledger = await store.new_id()
+        made = await store.create(ledger, OPEN)
+        assert replace((await store.read(ledger)).value, token=0) == OPEN
+        changed = await store.write(ledger, replace(OPEN, state=LedgerState.IN_RECOVERY), made.version)
+        with pytest.raises(MetadataVersionConflict):
+            await store.write(ledger, OPEN, made.version)
+        assert [ids async for ids in store.ledgers()] == [[ledger]]
+        await store.delete(ledger, changed.version)
+        with pytest.raises(NoSuchLedgerMetadata):
+            await store.read(ledger)
+        assert await store.info("nobody") is None
+
+    with_store(tmp_path, work)
+
+
+def test_watches(tmp_path: Path) -> None:
+    """A ledger and the bookies are followed on the loop; after `close` nothing arrives."""
+
+    async def work(store: MetadataStore) -> None:
+        told: asyncio.Queue[Any] = asyncio.Queue()
+        here = threading.get_ident()
+
+        def listen(value: Any) -> None:
+            assert threading.get_ident() == here
+            told.put_nowait(value)
+
+        watch = store.watch(5, listen)
+        assert await asyncio.wait_for(told.get(), 60) is None
+        made = await store.create(5, OPEN)
+        assert (await asyncio.wait_for(told.get(), 60)).version == made.version
+        watch.close()
+        bookies = store.watch_bookies(listen, read_only=False)
+        assert await asyncio.wait_for(told.get(), 60) == frozenset()
+        await store.write(5, replace(OPEN, state=LedgerState.IN_RECOVERY), made.version)
+        await store.run(store.driver.registrations.register, "a:1", b"", read_only=False)
+        assert await asyncio.wait_for(told.get(), 60) == await store.bookies(read_only=False) == {"a:1"}
+        bookies.close()
+        assert told.empty()
+
+    with_store(tmp_path, work)
+
+
+def test_no_cluster_and_no_more(tmp_path: Path) -> None:
+    """A store without a cluster's layout, and one that was closed."""
+
+    async def work(store: MetadataStore) -> None:
+        await store.close()
+        with pytest.raises(ClientClosed):
+            await store.read(5)
+
+    with_store(tmp_path / "one", work)

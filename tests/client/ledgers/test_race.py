@@ -1,0 +1,243 @@
+"""Replicas asked one after the other: order, late ones, errors that tell more, and answers that nobody waits for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bookie.client.ledgers.coverage import Coverage, ask_all
+from bookie.client.ledgers.race import Patience, Race, weightier
+from bookie.errors import (
+    BookieUnavailable,
+    BookKeeperError,
+    ClientClosed,
+    DigestMismatch,
+    NoSuchEntry,
+    NoSuchLedger,
+    ReadError,
+    RequestTimeout,
+)
+
+NEVER = Patience(0, 0, 2)
+SOON = Patience(0.01, 0.01, 1)
+
+
+class Answers:
+    """Bookies whose answers the test gives. `asked`: in the order in which they were."""
+
+    def __init__(self, **given: "int | BookKeeperError") -> None:
+        self.given = given
+        self.asked: list[str] = []
+        self.waiting: dict[str, asyncio.Future[int]] = {}
+        self.slow: list[str] = []
+        self._arrived = asyncio.Event()
+
+    async def until_waiting(self, bookie: str) -> None:
+        """Until it has been asked and the test is to answer."""
+        while bookie not in self.waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def ask(self, bookie: str) -> int:
+        """The given answer; one that is not given waits for the test."""
+        self.asked.append(bookie)
+        if bookie not in self.given:
+            self.waiting[bookie] = asyncio.get_running_loop().create_future()
+            self._arrived.set()
+            return await self.waiting[bookie]
+        answer = self.given[bookie]
+        if isinstance(answer, BookKeeperError):
+            raise answer
+        return answer
+
+    def race(self, patience: Patience = NEVER, *, heard: set[str] | None = None, enough: int = 0) -> Race[int, int]:
+        """Over the replicas a, b and c; 13 is a bad answer."""
+
+        def judge(bookie: str, answer: int) -> int:
+            if answer == 13:
+                raise DigestMismatch(bookie)
+            return answer
+
+        return Race("abc", self.ask, judge, patience, heard=heard, enough_missing=enough, on_slow=self.slow.append)
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    """On a loop of its own."""
+
+    async def main() -> None:
+        await work()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "wins"),
+    [
+        ({"a": 1}, "a", 1),
+        ({"a": ReadError("a"), "b": 2}, "ab", 2),
+        ({"a": 13, "b": 13, "c": 3}, "abc", 3),
+        ({"a": NoSuchEntry("a"), "b": BookieUnavailable("b"), "c": 3}, "abc", 3),
+    ],
+)
+def test_next_replica(given: dict[str, int | BookKeeperError], asked: str, wins: int) -> None:
+    """BR3, L14: one replica is asked at a time, the next one only after an error or a bad digest."""
+
+    async def work() -> None:
+        answers = Answers(**given)
+        assert await answers.race().run() == wins
+        assert "".join(answers.asked) == asked
+
+    run(work)
+
+
+UNAVAILABLE, MISSING, NO_LEDGER = BookieUnavailable("x"), NoSuchEntry("x"), NoSuchLedger("x")
+READ, DIGEST, TIMEOUT = ReadError("x"), DigestMismatch("x"), RequestTimeout("x")
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        ((MISSING, MISSING, MISSING), MISSING),
+        ((MISSING, UNAVAILABLE, MISSING), UNAVAILABLE),
+        ((UNAVAILABLE, MISSING, NO_LEDGER), UNAVAILABLE),
+        ((UNAVAILABLE, DIGEST, READ), DIGEST),
+        ((MISSING, NO_LEDGER, READ), READ),
+        ((READ, MISSING, DIGEST), READ),
+        ((TIMEOUT, UNAVAILABLE, DIGEST), TIMEOUT),
+    ],
+)
+def test_the_error_that_tells_most(errors: tuple[BookKeeperError, ...], told: BookKeeperError) -> None:
+    """The first one, but absence and unreachable bookies give way to what says more."""
+
+    async def work() -> None:
+        answers = Answers(**dict(zip("abc", errors, strict=True)))
+        with pytest.raises(BookKeeperError) as raised:
+            await answers.race().run()
+        assert raised.value is told
+
+    run(work)
+    assert weightier(None, MISSING) is MISSING
+
+
+def test_closing_the_client_ends_it() -> None:
+    """Nobody else is asked then."""
+
+    async def work() -> None:
+        answers = Answers(a=ClientClosed("closed"))
+        with pytest.raises(ClientClosed):
+            await answers.race().run()
+        assert answers.asked == ["a"]
+
+    run(work)
+
+
+def test_enough_are_without_it() -> None:
+    """Recovery's rule: so many that looked and have nothing, whatever the others say."""
+
+    async def work() -> None:
+        answers = Answers(a=NoSuchEntry("a"), b=NoSuchLedger("b"), c=3)
+        with pytest.raises(NoSuchLedger):
+            await answers.race(enough=2).run()
+        assert answers.asked == ["a", "b"]
+
+    run(work)
+
+
+def test_br11_a_late_answer_is_dropped() -> None:
+    """BR11: the second replica is asked when the first is late, and wins; the first is dropped, and known as slow."""
+
+    async def work() -> None:
+        answers = Answers(b=2)
+        assert await answers.race(SOON).run() == 2
+        assert (answers.asked, answers.slow) == (["a", "b"], ["a"])
+        await asyncio.sleep(0)
+        assert answers.waiting["a"].cancelled()
+
+    run(work)
+
+
+def test_br11_the_late_one_may_win() -> None:
+    """BR11: both are under way, either answer counts, once; an error of the second asks nobody while the first is."""
+
+    async def work() -> None:
+        answers = Answers()
+        racing = asyncio.ensure_future(answers.race(Patience(0.01, 3600, 1e6)).run())
+        await answers.until_waiting("b")
+        answers.waiting["b"].set_exception(ReadError("b"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert answers.asked == ["a", "b"]
+        answers.waiting["a"].set_result(1)
+        assert await racing == 1
+
+    run(work)
+
+
+def test_a_bookie_that_was_heard_is_waited_for() -> None:
+    """A bookie that has answered something of the same call is busy, not lost: nobody else is asked because of time."""
+
+    async def work() -> None:
+        answers = Answers()
+        racing = asyncio.ensure_future(answers.race(Patience(0.001, 0.001, 1), heard={"a"}).run())
+        await asyncio.sleep(0.02)
+        assert answers.asked == ["a"]
+        answers.waiting["a"].set_result(1)
+        assert await racing == 1
+
+    run(work)
+
+
+def test_a_caller_who_leaves() -> None:
+    """What is under way is dropped with the call."""
+
+    async def work() -> None:
+        answers = Answers()
+        racing = asyncio.ensure_future(answers.race().run())
+        await answers.until_waiting("a")
+        racing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await racing
+        await asyncio.sleep(0)
+        assert answers.waiting["a"].cancelled()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "unknown", "holds"),
+    [
+        ((3, 3, 2), (0,), True),
+        ((3, 3, 2), (0, 1), False),
+        ((3, 2, 2), (0,), True),
+        ((3, 2, 2), (0, 1), False),
+        ((5, 3, 2), (0, 3), False),
+        ((5, 2, 2), (0, 2), True),
+        ((1, 1, 1), (0,), False),
+    ],
+)
+def test_coverage(sizes: tuple[int, int, int], unknown: tuple[int, ...], holds: bool) -> None:
+    """In each write set fewer than an ack quorum are unknown; absence is an answer, other errors are none."""
+    coverage = Coverage(*sizes)
+    for index in range(sizes[0]):
+        coverage.take(index, ReadError("x") if index in unknown else NoSuchEntry("x") if index % 2 else None)
+    assert coverage.holds == holds
+
+
+def test_all_are_asked_at_once() -> None:
+    """It ends with the answer that is enough, or when all have ended; what is under way then is dropped."""
+
+    async def work() -> None:
+        answers = Answers(a=1, b=ReadError("b"))
+        told: list[tuple[int, int | None, str]] = []
+
+        def take(place: int, answer: int | None, error: BookKeeperError | None) -> bool:
+            told.append((place, answer, str(error or "")))
+            return len(told) == 2
+
+        assert await ask_all("abc", answers.ask, take)
+        assert sorted(told) == [(0, 1, ""), (1, None, "b")]
+        await asyncio.sleep(0)
+        assert answers.waiting["c"].cancelled()
+        assert not await ask_all("ab", answers.ask, lambda *_: False)
+
+    run(work)

@@ -1,0 +1,163 @@
+"""Ranges read by batches that are asked for ahead: order, partial answers, bytes in flight, errors."""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie.client import Digest, EntryBatch
+from bookie.client.config import ClientConfig
+from bookie.client.ledgers.ranges import RangeReader
+from bookie.errors import NoSuchEntry
+
+DIGEST = Digest.of()
+CONFIG = ClientConfig(bytes_in_flight_max=1 << 16)
+SIZE = 4096
+
+
+class Source:
+    """Answers batch reads out of order, with as many entries as the test wants, and counts what is under way."""
+
+    def __init__(self, sizes: list[int], seed: int = 0, *, bad: int | None = None) -> None:
+        self.sizes = sizes
+        self.random = random.Random(seed)
+        self.bad = bad
+        self.asked: list[tuple[int, int]] = []
+        self.under_way = self.under_way_most = 0
+
+    async def read(self, first: int, last: int | None, max_count: int, max_size: int) -> EntryBatch:
+        """Some entries; NoSuchEntry at the bad one."""
+        assert last is not None
+        assert max_count == last - first + 1
+        self.asked.append((first, last))
+        self.under_way += 1
+        self.under_way_most = max(self.under_way_most, self.under_way)
+        for _ in range(self.random.randrange(5)):
+            await asyncio.sleep(0)
+        self.under_way -= 1
+        if first == self.bad:
+            raise NoSuchEntry(f"ledger 7, entry {first}: lost")
+        count = self.random.randint(1, max_count)
+        if self.bad is not None and first < self.bad:
+            count = min(count, self.bad - first)
+        sealed = [
+            DIGEST.seal(7, entry, bytes(self.sizes[entry]), lac=-1, length=0) for entry in range(first, first + count)
+        ]
+        while len(sealed) > 1 and sum(map(len, sealed)) > max_size:
+            sealed.pop()
+        return EntryBatch.of_entries(7, first, sealed, DIGEST)
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=120), st.integers(0, 9), st.integers(0, 30), st.data())
+def test_br12_all_entries_in_order(sizes: list[int], seed: int, max_count: int, data: st.DataObject) -> None:
+    """BR12: every entry of the range once and in order, however the answers come, in batches within the limits."""
+    first = data.draw(st.integers(0, len(sizes) - 1))
+    last = data.draw(st.integers(first, len(sizes) - 1))
+
+    async def work() -> None:
+        source = Source(sizes, seed)
+        reader = RangeReader(source.read, first, last, max_count, SIZE, CONFIG)
+        seen = []
+        async for batch in reader:
+            assert max_count == 0 or len(batch) <= max_count
+            seen += [(entry.id, len(entry.data)) for entry in batch]
+        assert seen == [(entry, sizes[entry]) for entry in range(first, last + 1)]
+        assert await reader.ready() == []
+
+    asyncio.run(work())
+
+
+@given(st.integers(0, 99), st.integers(0, 9))
+def test_br12_all_or_an_error(bad: int, seed: int) -> None:
+    """BR12: what lies in front of an entry that cannot be read comes, then its error, then nothing."""
+
+    async def work() -> None:
+        reader = RangeReader(Source([10] * 100, seed, bad=bad).read, 0, 99, 7, SIZE, CONFIG)
+        seen: list[int] = []
+
+        async def take() -> None:
+            async for batch in reader:
+                seen.extend(entry.id for entry in batch)
+
+        with pytest.raises(NoSuchEntry, match=f"entry {bad}: lost"):
+            await take()
+        assert seen == list(range(bad))
+        assert await reader.ready() == []
+
+    asyncio.run(work())
+
+
+def test_br12_bytes_in_flight() -> None:
+    """BR12: a reader that takes nothing lets it come to rest at the limit, and taking makes room for more."""
+
+    async def work() -> None:
+        entries = 2000
+        source = Source([500] * entries)
+        reader = RangeReader(source.read, 0, entries - 1, 0, SIZE, CONFIG)
+        seen = 0
+        while batches := await reader.ready(1):
+            for _ in range(50):
+                await asyncio.sleep(0)
+            seen += len(batches[0])
+            assert reader.bytes_held <= CONFIG.bytes_in_flight_max
+        assert seen == entries
+        assert 1 < source.under_way_most <= 16
+
+    asyncio.run(work())
+
+
+def test_bulk() -> None:
+    """All that is there is handed over at once."""
+
+    async def work() -> None:
+        reader = RangeReader(Source([10] * 1000).read, 0, 999, 10, SIZE, CONFIG)
+        assert len(await reader.ready(1)) == 1
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(await reader.ready()) > 5
+
+    asyncio.run(work())
+
+
+def test_an_entry_above_all_limits() -> None:
+    """An entry larger than the bytes in flight is read all the same, alone."""
+
+    async def work() -> None:
+        sizes = [10, 200_000, 10, 200_000, 200_000, 10]
+        reader = RangeReader(Source(sizes).read, 0, 5, 0, SIZE, CONFIG)
+        assert [len(entry.data) async for batch in reader for entry in batch] == sizes
+
+    asyncio.run(work())
+
+
+def test_leaving_early() -> None:
+    """Nothing is under way after aclose, which may come twice, or before the first read."""
+
+    async def work() -> None:
+        source = Source([10] * 1000)
+        reader = RangeReader(source.read, 0, 999, 10, SIZE, CONFIG)
+        await reader.ready(1)
+        await reader.aclose()
+        await reader.aclose()
+        asked = len(source.asked)
+        assert await reader.ready() == []
+        assert len(source.asked) == asked
+        await RangeReader(source.read, 0, 999, 10, SIZE, CONFIG).aclose()
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(work())
+
+
+def test_what_is_no_error_of_a_bookie() -> None:
+    """It ends the iteration as well."""
+
+    async def broken(*_: object) -> EntryBatch:
+        raise RuntimeError("a bug")
+
+    async def work() -> None:
+        with pytest.raises(RuntimeError, match="a bug"):
+            await RangeReader(broken, 0, 9, 1, SIZE, CONFIG).ready()
+
+    asyncio.run(work())

@@ -1,0 +1,233 @@
+"""Who is asked for disk space, when, and who is told. Bookies and the list of them are modelled, and so is time."""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import cast
+
+import pytest
+
+from bookie.client.bookie_space import BookieInfo
+from bookie.client.config import ClientConfig
+from bookie.client.contracts import Bookies, Metadata
+from bookie.client.placement.bookie_info import BookieInfoReader, scan
+from bookie.client.placement.factory import placement_for
+from bookie.errors import BookieUnavailable, MetadataStoreError, RequestTimeout
+from bookie.metadata.driver import Subscription
+from tests.client.placement.modelled_time import run
+
+GB = 1 << 30
+
+
+class Cluster:
+    """Bookies with free space, down or silent; who is registered."""
+
+    def __init__(self, **free: int) -> None:
+        self.free = dict(free)
+        self.down: set[str] = set()
+        self.silent: set[str] = set()
+        self.asked: list[tuple[float, str]] = []
+        self.listed = True
+        self._watchers: list[Callable[[frozenset[str]], None]] = []
+
+    async def bookie_info(self, bookie: str) -> BookieInfo:
+        """As a bookie does."""
+        self.asked.append((asyncio.get_running_loop().time(), bookie))
+        await asyncio.sleep(0.001)
+        if bookie in self.silent:
+            await asyncio.sleep(3600)
+        if bookie in self.down:
+            raise BookieUnavailable(f"bookie {bookie}: connection refused")
+        return BookieInfo(1000 * GB, self.free[bookie])
+
+    async def bookies(self, *, read_only: bool) -> frozenset[str]:
+        """As a metadata store does."""
+        assert not read_only
+        if not self.listed:
+            raise MetadataStoreError("no connection")
+        return frozenset(self.free)
+
+    def watch_bookies(self, listener: Callable[[frozenset[str]], None], *, read_only: bool) -> Subscription:
+        """Tells of each change, and first of what there is."""
+        assert not read_only
+        self._watchers.append(listener)
+        asyncio.get_running_loop().call_soon(listener, frozenset(self.free))
+        watchers = self._watchers
+
+        class Watch:
+            def close(self) -> None:
+                watchers.remove(listener)
+
+        return Watch()
+
+    def change(self, *gone: str, **free: int) -> None:
+        """Some leave, some come."""
+        self.free = {name: one for name, one in {**self.free, **free}.items() if name not in gone}
+        for watcher in self._watchers:
+            watcher(frozenset(self.free))
+
+    def asked_since(self, since: float) -> list[str]:
+        """By name."""
+        return sorted(bookie for at, bookie in self.asked if at >= since)
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody still listens."""
+        return bool(self._watchers)
+
+
+def reader_of(cluster: Cluster, **settings: object) -> BookieInfoReader:
+    """With weights off and without a policy: it polls for its subscribers."""
+    config = ClientConfig.of(settings)
+    return BookieInfoReader(config, cast("Bookies", cluster), cast("Metadata", cluster))
+
+
+def test_all_are_asked_at_first_and_once_an_interval() -> None:
+    """Every subscriber is told after each scan, and a late one at once; nobody is asked before there is one."""
+
+    async def story() -> None:
+        cluster = Cluster(a=1, b=2)
+        reader = reader_of(cluster, getBookieInfoIntervalSeconds=100)
+        reader.start()
+        await asyncio.sleep(10)
+        assert not cluster.asked
+        told: list[dict[str, int]] = []
+        first = reader.subscribe(lambda known: told.append({name: info.free for name, info in known.items()}))
+        await asyncio.sleep(50)
+        assert cluster.asked_since(0) == ["a", "b"]
+        cluster.free["a"] = 7
+        await asyncio.sleep(100)
+        assert cluster.asked_since(60) == ["a", "b"]
+        assert told[-1] == {"a": 7, "b": 2}
+        late: list[object] = []
+        second = reader.subscribe(late.append)
+        assert late == [reader.known]
+        first.close()
+        first.close()
+        second.close()
+        await asyncio.sleep(1000)
+        assert len(cluster.asked_since(160)) <= 2, "nobody listens any more"
+        third = reader.subscribe(late.append)
+        await asyncio.sleep(1)
+        assert cluster.asked_since(1160) == ["a", "b"]
+        third.close()
+        await reader.stop()
+        await reader.stop()
+        assert not cluster.watched
+
+    run(story())
+
+
+def test_newcomers_are_asked_alone_and_who_left_is_forgotten() -> None:
+    """At once, without waiting for the interval."""
+
+    async def story() -> None:
+        cluster = Cluster(a=1, b=2)
+        reader = reader_of(cluster)
+        reader.subscribe(lambda _: None)
+        reader.start()
+        await asyncio.sleep(10)
+        cluster.change("a", c=3)
+        await asyncio.sleep(1)
+        assert cluster.asked_since(10) == ["c"]
+        assert sorted(reader.known) == ["b", "c"]
+        reader.refresh()
+        await asyncio.sleep(1)
+        assert cluster.asked_since(11) == ["b", "c"]
+        await reader.stop()
+
+    run(story())
+
+
+def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
+    """Alone. What was known of it before is forgotten, and why is kept."""
+
+    async def story() -> None:
+        cluster = Cluster(a=1, b=2)
+        told: list[list[str]] = []
+        reader = reader_of(cluster, getBookieInfoIntervalSeconds=100, getBookieInfoRetryIntervalSeconds=7)
+        reader.subscribe(lambda known: told.append(sorted(known)))
+        reader.start()
+        await asyncio.sleep(50)
+        cluster.down.add("b")
+        await asyncio.sleep(51)
+        assert told[-1] == ["a"]
+        assert isinstance(reader.errors["b"], BookieUnavailable)
+        cluster.down.clear()
+        await asyncio.sleep(8)
+        assert cluster.asked_since(101) == ["b"]
+        assert told[-1] == ["a", "b"]
+        assert not reader.errors
+        cluster.down.add("a")
+        reader.refresh()
+        await asyncio.sleep(1)
+        cluster.change("a")
+        await asyncio.sleep(1)
+        assert not reader.errors, "it left"
+        await reader.stop()
+
+    run(story())
+
+
+def test_a_list_that_cannot_be_had_is_tried_again() -> None:
+    """After the retry interval too."""
+
+    async def story() -> None:
+        cluster = Cluster(a=1)
+        cluster.listed = False
+        reader = reader_of(cluster, getBookieInfoIntervalSeconds=1000, getBookieInfoRetryIntervalSeconds=7)
+        reader.subscribe(lambda _: None)
+        reader.start()
+        await asyncio.sleep(1)
+        cluster.listed = True
+        cluster.free["b"] = 2
+        await asyncio.sleep(8)
+        assert sorted(reader.known) == ["a", "b"]
+        await reader.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_pl3_silence_ends_with_the_timeout(count: int) -> None:
+    """PL3: nobody is up, some do not even refuse; the answer is there in its own time, for as many as there are."""
+
+    async def story() -> None:
+        cluster = Cluster(**{f"b{number}": 1 for number in range(count)})
+        cluster.silent = {name for name in cluster.free if name != "b0"}
+        cluster.down = {"b0"}
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answers = await scan(cast("Bookies", cluster), cluster.free, 5.0)
+        assert loop.time() - began == pytest.approx(5.0)
+        assert isinstance(answers.pop("b0"), BookieUnavailable)
+        assert len(answers) == count - 1
+        assert all(isinstance(answer, RequestTimeout) for answer in answers.values())
+        assert await scan(cast("Bookies", cluster), (), 5.0) == {}
+
+    run(story())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pl2_the_policy_gets_fresh_weights_where_they_count(weighted: bool) -> None:
+    """PL2: after every scan; without weights nothing is asked for its sake."""
+
+    async def story() -> None:
+        cluster = Cluster(a=1, b=10**9)
+        config = ClientConfig(weighted_placement=weighted, weight_multiple_max=0, placement_policy="default")
+        placement = placement_for(config, Random(1), asyncio.get_running_loop().time)
+        placement.bookies_changed(frozenset("ab"), frozenset())
+        reader = BookieInfoReader(config, cast("Bookies", cluster), cast("Metadata", cluster), placement)
+        reader.start()
+        await asyncio.sleep(1)
+        assert bool(cluster.asked) == weighted
+        counts = [placement.new_ensemble(1, 1, 1)[0] for _ in range(200)].count("a")
+        assert (counts == 0) == weighted
+        cluster.free = {"a": 10**9, "b": 1}
+        reader.refresh()
+        await asyncio.sleep(1)
+        if weighted:
+            assert placement.new_ensemble(1, 1, 1) == ("a",)
+        await reader.stop()
+
+    run(story())

@@ -1,0 +1,61 @@
+"""Bookies are looked up beside the event loop, and the policy hears of them in order."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from random import Random
+
+from bookie.client.config import ClientConfig
+from bookie.client.placement.factory import placement_for
+from bookie.client.placement.newcomers import Newcomers
+from tests.client.placement.clusters import Clock
+
+
+class Slow:
+    """A resolver that answers when it is let to."""
+
+    by_name = True
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.threads: set[int] = set()
+        self.go = threading.Semaphore(0)
+
+    def resolve(self, hosts: Sequence[str]) -> list[str | None]:
+        """Every host is a rack; one is never found."""
+        self.asked.append(list(hosts))
+        self.threads.add(threading.get_ident())
+        self.go.acquire()
+        return [None if host == "lost" else f"/{host}" for host in hosts]
+
+
+def test_a_slow_script_holds_nobody_up() -> None:
+    """The loop goes on; what changed meanwhile is told once, as it is then; what is not found is not waited for."""
+
+    async def story() -> None:
+        resolver = Slow()
+        config = ClientConfig(local_node_ignored=True)
+        placement = placement_for(config, Random(1), Clock(), resolver=resolver)
+        newcomers = Newcomers(placement)
+        newcomers(frozenset({"a:1"}), frozenset())
+        await asyncio.sleep(0)
+        newcomers(frozenset({"a:1", "b:1"}), frozenset())
+        newcomers(frozenset({"a:1", "b:1", "lost:1"}), frozenset({"a:1"}))
+        resolver.go.release(2)
+        await newcomers.settled()
+        assert resolver.asked == [["a"], ["b", "lost"]]
+        assert threading.get_ident() not in resolver.threads
+        assert sorted(placement.new_ensemble(2, 1, 1)) == ["b:1", "lost:1"]
+        newcomers.close()
+        newcomers.close()
+
+    asyncio.run(story())
+
+
+def test_without_a_resolver_the_policy_is_told_at_once() -> None:
+    """No thread, no task."""
+    placement = placement_for(ClientConfig(), Random(1), Clock())
+    newcomers = Newcomers(placement)
+    newcomers(frozenset({"a:1"}), frozenset())
+    assert placement.new_ensemble(1, 1, 1) == ("a:1",)
+    newcomers.close()

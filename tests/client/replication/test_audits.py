@@ -1,0 +1,119 @@
+"""What an auditor finds, and when: real bookies, each test with ledgers of its own."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bookie.client.replication.auditor import Auditor
+from bookie.client.replication.audits import Audits
+from bookie.metadata.replication import Check
+from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+
+
+def test_the_check_of_all_ledgers(cluster: Cluster) -> None:
+    """A bookie that runs but lacks its first or last entry is found, closed or open; what is right is left alone."""
+    one, two, three, _ = cluster.ids
+    right = asyncio.run(cluster.write([(0, (one, two))], 10))
+    lacking = asyncio.run(cluster.write([(0, (one, two, three))], 10, absent=[two]))
+    opened = asyncio.run(cluster.write([(0, (one, two, three))], 10, ack_quorum=2, absent=[three], closed=False))
+    empty = asyncio.run(cluster.write([(0, (one, GHOST))], -1))
+    marked = cluster.driver.replication.marked
+
+    async def check() -> None:
+        async with cluster.world() as world:
+            await Audits(world).check_all_ledgers()
+            assert (world.counters.ledgers_checked, world.counters.fragments_lacking) == (4, 2)
+
+    asyncio.run(check())
+    found = marked(lacking)
+    assert found is not None
+    assert found.missing == (two,)
+    found = marked(opened)
+    assert found is not None
+    assert found.missing == (three,)
+    assert marked(right) is None
+    assert marked(empty) is None
+
+
+@pytest.mark.parametrize(("percentage", "finds"), [(0, 0), (100, 1)])
+def test_a_hole_in_the_middle(cluster: Cluster, percentage: int, finds: int) -> None:
+    """It is found only where all entries are asked for."""
+    one, two, *_ = cluster.ids
+    asyncio.run(cluster.write([(0, (one, two))], 10, holes=[5]))
+
+    async def check() -> None:
+        async with cluster.world(auditorLedgerVerificationPercentage=percentage) as world:
+            await Audits(world).check_all_ledgers()
+            assert world.counters.fragments_lacking == 2 * finds
+
+    asyncio.run(check())
+
+
+def test_the_count_of_replicas(cluster: Cluster) -> None:
+    """By the bookies' own lists: none, fewer than the ack quorum, fewer than the write quorum."""
+    one, two, three, _ = cluster.ids
+    asyncio.run(cluster.write([(0, (one, two, three)), (4, (two, three, one))], 10, ack_quorum=2))
+    asyncio.run(cluster.write([(0, (one, two, three))], 10, ack_quorum=2, absent=[one]))
+    asyncio.run(cluster.write([(0, (one, two, three))], 10, ack_quorum=2, absent=[one, three]))
+    asyncio.run(cluster.write([(0, (one, GHOST, two))], 10, write_quorum=2, ack_quorum=2, holes=[7]))
+
+    async def count() -> None:
+        async with cluster.world() as world:
+            await Audits(world).check_replicas()
+            counters = world.counters
+            assert counters.ledgers_without_replica == 1
+            assert counters.ledgers_below_ack_quorum == 2
+            assert counters.ledgers_below_write_quorum == 3
+
+    asyncio.run(count())
+
+
+def test_op2_a_lost_bookie_has_its_delay(cluster: Cluster) -> None:
+    """OP2 (bookkeeper#3817): within the delay nothing is marked, whoever misses it; an operator cuts it short."""
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 10))
+    replication = cluster.driver.replication
+    replication.set_lost_bookie_delay_s(3600)
+
+    async def audit() -> None:
+        async with cluster.world() as world:
+
+            async def asked() -> None:
+                await comes_true(lambda: world.counters.audits_delayed > 0)
+                assert world.counters.bookies_lost_now == 1
+                assert await asyncio.to_thread(replication.marked, ledger) is None
+                await asyncio.to_thread(replication.set_lost_bookie_delay_s, 0)
+                await comes_true(lambda: world.counters.bookie_audits == 1)
+
+            await until(Auditor(world).run(), asked())
+
+    asyncio.run(audit())
+    found = replication.marked(ledger)
+    assert found is not None
+    assert found.missing == (GHOST,)
+
+
+def test_checks_go_on_where_the_last_auditor_was(cluster: Cluster) -> None:
+    """The time of a check is kept in the store: one that is due runs, one that ran lately does not."""
+    one, two, *_ = cluster.ids
+    asyncio.run(cluster.write([(0, (one, two))], 3))
+    replication = cluster.driver.replication
+    replication.set_last_check_ms(Check.ALL_LEDGERS, 1)
+
+    async def audit() -> None:
+        keys: dict[str, Any] = {"auditorPeriodicCheckInterval": 3600, "auditorReplicasCheckInterval": 3600}
+        async with cluster.world(**keys) as world:
+            replication.set_last_check_ms(Check.REPLICAS, world.epoch_ms())
+
+            async def checked() -> None:
+                await comes_true(lambda: (replication.last_check_ms(Check.ALL_LEDGERS) or 0) > 1)
+
+            before = replication.last_check_ms(Check.REPLICAS)
+            await until(Auditor(world).run(), checked())
+            assert world.counters.ledgers_checked == 1
+            assert replication.last_check_ms(Check.REPLICAS) == before
+
+    asyncio.run(audit())

@@ -1,0 +1,212 @@
+"""Ledgers that lost replicas get new ones: real bookies, real metadata stores, each test with ledgers of its own."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bookie.client import Digest, DigestType
+from bookie.client.replication.contracts import World
+from bookie.client.replication.decommission import decommission
+from bookie.client.replication.service import serve
+from bookie.client.replication.worker import ReplicationWorker
+from bookie.errors import IllegalOperation
+from bookie.metadata.ledger_metadata import LedgerState
+from tests.client.replication.conftest import GHOST, PASSWORD, Cluster, comes_true, until
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+
+
+async def replicate(world: World, count: int) -> None:
+    """A worker runs until it has finished so many ledgers."""
+    await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers >= count))
+
+
+async def work(cluster: Cluster, *ledgers: int, **keys: Any) -> dict[str, int]:
+    """Mark `ledgers`, and let a worker run until none is; its counters."""
+    for ledger in ledgers:
+        cluster.driver.replication.mark(ledger, [GHOST], 1)
+    async with cluster.world(**keys) as world:
+        await replicate(world, len(ledgers))
+        assert cluster.driver.replication.holders() == {}
+        return world.counters.as_stats()
+
+
+@pytest.mark.parametrize("digest_type", DigestType)
+def test_a_lost_replica_is_copied(cluster: Cluster, digest_type: DigestType) -> None:
+    """L11: whoever takes a place holds all its entries, digests and all, once the metadata names it."""
+    one, two, *_ = cluster.ids
+    digest = Digest.of(digest_type, PASSWORD)
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 40, digest=digest))
+    stats = asyncio.run(work(cluster, ledger))
+    metadata = cluster.wait_without(ledger, GHOST)
+    assert len(set(metadata.segments[0].bookies)) == 3
+    assert metadata.segments[0].bookies[::2] == (one, two)
+    cluster.holds(ledger, metadata)
+    assert cluster.driver.replication.marked(ledger) is None
+    assert (stats["autorecovery_entries"], stats["autorecovery_fragments"]) == (41, 1)
+
+
+@pytest.mark.parametrize("keys", [{}, {"batchReadEnabled": False}, {"useV2WireProtocol": True}])
+def test_every_segment_and_stripe(cluster: Cluster, keys: dict[str, Any]) -> None:
+    """Several segments, striped and not, two places lost in one of them; by batches and by single reads."""
+    one, two, three, four = cluster.ids
+    striped = asyncio.run(
+        cluster.write([(0, (one, GHOST, two)), (10, (GHOST, three, four)), (17, (one, two, three))], 30, write_quorum=2)
+    )
+    whole = asyncio.run(cluster.write([(0, (one, GHOST)), (5, (two, three)), (9, (GHOST, four))], 20))
+    asyncio.run(work(cluster, striped, whole, **keys))
+    for ledger in (striped, whole):
+        cluster.holds(ledger, cluster.wait_without(ledger, GHOST))
+
+
+def test_a_wrong_digest_is_never_copied(cluster: Cluster) -> None:
+    """L11: a damaged replica is passed over; where all are damaged nothing is copied, and the ledger stays marked."""
+    one, two, *_ = cluster.ids
+    good = asyncio.run(cluster.write([(0, (one, two, GHOST))], 20, spoiled=[one]))
+    asyncio.run(work(cluster, good))
+    (ensemble,) = cluster.bookies_of(good)
+    assert GHOST not in ensemble
+    cluster.holds(good, cluster.driver.ledgers.read(good).value, but=one)
+
+    bad = asyncio.run(cluster.write([(0, (one, two, GHOST))], 20, spoiled=[one, two]))
+    cluster.driver.replication.mark(bad, [GHOST], 1)
+
+    async def fail_twice() -> None:
+        async with cluster.world() as world:
+            await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers_failed >= 2))
+            assert world.counters.entries == 0
+
+    asyncio.run(fail_twice())
+    assert cluster.bookies_of(bad) == [(one, two, GHOST)]
+    assert cluster.driver.replication.marked(bad) is not None
+
+
+def test_two_workers_share_the_queue(cluster: Cluster) -> None:
+    """No ledger is finished twice, none is left, and both had some."""
+    one, two, *_ = cluster.ids
+    ledgers = [asyncio.run(cluster.write([(0, (one, GHOST, two))], 3)) for _ in range(8)]
+    for ledger in ledgers:
+        cluster.driver.replication.mark(ledger, [GHOST], 1)
+
+    async def share() -> None:
+        async with cluster.world("w1") as first, cluster.world("w2") as second:
+            await replicate(first, 1)
+            await replicate(second, 1)
+            both = asyncio.gather(ReplicationWorker(first).run(), ReplicationWorker(second).run())
+            await until(both, comes_true(lambda: not list(cluster.driver.replication.marks())))
+            done = first.counters.ledgers, second.counters.ledgers
+            assert min(done) > 0
+            assert sum(done) <= len(ledgers)
+
+    asyncio.run(share())
+    for ledger in ledgers:
+        cluster.holds(ledger, cluster.wait_without(ledger, GHOST))
+
+
+def test_a_worker_that_dies_leaves_its_ledger(cluster: Cluster) -> None:
+    """Its lock ends with its session, and the worker that waits for it is told."""
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 3))
+    cluster.driver.replication.mark(ledger, [GHOST], 1)
+
+    async def take_over() -> None:
+        async with cluster.world("alive") as alive:
+            async with cluster.world("dead") as dead:
+                assert await dead.queue.claim("dead", dead.random, lambda: None) is not None
+                assert await alive.queue.claim("looks", alive.random, lambda: None) is None
+            await replicate(alive, 1)
+
+    asyncio.run(take_over())
+    cluster.holds(ledger, cluster.wait_without(ledger, GHOST))
+
+
+def test_an_open_ledger_is_closed_after_its_grace(cluster: Cluster) -> None:
+    """While its writer may still replace the lost bookie nothing is fenced; then the ledger is closed and copied."""
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 20, ack_quorum=2, closed=False))
+    stats = asyncio.run(work(cluster, ledger))
+    assert (stats["autorecovery_ledgers_recovered"], stats["autorecovery_ledgers_deferred"]) == (1, 1)
+    metadata = cluster.wait_without(ledger, GHOST)
+    assert (metadata.state, metadata.last_entry) == (LedgerState.CLOSED, 20)
+    cluster.holds(ledger, metadata)
+
+    replaced = asyncio.run(cluster.write([(0, (one, GHOST, two))], 20, ack_quorum=2, closed=False))
+    cluster.driver.replication.mark(replaced, [GHOST], 1)
+
+    async def wait_and_see() -> None:
+        async with cluster.world(openLedgerRereplicationGracePeriod=60_000) as world:
+            await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers_deferred == 1))
+
+    asyncio.run(wait_and_see())
+    assert cluster.driver.ledgers.read(replaced).value.state is LedgerState.OPEN
+    assert cluster.driver.replication.marked(replaced) is not None
+
+
+def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
+    """Its mark goes; nothing else happens."""
+    marked = cluster.driver.replication.marked
+    cluster.driver.replication.mark(999_999, [GHOST], 1)
+
+    async def forget() -> None:
+        async with cluster.world() as world:
+            await until(ReplicationWorker(world).run(), comes_true(lambda: marked(999_999) is None))
+            assert world.counters.ledgers_failed == 0
+
+    asyncio.run(forget())
+
+
+def test_a_bookie_dies_and_is_decommissioned(cluster: Cluster) -> None:
+    """OP1: killed for good: its ledgers are copied and read without it; the one with a single replica is named."""
+    one, two, dying, four = cluster.ids
+    process = next(process for process in cluster.processes if process.id == dying)
+    ledgers = [asyncio.run(cluster.write([(0, (one, dying, two))], 10)) for _ in range(3)]
+    ledgers.append(asyncio.run(cluster.write([(0, (dying, two, four))], 10, write_quorum=2)))
+    single = asyncio.run(cluster.write([(0, (dying,))], 5))
+    elsewhere = asyncio.run(cluster.write([(0, (one, two))], 5))
+
+    async def retire() -> None:
+        async with cluster.world("auto") as world:
+
+            async def follow() -> None:
+                with pytest.raises(IllegalOperation, match="stop it first"):
+                    await anext(decommission(world, dying))
+                await asyncio.to_thread(process.kill)
+                await comes_true(lambda: dying not in world.cluster.alive)
+                looks = [look async for look in decommission(world, dying, poll_s=0.05)]
+                assert (looks[0].total - len(looks[0].blocked), looks[-1].remaining) == (len(looks[0].remaining), ())
+                assert set(looks[0].remaining) <= set(ledgers)
+                assert set(looks[-1].blocked) == {single}
+                assert "writeQuorum=1" in looks[-1].blocked[single]
+
+            await until(serve(world), follow())
+
+    asyncio.run(retire())
+    for ledger in ledgers:
+        cluster.holds(ledger, cluster.wait_without(ledger, dying))
+    assert cluster.bookies_of(single) == [(dying,)]
+    assert cluster.bookies_of(elsewhere) == [(one, two)]
+
+
+def test_bug_38_an_auditor_finds_who_died_before(cluster: Cluster) -> None:
+    """bookkeeper#4419: nobody ever saw the ghost, but ledgers name it; while disabled, nothing happens."""
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 10))
+    driver = cluster.driver
+    driver.replication.enable(enabled=False)
+
+    async def audit() -> None:
+        async with cluster.world("auditor") as world:
+
+            async def copied() -> None:
+                await comes_true(lambda: world.counters.elected_now == 1)
+                assert await asyncio.to_thread(driver.election.auditor) == "auditor"
+                assert await asyncio.to_thread(driver.replication.marked, ledger) is None
+                await asyncio.to_thread(driver.replication.enable, enabled=True)
+                await asyncio.to_thread(cluster.wait_without, ledger, GHOST)
+
+            await until(serve(world), copied())
+            assert world.counters.bookie_audits == 1
+
+    asyncio.run(audit())
+    cluster.holds(ledger, cluster.wait_without(ledger, GHOST))

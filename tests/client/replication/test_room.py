@@ -1,0 +1,68 @@
+"""Bookies with little room pause longer between copies: real bookies on disks of different sizes, asked by protocol.
+
+Where no small disk can be mounted the test is skipped and says why.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bookie.client.replication.worker import ReplicationWorker
+from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
+from tests.crash.small_disk import SmallDisk, Unavailable
+from tests.fixtures.bookies import BookieProcess
+
+pytestmark = [pytest.mark.crash, pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")]
+SMALL_BYTES = 96 << 20
+PAUSE_MS = 200
+PACED = {
+    "diskWeightBasedPlacementEnabled": True,
+    "weightPacedReplicationEnabled": True,
+    "weightPacedReplicationMaxPauseMs": PAUSE_MS,
+    "ensemblePlacementPolicy": "default",
+}
+
+
+class OnSmallDisk(BookieProcess):
+    """A bookie whose ledgers lie on a disk of its own."""
+
+    disk: SmallDisk
+
+    def command(self, *options: str) -> list[str]:
+        """Entered where the disk is mounted."""
+        return self.disk.enter(super().command(*options))
+
+
+def paused_ms(cluster: Cluster, name: str) -> int:
+    """Of a worker that copies one ledger under this name, once it knows everybody's free space."""
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 3))
+    cluster.driver.replication.mark(ledger, [GHOST], 1)
+
+    async def work() -> int:
+        async with cluster.world(name, **PACED) as world:
+            await comes_true(lambda: len(world.cluster.free_bytes) == len(cluster.ids) + 1)
+            assert world.cluster.free_bytes.keys() == world.cluster.writable
+            copied = comes_true(lambda: world.counters.ledgers == 1 and cluster.driver.replication.holders() == {})
+            await until(ReplicationWorker(world).run(), copied)
+            return world.counters.paused_ms
+
+    return asyncio.run(work())
+
+
+def test_a_bookie_with_little_room_lets_others_go_first(cluster: Cluster, tmp_path: Path) -> None:
+    """The one on the small disk pauses nearly as long as may be, the others, who are the median, hardly ever."""
+    small = OnSmallDisk(tmp_path / "small", cluster.uri, {"zkTimeout": "4000"})
+    small.ledgers.mkdir()
+    try:
+        with SmallDisk(small.ledgers, "tmpfs", SMALL_BYTES) as disk:
+            small.disk = disk
+            small.start()
+            try:
+                assert paused_ms(cluster, small.id) > PAUSE_MS * 0.9
+                assert paused_ms(cluster, cluster.ids[0]) < PAUSE_MS * 0.1
+            finally:
+                small.stop()
+    except Unavailable as reason:
+        pytest.skip(f"NOT TESTED: {reason}")

@@ -1,0 +1,92 @@
+"""Batches of verified entries: what is cut off, what is named, and the view of Arrow."""
+
+import sys
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from bookie.client import Digest, DigestType, Entry, EntryBatch, StoredBatch
+from bookie.errors import BookKeeperError, DigestMismatch
+from tests.reference import record as model
+
+BODIES = [b"zero", b"", b"two", b"three"]
+
+
+def stored(digest: Digest, damage: int | None = None) -> StoredBatch:
+    """Entries 5 to 8 of ledger 7 as a bookie answers them; the one at place `damage` with a flipped bit."""
+    entries = [digest.seal(7, 5 + k, body, lac=-1, length=0) for k, body in enumerate(BODIES)]
+    if damage is not None:
+        entries[damage] = entries[damage][:30] + bytes([entries[damage][30] ^ 1]) + entries[damage][31:]
+    return StoredBatch(7, 5, memoryview(model.pack(entries)), 11)
+
+
+@pytest.fixture(params=[DigestType.CRC32, DigestType.CRC32C, DigestType.HMAC, DigestType.DUMMY])
+def digest(request: pytest.FixtureRequest) -> Digest:
+    """One digest of each type."""
+    return Digest.of(request.param, b"secret")
+
+
+def test_a_batch_is_a_sequence(digest: Digest) -> None:
+    """Length, places from both ends, slices, iteration: all views of one buffer."""
+    batch = EntryBatch.verified(stored(digest), digest, 100)
+    assert (len(batch), batch.first, batch.last, batch.lac, batch.ledger) == (4, 5, 8, 11, 7)
+    assert [(entry.id, bytes(entry.data)) for entry in batch] == list(enumerate(BODIES, 5))
+    assert batch[-1] == Entry(8, memoryview(b"three")) == batch[3]
+    assert [entry.id for entry in batch[1:3]] == [6, 7]
+    assert batch[0].data.obj is batch.buffer.obj
+    starts, ends = batch.payload_spans()
+    assert [bytes(batch.buffer[a:b]) for a, b in zip(starts, ends, strict=True)] == BODIES
+    assert bytes(digest.open(batch.stored(2), 7, 7).payload) == b"two"
+    for place in (4, -5):
+        with pytest.raises(IndexError, match="of a batch of 4 entries"):
+            batch[place]
+    for span in (slice(2, 2), slice(0, 4, 2)):
+        with pytest.raises(IndexError, match="without steps"):
+            batch[span]
+
+
+def test_clipped_to_the_last_wanted(digest: Digest) -> None:
+    """BR5: what a bookie sends beyond the last entry that was wanted is not shown."""
+    batch = EntryBatch.verified(stored(digest), digest, 6)
+    assert (len(batch), batch.last) == (2, 6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_br3_damage_later_on_leaves_the_prefix(k: int) -> None:
+    """BR3, L14: entries in front of the first that does not hold."""
+    digest = Digest.of()
+    assert [bytes(entry.data) for entry in EntryBatch.verified(stored(digest, k), digest, 100)] == BODIES[:k]
+
+
+def test_br3_damage_of_the_first_is_an_error() -> None:
+    """BR3, L14: nothing is shown, and the entry is named."""
+    digest = Digest.of()
+    with pytest.raises(DigestMismatch, match="ledger 7, entry 5: no valid CRC32C digest"):
+        EntryBatch.verified(stored(digest, 0), digest, 100)
+
+
+def batch_of_single_reads(digest: Digest) -> EntryBatch:
+    """The same entries, come one by one."""
+    sealed = (digest.seal(7, 5 + k, body, lac=-1, length=0) for k, body in enumerate(BODIES))
+    return EntryBatch.of_entries(7, 5, sealed, digest)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda digest: EntryBatch.verified(stored(digest), digest, 100), batch_of_single_reads]
+)
+def test_to_arrow(make: Callable[[Digest], EntryBatch]) -> None:
+    """Ids and payloads as columns, valid by Arrow's own judgement; of a slice too."""
+    batch = make(Digest.of())
+    table = batch.to_arrow()
+    table.validate(full=True)
+    assert table.schema == pa.schema([("id", pa.int64()), ("data", pa.binary())])
+    assert table.to_pydict() == {"id": [5, 6, 7, 8], "data": BODIES}
+    assert batch[2:].to_arrow().to_pydict() == {"id": [7, 8], "data": BODIES[2:]}
+
+
+def test_arrow_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(BookKeeperError, match=r"pip install 'bookie\[arrow\]'"):
+        batch_of_single_reads(Digest.of()).to_arrow()

@@ -1,0 +1,87 @@
+"""Coroutines that end together: what one's error, or our own end, does to the others."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from bookie.client.together import together
+
+
+class Slow:
+    """Works until it is cancelled, then takes two more turns of the loop, and counts how often it was told to end."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.told = 0
+        self.tidied = False
+
+    async def run(self) -> None:
+        """See there."""
+        try:
+            self.begun.set()
+            await asyncio.Event().wait()
+        finally:
+            self.told += 1
+            for _ in range(2):
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    self.told += 1
+                    raise
+            self.tidied = True
+
+
+async def quick() -> None:
+    """Obeys at once."""
+    await asyncio.Event().wait()
+
+
+def test_an_end_from_outside_is_told_once() -> None:
+    """The one that obeys first does not hurry the other."""
+
+    async def story() -> None:
+        slow = Slow()
+        task = asyncio.ensure_future(together([quick(), slow.run()]))
+        await slow.begun.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        assert (slow.told, slow.tidied, task.cancelled()) == (1, True, True)
+
+    asyncio.run(story())
+
+
+def test_an_error_ends_all() -> None:
+    """It is raised when the others have tidied up."""
+
+    async def story() -> None:
+        slow = Slow()
+
+        async def fail() -> None:
+            await slow.begun.wait()
+            raise ValueError("no more")
+
+        with pytest.raises(ValueError, match="no more"):
+            await together([slow.run(), fail()])
+        assert (slow.told, slow.tidied) == (1, True)
+
+    asyncio.run(story())
+
+
+def test_all_are_waited_for() -> None:
+    """The end of one ends no other; of none is nothing to wait for."""
+
+    async def story() -> None:
+        seen = []
+
+        async def turns(count: int) -> None:
+            for _ in range(count):
+                await asyncio.sleep(0)
+            seen.append(count)
+
+        await together([turns(3), turns(0), turns(7)])
+        await together([])
+        assert seen == [0, 3, 7]
+
+    asyncio.run(story())

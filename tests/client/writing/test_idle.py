@@ -1,0 +1,78 @@
+"""A writer that adds nothing needs no other bookies, whatever happens to those it has."""
+
+import asyncio
+
+from tests.client.replication.conftest import comes_true
+from tests.client.writing.cluster import client, run, uri_of
+from tests.fixtures.bookies import BookieProcess
+
+
+def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
+    """A connection lost with nothing to do, or behind the ack quorum, changes the ensemble with the next add only."""
+
+    async def story() -> None:
+        async with client(uri_of(five[0])) as c:
+            chosen = [bookie.id for bookie in five[:3]]
+            writer = await c.create((3, 3, 2), chosen)
+            await writer.append(b"one")
+            five[2].freeze()
+            await writer.append(b"two")
+            five[2].kill()
+            lost = five[2].id
+            await comes_true(lambda: lost in writer._replacer.waiting.values())
+            await comes_true(lambda: c.context.bookies.pending(lost) == 0)
+            assert (await c.context.metadata.read(writer.ledger)).value == writer.known.metadata
+            assert (writer._replacer.running, len(writer.known.metadata.segments)) == (False, 1)
+
+            await writer.append(b"three")
+            await comes_true(lambda: lost not in writer.known.metadata.segments[-1].bookies)
+            await writer.append(b"four")
+            await writer.close()
+            await c.check(writer, [b"one", b"two", b"three", b"four"])
+
+    run(story())
+
+
+def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProcess]) -> None:
+    """A bookie that restarts while its writer rests is written to again."""
+
+    async def story() -> None:
+        async with client(uri_of(five[0])) as c:
+            writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
+            await writer.append(b"one")
+            await asyncio.to_thread(five[1].stop)
+            await asyncio.to_thread(five[1].start)
+            await writer.append(b"two")
+            assert len(writer.known.metadata.segments) == 1
+            await writer.close()
+            await c.check(writer, [b"one", b"two"])
+
+    run(story())
+
+
+def test_an_ensemble_that_must_not_change(five: list[BookieProcess]) -> None:
+    """The feature disable_ensemble_change: who fails is asked again, until that is switched off."""
+
+    async def story() -> None:
+        async with client(uri_of(five[0])) as c:
+            writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
+            features = c.context.features
+            features.switch("disable_ensemble_change", on=True)
+            await writer.append(b"one")
+            await asyncio.to_thread(five[1].kill)
+            add = await writer.append_async(b"two")
+            await comes_true(lambda: writer._replacer.running)
+            await asyncio.to_thread(five[1].start)
+            assert await add == 1
+            assert len(writer.known.metadata.segments) == 1
+            await asyncio.to_thread(five[1].kill)
+            add = await writer.append_async(b"three")
+            await comes_true(lambda: writer._replacer.running)
+            features.switch("disable_ensemble_change", on=False)
+            assert await add == 2
+            assert five[1].id not in writer.known.metadata.segments[-1].bookies
+            await asyncio.to_thread(five[1].start)
+            await writer.close()
+            await c.check(writer, [b"one", b"two", b"three"])
+
+    run(story())

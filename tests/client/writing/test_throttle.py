@@ -1,0 +1,70 @@
+"""Waiting for the rate and for room, on a loop without a clock."""
+
+import asyncio
+
+import pytest
+
+from bookie.client.ledgers.throttle import Rate, Room
+from bookie.errors import TooManyRequests
+from tests.sim.loop import VirtualLoop
+
+
+def test_rate() -> None:
+    """A second's worth at once after a rest, then evenly."""
+    loop = VirtualLoop()
+
+    async def turns() -> list[float]:
+        rate = Rate(10)
+        assert rate.limited
+        start, times = loop.time(), []
+        for _ in range(25):
+            await rate.turn()
+            times.append(round(loop.time() - start, 6))
+        return times
+
+    assert loop.run(turns()) == [0.0] * 10 + [round(k / 10, 6) for k in range(1, 16)]
+    assert not Rate(0).limited
+    assert not Rate(-1).limited
+
+
+def test_room() -> None:
+    """First come, first served; whoever gave up is passed over."""
+    loop = VirtualLoop()
+
+    async def story() -> list[int]:
+        room, served = Room(), []
+
+        async def wait(number: int) -> None:
+            await room.wait()
+            served.append(number)
+
+        tasks = [asyncio.ensure_future(wait(k)) for k in range(5)]
+        await asyncio.sleep(1)
+        tasks[1].cancel()
+        await asyncio.sleep(1)
+        room.made(2)
+        await asyncio.sleep(1)
+        assert served == [0, 2]
+        room.made()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return served
+
+    assert loop.run(story()) == [0, 2, 3, 4]
+
+
+def test_room_that_is_not_made_in_time() -> None:
+    """waitTimeoutOnBackpressureMs: who waited for so long is told, others wait on."""
+    loop = VirtualLoop()
+
+    async def story() -> float:
+        room = Room(2.0)
+        with pytest.raises(TooManyRequests, match="within 2 s"):
+            await room.wait()
+        later = asyncio.ensure_future(room.wait())
+        await asyncio.sleep(1)
+        room.made(1)
+        await later
+        return loop.time()
+
+    began = loop.time()
+    assert loop.run(story()) - began == pytest.approx(3.0)

@@ -1,0 +1,274 @@
+"""Several bookies as processes, each behind a gate that can be shut, and clients that write a ledger while things fail.
+
+What happens goes into a history that the judge of the simulation reads (tests/sim/judge.py). Everything runs on one
+event loop; waits are for entries that were acknowledged, never for time.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bookie.client.aio import BookKeeper, ReadHandle, WriteHandle
+from bookie.errors import BookKeeperError
+from tests.fixtures.bookies import BookieProcess
+from tests.sim.events import Event
+from tests.sim.judge import Violation, judge
+
+__all__ = ["Cluster", "Gate", "Story"]
+
+HOST = "127.0.0.2"
+TOLD = {"advertisedAddress": HOST}
+CHUNK = 1 << 16
+
+
+class Gate:
+    """Carries TCP from `HOST` at the bookie's own port to the bookie. Shut, it takes bytes in and passes none on."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open = asyncio.Event()
+        self._open.set()
+        self._server: asyncio.Server | None = None
+        self._carriers: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, HOST, self._port)
+
+    def shut(self) -> None:
+        """Connections stay, and are silent."""
+        self._open.clear()
+
+    def open(self) -> None:
+        """What was held back passes now."""
+        self._open.set()
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for carrier in self._carriers:
+            carrier.cancel()
+        await asyncio.gather(*self._carriers, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._carriers.add(task)
+        task.add_done_callback(self._carriers.discard)
+        back: asyncio.StreamWriter | None = None
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", self._port)
+            ways = [asyncio.ensure_future(self._carry(reader, back)), asyncio.ensure_future(self._carry(there, writer))]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+        except OSError:
+            return  # the bookie is down: whoever connected sees its connection closed
+        finally:
+            for end in (writer, back):
+                if end is not None:
+                    end.close()
+
+    async def _carry(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(CHUNK):
+                await self._open.wait()
+                sink.write(data)
+                await sink.drain()
+
+
+class Bookie(BookieProcess):
+    """With `within`, its process runs where that says."""
+
+    within: Callable[[list[str]], list[str]] | None = None
+
+    def command(self, *options: str) -> list[str]:
+        command = super().command(*options)
+        return self.within(command) if self.within else command
+
+
+class Cluster:
+    """`count` bookies; the first also holds the metadata unless `uri` names a store."""
+
+    def __init__(self, directory: Path, count: int, uri: str = "", **settings: str) -> None:
+        self.bookies: list[Bookie] = []
+        self.gates: list[Gate] = []
+        self.uri = uri
+        self._directory = directory
+        self._settings = {**TOLD, **settings}
+        for _ in range(count):
+            self.join()
+
+    def join(self, **settings: str) -> Bookie:
+        """One more, which is not started yet."""
+        uri = self.uri or f"lmdb://{self._directory}/metadata"
+        bookie = Bookie(self._directory / f"bookie-{len(self.bookies)}", uri, {**self._settings, **settings})
+        self.uri = self.uri or f"grpc://127.0.0.1:{bookie.settings['adminPort']}"
+        self.bookies.append(bookie)
+        return bookie
+
+    async def start(self) -> None:
+        """Those that do not run, and gates for all."""
+        for bookie in self.bookies:
+            gate = Gate(bookie.port)
+            await gate.start()
+            self.gates.append(gate)
+            if bookie.process is None:
+                await asyncio.to_thread(bookie.start)
+
+    async def close_gates(self) -> None:
+        """At the end of the event loop that they are on."""
+        for gate in self.gates:
+            await gate.stop()
+        self.gates = []
+
+    def kill(self) -> None:
+        """All of them."""
+        for bookie in reversed(self.bookies):
+            bookie.kill()
+
+    def place(self, bookie_id: str) -> int:
+        """Which one has this id."""
+        return next(k for k, bookie in enumerate(self.bookies) if bookie.id == bookie_id)
+
+
+class Story:
+    """One ledger, E = W = 3 and A = 2, from its first entry to the judgement."""
+
+    def __init__(self, cluster: Cluster, **config: Any) -> None:
+        self.cluster = cluster
+        self.history: list[Event] = []
+        self.acked = 0
+        self.failed = False
+        self.ledger = -1
+        self.over = False
+        self._config = {
+            "addEntryTimeoutSec": 1,
+            "readEntryTimeoutSec": 4,
+            "clientConnectTimeoutMillis": 1000,
+            "throttle": 300,
+            "maxOutstandingAdds": 50,
+            "zkTimeout": 4000,
+            **config,
+        }
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[BookKeeper]:
+        """Another one."""
+        async with BookKeeper(self.cluster.uri, **self._config) as bk:
+            yield bk
+
+    def say(self, who: str, what: str, entry: int = -1, **more: Any) -> None:
+        """Into the history."""
+        self.history.append(Event(time.monotonic(), who, what, self.ledger, entry, **more))
+
+    async def more(self, entries: int) -> None:
+        """Until so many more are acknowledged than now, or the writer has failed."""
+        wanted = self.acked + entries
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.failed or self.acked >= wanted)
+
+    async def play(self, nemesis: Callable[[], Any], *, closes: bool = True) -> list[Violation]:
+        """Write and tail while `nemesis` runs, then close or leave the ledger, recover, read, judge."""
+        async with self.client() as writing, self.client() as reading:
+            writer = await writing.create_ledger(
+                ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, digest_type="CRC32C", password=b"p"
+            )
+            self.ledger = writer.id
+            first = await writing.ledger_metadata(self.ledger)
+            self.say("writer", "stored", value=first, number=0)
+            tail = asyncio.ensure_future(self._tail(reading))
+            write = asyncio.ensure_future(self._write(writer))
+            try:
+                await nemesis()
+            finally:
+                self.over = True
+            await write
+            if closes and not self.failed:
+                with contextlib.suppress(BookKeeperError):
+                    await writer.close()
+            last = await self._finish()
+            async with asyncio.timeout(120):
+                await tail
+            self.say("finish", "stored", value=last.metadata, number=1)
+            copies = await self._copies(reading)
+        return judge(self.history, copies)
+
+    # Clients.
+
+    async def _write(self, writer: WriteHandle) -> None:
+        count = 0
+        outcomes: set[asyncio.Task[None]] = set()
+        while not self.over and not self.failed:
+            payload = b"%d of the entries" % count
+            self.say("writer", "asked", number=count, value=payload)
+            try:
+                add = await writer.append_async(payload)
+            except BookKeeperError as error:
+                await self._fail(count, error)
+                break
+            outcomes.add(asyncio.ensure_future(self._outcome(add, count, payload)))
+            count += 1
+        if outcomes:
+            await asyncio.wait(outcomes)
+
+    async def _outcome(self, add: Any, count: int, payload: bytes) -> None:
+        try:
+            entry = await add
+        except BookKeeperError as error:
+            await self._fail(count, error)
+            return
+        self.say("writer", "acked", entry, number=count, value=payload)
+        async with self._changed:
+            self.acked += 1
+            self._changed.notify_all()
+
+    async def _fail(self, count: int, error: BookKeeperError) -> None:
+        self.say("writer", "failed", number=count, code=error.code)
+        async with self._changed:
+            self.failed = True
+            self._changed.notify_all()
+
+    async def _tail(self, bk: BookKeeper) -> None:
+        """Follow to the end; what it gets must be confirmed, and is read in order."""
+        handle = await bk.open_ledger(self.ledger, password=b"p", recovery=False)
+        async for batch in handle.follow(0):
+            self.say("tail", "lac", handle.last_add_confirmed, number=1)
+            for entry in batch:
+                self.say("tail", "read", entry.id, value=bytes(entry.data))
+        self.say("tail", "lac", handle.last_add_confirmed, number=1)
+
+    async def _finish(self) -> ReadHandle:
+        """Recover from two clients at once, and read everything."""
+        async with self.client() as one, self.client() as other:
+            handles = await asyncio.gather(*(bk.open_ledger(self.ledger, password=b"p") for bk in (one, other)))
+            for number, handle in enumerate(handles):
+                self.say(f"recover{number}", "opened", handle.last_add_confirmed, number=handle.length)
+            async for batch in handles[0].batches():
+                for entry in batch:
+                    self.say("finish", "read", entry.id, value=bytes(entry.data))
+            return handles[0]
+
+    async def _copies(self, bk: BookKeeper) -> dict[str, dict[int, bytes]]:
+        """What each bookie holds of the ledger, asked of each by itself."""
+        found: dict[str, dict[int, bytes]] = {}
+        for bookie in self.cluster.bookies:
+            entries = found[bookie.id] = {}
+            with contextlib.suppress(BookKeeperError):  # it may have nothing of it
+                available = await bk.bookie_client.list_entries(bookie.id, self.ledger)
+                at = 0
+                while available.count() > len(entries):
+                    if at not in available:
+                        at += 1
+                        continue
+                    batch = await bk.bookie_client.batch_read(bookie.id, self.ledger, at, 1000, 1 << 20)
+                    entries.update((entry, bytes(stored)) for entry, stored in batch)
+                    at = batch.end
+        return found

@@ -1,0 +1,167 @@
+"""Real bookies that are killed, stopped, cut off, filled up, or left without metadata while a ledger is written.
+
+L1 to L4, L7, L8, L10, L14: nothing acknowledged is lost, and nothing else is in the ledger once it is closed. Judged
+as the simulation is.
+"""
+
+import asyncio
+import subprocess
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.cluster import Bookie, Cluster, Story
+from tests.crash.small_disk import SmallDisk, Unavailable
+from tests.fixtures.zookeeper import ZooKeeperServer
+
+pytestmark = pytest.mark.crash
+
+MIB = 1 << 20
+SOME = 60
+"""Entries between two strokes."""
+Nemesis = Callable[[Story], Coroutine[Any, Any, None]]
+
+
+def play(cluster: Cluster, nemesis: Nemesis, *, closes: bool = True, **config: Any) -> Story:
+    """The whole story on this cluster; what the judge found is the failure."""
+
+    async def run() -> Story:
+        try:
+            await cluster.start()
+            story = Story(cluster, **config)
+            violations = await story.play(lambda: nemesis(story), closes=closes)
+            assert not violations, "\n".join(f"{one.invariant}: {one.what}" for one in violations)
+            return story
+        finally:
+            await cluster.close_gates()
+
+    return asyncio.run(run())
+
+
+async def ensemble(story: Story) -> list[Bookie]:
+    """Where the last entries go, without the bookie that holds the metadata."""
+    async with story.client() as bk:
+        names = (await bk.ledger_metadata(story.ledger)).segments[-1].bookies
+    bookies = story.cluster.bookies
+    return [bookies[place] for place in map(story.cluster.place, names) if place]
+
+
+async def replaced(story: Story, bookie: Bookie) -> None:
+    """Until the writer goes on without it, or has failed."""
+    while not story.failed and bookie in await ensemble(story):
+        await story.more(SOME // 4)
+
+
+async def kills(story: Story) -> None:
+    """kill -9 of a bookie of the ensemble, twice; each comes back."""
+    for _ in range(2):
+        await story.more(SOME)
+        bookie = (await ensemble(story))[0]
+        bookie.kill()
+        await story.more(SOME)
+        await asyncio.to_thread(bookie.start)
+    await story.more(SOME)
+
+
+async def silences(story: Story) -> None:
+    """One bookie stands still and another one is cut off; both come back later with what they had held."""
+    await story.more(SOME)
+    stopped, cut = (await ensemble(story))[:2]
+    stopped.freeze()
+    await replaced(story, stopped)
+    gate = story.cluster.gates[story.cluster.bookies.index(cut)]
+    stopped.thaw()
+    gate.shut()
+    await replaced(story, cut)
+    gate.open()
+    await story.more(SOME)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Four bookies for all tests; the first holds the metadata."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), 4, zkTimeout="4000")
+    try:
+        yield cluster
+    finally:
+        cluster.kill()
+
+
+@pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
+def test_l1_to_l14_bookies_are_killed(cluster: Cluster, v2: bool) -> None:
+    """The writer goes on with others, the tail too."""
+    story = play(cluster, kills, useV2WireProtocol=v2)
+    assert story.acked >= 4 * SOME
+
+
+def test_l1_to_l14_bookies_are_silent(cluster: Cluster) -> None:
+    """Stopped and cut off; the writer is left open, so that recovery finds the end."""
+    play(cluster, silences, closes=False)
+
+
+def test_l1_to_l14_the_metadata_are_lost_for_a_while(cluster: Cluster) -> None:
+    """Their store is killed, and a bookie too: no ensemble can change, and what was acknowledged stays."""
+
+    async def lose(story: Story) -> None:
+        await story.more(SOME)
+        bookie = (await ensemble(story))[0]
+        store = story.cluster.bookies[0]
+        store.kill()
+        bookie.kill()
+        await asyncio.to_thread(store.start)
+        await asyncio.to_thread(bookie.start)
+        await story.more(SOME)
+
+    play(cluster, lose)
+
+
+def test_l1_to_l14_a_disk_runs_full(cluster: Cluster, tmp_path: Path) -> None:
+    """A bookie that gets read-only is replaced, and is of use again later."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    try:
+        with SmallDisk(directory, "tmpfs", 96 * MIB) as disk:
+            small = cluster.join(ledgerDirectories=str(directory), diskCheckInterval="50")
+            small.within = disk.enter
+
+            async def fill_and_free(story: Story) -> None:
+                await story.more(SOME)
+                disk.fill()
+                await story.more(3 * SOME)
+                disk.free()
+                await story.more(SOME)
+
+            try:
+                play(cluster, fill_and_free)
+            finally:
+                cluster.bookies.remove(small)
+                small.kill()
+    except Unavailable as reason:
+        pytest.skip(f"NOT TESTED: {reason}")
+
+
+@pytest.mark.interop
+def test_l1_to_l14_zookeeper_is_lost_for_a_while(tmp_path: Path, own_zookeeper: ZooKeeperServer) -> None:
+    """Frozen while nothing else fails, which no writer notices; then killed together with a bookie."""
+
+    async def lose(story: Story) -> None:
+        await story.more(SOME)
+        bookie = (await ensemble(story))[0]
+        own_zookeeper.freeze()
+        await story.more(SOME)
+        own_zookeeper.thaw()
+        own_zookeeper.kill()
+        bookie.kill()
+        await asyncio.to_thread(own_zookeeper.start)
+        await asyncio.to_thread(bookie.start)
+        await story.more(SOME)
+
+    uri = f"zk+hierarchical://{own_zookeeper.address}{own_zookeeper.new_root()}"
+    cluster = Cluster(tmp_path, 4, uri)
+    subprocess.run(cluster.bookies[0].command("--init-cluster"), check=True, capture_output=True)
+    try:
+        play(cluster, lose, zkTimeout=10_000)
+    finally:
+        cluster.kill()

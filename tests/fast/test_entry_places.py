@@ -1,0 +1,37 @@
+"""Room entry_places: where entries lie is where a reader of the log finds them."""
+
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.entry_places import entry_places
+from bookie.storage.tools.list_records import log_records
+from tests.reference.storage import entry
+from tests.storage.opened import Opened
+
+
+def test_places_are_those_in_the_logs(tmp_path: Path) -> None:
+    """After a checkpoint each entry is found where it lies, from any entry on; what only memory holds has no place."""
+    opened = Opened(tmp_path)
+    stores = opened.storage.stores
+    assert stores is not None
+    for number in (0, 1, 2, 5, 9):
+        opened.direct.add(entry(4, number), b"k" * 20)
+        opened.direct.add(entry(5, number), b"k" * 20)
+    opened.direct.commit()
+    assert entry_places(stores, 4) == []
+    opened.checkpoint()
+    opened.direct.add(entry(4, 10), b"k" * 20)
+    found = entry_places(stores, 4)
+    assert [one.entry for one in found] == [0, 1, 2, 5, 9]
+    assert entry_places(stores, 4, 2, 2) == found[2:4]
+    assert entry_places(stores, 4, 10) == entry_places(stores, 77) == []
+    (log,) = {one.log_id for one in found}
+    path = next(tmp_path.rglob(f"{log:x}.log"))
+    lie = {record.entry: (record.offset, record.bytes) for record in log_records(path, ledger=4).records}
+    assert {one.entry: (one.offset, one.length) for one in found} == lie
+    with pytest.raises(ValueError, match="0 places"):
+        entry_places(stores, 4, most=0)
+    opened.direct.write_close(4, b"k" * 20)
+    opened.direct.write_close(78, b"k" * 20)
+    opened.stop()

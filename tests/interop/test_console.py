@@ -1,0 +1,219 @@
+"""The console in a real browser (Debian's Chromium), on three live bookies: each view, each action, keys, dark, narrow.
+
+Pictures go to the directory that BOOKIE_PICTURES names, else to the test's own.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from bookie.client import BookKeeper
+from tests.admin.http.conftest import Cluster
+from tests.fixtures.bookies import BookieProcess
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = "<img src=x onerror=document.title='broken'>"
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.leaks("gRPC and Playwright keep threads and descriptors as long as the process lives"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of this file."""
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where pictures go."""
+    path = Path(os.environ.get("BOOKIE_PICTURES") or tmp_path / "pictures")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def opened(browser: Browser, cluster: Cluster, **options: object) -> Page:
+    """The console in a window of its own. Whatever the page complains of fails the test."""
+    page = browser.new_context(**{"viewport": {"width": 1360, "height": 900}, **options}).new_page()  # type: ignore[arg-type]
+    page.set_default_timeout(20_000)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda line: complaints.append(line.text) if "Content Security Policy" in line.text else None)
+    page.complaints = complaints  # type: ignore[attr-defined]
+    page.goto(f"http://{cluster.bookies[0].planes['http']}/")
+    return page
+
+
+def closed(page: Page) -> None:
+    """Nothing was wrong on it."""
+    assert page.complaints == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def act(page: Page, button: str, verb: str, said: str, *, typed: str = "") -> None:
+    """Press, confirm, and read what became of it."""
+    page.get_by_role("button", name=button, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    go = dialog.get_by_role("button", name=verb, exact=True)
+    if typed:
+        expect(go).to_be_disabled()
+        dialog.get_by_role("textbox").fill(typed)
+    go.click()
+    expect(page.locator(".toast").filter(has_text=said)).to_be_visible()
+    expect(dialog).to_be_hidden()
+
+
+@pytest.fixture
+def three(bookies: Callable[..., list[BookieProcess]]) -> Cluster:
+    """Bookies with auto-recovery and something to look at."""
+    cluster = Cluster(bookies(3, httpServerEnabled="true", httpServerPort="0", autoRecoveryDaemonEnabled="true"))
+    with BookKeeper(cluster.uri) as bk:
+        for number in range(8):
+            custom = {"application": b"stream" if number % 2 else HOSTILE.encode(), "part": b"%d" % number}
+            with bk.create_ledger(
+                ensemble_size=3, write_quorum_size=2, ack_quorum_size=2, password=b"", custom_metadata=custom
+            ) as ledger:
+                for entry in range(25 * number):
+                    ledger.append(
+                        f"{HOSTILE} entry {entry} of the ledger \u00e4\u00f6\u00fc \u202e".encode() * (1 + entry % 3)
+                    )
+    return cluster
+
+
+def test_every_view_and_action(browser: Browser, three: Cluster, pictures: Path) -> None:
+    """An operator's way through the console, with pictures in light, dark and on a telephone."""
+    page = opened(browser, three, color_scheme="light")
+    expect(page.get_by_role("table", name="Bookies").or_(page.locator("table")).first).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(page.locator("tbody .pill.good")).to_have_count(3)
+    expect(page.locator(".plot .line").first).to_be_attached()
+    page.screenshot(path=pictures / "cluster-light.png", full_page=True)
+    _this_bookie(page, pictures)
+    _ledgers(page, pictures)
+    _recovery_and_configuration(page, pictures)
+    _keys(page)
+    assert "broken" not in page.title()
+    closed(page)
+    for name, options in (
+        ("dark", {"color_scheme": "dark"}),
+        ("narrow", {"color_scheme": "light", "viewport": {"width": 390, "height": 844}}),
+    ):
+        page = opened(browser, three, **options)
+        for view in ("overview", "bookie", "ledgers", "ledger/5", "recovery", "configuration"):
+            page.goto(page.url.split("#")[0] + f"#/{view}")
+            expect(page.locator(".card").first).to_be_visible()
+            if view.startswith("ledger/"):
+                page.get_by_role("button", name="Read", exact=True).click()
+                expect(page.locator(".entry").first).to_be_visible()
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, f"{view} is wider than the {name} window by {wide}"
+            page.screenshot(path=pictures / f"{view.replace('/', '-')}-{name}.png", full_page=True)
+        closed(page)
+
+
+def _this_bookie(page: Page, pictures: Path) -> None:
+    page.get_by_role("link", name="This bookie").click()
+    expect(page.locator(".plot")).to_have_count(8)
+    act(page, "Read-only…", "Read-only", "The bookie is read-only")
+    expect(page.locator("#status .pill.warn")).to_have_text("read-only")
+    act(page, "Take writes", "Writable", "The bookie takes writes")
+    expect(page.locator("#status .pill.good")).to_have_text("writable")
+    act(page, "Flush now…", "Flush", "Flushed")
+    act(page, "Suspend major…", "Suspend", "major compaction is suspended")
+    act(page, "Resume major…", "Resume", "major compaction is resumed")
+    act(page, "Collect…", "Begin", "The collection begins")
+    page.screenshot(path=pictures / "bookie-light.png", full_page=True)
+
+
+def _ledgers(page: Page, pictures: Path) -> None:
+    page.get_by_role("link", name="Ledgers", exact=True).click()
+    expect(page.locator("tbody tr")).to_have_count(8)
+    page.get_by_label("Id or metadata").fill("application=stream")
+    page.screenshot(path=pictures / "ledgers-light.png", full_page=True)
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(4)
+    expect(page.locator(".sums")).to_contain_text("400 entries")
+    page.get_by_label("Id or metadata").fill("nobody has this")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("No ledger fits")).to_be_visible()
+    page.get_by_label("Id or metadata").fill("")
+    page.get_by_role("button", name="Search").click()
+    page.locator("tbody a").nth(6).click()
+    expect(page.get_by_role("heading", name=re.compile(r"^Ledger \d+"))).to_be_visible()
+    page.get_by_role("button", name="Read", exact=True).click()
+    expect(page.locator(".entry")).to_have_count(20)
+    expect(page.locator(".entry pre").first).to_contain_text(HOSTILE)
+    assert "\u202e" not in (page.locator(".entry pre").first.text_content() or "")
+    page.get_by_role("button", name="Hex").click()
+    expect(page.locator(".entry pre").first).to_contain_text("000000  3c 69 6d 67")
+    page.get_by_role("button", name="Later").click()
+    expect(page.get_by_text("entry 20", exact=True)).to_be_visible()
+    page.screenshot(path=pictures / "ledger-light.png", full_page=True)
+    ledger = page.url.rsplit("/", 1)[1]
+    act(page, "Delete…", "Delete for ever", f"Ledger {ledger} is deleted", typed=ledger)
+    expect(page.locator("tbody tr")).to_have_count(7)
+    page.get_by_label("Id or metadata").fill("987654321")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("Nothing there")).to_be_visible()
+
+
+def _recovery_and_configuration(page: Page, pictures: Path) -> None:
+    page.get_by_role("link", name="Recovery").click()
+    expect(page.get_by_text("All ledgers are whole")).to_be_visible()
+    act(page, "Switch off…", "Switch off", "Auto-recovery is off")
+    act(page, "Switch on…", "Switch on", "Auto-recovery is on")
+    expect(page.get_by_role("button", name="Audit now…")).to_be_enabled()
+    act(page, "Audit now…", "Look", "Success trigger audit.")
+    page.get_by_label("Bookie that is stopped").fill("nobody:1")
+    act(page, "Empty…", "Empty it", "has no cookie", typed="nobody:1")
+    page.screenshot(path=pictures / "recovery-light.png", full_page=True)
+    page.get_by_role("link", name="Configuration").click()
+    page.get_by_label("Find").fill("httpserverport")
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+def _keys(page: Page) -> None:
+    page.get_by_label("Find").blur()
+    page.keyboard.press("1")
+    expect(page.get_by_text("Writable", exact=True)).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Id or metadata")).to_be_visible()
+    page.keyboard.press("t")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_tokens_roles_and_a_bookie_that_goes(
+    browser: Browser, bookies: Callable[..., list[BookieProcess]], tmp_path: Path, pictures: Path
+) -> None:
+    """The console asks for a token, shows a reader no actions, and says so when the bookie is gone."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("read:viewer:reading-0123456789\n")
+    tokens.chmod(0o600)
+    cluster = Cluster(bookies(1, httpServerEnabled="true", httpServerPort="0", adminTokensFile=str(tokens)))
+    page = opened(browser, cluster)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").last.fill("wrong-0123456789")
+    dialog.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Sign in").click()
+    page.screenshot(path=pictures / "token.png")
+    dialog.get_by_label("Token").last.fill("reading-0123456789")
+    dialog.get_by_role("button", name="Use it").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="This bookie").click()
+    expect(page.get_by_role("button", name="reader")).to_be_visible()
+    expect(page.get_by_role("button", name="Flush now…")).to_have_count(0)
+    cluster.bookies[0].kill()
+    expect(page.locator("#banner .banner")).to_contain_text("does not answer")
+    expect(page.locator("#status .pill.bad")).to_have_text("offline")
+    page.screenshot(path=pictures / "gone.png")
+    closed(page)

@@ -1,0 +1,90 @@
+"""A cluster on this machine, as programs and their tests use it."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from admin.bkadmin.main import run
+from bookie.client import BookKeeper
+from bookie.errors import IncorrectParameter, StartRefused
+from bookie.local import LocalCluster
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+pytest_plugins = ["bookie.local.fixtures"]
+
+Clusters = Callable[..., LocalCluster]
+
+
+def test_bookies_come_and_go(new_bookie_cluster: Clusters) -> None:
+    """What was written is read while one is down; it comes back where it was, with its data; one more is found."""
+    cluster = new_bookie_cluster(2, journalSyncData=False)
+    first, last = cluster
+    assert "journalSyncData=false" in first.conf.read_text()
+    with BookKeeper(cluster.uri) as bk:
+        with bk.create_ledger(ensemble_size=2) as ledger:
+            ledger.append(b"entry")
+        address, pid = last.address, last.pid
+        last.kill()
+        assert last.pid is None
+        last.start()
+        assert (last.address, last.pid != pid) == (address, True)
+        first.signal(signal.SIGSTOP)
+        first.signal(signal.SIGCONT)
+        (third,) = cluster.add()
+        assert bk.bookies() == {first.id, last.id, third.id}
+        with bk.open_ledger(ledger.id) as handle:
+            assert [bytes(entry.data) for batch in handle.batches() for entry in batch] == [b"entry"]
+    assert (third.stop(), third.stop()) == (0, 0)
+    cluster.stop()
+    assert not any(one.directory.exists() for one in cluster)
+    cluster.stop()
+
+
+def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The line of the bookie's log says why, the others are ended."""
+    with pytest.raises(StartRefused, match=r"bookie-1 did not start.*flushInterval"):
+        LocalCluster(2, directory=tmp_path, flushInterval="never").start()
+    with pytest.raises(IncorrectParameter, match="at least one"):
+        LocalCluster(0)
+
+
+def test_bookies_end_with_who_started_them(tmp_path: Path) -> None:
+    """Also when that is killed: no process is left on the machine."""
+    program = (
+        "import sys; from bookie.local import LocalCluster; c = LocalCluster(1, directory=sys.argv[1]).start();"
+        "print(c.bookies[0].pid, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as owner:
+        assert owner.stdout
+        bookie = os.pidfd_open(int(owner.stdout.readline()))
+        owner.kill()
+    try:
+        assert select.select([bookie], [], [], 60)[0]  # it is not our child: its descriptor tells of its end
+    finally:
+        os.close(bookie)
+
+
+def test_standalone_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
+    """`bkadmin standalone` tells where it is, and Ctrl-C ends it with 0; data stays where that was asked for."""
+    assert run(["standalone", "-s", "flushInterval"]) == 2
+    command = [sys.executable, "-m", "admin.bkadmin.main", "standalone", "-n", "1", "-p", "0", "-d", str(tmp_path)]
+    with subprocess.Popen(
+        [*command, "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stderr.readline() == "Ctrl-C ends it\n"
+        os.kill(process.pid, signal.SIGINT)
+        said = process.stdout.read()
+        assert process.stderr.read() == "stopping\n"
+    assert process.returncode == 0
+    assert (tmp_path / "bookie-1/ledgers/current").is_dir()
+    assert '"metadata_service_uri": "grpc://127.0.0.1:' in said

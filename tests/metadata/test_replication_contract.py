@@ -1,0 +1,191 @@
+"""Marks, locks and the election: what every metadata store does alike (`bookie.metadata.driver.Replication`)."""
+
+import threading
+from random import Random
+
+import pytest
+
+from bookie.metadata.replication import Check, Claim, Mark
+from tests.metadata.conftest import Cluster
+from tests.metadata.seen import PATIENCE_S, Seen
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+
+LEDGERS = [0, 7, 65_535, 1_234_567_890, 123_456_789_012_345, (1 << 63) - 1]
+
+
+def ignore() -> None:
+    """Nobody waits."""
+
+
+def test_marks_are_merged(cluster: Cluster) -> None:
+    """A bookie that was named before stays named; the time is that of the last change."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    assert ours.replication.marked(7) is None
+    ours.replication.mark(7, ["a:1"], 1000)
+    theirs.replication.mark(7, ["b:1", "a:1"], 2000)
+    ours.replication.mark(7, ["a:1"], 3000)
+    assert theirs.replication.marked(7) == Mark(7, ("a:1", "b:1"), 2000)
+    ours.replication.mark(8, [], None)
+    assert theirs.replication.marked(8) == Mark(8, (), None)
+
+
+def test_marks_of_many_at_once(cluster: Cluster) -> None:
+    """Processes that mark one ledger at the same time lose nothing."""
+    drivers = [cluster.connect() for _ in range(3)]
+    start = threading.Barrier(len(drivers))
+
+    def mark(number: int) -> None:
+        start.wait()
+        for k in range(5):
+            drivers[number].replication.mark(7, [f"bookie-{number}-{k}:1"], 1)
+
+    threads = [threading.Thread(target=mark, args=(number,)) for number in range(len(drivers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    mark_found = drivers[0].replication.marked(7)
+    assert mark_found is not None
+    assert len(mark_found.missing) == 15
+
+
+def test_marks_are_listed(cluster: Cluster) -> None:
+    """Every marked ledger, of any length of id, and nothing else."""
+    driver = cluster.connect()
+    assert list(driver.replication.marks()) == []
+    for ledger in LEDGERS:
+        driver.replication.mark(ledger, ["a:1"], ledger)
+    found = [mark for page in driver.replication.marks() for mark in page]
+    assert sorted(mark.ledger for mark in found) == LEDGERS
+
+
+def test_each_ledger_is_claimed_once(cluster: Cluster) -> None:
+    """Claims of two processes never overlap; what is finished is gone, what is released is there again."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    for ledger in LEDGERS:
+        ours.replication.mark(ledger, ["a:1"], 1)
+    random = Random(1)
+    claims: list[Claim] = []
+    for driver in (ours, theirs) * (len(LEDGERS) // 2):
+        claim = driver.replication.claim(f"worker-{len(claims) % 2}", random, ignore)
+        assert claim is not None
+        claims.append(claim)
+    assert sorted(claim.ledger for claim in claims) == LEDGERS
+    assert ours.replication.claim("worker-0", random, ignore) is None
+    held = ours.replication.holders()
+    assert {held[claims[0].ledger], held[claims[1].ledger]} == {"worker-0", "worker-1"}
+
+    ours.replication.release(claims[0])
+    assert theirs.replication.claim("worker-1", random, ignore) == claims[0]
+    assert theirs.replication.finish(claims[0])
+    assert ours.replication.marked(claims[0].ledger) is None
+    assert theirs.replication.claim("worker-1", random, ignore) is None
+    assert len(ours.replication.holders()) == len(LEDGERS) - 1
+
+
+def test_a_ledger_that_is_marked_anew_stays_marked(cluster: Cluster) -> None:
+    """The mark is removed only as it was when the ledger was claimed."""
+    ours, auditor = cluster.connect(), cluster.connect()
+    auditor.replication.mark(7, ["a:1"], 1)
+    claim = ours.replication.claim("w", Random(1), ignore)
+    assert claim is not None
+    auditor.replication.mark(7, ["b:1"], 2)
+    assert not ours.replication.finish(claim)
+    assert ours.replication.marked(7) == Mark(7, ("a:1", "b:1"), 2)
+    again = ours.replication.claim("w", Random(1), ignore)
+    assert again is not None
+    assert again.version > claim.version
+
+
+def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:
+    """A worker that is gone leaves its ledger to the others, who are told."""
+    ours, dead = cluster.connect(), cluster.connect()
+    ours.replication.mark(7, ["a:1"], 1)
+    assert dead.replication.claim("dead", Random(1), ignore) is not None
+    told = Seen()
+    assert ours.replication.claim("alive", Random(1), told) is None
+    dead.stop()
+    told.wait_for(lambda _: True, "of the lock's end")
+    claim = ours.replication.claim("alive", Random(1), ignore)
+    assert claim is not None
+    assert claim.ledger == 7
+
+
+def test_who_waits_is_told_of_marks(cluster: Cluster) -> None:
+    """Wherever in the tree a ledger is marked; and a lock of the collector of garbage keeps replicators off."""
+    ours, auditor = cluster.connect(), cluster.connect()
+    with auditor.replication.lock(7) as held:
+        assert held
+        auditor.replication.mark(7, ["a:1"], 1)
+        for ledger in (8, 1 << 40):
+            wake = threading.Event()
+            assert ours.replication.claim("w", Random(1), wake.set) is None
+            auditor.replication.mark(ledger, ["a:1"], 1)
+            assert wake.wait(PATIENCE_S)
+            claim = ours.replication.claim("w", Random(1), ignore)
+            assert claim is not None
+            assert claim.ledger == ledger
+
+
+def test_replication_can_be_disabled(cluster: Cluster) -> None:
+    """Nobody is given work while it is; marks are made all the same; who waits is told when it is enabled."""
+    ours, operator = cluster.connect(), cluster.connect()
+    assert ours.replication.enabled()
+    operator.replication.enable(enabled=False)
+    operator.replication.enable(enabled=False)
+    assert not ours.replication.enabled()
+    ours.replication.mark(7, ["a:1"], 1)
+    wake = threading.Event()
+    assert ours.replication.claim("w", Random(1), wake.set) is None
+    operator.replication.enable(enabled=True)
+    operator.replication.enable(enabled=True)
+    assert wake.wait(PATIENCE_S)
+    assert ours.replication.claim("w", Random(1), ignore) is not None
+
+
+def test_the_delay_of_lost_bookies(cluster: Cluster) -> None:
+    """It is set once by the first auditor, then by operators; writing the same value again tells the auditor too."""
+    ours, operator = cluster.connect(), cluster.connect()
+    assert ours.replication.lost_bookie_delay_s() is None
+    ours.replication.set_lost_bookie_delay_s(5, only_if_unset=True)
+    operator.replication.set_lost_bookie_delay_s(9, only_if_unset=True)
+    assert operator.replication.lost_bookie_delay_s() == 5
+    seen = Seen()
+    watch = ours.replication.watch_lost_bookie_delay(seen)
+    seen.wait_equal(5)
+    operator.replication.set_lost_bookie_delay_s(60)
+    seen.wait_equal(60)
+    told = len(seen.values)
+    operator.replication.set_lost_bookie_delay_s(60)
+    seen.wait_for(lambda _: len(seen.values) > told, "of the same value")
+    watch.close()
+
+
+@pytest.mark.parametrize("check", Check)
+def test_the_time_of_a_check_is_kept(cluster: Cluster, check: Check) -> None:
+    """For the next auditor, which may be another process."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    assert ours.replication.last_check_ms(check) is None
+    ours.replication.set_last_check_ms(check, 1_700_000_000_000)
+    ours.replication.set_last_check_ms(check, 1_700_000_000_001)
+    assert theirs.replication.last_check_ms(check) == 1_700_000_000_001
+
+
+def test_one_auditor_is_elected(cluster: Cluster) -> None:
+    """The first candidate; when it goes, the next; a candidate that withdrew is none."""
+    bystander, first, second, third = (cluster.connect() for _ in range(4))
+    assert bystander.election.auditor() is None
+    told = [Seen() for _ in range(3)]
+    standing = []
+    for driver, seen, name in zip((first, second, third), told, ("a:1", "b:1", "c:1"), strict=True):
+        standing.append(driver.election.stand(name, seen))
+        seen.wait_for(lambda value: value is not None, "whether it is elected")
+    assert [seen.values for seen in told] == [[True], [False], [False]]
+    assert third.election.auditor() == "a:1"
+    standing[1].close()
+    first.stop()
+    told[2].wait_equal(True)
+    assert second.election.auditor() == "c:1"
+    standing[2].close()
+    assert second.election.auditor() is None

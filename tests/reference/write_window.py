@@ -1,0 +1,85 @@
+"""The pending adds of one ledger in plain Python: the oracle of the room write_window."""
+
+from tests.reference import record
+
+
+class Entry:
+    """A pending add."""
+
+    def __init__(self, stored: bytes, payload_bytes: int, length: int) -> None:
+        self.stored = stored
+        self.payload_bytes = payload_bytes
+        self.length = length
+        self.acked: set[int] = set()
+        self.sent = False
+        self.complete = False
+
+
+class WriteWindow:
+    """Sizes are E, W, A; ensemble indices stand for bookies. CRC32C, no password."""
+
+    def __init__(self, ledger: int, sizes: tuple[int, int, int], *, first: int, count_max: int, advanced: bool) -> None:
+        self.ledger = ledger
+        self.sizes = sizes
+        self.count_max = count_max
+        self.advanced = advanced
+        self.next = self.head = first
+        self.length = self.head_length = 0
+        self.pending: dict[int, Entry] = {}
+        self.holding = False
+
+    @property
+    def lac(self) -> int:
+        """The last id that was acknowledged."""
+        return self.head - 1
+
+    def write_set(self, entry: int) -> set[int]:
+        """The indices that hold an entry."""
+        size, copies, _ = self.sizes
+        return {(entry + k) % size for k in range(copies)}
+
+    def append(self, payload: bytes, entry: int | None) -> int | None:
+        """The id, or None while there is no room. KeyError for an id that was added."""
+        chosen = self.next if entry is None else entry
+        if chosen < self.head or chosen in self.pending:
+            raise KeyError(chosen)
+        if len(self.pending) >= self.count_max and chosen != self.head:
+            return None
+        self.length += len(payload)
+        fields = (self.ledger, chosen, self.lac, self.length)
+        self.pending[chosen] = Entry(record.seal(record.CRC32C, b"", fields, payload), len(payload), self.length)
+        self.next = max(self.next, chosen + 1)
+        return chosen
+
+    def answered(self, index: int, entry: int, code: int) -> tuple[int, int, bool] | None:
+        """The failure, if it is one."""
+        found = self.pending.get(entry)
+        if code:
+            return entry, code, found is not None and not found.complete
+        if found and index in self.write_set(entry):
+            found.acked.add(index)
+            found.complete |= len(found.acked) >= self.sizes[2]
+        return None
+
+    def unack(self, index: int) -> None:
+        """Another bookie at this index."""
+        for entry in self.pending.values():
+            entry.acked.discard(index)
+            entry.complete &= len(entry.acked) >= self.sizes[2]
+
+    def unacked(self, index: int) -> list[int]:
+        """What the bookie at this index was to hold and has not acknowledged."""
+        return sorted(
+            id_
+            for id_, entry in self.pending.items()
+            if entry.sent and index in self.write_set(id_) and index not in entry.acked
+        )
+
+    def release(self) -> int:
+        """Acknowledge in order."""
+        before = self.head
+        while not self.holding and (entry := self.pending.get(self.head)) and entry.complete:
+            self.head_length = self.head_length + entry.payload_bytes if self.advanced else entry.length
+            del self.pending[self.head]
+            self.head += 1
+        return self.head - before

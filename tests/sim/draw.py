@@ -1,0 +1,131 @@
+"""Everything that is drawn for a seed before its world begins. Ranges are wide, and drawn anew for each seed.
+
+With fixed latencies, time limits and paces most faults of a protocol stay hidden however many seeds are tried: what is
+fast in one world must be slow in another.
+"""
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bookie.client.config import ClientConfig
+from bookie.client.digest import DigestType
+
+__all__ = ["Draw"]
+
+SIZES = (
+    (3, 3, 2),
+    (3, 3, 2),
+    (3, 3, 2),
+    (3, 2, 2),
+    (4, 3, 2),
+    (5, 3, 2),
+    (3, 3, 3),
+    (5, 5, 3),
+    (2, 2, 1),
+    (1, 1, 1),
+    (3, 2, 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One world. Seconds, and chances."""
+
+    sizes: tuple[int, int, int]
+    bookies: int
+    digest: DigestType
+    password: bytes
+    entries: int
+    pace_s: float
+    burst: int
+    payload_max: int
+    base_s: tuple[float, float]
+    """One-way latency of a link: drawn between these, on a logarithmic scale."""
+    sync_s: tuple[float, float]
+    store_s: float
+    writer: str
+    """How it ends: `closes`, `crashes` or `stays`."""
+    recoverers: int
+    readers: int
+    tails: int
+    begins_s: float
+    """Within this time recoverers and readers begin."""
+    faults: int
+    lasts_s: float
+    """Faults begin within this time, and last up to it."""
+    kinds: tuple[str, ...]
+    config: ClientConfig
+    advanced: bool = False
+    """The writer chooses its entry ids, and not in their order."""
+    deferred: bool = False
+    """Adds are not synced before they are answered; the writer forces now and then."""
+    replicator: bool = False
+    """Somebody copies what bookies that are gone should hold."""
+
+    @classmethod
+    def of(cls, rng: random.Random) -> "Draw":
+        sizes = rng.choice(SIZES)
+        scale = 10 ** rng.uniform(-3.5, -1.5)
+        entries = rng.choice((1, 2, 3, 4, 6, 10))
+        farthest = scale * rng.choice((1, 3, 20))
+        slowest_sync = scale * rng.choice((0.2, 2, 10))
+        trip = 2 * farthest + slowest_sync
+        timeout = trip * rng.choice((1.5, 4, 12, 60, 300))
+        pace = trip * rng.choice((0.0, 0.1, 0.5, 2.0))
+        lasts = trip * rng.choice((2, 6, 20))
+        draw = cls(
+            sizes=sizes,
+            bookies=sizes[0] + rng.choice((0, 1, 2, 2, 3)),
+            digest=rng.choice((DigestType.CRC32C, DigestType.CRC32C, DigestType.CRC32, DigestType.HMAC)),
+            password=rng.choice((b"", b"secret")),
+            entries=entries,
+            pace_s=pace,
+            burst=rng.choice((1, 1, 2, 10)),
+            payload_max=rng.choice((0, 1, 40, 200)),
+            base_s=(scale, farthest),
+            sync_s=(scale * 0.1, slowest_sync),
+            store_s=scale * rng.choice((0.5, 2, 10)),
+            writer=rng.choice(("closes", "closes", "crashes", "stays")),
+            recoverers=rng.choice((0, 1, 1, 2, 2)),
+            readers=rng.choice((0, 0, 1)),
+            tails=rng.choice((0, 0, 1)),
+            begins_s=trip * rng.choice((1, 3, 10)) + entries * pace * rng.choice((0, 1)),
+            faults=rng.choice((0, 1, 2, 3, 5)),
+            lasts_s=lasts,
+            kinds=tuple(rng.sample(KINDS, rng.randint(2, 5))),
+            config=ClientConfig.of(cls._settings(rng, trip, timeout)),
+        )
+        # What was added later is drawn from a copy, so that the worlds of most seeds stay what they were.
+        ahead = random.Random()
+        ahead.setstate(rng.getstate())
+        ahead = random.Random(ahead.random())
+        v2, advanced, replicator, deferred = (ahead.random() < chance for chance in (0.1, 0.1, 0.12, 0.08))
+        config = replace(draw.config, use_v2_wire_protocol=v2)
+        return replace(draw, config=config, advanced=advanced, replicator=replicator, deferred=deferred and not v2)
+
+    @staticmethod
+    def _settings(rng: random.Random, trip: float, timeout: float) -> dict[str, Any]:
+        speculative = rng.choice((0.0, trip, trip * 5))
+        return {
+            "add_timeout_s": timeout,
+            "read_timeout_s": timeout * rng.choice((0.5, 1, 1, 3)),
+            "connect_timeout_s": timeout * 2,
+            "use_v2_wire_protocol": False,
+            "outstanding_max": rng.choice((1, 2, 4, 1000)),
+            "explicit_lac_interval_s": rng.choice((0.0, 0.0, trip * 2)),
+            "delay_ensemble_change": rng.random() < 0.25,
+            "speculative_read_first_s": speculative,
+            "speculative_read_max_s": speculative * 2,
+            "batch_read_enabled": rng.random() < 0.7,
+            "sticky_reads": rng.random() < 0.2,
+            "recovery_read_batch": rng.choice((1, 1, 2, 5)),
+            "recovery_batch_reads": rng.random() < 0.3,
+            "placement_policy": "default",
+        }
+
+
+KINDS = (
+    "crash", "crash", "crash", "block", "block", "block", "one_way", "lossy", "reset", "pause", "slow", "slow_disk",
+    "eio", "rot", "read_only", "refuse", "wipe", "lie", "store_away", "store_trouble", "cut_off",
+)  # fmt: skip

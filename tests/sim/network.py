@@ -1,0 +1,163 @@
+"""The network of a simulated world: connections between a client and its bookies, and what goes wrong on them.
+
+A connection keeps the order of what is sent on it, in each direction; two connections know nothing of each other, so
+what an old one still carries may arrive after what a new one brought. A link that is blocked holds everything back
+until it is healed, as TCP does, or loses it: then nothing that follows on that connection arrives either, until it is
+noticed to be dead. A client that crashes leaves behind what it sent.
+"""
+
+import random
+from collections.abc import Callable
+
+from tests.sim.loop import VirtualLoop
+from tests.sim.model_bookie import ModelBookie
+
+__all__ = ["Connection", "Link"]
+
+
+class Connection:
+    """One TCP connection from a client to a bookie. `on_lost` is called once, unless the client closed it."""
+
+    def __init__(self, link: "Link", on_lost: Callable[[], None]) -> None:
+        self.link = link
+        self.on_lost = on_lost
+        self.open = True
+        self.in_flight = 0
+        self.life = link.bookie.incarnation
+        self._due = [0.0, 0.0]  # to the bookie, to the client
+        self._gap = [False, False]
+        self._made = False
+        self._unsent: list[Callable[[], None]] = []
+        self._drains: list[tuple[int, Callable[[], None]]] = []
+        link.connections.append(self)
+        link.loop.event(2 * link.delay(), self._connect)
+
+    def request(self, work: Callable[[], None]) -> None:
+        """Have the bookie do it when the request has arrived."""
+        self.in_flight += 1
+        if self._made:
+            self._send(0, work)
+        else:
+            self._unsent.append(work)
+
+    def when_drained(self, limit: int, told: Callable[[], None]) -> None:
+        """Tell when no more than `limit` requests are on their way."""
+        self._drains.append((limit, told))
+
+    def answer(self, work: Callable[[], None]) -> None:
+        """Have the client do it when the answer has arrived."""
+        self._send(1, work)
+
+    def close(self) -> None:
+        """By the client: what is under way may still arrive there, answers never do."""
+        self.open = False
+        if self in self.link.connections:
+            self.link.connections.remove(self)
+
+    def lose(self) -> None:
+        """It broke, and the client knows."""
+        if self.open:
+            self.close()
+            self.on_lost()
+
+    def give_up(self) -> None:
+        """The time for connecting is up."""
+        if not self._made:
+            self.lose()
+
+    def _connect(self) -> None:
+        link = self.link
+        if not self.open:
+            return
+        if any(link.blocked):
+            link.waiting.append(self._connect)
+            return
+        if not link.bookie.up:
+            self.lose()
+            return
+        self.life = link.bookie.incarnation
+        self._made = True
+        unsent, self._unsent = self._unsent, []
+        for work in unsent:
+            self._send(0, work)
+
+    def _send(self, way: int, work: Callable[[], None]) -> None:
+        link = self.link
+        due = max(self._due[way], link.loop.time() + link.delay())
+        self._due[way] = due
+        link.loop.event_at(due, self._arrive, way, work)
+
+    def _arrive(self, way: int, work: Callable[[], None]) -> None:
+        link = self.link
+        if link.blocked[way]:
+            if link.lossy:
+                self._gap[way] = True
+                link.loop.event(link.notice_s, self.lose)
+            else:
+                link.held[way].append(lambda: self._deliver(way, work))
+            return
+        self._deliver(way, work)
+
+    def _deliver(self, way: int, work: Callable[[], None]) -> None:
+        if self._gap[way]:
+            return
+        if way == 0:
+            self.in_flight -= 1
+            if self._drains:
+                told = [told for limit, told in self._drains if self.in_flight <= limit]
+                self._drains = [one for one in self._drains if self.in_flight > one[0]]
+                for tell in told:
+                    self.link.loop.event(0, tell)
+            if self.link.bookie.up and self.life == self.link.bookie.incarnation:
+                self.link.bookie.work(work)
+        elif self.open:
+            work()
+
+
+class Link:
+    """What lies between one client and one bookie. `base_s` one way, and up to `jitter_s` more.
+
+    `notice_s`: how long it takes until somebody notices that a connection has lost something.
+    """
+
+    def __init__(
+        self, loop: VirtualLoop, rng: random.Random, bookie: ModelBookie, base_s: float, jitter_s: float
+    ) -> None:
+        self.loop = loop
+        self.bookie = bookie
+        self.base_s = base_s
+        self.jitter_s = jitter_s
+        self.blocked = [False, False]
+        self.lossy = False
+        self.notice_s = 1.0
+        self.held: list[list[Callable[[], None]]] = [[], []]
+        self.waiting: list[Callable[[], None]] = []
+        self.connections: list[Connection] = []
+        self._random: Callable[[], float] = rng.random
+
+    def delay(self) -> float:
+        return self.base_s + self.jitter_s * self._random()
+
+    def block(self, *, to_bookie: bool, to_client: bool, lossy: bool) -> None:
+        self.blocked = [to_bookie, to_client]
+        self.lossy = lossy
+
+    def heal(self) -> None:
+        """What was held back arrives; what lost something, or has another end by now, breaks."""
+        self.blocked = [False, False]
+        held, self.held = self.held, [[], []]
+        for way in held:
+            for deliver in way:
+                deliver()
+        for connection in list(self.connections):
+            if any(connection._gap) or (connection._made and connection.life != self.bookie.incarnation):
+                self.loop.event(self.delay(), connection.lose)
+        waiting, self.waiting = self.waiting, []
+        for connect in waiting:
+            self.loop.event(self.delay(), connect)
+
+    def reset(self) -> None:
+        """All connections break, as they do when the bookie's process ends; behind a block nobody hears of it."""
+        if not self.blocked[1]:
+            for connection in list(self.connections):
+                self.loop.event(self.delay(), connection.lose)

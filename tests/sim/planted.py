@@ -1,0 +1,292 @@
+"""Bugs on purpose. Each must be caught by the judge, at the seed that stands beside it; if not, the judge is blind.
+
+A bug sits in the bookies (`bookies`), between the client and its contracts (`between`), or in the client's own code
+(`patch`). `small` names the switches of the small client that do the same there.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast import record
+from bookie._fast.digest import Digester
+from bookie._fast.write_window import WriteWindow
+from bookie.client.answers_v3 import ReadAnswer
+from bookie.client.flags import LAST_ENTRY, Flags
+from bookie.client.ledgers import writer
+from bookie.client.replication.target import Target
+from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTimeout
+from bookie.metadata.driver import Versioned
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from tests.sim.client_bookies import ClientBookies, ModelLane
+from tests.sim.draw import Draw
+from tests.sim.model_store import ClientStore
+
+__all__ = ["NOTHING", "Planted", "PLANTED"]
+
+NEGATIVE = (NoSuchEntry, NoSuchLedger)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One bug."""
+
+    bookies: tuple[str, ...] = ()
+    between: Callable[[ClientBookies, ClientStore, tuple[int, int, int]], None] | None = None
+    patch: Callable[[], AbstractContextManager[None]] | None = None
+    small: tuple[str, ...] = ()
+    draw: Callable[[Draw], Draw] | None = None
+    """Its worlds, where ordinary ones hardly ever come to it."""
+
+    def patched(self) -> AbstractContextManager[None]:
+        return self.patch() if self.patch else contextlib.nullcontext()
+
+
+NOTHING = Planted()
+
+Sizes = tuple[int, int, int]
+
+
+def ack_early(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
+    """One bookie's answer is taken for given before it came."""
+    del sizes
+    add = ModelLane.add
+
+    def eager(lane: ModelLane, entry: int, stored: bytes) -> None:
+        add(lane, entry, stored)
+        if lane.bookies is bookies and not lane.flags & Flags.RECOVERY_ADD:
+            first = bookies.__dict__.setdefault("_first", {})
+            if first.setdefault(entry, lane) is lane:
+                lane.answered(entry, 0)
+
+    bookies.lane_add = eager
+
+
+def no_writeback(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
+    """Recovery believes that it put entries again, and sends nothing."""
+    del sizes
+
+    def pretend(lane: ModelLane, entry: int, stored: bytes) -> None:
+        if lane.flags & Flags.RECOVERY_ADD:
+            lane.bookies.lanes[lane.bookie].append(lane)
+            lane.answered(entry, 0)
+        else:
+            ModelLane.add(lane, entry, stored)
+
+    bookies.lane_add = pretend
+
+
+def _reads(bookies: ClientBookies, around: Callable[..., Any]) -> None:
+    """Put `around` between the client and `read`; it gets the real one first."""
+    real = bookies.read
+
+    async def read(
+        bookie: str, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None
+    ) -> ReadAnswer:
+        answer: ReadAnswer = await around(real, bookie, ledger, entry, flags, master_key)
+        return answer
+
+    bookies.read = read  # type: ignore[method-assign]
+
+
+def noent_short(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
+    """One denial fewer than needed is enough for an entry to be missing."""
+    denied: dict[int, int] = {}
+
+    async def around(real: Any, bookie: str, ledger: int, entry: int, flags: int, key: bytes | None) -> Any:
+        if flags & Flags.FENCE and entry >= 0 and denied.get(entry, 0) >= max(1, sizes[1] - sizes[2]):
+            raise NoSuchEntry("planted")
+        try:
+            return await real(bookie, ledger, entry, flags=flags, master_key=key)
+        except NEGATIVE:
+            denied[entry] = denied.get(entry, 0) + 1
+            raise
+
+    _reads(bookies, around)
+
+
+def timeout_is_noent(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
+    """Silence is taken for a denial."""
+    del sizes
+
+    async def around(real: Any, bookie: str, ledger: int, entry: int, flags: int, key: bytes | None) -> Any:
+        try:
+            return await real(bookie, ledger, entry, flags=flags, master_key=key)
+        except RequestTimeout:
+            if entry == LAST_ENTRY:
+                raise
+            raise NoSuchEntry("planted") from None
+
+    _reads(bookies, around)
+
+
+def no_read_fence(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
+    """Recovery reads do not fence."""
+    del sizes
+
+    async def around(real: Any, bookie: str, ledger: int, entry: int, flags: int, key: bytes | None) -> Any:
+        if entry >= 0:
+            flags &= ~Flags.FENCE
+        return await real(bookie, ledger, entry, flags=flags, master_key=key)
+
+    _reads(bookies, around)
+
+
+def short_fence(bookies: ClientBookies, store: ClientStore, sizes: Sizes) -> None:
+    """The fence counts a bookie that did not answer, and recovery reads do not fence."""
+    no_read_fence(bookies, store, sizes)
+    spared: list[str] = []
+
+    async def around(real: Any, bookie: str, ledger: int, entry: int, flags: int, key: bytes | None) -> Any:
+        try:
+            return await real(bookie, ledger, entry, flags=flags, master_key=key)
+        except NEGATIVE:
+            raise
+        except BookKeeperError:
+            if entry == LAST_ENTRY and flags & Flags.FENCE and (not spared or bookie in spared):
+                spared.append(bookie)
+                raise NoSuchEntry("planted") from None
+            raise
+
+    _reads(bookies, around)
+
+
+def close_no_cas(_: ClientBookies, store: ClientStore, sizes: Sizes) -> None:
+    """A ledger is closed whatever version is stored."""
+    del sizes
+    real = store.write
+
+    async def write(ledger: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
+        if metadata.state is LedgerState.CLOSED:
+            version = (await store.read(ledger)).version
+        return await real(ledger, metadata, version)
+
+    store.write = write  # type: ignore[method-assign]
+
+
+def change_no_cas(_: ClientBookies, store: ClientStore, sizes: Sizes) -> None:
+    """An ensemble is changed whatever version is stored, and whatever state."""
+    del sizes
+    real = store.write
+
+    async def write(ledger: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
+        if metadata.state is LedgerState.OPEN:
+            now = await store.read(ledger)
+            version = now.version
+            metadata = replace(metadata, state=now.value.state, last_entry=now.value.last_entry)
+        return await real(ledger, metadata, version)
+
+    store.write = write  # type: ignore[method-assign]
+
+
+@contextmanager
+def keep_old_acks() -> Iterator[None]:
+    """A bookie that replaces another one is taken to have what that one had."""
+
+    class Window(WriteWindow):
+        def unack(self, index: int) -> None:
+            del index
+
+    with patch.object(writer, "WriteWindow", Window):
+        yield
+
+
+@contextmanager
+def never_ask() -> Iterator[None]:
+    """A writer whose bookie comes back does not ask the store whether the ledger is still its own."""
+
+    async def believe(*_: object) -> None:
+        """It is."""
+
+    with patch.object(writer, "still_open", believe):
+        yield
+
+
+def restless(draw: Draw) -> Draw:
+    """A writer that takes its time, recoveries in the midst of it, and bookies that crash all the while."""
+    pace_s = 40 * draw.base_s[1]
+    return replace(
+        draw,
+        entries=10,
+        burst=1,
+        pace_s=pace_s,
+        writer="closes",
+        recoverers=1,
+        readers=0,
+        tails=0,
+        begins_s=5 * pace_s,
+        faults=30,
+        lasts_s=12 * pace_s,
+        kinds=("crash",),
+    )
+
+
+@contextmanager
+def force_restarted() -> Iterator[None]:
+    """A bookie that was lost before it synced is taken for the one that comes back."""
+    with patch.object(writer.LedgerWriter, "unforced", False):
+        yield
+
+
+def forced(draw: Draw) -> Draw:
+    """Syncs are deferred and slow, and bookies crash between two adds and come back."""
+    slow_s = 30 * draw.base_s[1]
+    config = replace(draw.config, use_v2_wire_protocol=False, add_timeout_s=100 * slow_s, read_timeout_s=100 * slow_s)
+    draw = replace(restless(draw), config=config, sizes=(3, 3, 3), bookies=4, sync_s=(slow_s, 2 * slow_s))
+    return replace(draw, deferred=True, advanced=False, recoverers=0, faults=4, entries=4, lasts_s=4 * draw.pace_s)
+
+
+@contextmanager
+def copies_unawaited() -> Iterator[None]:
+    """The metadata says that copies are there as soon as they were sent."""
+
+    async def go_on(_: Target) -> None:
+        """They will arrive."""
+
+    with patch.object(Target, "finish", go_on):
+        yield
+
+
+def replicated(draw: Draw) -> Draw:
+    """A closed ledger, bookies that go, and somebody who copies."""
+    return replace(draw, entries=10, writer="closes", replicator=True, faults=5, kinds=("crash",))
+
+
+@contextmanager
+def no_digest() -> Iterator[None]:
+    """Bytes are taken as they come."""
+
+    def all_good(_: Digester, run: Buffer, offsets: NDArray[np.int64], ledger: int, first: int) -> int:
+        del run, ledger, first
+        return len(offsets) - 1
+
+    with patch.object(record, "verify", all_good), patch.object(record, "entry_is_valid", lambda *_: True):
+        yield
+
+
+PLANTED = {
+    "ack_early": Planted(between=ack_early, small=("ack_early",)),
+    "amnesia": Planted(bookies=("amnesia",)),
+    "ack_before_sync": Planted(bookies=("ack_before_sync",)),
+    "change_no_cas": Planted(between=change_no_cas),
+    "close_no_cas": Planted(between=close_no_cas, small=("close_no_cas",)),
+    "copies_unawaited": Planted(patch=copies_unawaited, draw=replicated),
+    "eio_is_noent": Planted(bookies=("eio_is_noent",)),
+    "force_restarted": Planted(patch=force_restarted, draw=forced),
+    "ignore_fence": Planted(bookies=("ignore_fence",)),
+    "keep_old_acks": Planted(patch=keep_old_acks, small=("keep_old_acks",)),
+    "lose_fence": Planted(bookies=("lose_fence",), patch=never_ask, draw=restless),
+    "no_digest": Planted(patch=no_digest),
+    "no_read_fence": Planted(between=no_read_fence, small=("no_read_fence",)),
+    "no_writeback": Planted(between=no_writeback, small=("no_writeback",)),
+    "noent_short": Planted(between=noent_short, small=("noent_short",)),
+    "short_fence": Planted(between=short_fence, small=("short_fence", "no_read_fence")),
+    "timeout_is_noent": Planted(between=timeout_is_noent, small=("timeout_is_noent",)),
+}

@@ -1,0 +1,86 @@
+"""One seed from beginning to judgement, and many of them."""
+
+import gc
+import logging
+import random
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tests.sim.draw import Draw
+from tests.sim.events import Event
+from tests.sim.judge import Violation, judge
+from tests.sim.planted import NOTHING, PLANTED
+from tests.sim.real_client import real_client
+from tests.sim.small_client import small_client
+from tests.sim.story import play
+
+__all__ = ["failures", "replay_command", "Run", "run_seed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A seed that was run. `violations` break invariants, `problems` are exceptions that nobody took, and hangs."""
+
+    seed: int
+    history: list[Event]
+    violations: list[Violation]
+    problems: list[str]
+    draw: str
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.violations or self.problems)
+
+    def told(self) -> str:
+        """The first finding, in one line."""
+        if self.violations:
+            first = self.violations[0]
+            return f"{first.invariant} at {first.at:.6f} s: {first.what}"
+        return self.problems[0] if self.problems else "nothing"
+
+    def lines(self) -> list[str]:
+        """All of it."""
+        found = [f"{one.invariant} at {one.at:.6f} s: {one.what}" for one in self.violations]
+        return [self.draw, *(event.line() for event in self.history), *self.problems, *found]
+
+
+def run_seed(seed: int, plant: str = "", *, small: bool = False) -> Run:
+    """Play and judge. What escapes from the client is a problem like others."""
+    planted = PLANTED[plant] if plant else NOTHING
+    make = small_client(planted.small) if small else real_client(planted)
+    with planted.patched():
+        try:
+            draw = planted.draw(Draw.of(random.Random(seed))) if planted.draw else None
+            if small:
+                draw = replace(draw or Draw.of(random.Random(seed)), advanced=False, deferred=False, replicator=False)
+            outcome = play(seed, make, planted.bookies, draw)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this seed
+            where = traceback.format_exception(error)
+            return Run(seed, [], [], [f"{type(error).__name__}: {error}", *where], "")
+    violations = judge(outcome.history, outcome.world.copies(), outcome.world.lost())
+    return Run(seed, outcome.history, violations, outcome.problems, repr(outcome.world.draw))
+
+
+def failures(seeds: Iterable[int], plant: str = "", small: bool = False) -> list[tuple[int, str]]:
+    """The seeds that fail, and what each says first."""
+    found = []
+    logging.disable(logging.ERROR)
+    gc.disable()  # worlds are garbage as a whole: between seeds is the time to collect them
+    try:
+        for number, seed in enumerate(seeds):
+            run = run_seed(seed, plant, small=small)
+            if run.failed:
+                found.append((seed, run.told()))
+            if number % 50 == 49:
+                gc.collect()
+    finally:
+        gc.enable()
+        logging.disable(logging.NOTSET)
+    return found
+
+
+def replay_command(seed: int, plant: str = "", *, small: bool = False) -> str:
+    """What to type to see it."""
+    options = (f" --plant {plant}" if plant else "") + (" --small" if small else "")
+    return f"python -m tests.sim {seed} --trace{options}"

@@ -1,0 +1,33 @@
+"""Each planted bug is caught, at the seed that a hunt once found it at: `python -m tests.sim 0:20000 --plant NAME`."""
+
+import pytest
+
+from tests.sim.runs import run_seed
+
+FOUND = {
+    "ack_before_sync": (0, "L2"),
+    "ack_early": (34, "L1"),
+    "amnesia": (0, "L2"),
+    "change_no_cas": (94, "L9"),
+    "close_no_cas": (42, "L5"),
+    "copies_unawaited": (47, "L11"),
+    "eio_is_noent": (380, "L14"),
+    "force_restarted": (74, "L2"),
+    "ignore_fence": (44, "L1"),
+    "keep_old_acks": (612, "L1"),
+    "lose_fence": (34, "L1"),
+    "no_digest": (630, "L7"),
+    "no_read_fence": (1693, "L9"),
+    "no_writeback": (65, "L3"),
+    "noent_short": (1, "L9"),
+    "short_fence": (172, "L9"),
+    "timeout_is_noent": (235, "L9"),
+}
+
+
+@pytest.mark.parametrize("plant", sorted(FOUND))
+def test_a_planted_bug_is_caught(plant: str) -> None:
+    """By its invariant; and the same seed is clean without it."""
+    seed, invariant = FOUND[plant]
+    assert invariant in {violation.invariant for violation in run_seed(seed, plant).violations}
+    assert not run_seed(seed).failed

@@ -1,0 +1,118 @@
+"""A world of one seed: a loop, bookies, a store, and clients that reach them over links of their own."""
+
+import random
+import zlib
+from collections.abc import Collection
+
+from bookie.client.config import ClientConfig
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from tests.sim.client_bookies import ClientBookies
+from tests.sim.draw import Draw
+from tests.sim.events import Event
+from tests.sim.loop import VirtualLoop
+from tests.sim.model_bookie import ModelBookie
+from tests.sim.model_store import ClientStore, ModelStore
+from tests.sim.network import Link
+
+__all__ = ["Name", "World"]
+
+
+class Name(str):
+    """A bookie's id with a hash that is the same in every process, and so the order of sets of them."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return zlib.crc32(self.encode())
+
+
+class World:
+    """`bugs` are planted in its bookies. `first_s`: when things begin to happen."""
+
+    def __init__(self, draw: Draw, rng: random.Random, bugs: Collection[str] = ()) -> None:
+        self.draw = draw
+        self.rng = rng
+        self.loop = VirtualLoop()
+        self.history: list[Event] = []
+        self.store = ModelStore(self.loop, self.history, self._look_at_copies)
+        self.stores: list[ClientStore] = []
+        self.clients: dict[str, ClientBookies] = {}
+        self.bookies: dict[str, ModelBookie] = {}
+        self.first_s = 6 * draw.store_s
+        for number in range(draw.bookies):
+            name = Name(f"bookie{number}:3181")
+            bookie = ModelBookie(name, self.loop, random.Random(rng.random()), bugs)
+            bookie.sync_s = rng.uniform(*draw.sync_s)
+            bookie.read_s = rng.uniform(*draw.sync_s) / 4
+            self.bookies[name] = bookie
+        self.register()
+
+    def register(self) -> None:
+        """The store learns who is up, and how."""
+        up = [bookie for bookie in self.bookies.values() if bookie.up]
+        writable = frozenset(bookie.name for bookie in up if not bookie.read_only)
+        self.store.set_bookies(writable, frozenset(bookie.name for bookie in up) - writable)
+
+    def connect(self, who: str, config: ClientConfig) -> None:
+        """Make what a new client has of this world."""
+        low, high = self.draw.base_s
+        links = {}
+        for name, bookie in self.bookies.items():
+            base = low * (high / low) ** self.rng.random()
+            links[name] = Link(self.loop, random.Random(self.rng.random()), bookie, base, base * self.rng.random())
+        bookies = ClientBookies(self.loop, links, config, who, self.history)
+        bookies.lane_limit = self.rng.choice((2, 5, 1000))
+        if self.rng.random() < 0.2:
+            bookies.no_batches = frozenset(self.rng.sample(sorted(self.bookies), 1))
+        store = ClientStore(self.store, self.loop, random.Random(self.rng.random()), who)
+        store.base_s = self.draw.store_s
+        self.clients[who] = bookies
+        self.stores.append(store)
+
+    def store_of(self, who: str) -> ClientStore:
+        """What a client has of the store."""
+        return next(store for store in self.stores if store.who == who)
+
+    def crash(self, who: str) -> None:
+        """A client's process ends."""
+        self.say(who, "crashed")
+        self.clients[who].crash()
+        self.store_of(who).alive = False
+
+    def say(self, who: str, what: str, ledger: int = -1, entry: int = -1, **more: object) -> None:
+        """Into the history, unless the client is no more."""
+        if self.clients[who].alive:
+            self.history.append(Event(self.loop.time(), who, what, ledger, entry, **more))  # type: ignore[arg-type]
+
+    def copies(self) -> dict[str, dict[int, bytes]]:
+        """What each bookie holds; of the one ledger that there is."""
+        return {
+            name: {entry: stored for ledger in bookie.ledgers.values() for entry, stored in ledger.entries.items()}
+            for name, bookie in self.bookies.items()
+        }
+
+    def lost(self) -> list[str]:
+        """The bookies that have lost data."""
+        return [name for name, bookie in self.bookies.items() if bookie.lost_data]
+
+    def _look_at_copies(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
+        """A bookie that was put where nobody writes any more must have what belongs there; the history tells if not."""
+        ends = [one.first_entry - 1 for one in now.segments[1:]]
+        ends.append(now.last_entry if before.state is LedgerState.CLOSED else -1)
+        was = {one.first_entry: one.bookies for one in before.segments}
+        for segment, last in zip(now.segments, ends, strict=True):
+            old = was.get(segment.first_entry, segment.bookies)
+            for index, (gone, name) in enumerate(zip(old, segment.bookies, strict=True)):
+                bookie = self.bookies[name]
+                if name == gone or bookie.lost_data:
+                    continue
+                kept = bookie.durable(ledger)
+                for entry in range(segment.first_entry, last + 1):
+                    if (index - entry) % now.ensemble_size < now.write_quorum and entry not in kept:
+                        self.history.append(Event(self.loop.time(), who, "lacks", ledger, entry, name))
+
+    def links_by_client(self) -> list[list[Link]]:
+        return [list(client.links.values()) for client in self.clients.values()]
+
+    def links(self) -> list[Link]:
+        return [link for links in self.links_by_client() for link in links]

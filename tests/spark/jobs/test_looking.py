@@ -1,0 +1,135 @@
+"""The jobs audit, usage, diff and logscan on real bookies and files, in a real Spark session."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.client.digest import Digest
+from bookie.spark.bkpipe import run
+from tests.fixtures.bookies import BookieProcess
+from tests.reference import entry_log as model
+from tests.spark.planted import Planted, plant
+
+pytestmark = [pytest.mark.interop, pytest.mark.leaks("the gateway to Spark opens connections of its own")]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Runs a job; its exit code and its summary."""
+
+    def call(*words: str) -> tuple[int, dict[str, Any]]:
+        code = run([*words, "-o", "json"])
+        printed = capsys.readouterr()
+        assert printed.out, printed.err
+        return code, json.loads(printed.out)
+
+    return call
+
+
+def test_an_audit_finds_what_is_planted(
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
+) -> None:
+    """BP-24: each finding is in the table, sums in the report; the exit code says so; a resumed one is done."""
+    planted = Planted(missing=[(1, 2)], flipped=[(2, 3)], extra=[(0, 9)])
+    ids = plant(three_uri, three_bookies, 8101, 6, planted)
+    plant(three_uri, three_bookies, 8102, 6, Planted())
+    words = ["audit", "-u", three_uri, "--ledgers", "8101-8102", "--sample", "all", "--unit", "2", "--tasks", "1"]
+    words += ["--to", str(tmp_path / "out"), "--state", str(tmp_path / "state"), "--format", "json"]
+    code, planned = told(*words, "--dry-run")
+    assert code == 0
+    assert [row["ledgers"] for row in planned["units"]] == ["8101-8102"]
+    assert not (tmp_path / "out").exists()
+    code, summary = told(*words)
+    assert (code, summary["findings"], summary["replicas"]) == (3, 3, 37)
+    rows = spark.read.json(str(tmp_path / "out/findings")).collect()
+    assert {(row.ledger_id, row.entry_id, row.bookie_id, row.status) for row in rows} == {
+        (8101, 2, ids[1], "MISSING"),
+        (8101, 3, ids[2], "DIGEST"),
+        (8101, 9, ids[0], "EXTRA"),
+    }
+    assert {row["bookie"]: row["OK"] for row in summary["bookies"]} == {ids[0]: 12, ids[1]: 11, ids[2]: 11}
+    report = (tmp_path / "out/report.html").read_text()
+    assert "<svg" in report
+    assert "MISSING" in report
+    code, again = told(*words)
+    assert (code, again["findings"], again["resumed_units"]) == (3, 3, 2)
+    assert told(*words, "--ignore", "MISSING", "--ignore", "DIGEST", "--ignore", "EXTRA")[0] == 0
+
+
+def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any) -> None:
+    """Bytes of closed ledgers, and times the write quorum."""
+    plant(three_uri, three_bookies, 8111, 5, Planted())
+    code, summary = told("usage", "-u", three_uri, "--by", "application")
+    row = next(row for row in summary["values"] if row["value"] == "planted")
+    assert code == 0
+    assert row["bytes"] >= 50
+    assert row["stored"] == 3 * row["bytes"]
+    assert summary["ledgers"] >= row["ledgers"] >= 1
+
+
+def test_a_cluster_beside_itself_and_another(
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
+) -> None:
+    """Equal to itself; a ledger of one alone and one that is longer there are told."""
+    plant(three_uri, three_bookies, 8121, 5, Planted())
+    plant(three_uri, three_bookies, 8122, 5, Planted())
+    words = ["diff", "-u", three_uri, "--ledgers", "8121-8122", "--to", str(tmp_path / "found")]
+    assert told(*words, "--other", three_uri)[0] == 0
+    [other] = new_bookies(1)
+    other.start()
+    uri = f"grpc://{other.admin}"
+    plant(uri, [other], 8122, 6, Planted())
+    code, summary = told(*words, "--other", uri)
+    assert code == 3
+    assert [(row["ledger_id"], row["difference"], row["columns"]) for row in summary["differences"]] == [
+        (8121, "only_here", ""),
+        (8122, "differs", "last_entry,length"),
+    ]
+    assert spark.read.json(str(tmp_path / "found")).count() == 2
+
+
+def test_logs_are_judged(
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
+) -> None:
+    """Garbage by the metadata; a log of nothing else can go, unless it is damaged; damage is counted and told."""
+    plant(three_uri, three_bookies, 8131, 5, Planted())
+    digest = Digest.of(password=b"")
+
+    def entries(ledger: int) -> list[bytes]:
+        return [digest.seal(ledger, k, b"x" * 100, lac=k - 1, length=100 * (k + 1)) for k in range(4)]
+
+    bad = bytearray(model.build(entries(9_999_001), closed=True))
+    bad[model.HEADER + 100] ^= 1
+    files = {
+        "1": model.build(entries(8131) + entries(9_999_001), closed=True),
+        "2": model.build(entries(9_999_001), closed=True),
+        "3": bytes(bad),
+        "4": model.build(entries(8131), closed=False),
+    }
+    for name, data in files.items():
+        (tmp_path / f"{name}.log").write_bytes(data)
+    words = [
+        "logscan",
+        str(tmp_path),
+        "-u",
+        three_uri,
+        "--to",
+        str(tmp_path / "out"),
+        "--state",
+        str(tmp_path / "state"),
+    ]
+    assert [Path(row["log"]).stem for row in told(*words, "--dry-run")[1]["logs"]] == ["1", "2", "3"]
+    code, summary = told(*words)
+    rows = {Path(row["log"]).stem: row for row in summary["logs"]}
+    assert code == 3
+    assert {name: (row["garbage"], row["deletable"], row["bad"], row["entries"]) for name, row in rows.items()} == {
+        "1": (0.5, False, 0, 8),
+        "2": (1.0, True, 0, 4),
+        "3": (1.0, False, 1, 4),
+    }
+    assert (summary["deletable"], summary["bad"], summary["lost"]) == (1, 1, 0)
+    assert "<svg" in (tmp_path / "out/report.html").read_text()
+    assert told(*words)[1]["resumed_units"] == 2

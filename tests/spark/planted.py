@@ -1,0 +1,63 @@
+"""A ledger whose replicas are written one by one, so that each can be made to lack an entry, or to hold a bad one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bookie.client import Channel
+from bookie.client.digest import Digest, DigestType
+from bookie.client.flags import Flags
+from bookie.metadata.driver import open_driver
+from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from tests.fixtures.bookies import BookieProcess
+
+DIGEST = Digest.of(DigestType.CRC32C, b"secret")
+PAYLOAD = b"0123456789"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What is wrong, by bookie of the ensemble."""
+
+    missing: Sequence[tuple[int, int]] = ()
+    flipped: Sequence[tuple[int, int]] = ()
+    wrong_length: Sequence[tuple[int, int]] = ()
+    extra: Sequence[tuple[int, int]] = ()
+
+
+def plant(uri: str, bookies: Sequence[BookieProcess], ledger: int, entries: int, planted: Planted) -> list[str]:
+    """A closed ledger of `entries` entries on all of these bookies; their ids, in the order of the ensemble."""
+    ids = [bookie.id for bookie in bookies]
+    count = len(bookies)
+    driver = open_driver(uri)
+    driver.start()
+    try:
+        driver.ledgers.create(
+            ledger,
+            LedgerMetadata(
+                ensemble_size=count,
+                write_quorum=count,
+                ack_quorum=count,
+                segments=(Segment(0, tuple(ids)),),
+                state=LedgerState.CLOSED,
+                length=entries * len(PAYLOAD),
+                last_entry=entries - 1,
+                digest_type=StoredDigestType.CRC32C,
+                password=b"secret",
+                ctime_ms=1_700_000_000_000,
+                custom={"application": b"planted"},
+            ),
+        )
+    finally:
+        driver.stop()
+    for index, bookie in enumerate(bookies):
+        mine = [entry for entry in range(entries) if (index, entry) not in planted.missing]
+        mine += [entry for at, entry in planted.extra if at == index]
+        with Channel.connect(*bookie.address) as channel:
+            for entry in mine:
+                off = 1 if (index, entry) in planted.wrong_length else 0
+                length = (entry + 1) * len(PAYLOAD) + off
+                stored = bytearray(DIGEST.seal(ledger, entry, PAYLOAD, lac=entry - 1, length=length))
+                stored[-1] ^= 4 if (index, entry) in planted.flipped else 0
+                channel.add_stored_async(bytes(stored), DIGEST.master_key, flags=Flags.RECOVERY_ADD).result()
+    return ids

@@ -1,0 +1,167 @@
+"""Exactly once under fire: drivers, Python workers and bookies are killed while a stream goes from a log into a log.
+
+BOOKIE_SPARK_RESTARTS says how often the driver is killed (1); BOOKIE_SPARK_SEED repeats a course.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bookie.client import BookKeeper
+from bookie.local import LocalCluster
+from bookie.local.cluster import LocalBookie
+from tests.fixtures.java_peer import JavaUnavailable, cache_directory, find_java
+
+pytest.importorskip("pyspark.sql", reason="pyspark is not installed (make spark)", exc_type=ImportError)
+
+pytestmark = [pytest.mark.crash, pytest.mark.leaks("gRPC keeps its threads as long as the process lives")]
+
+ROOT = Path(__file__).parents[3]
+RESTARTS = int(os.environ.get("BOOKIE_SPARK_RESTARTS", "1"))
+SEED = int(os.environ.get("BOOKIE_SPARK_SEED", random.SystemRandom().randrange(1 << 32)))
+LEDGERS_A_ROUND, ROWS_A_LEDGER = 2, 600
+LIFE_S_MAX = 5.0
+PATIENCE_S = 600.0
+
+
+class Fire:
+    """Who is killed, and when: by a seeded dice."""
+
+    def __init__(self, cluster: LocalCluster, bk: BookKeeper, directory: Path, log: str) -> None:
+        self.dice = random.Random(SEED)
+        self.cluster = cluster
+        self.log = log
+        self.bk = bk
+        self.directory = directory
+        self.command = [sys.executable, str(ROOT / "tests/spark/sink/fire.py"), cluster.uri]
+        self.command += ["input", str(directory / "checkpoint"), log]
+        self.errors = directory / "driver.log"
+        self.killed: dict[str, int] = {"driver": 0, "worker": 0, "bookie": 0}
+        self.rows: list[bytes] = []
+        self._never = Event()
+
+    def feed(self, number: int) -> None:
+        """Ledgers for two batches more."""
+        for which in range(LEDGERS_A_ROUND):
+            rows = [b"%d %d %d %s" % (number, which, row, b"x" * (row % 90)) for row in range(ROWS_A_LEDGER)]
+            with self.bk.create_ledger(ensemble_size=3, write_quorum_size=3) as ledger:
+                ledger.append_all(b"".join(rows), np.cumsum([0, *map(len, rows)]))
+            self.bk.logs.append("input", [ledger.id])
+            self.rows += rows
+
+    def drive(self, *, to_the_end: bool) -> None:
+        """One life of the driver, with what happens to its workers and to bookies meanwhile."""
+        java = find_java(cache_directory())
+        env = os.environ | {
+            "JAVA_HOME": str(java.resolve().parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        with self.errors.open("ab") as errors:
+            driver = subprocess.Popen(
+                self.command,
+                cwd=self.directory,
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        assert driver.stdout is not None
+        try:
+            assert driver.stdout.readline() == b"started\n", self.errors.read_text(errors="replace")[-2000:]
+            if to_the_end:
+                assert driver.wait(PATIENCE_S) == 0, self.errors.read_text(errors="replace")[-2000:]
+                return
+            self._rest()
+            self._kill_worker(driver.pid)
+            bookie = self._kill_bookie()
+            self._rest()
+            if driver.poll() is None:
+                self.killed["driver"] += 1
+                os.killpg(driver.pid, signal.SIGKILL)
+            bookie.start()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+            driver.stdout.close()
+
+    def _rest(self) -> None:
+        self._never.wait(self.dice.uniform(0, LIFE_S_MAX / 2))
+
+    def _kill_worker(self, driver: int) -> None:
+        workers = [pid for pid in below(driver) if b"pyspark" in command_of(pid) and b"java" not in command_of(pid)]
+        if workers:
+            self.killed["worker"] += 1
+            with suppress(ProcessLookupError):
+                os.kill(self.dice.choice(workers), signal.SIGKILL)
+
+    def _kill_bookie(self) -> LocalBookie:
+        bookie = self.dice.choice(list(self.cluster)[1:])  # the first has the metadata of all
+        self.killed["bookie"] += 1
+        bookie.kill()
+        return bookie
+
+
+def below(parent: int) -> Iterator[int]:
+    """All processes under one."""
+    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from below(child)
+
+
+def command_of(pid: int) -> bytes:
+    """Its command line; empty once it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def test_each_row_is_in_the_log_once(tmp_path: Path) -> None:
+    """Whatever was killed: the log holds what went in, by count and checksum, and orphans can be told and deleted."""
+    from bookie.spark.sink import orphans
+
+    try:
+        find_java(cache_directory())
+    except JavaUnavailable as reason:
+        pytest.skip(str(reason))
+    with LocalCluster(4) as cluster, BookKeeper(cluster.uri) as bk:
+        fire = Fire(cluster, bk, tmp_path, "fire")
+        for number in range(RESTARTS + 1):
+            fire.feed(number)
+            fire.drive(to_the_end=number == RESTARTS)
+        ledgers = bk.logs.get("fire").value.ledgers
+        found = [bytes(entry.data) for ledger in ledgers for entry in entries_of(bk, ledger)]
+        print(f"seed {SEED}: killed {fire.killed}, {len(found)} rows in {len(ledgers)} ledgers")
+        assert len(found) == len(fire.rows), f"seed {SEED}"
+        assert checksum(found) == checksum(fire.rows), f"seed {SEED}"
+        known = {*ledgers, *bk.logs.get("input").value.ledgers}
+        lost = set(bk.list_ledgers()) - known
+        assert set(orphans.clean(bk, ["fire"], now_ms=1 << 50)) == lost
+        assert set(bk.list_ledgers()) == known
+
+
+def entries_of(bk: BookKeeper, ledger: int) -> Iterator[Any]:
+    """All of a ledger."""
+    with bk.open_ledger(ledger) as reader:
+        for batch in reader.batches():
+            yield from batch
+
+
+def checksum(rows: list[bytes]) -> int:
+    """Of all rows, whatever their order: partitions of a batch follow each other, files of a partition need not."""
+    return zlib.crc32(b"\n".join(sorted(rows)))

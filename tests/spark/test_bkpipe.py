@@ -1,0 +1,30 @@
+"""The command itself: every job is there and explains itself, and help loads nothing heavy."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bookie.spark.bkpipe import run
+from bookie.spark.jobs import JOBS
+
+
+def test_every_job_is_there_and_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list of jobs names no module that is missing; each can be tried dry and tells a summary."""
+    assert run(["--help"]) == 0
+    listed = capsys.readouterr().out
+    for name in JOBS:
+        assert run([name, "--help"]) == 0
+        helped = capsys.readouterr().out
+        assert helped.startswith(f"Usage: bkpipe {name}")
+        assert {"--dry-run", "--state", "--summary", "--output"} <= set(helped.replace(",", " ").split())
+        assert name in listed
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """Neither Spark nor what it needs, for the list of jobs or for one job."""
+    calls = "".join(f"run([{name!r}, '--help']);" for name in JOBS)
+    code = f"import sys; from bookie.spark.bkpipe import run; run(['--help']);{calls} print('LOADED', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("LOADED")[2].split())
+    assert not loaded & {"pyspark", "pyarrow", "pandas", "numpy", "grpc", "kazoo", "rich", "yaml", "lmdb"}

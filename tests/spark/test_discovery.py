@@ -1,0 +1,62 @@
+"""Spark finds our formats by itself, and one that cannot be loaded hides no other."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_each_format_has_its_module() -> None:
+    """The modules that Spark looks for and the table of formats are the same; the wheel has them all."""
+    discovery = pytest.importorskip("bookie.spark.discovery", exc_type=ImportError)
+    found = {path.stem for path in (ROOT / "bookie/spark/discovered").glob("*.py")}
+    assert found == {discovery.module_of(name).rpartition(".")[2] for name in discovery.FORMATS}
+    assert {discovery.deferred(name).name() for name in discovery.FORMATS} == set(discovery.FORMATS)
+    packaged = (ROOT / "pyproject.toml").read_text()
+    assert all(f'"{name}"' in packaged for name in found)
+
+
+def test_the_modules_load_nothing_of_ours_but_their_helper() -> None:
+    """What Spark imports in every session, for whatever format, is light: no room, no client, no Arrow of ours."""
+    pytest.importorskip("pyspark", exc_type=ImportError)
+    program = """
+        import sys, pyspark.sql.datasource
+        before = set(sys.modules)
+        import pyspark_bookkeeper, pyspark_bookkeeper_ledgers
+        print(*sorted(set(sys.modules) - before))
+    """
+    path = str(ROOT / "bookie/spark/discovered")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = [{path!r}, {str(ROOT)!r}]\n{textwrap.dedent(program)}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.split())
+    assert loaded == {
+        "bookie",
+        "bookie.spark",
+        "bookie.spark.discovery",
+        "pyspark_bookkeeper",
+        "pyspark_bookkeeper_ledgers",
+    }
+
+
+@pytest.mark.interop
+def test_a_format_that_cannot_be_loaded_says_so_when_it_is_used(spark: Any) -> None:
+    """Its error is one line with the cause, and not what Spark's search for formats runs into."""
+    from bookie.spark import discovery
+
+    class DefaultSource(discovery.Deferred):
+        """Of a format whose module does not load."""
+
+        format_name = "bookkeeper-nowhere"
+
+    spark.dataSource.register(DefaultSource)
+    with pytest.raises(Exception, match=r"format bookkeeper-nowhere cannot be loaded: .*pip install"):
+        spark.read.format("bookkeeper-nowhere").load()

@@ -1,0 +1,16 @@
+"""What is told of a query that failed."""
+
+from bookie.spark.sessions import cause_of
+
+
+def test_the_cause_is_ours_where_there_is_one() -> None:
+    """One line out of a stack of Python's and Java's; else the first that Spark tells."""
+    text = """Job aborted due to stage failure:
+Traceback (most recent call last):
+  File "import.py", line 1, in write
+bookie.errors.IllegalOperation: ledger 7: the files differ
+
+    at org.apache.spark.Task.run(Task.scala:1)"""
+    assert cause_of(text) == "ledger 7: the files differ"
+    assert cause_of("\n[PATH_NOT_FOUND] no such path\nmore") == "[PATH_NOT_FOUND] no such path"
+    assert cause_of("")

@@ -1,0 +1,66 @@
+"""What is needed of Spark, Arrow and Java is told exactly, with the way to get it."""
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from bookie.errors import ConfigurationError
+from bookie.spark import versions
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ({"pyspark": "4.3.0", "pyarrow": "26.0.1"}, None),
+        ({"pyspark": "4.2.0.dev1", "pyarrow": "18.0.0"}, None),
+        ({"pyspark": "4.1.9", "pyarrow": "26.0.1"}, "pyspark is 4.1.9; pyspark >= 4.2, < 5 is needed: pip install"),
+        ({"pyspark": "5.0.0", "pyarrow": "26.0.1"}, "pyspark is 5.0.0; pyspark >= 4.2, < 5 is needed: pip install"),
+        ({"pyspark": "4.3.0", "pyarrow": "17.0.0"}, "pyarrow is 17.0.0; pyarrow >= 18 is needed: pip install"),
+        ({"pyspark": "4.3.0"}, "pyarrow is not installed; pyarrow >= 18 is needed: pip install"),
+    ],
+)
+def test_packages(monkeypatch: pytest.MonkeyPatch, found: dict[str, str], message: str | None) -> None:
+    """Missing, too old, too new, and right."""
+
+    def version(package: str) -> str:
+        if package not in found:
+            raise importlib.metadata.PackageNotFoundError(package)
+        return found[package]
+
+    monkeypatch.setattr(versions, "version", version)
+    if message is None:
+        versions.check_packages()
+        return
+    with pytest.raises(ConfigurationError) as error:
+        versions.check_packages()
+    assert message in str(error.value)
+
+
+def java(directory: Path, told: str) -> Path:
+    """A program that says which Java it is."""
+    program = directory / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """JAVA_HOME's before the one on PATH; too old and missing are told apart."""
+    new = java(tmp_path / "new", 'openjdk version "17.0.15" 2025-04-15')
+    old = java(tmp_path / "old", 'java version "1.8.0_402"')
+    monkeypatch.setenv("PATH", str(new.parent))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert versions.check_java() == new
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
+    with pytest.raises(ConfigurationError, match=r"bin/java is Java 8; Spark needs Java 17: install Java 17 or 21"):
+        versions.check_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigurationError, match=r"JAVA_HOME=.*nowhere holds no bin/java; Spark needs Java 17"):
+        versions.check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="no java on PATH and no JAVA_HOME; Spark needs Java 17"):
+        versions.check_java()

@@ -1,0 +1,57 @@
+"""The examples under conf/ for systemd, containers and Kubernetes name what this version has."""
+
+import configparser
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bookie.server.config import load
+from bookie.server.main import main as bookie_server
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_the_systemd_unit() -> None:
+    """It is told when the bookie serves; a wrong configuration, exit code 1, is not tried again."""
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign] # keys keep their case
+    unit.read(ROOT / "conf/systemd/bookie.service")
+    service = unit["Service"]
+    assert (service["Type"], service["RestartPreventExitStatus"]) == ("notify", "1")
+    known = {option for parameter in bookie_server.params for option in parameter.opts}
+    assert set(re.findall(r" (--[a-z-]+)", service["ExecStart"])) <= known
+
+
+def loads(environment: dict[str, str]) -> None:
+    """A container with these variables gets a configuration; the directories are inside its volumes."""
+    settings = load(ROOT / "conf/container.conf", environment).settings
+    assert settings.storage.ledger_directories
+    assert settings.metadata.service_uri.startswith("zk+")
+
+
+def test_the_containers() -> None:
+    """compose.yaml and the StatefulSet give each bookie what conf/container.conf leaves to them."""
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    bookies = [one for name, one in compose["services"].items() if name.startswith("bookie-")]
+    assert len(bookies) == 3
+    for one in bookies:
+        loads(one["environment"])
+        assert set(one["volumes"][0].split(":")[:1]) <= set(compose["volumes"])
+    documents: list[dict[str, Any]] = list(yaml.safe_load_all((ROOT / "conf/kubernetes/bookie.yaml").read_text()))
+    (pods,) = (one["spec"]["template"]["spec"] for one in documents if one["kind"] == "StatefulSet")
+    (bookie,) = pods["containers"]
+    loads({one["name"]: one["value"].replace("$(POD_NAME)", "bookie-0") for one in bookie["env"] if "value" in one})
+    probes = {name: bookie[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    assert probes == {"startupProbe": "/livez", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
+    monitor = yaml.safe_load((ROOT / "conf/kubernetes/service-monitor.yaml").read_text())
+    assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in bookie["ports"]}
+
+
+def test_the_image_runs_what_is_installed() -> None:
+    """The Dockerfile copies a file that is there and starts the bookie's own command, without a shell."""
+    text = (ROOT / "Dockerfile").read_text()
+    (conf,) = re.findall(r"^COPY (\S+) /etc/bookie/bk.conf$", text, re.MULTILINE)
+    assert (ROOT / conf).is_file()
+    assert 'ENTRYPOINT ["bookie-server"]' in text

@@ -1,0 +1,103 @@
+"""The pages of docs/ say what works: their commands and programs run, and their links lead somewhere.
+
+Blocks marked `sh` are run here, line by line, against three bookies; what needs another machine, or rights that tests
+do not have, is marked otherwise.
+"""
+
+import re
+import runpy
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import yaml
+
+from admin.bkadmin.main import run
+from bookie.client import Channel, Digest
+from bookie.local import LocalCluster
+from bookie.storage.tools.list_records import log_records
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+pytest_plugins = ["bookie.local.fixtures"]
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGES = ("quick-start.md", "operations.md", "tune.md", "monitor.md", "troubleshoot.md")
+SERVERS = {"bkadmin standalone -n 3"}
+"""What does not end by itself: the cluster of these tests stands for it."""
+OF_FILES = "export BOOKIE_CONF="
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    """The fenced blocks of a page that are marked so."""
+    return re.findall(rf"^```{kind}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_run(page: str, bookie_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each `bkadmin` line ends with 0; loads are cut short."""
+    monkeypatch.setenv("BOOKIE_METADATA_URI", bookie_cluster.uri)
+    lines = [line for block in blocks(page, "sh") if OF_FILES not in block for line in block.splitlines()]
+    assert lines
+    for line in lines:
+        if line not in SERVERS:
+            short = ["0.1" if before == "-d" else word for before, word in pairwise(["", *words_of(line)])]
+            assert run(short) == 0, line
+
+
+def test_commands_on_the_files_of_a_bookie_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a bookie that was stopped, with its own log and journal in place of those of the page."""
+    digest = Digest.of()
+    with LocalCluster(1, directory=tmp_path) as cluster:
+        (bookie,) = cluster
+        with Channel.connect(*bookie.address) as channel:
+            channel.add(7, 0, b"x", digest=digest, lac=-1, length=1)
+    current = bookie.directory / "ledgers/current"
+    (log,) = (one.stem for one in current.glob("*.log") if any(log_records(one, ledger=7).records))
+    journal = next((bookie.directory / "journal/current").glob("*.txn")).stem
+    monkeypatch.setenv("BOOKIE_CONF", str(bookie.conf))
+    monkeypatch.setenv("BOOKIE_METADATA_URI", f"lmdb://{tmp_path}/metadata")
+    (block,) = [one for one in blocks("operations.md", "sh") if OF_FILES in one]
+    for line in block.splitlines()[1:]:
+        words = [{"1f": log, "19a3f2c41d0": journal}.get(word, word) for word in words_of(line)]
+        assert run([*words, *(["--yes"] if words[0].startswith("rebuild") else [])]) == 0, line
+
+
+def words_of(line: str) -> list[str]:
+    """What follows `bkadmin`."""
+    name, *words = shlex.split(line, comments=True)
+    assert name == "bkadmin", line
+    return words
+
+
+def test_the_programs_of_the_quick_start_run(
+    bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both, the first one on the cluster that its reader has started."""
+    for text in blocks("quick-start.md", "python"):
+        here = text.replace("grpc://127.0.0.1:3182", bookie_cluster.uri).replace("LocalCluster(3", "LocalCluster(2")
+        (tmp_path / "program.py").write_text(here)
+        runpy.run_path(str(tmp_path / "program.py"))
+    said = capsys.readouterr().out.splitlines()
+    assert said[:10] == [f"{number} b'entry {number}'" for number in range(10)]
+    assert said[10].startswith("grpc://127.0.0.1:")
+
+
+def test_every_page_is_found() -> None:
+    """By the site's navigation or from a page; links between pages lead to pages and headings that are there."""
+    navigation = re.findall(r"[\w/.-]+\.md", yaml.safe_dump(yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text())))
+    assert all((DOCS / page).is_file() for page in navigation)
+    linked = set(navigation)
+    for page in DOCS.rglob("*.md"):
+        for target, heading in re.findall(r"\]\(([\w./-]*\.md)?(#[\w-]+)?\)", page.read_text()):
+            other = (page.parent / target).resolve() if target else page
+            assert other.is_file(), f"{page.name}: {target}"
+            assert not heading or heading[1:] in headings(other), f"{page.name}: {target}{heading}"
+            linked.add(str(other.relative_to(DOCS)) if other.is_relative_to(DOCS) else "")
+    assert {page.name for page in DOCS.glob("*.md")} <= linked
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).strip().replace(" ", "-") for one in found}
