@@ -21,8 +21,6 @@ from bookie.metadata.embedded import MAP_BYTES, RECORD
 from bookie.metadata.ledger_codec import serialize_ledger
 from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 from bookie.server.own_ledgers import LedgersOfBookie
-from bookie.storage.garbage.choice import LogUse
-from bookie.storage.garbage.contracts import Work
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.ledgers import LedgerCollector
@@ -37,8 +35,6 @@ SAMPLE_S = 0.01
 class Listed:
     """A ledger directory that has ledgers and nothing else."""
 
-    path = "none"
-
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
         self.deleted = 0
@@ -48,21 +44,6 @@ class Listed:
 
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.deleted += ledgers.size
-
-    def log_use(self) -> LogUse:
-        raise NotImplementedError
-
-    def unlink_log(self, log_id: int) -> Work:
-        raise NotImplementedError(log_id)
-
-    def compact(self, log_id: int) -> Work:
-        raise NotImplementedError(log_id)
-
-    def progress(self) -> tuple[int, int, int]:
-        return -1, 0, 0
-
-    def stop(self) -> None:
-        """Nothing runs."""
 
 
 class Memory(threading.Thread):

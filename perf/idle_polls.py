@@ -6,10 +6,10 @@ waiting read each. Prints one JSON object.
 
 import json
 import resource
-import shutil
 import socket
 import struct
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ import click
 
 from bookie.pb import wire_pb2 as pb
 from perf.load.build import build_all
+from perf.paired import Plan, fresh, paired, plan_options
 from perf.side_by_side.card import ROOT
-from perf.side_by_side.drive import bkload
-from perf.side_by_side.servers import OurBookie
 
 DATA = ROOT / "build/perf/idle-polls"
 LEDGER = 1 << 40
@@ -79,46 +78,28 @@ def hold(stack: ExitStack, port: int, polls: int) -> None:
         answered(sock)
 
 
-def adds(bookie: OurBookie, rate: int, seconds: float, first_ledger: int) -> dict[str, float]:
-    """Latencies of adds of 1 KiB at this rate."""
-    done = bkload(
-        "add", port=bookie.port, size=1024, outstanding=1000, ledgers=10, warmup=1, rate=rate, seconds=seconds,
-        first_ledger=first_ledger,
-    )  # fmt: skip
-    return {name: done["latency_us"][name] for name in ("p50", "p99", "p999")}
-
-
 @click.command()
 @click.option("--polls", default=10_000, show_default=True, help="Connections, with one waiting read each.")
-@click.option("--pairs", default=2, show_default=True, help="Measurements without and with them.")
-@click.option("--seconds", default=6.0, show_default=True, help="Of adds in each measurement.")
-@click.option("--rate", default=20_000, show_default=True, help="Adds a second, 1 KiB each.")
-@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
-def main(polls: int, pairs: int, seconds: float, rate: int, directory: Path) -> None:
+@plan_options(DATA, pairs=2, seconds=6.0)
+def main(polls: int, directory: Path, **plan: Any) -> None:
     """Memory of idle long polls, and adds beside them."""
     build_all()
-    shutil.rmtree(directory, ignore_errors=True)
-    bookie = OurBookie(directory)
-    bookie.start({"serverMaxConnections": str(polls + 100), "serverNumIOThreads": "2"})
     each: list[float] = []
-    latency_us: dict[str, list[dict[str, float]]] = {"without": [], "with": []}
-    try:
+    with fresh(directory, {"serverMaxConnections": str(polls + 100), "serverNumIOThreads": "2"}) as bookie:
         with socket.create_connection(("127.0.0.1", bookie.port), timeout=30) as sock:
             sock.sendall(first_entry())
             answered(sock)
-        adds(bookie, rate, 2.0, 0)  # its journals are made
-        for turn in range(2 * pairs):
-            name = ("without", "with", "with", "without")[turn % 4]
+
+        @contextmanager
+        def waiting() -> Iterator[None]:
             with ExitStack() as stack:
-                if name == "with":
-                    before = resident_bytes(bookie.pid)
-                    hold(stack, bookie.port, polls)
-                    each.append((resident_bytes(bookie.pid) - before) / polls)
-                latency_us[name].append(adds(bookie, rate, seconds, 100 + 100 * turn))
-    finally:
-        bookie.stop()
-        shutil.rmtree(directory, ignore_errors=True)
-    print(json.dumps({"polls": polls, "resident_bytes_each": each, "rate": rate, "add_latency_us": latency_us}))
+                before = resident_bytes(bookie.pid)
+                hold(stack, bookie.port, polls)
+                each.append((resident_bytes(bookie.pid) - before) / polls)
+                yield
+
+        found = paired(bookie, Plan(**plan), waiting)
+    print(json.dumps({"polls": polls, "resident_bytes_each": each, **found}))
 
 
 if __name__ == "__main__":

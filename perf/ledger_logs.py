@@ -82,10 +82,10 @@ class Watch:
         self._thread.join()
 
     def settle(self) -> None:
-        """Come back when checkpoints change nothing any more."""
+        """Come back when checkpoints change nothing any more: `lastId` alone would not tell in the middle of one."""
         before = (-1, -1)
-        while before != (self.newest, self.seen.open_now):
-            before = (self.newest, self.seen.open_now)
+        while before != (now := (len(list(self._directory.glob("*.log"))), self.seen.open_now)):
+            before = now
             time.sleep(3 * FLUSH_MS / 1000)
 
     def _run(self) -> None:

@@ -21,8 +21,11 @@ PROGRAMS = {
     ],
     "read_bound": ["bounds/read_bound.c"],
     "add_bound": ["bounds/add_bound.c"],
+    "lone_add": ["bounds/lone_add.c"],
+    "lone_read": ["bounds/lone_read.c"],
     "sync_rate": ["bounds/sync_rate.c"],
     "cold_read": ["bounds/cold_read.c"],
+    "random_read": ["bounds/random_read.c"],
 }
 NEED_OPENSSL = {"tls_batches": ["load/tls_batches.c"]}
 """Built only when asked for: they need OpenSSL's headers (libssl-dev)."""
@@ -52,7 +55,7 @@ def build(program: str) -> Path:
     OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=OUT) as scratch:
         fresh = Path(scratch) / program
-        subprocess.run([os.environ.get("CC", "gcc"), *FLAGS, *sources, *libraries, "-o", fresh], check=True)
+        subprocess.run([*os.environ.get("CC", "gcc").split(), *FLAGS, *sources, *libraries, "-o", fresh], check=True)
         fresh.replace(target)
     return target
 

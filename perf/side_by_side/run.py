@@ -20,7 +20,7 @@ from perf.side_by_side.rows import ROWS, Row, Subject
 from perf.side_by_side.servers import OurBookie, Server
 from perf.side_by_side.sessions import MakeServer, Plan
 
-SUBJECTS: tuple[Subject, ...] = ("java", "ours", "busy", "bound")
+SUBJECTS: tuple[Subject, ...] = ("java", "ours", "busy", "bound", "syncs")
 DATA = ROOT / "build/perf/data"
 RESULTS = ROOT / "perf/results/side_by_side.jsonl"
 DISK_MB_S = 2500  # what a fast server writes at most while adds run, journal and entry log together
@@ -51,7 +51,11 @@ def measure_pair(pair: int, rows: list[Row], subjects: tuple[Subject, ...], plan
         if subject == "bound":
             yield from (("bound", name, result) for name, result in sessions.bounds(rows, plan))
             continue
-        chosen = [row for row in rows if (row.busy if subject == "busy" else row.java or subject == "ours")]
+        if subject == "syncs":
+            involved = [row for row in rows if row.involves("syncs")]
+            yield from (("syncs", name, result) for name, result in sessions.syncs(involved, plan))
+            continue
+        chosen = [row for row in rows if (row.involves("busy") if subject == "busy" else row.java or subject == "ours")]
         make = MAKERS[subject]
         for name, result in sessions.adds(make, [row for row in chosen if row.kind == "add"], plan):
             yield subject, name, result

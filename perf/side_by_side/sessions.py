@@ -20,6 +20,7 @@ ENTRY_BYTES = 36 + SIZE
 IN_LOG_BYTES = 4 + ENTRY_BYTES
 CACHED_LEDGER = 1
 COLD_LEDGER = 100
+ADD_BOUNDS = {"add": "add_bound", "lone": "lone_add"}
 MakeServer = Callable[[Path], Server]
 Measured = Iterator[tuple[str, Result]]
 
@@ -158,9 +159,13 @@ def bounds(rows: Sequence[Row], plan: Plan) -> Measured:
                 yield row.name, cached_load(row, plan, port, pid)
     for row in rows:
         directory = plan.directory / "server"
-        if row.bound == "add":
-            with bound_server("add_bound", fresh(directory)) as (port, pid):
+        if row.bound in ADD_BOUNDS:
+            with bound_server(ADD_BOUNDS[row.bound], fresh(directory)) as (port, pid):
                 yield row.name, add_load(row, plan, port, pid)
-        if row.bound == "sync":
-            result = program("sync_rate", fresh(directory), max(1, int(plan.seconds / 2)))
-            yield row.name, {**result, "entries_s": result["syncs_s"]}
+
+
+def syncs(rows: Sequence[Row], plan: Plan) -> Measured:
+    """How often the disk writes a block and syncs it, with nobody to ask for it."""
+    for row in rows:
+        result = program("sync_rate", fresh(plan.directory / "server"), max(1, int(plan.seconds / 2)))
+        yield row.name, {**result, "entries_s": result["syncs_s"]}

@@ -1,0 +1,160 @@
+"""`python -m perf.mob`: what honest clients feel while a mob hangs on the bookie's door.
+
+Starts our bookie with TLS on an empty directory. In turn: adds at a fixed rate alone, and beside connections that never
+say anything, frames that arrive a byte a second, and TLS handshakes that do so too. The mob is a process of its own, of
+the lowest priority, and comes back whenever it is thrown out. Prints one JSON object.
+"""
+
+import json
+import resource
+import select
+import socket
+import ssl
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bookie.client.messages import framed
+from bookie.pb import wire_pb2 as pb
+from perf.idle_polls import first_entry
+from perf.load.build import build_all
+from perf.paired import HERE, Aside, Plan, fresh, paired, plan_options
+from perf.side_by_side.card import ROOT
+from perf.tls_batches import tls_keys
+
+DATA = ROOT / "build/perf/mob"
+IDLE, FRAMES, HANDSHAKES = "idle", "slow frames", "slow handshakes"
+ROUND_S = 1.0
+
+
+def start_tls() -> bytes:
+    """The request in front of a handshake."""
+    header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.START_TLS, txnId=1)
+    return framed(pb.Request(header=header, startTLSRequest=pb.StartTLSRequest()))
+
+
+def client_hello() -> bytes:
+    """The first flight of a handshake."""
+    out = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), out).do_handshake()
+    except ssl.SSLWantReadError:
+        return out.read()
+    raise RuntimeError("a handshake ended before it began")
+
+
+@dataclass
+class Intruder:
+    """One connection: what it says, how much of that at once, and how far it got."""
+
+    kind: str
+    words: bytes
+    at_once: int
+    sock: socket.socket | None = None
+    said: int = 0
+
+
+@dataclass
+class Mob:
+    """All of them, in one thread."""
+
+    port: int
+    members: list[Intruder]
+    thrown_out: Counter[str] = field(default_factory=Counter)
+    """By kind, since the beginning: connections that the bookie ended."""
+
+    def run(self, told: Connection) -> None:
+        """Until `told` has something to say; then answer with who was thrown out how often."""
+        watch = select.epoll()
+        everybody: dict[int, Intruder] = {}
+        ready = False
+        while not told.poll():
+            begin = time.monotonic()
+            for one in self.members:
+                if one.sock is None:
+                    one.sock = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+                    one.sock.setblocking(False)
+                    one.said = 0
+                    everybody[one.sock.fileno()] = one
+                    watch.register(one.sock, select.EPOLLIN | select.EPOLLRDHUP)
+                self._say(one)
+            if not ready:
+                ready = True
+                told.send(HERE)
+            while (left := begin + ROUND_S - time.monotonic()) > 0:
+                for number, _ in watch.poll(left, 256):
+                    self._hear(everybody, number)
+        told.recv()
+        told.send(dict(self.thrown_out))
+
+    def _say(self, one: Intruder) -> None:
+        assert one.sock is not None
+        size = one.at_once if one.said == 0 else 1
+        if one.said < len(one.words):
+            try:
+                one.said += one.sock.send(one.words[one.said : one.said + size])
+            except OSError:
+                return  # `_hear` learns of it too
+
+    def _hear(self, everybody: dict[int, Intruder], number: int) -> None:
+        one = everybody[number]
+        assert one.sock is not None
+        try:
+            alive = bool(one.sock.recv(4096))
+        except OSError:
+            alive = False
+        if not alive:
+            self.thrown_out[one.kind] += 1
+            del everybody[number]
+            one.sock.close()
+            one.sock = None
+
+
+def gather(port: int, idle: int, frames: int, handshakes: int) -> Mob:
+    """So many of each kind, mixed as they would come."""
+    asked, hello, frame = start_tls(), client_hello(), first_entry()
+    members = [Intruder(IDLE, b"", 0) for _ in range(idle)]
+    members += [Intruder(FRAMES, frame, 1) for _ in range(frames)]
+    members += [Intruder(HANDSHAKES, asked + hello, len(asked)) for _ in range(handshakes)]
+    return Mob(port, members)
+
+
+@click.command()
+@click.option("--idle", default=5000, show_default=True, help="Connections that say nothing.")
+@click.option("--frames", default=200, show_default=True, help="Connections that send a frame a byte a second.")
+@click.option("--handshakes", default=2000, show_default=True, help="Connections in a handshake, a byte a second.")
+@plan_options(DATA, pairs=3, seconds=6.0)
+def main(idle: int, frames: int, handshakes: int, directory: Path, **plan: Any) -> None:
+    """Adds beside connections that mean ill."""
+    build_all()
+    need = idle + frames + handshakes + 200
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(need, hard)), hard))
+    mobs: list[Aside] = []
+    with (
+        tempfile.TemporaryDirectory() as keys,
+        fresh(directory, {"serverMaxConnections": str(need), **tls_keys(Path(keys))}) as bookie,
+    ):
+
+        def around() -> Aside:
+            mobs.append(Aside(gather(bookie.port, idle, frames, handshakes).run))
+            return mobs[-1]
+
+        found = paired(bookie, Plan(**plan), around)
+    thrown_out: Counter[str] = Counter()
+    for one in mobs:
+        thrown_out.update(one.result)
+    print(json.dumps({"thrown_out": thrown_out, **found}))
+
+
+if __name__ == "__main__":
+    main()

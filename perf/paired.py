@@ -1,0 +1,119 @@
+"""What all measurements of adds beside something else share: adds at a fixed rate, alone and beside it, in turn.
+
+with Aside(work, 1, 2) as beside: ...        # work(1, 2, told) in a process of its own: see there
+found = paired(bookie, plan, lambda: Aside(work, 1, 2))
+"""
+
+import multiprocessing
+import os
+import shutil
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import click
+
+from perf.side_by_side.drive import bkload
+from perf.side_by_side.servers import OurBookie
+
+__all__ = ["adds", "Aside", "fresh", "paired", "Plan", "plan_options"]
+
+Command = Callable[..., None]
+HERE, ENOUGH = "here", "enough"
+ORDER = ("alone", "beside", "beside", "alone")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How often, how long and how fast."""
+
+    pairs: int
+    seconds: float
+    rate: int
+
+
+def plan_options(
+    directory: Path, *, pairs: int, seconds: float
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of every such command; it gets `pairs`, `seconds`, `rate` and `directory`."""
+
+    def add(function: Command) -> Command:
+        for option in (
+            click.option("--directory", default=directory, show_default=True, type=click.Path(path_type=Path)),
+            click.option("--rate", default=20_000, show_default=True, help="Adds a second, 1 KiB each."),
+            click.option("--seconds", default=seconds, show_default=True, help="Of adds in each measurement."),
+            click.option("--pairs", default=pairs, show_default=True, help="Measurements without and with it."),
+        ):
+            function = option(function)
+        return function
+
+    return add
+
+
+@contextmanager
+def fresh(directory: Path, settings: dict[str, str]) -> Iterator[OurBookie]:
+    """Our bookie on an empty directory that goes with it, with its journals made."""
+    shutil.rmtree(directory, ignore_errors=True)
+    bookie = OurBookie(directory / "ours")
+    try:
+        bookie.start(settings)
+        adds(bookie, 20_000, 2.0, 0)
+        yield bookie
+    finally:
+        bookie.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def adds(bookie: OurBookie, rate: int, seconds: float, first_ledger: int) -> dict[str, float]:
+    """Latencies of adds of 1 KiB at this rate."""
+    done = bkload(
+        "add", port=bookie.port, size=1024, outstanding=1000, ledgers=10, warmup=1, rate=rate, seconds=seconds,
+        first_ledger=first_ledger,
+    )  # fmt: skip
+    return {name: done["latency_us"][name] for name in ("p50", "p99", "p999")}
+
+
+def paired(bookie: OurBookie, plan: Plan, beside: Callable[[], AbstractContextManager[object]]) -> dict[str, Any]:
+    """Adds alone and inside of `beside`; which comes first changes with each pair. Medians, and all that was seen."""
+    seen: dict[str, list[dict[str, float]]] = {"alone": [], "beside": []}
+    for turn in range(2 * plan.pairs):
+        name = ORDER[turn % len(ORDER)]
+        first_ledger = 100 + 100 * turn
+        if name == "alone":
+            seen[name].append(adds(bookie, plan.rate, plan.seconds, first_ledger))
+            continue
+        with beside():
+            seen[name].append(adds(bookie, plan.rate, plan.seconds, first_ledger))
+    p99 = {name: statistics.median(one["p99"] for one in found) for name, found in seen.items()}
+    return {"p99_ratio": round(p99["beside"] / p99["alone"], 2), "p99_us": p99, "add_latency_us": seen}
+
+
+class Aside:
+    """`work(*arguments, told)` in a process of the lowest priority, as a context.
+
+    It sends HERE when it has begun, goes on until `told` has something to say, and then sends what came of it.
+    """
+
+    def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
+        self._told, theirs = multiprocessing.Pipe()
+        self._process = multiprocessing.get_context("spawn").Process(target=_run, args=(work, *arguments, theirs))
+        self.result: Any = None
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        if self._told.recv() != HERE:
+            raise RuntimeError("what runs beside did not begin")
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._told.send(ENOUGH)
+        self.result = self._told.recv()
+        self._process.join()
+
+
+def _run(work: Callable[..., None], *arguments: Any) -> None:
+    os.nice(19)
+    work(*arguments)

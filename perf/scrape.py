@@ -1,0 +1,108 @@
+"""`python -m perf.scrape`: what a scrape costs, and what it costs those who add meanwhile.
+
+`size` starts a bookie with many directories, so that it has some ten thousand series, and times collecting and writing
+them. `load` adds through `bkload` to a bookie that is scraped ten times a second and to one that is not, in turn. The
+bookie runs in this process in both, the server of the scrapes too.
+"""
+
+import shutil
+import statistics
+import threading
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import click
+
+from bookie.metrics.text import write
+from perf.side_by_side.card import ROOT
+from perf.side_by_side.drive import bkload
+from tests.fixtures.scraped import scraped
+from tests.fixtures.whole_bookie import whole_bookie
+
+DATA = ROOT / "build/perf/scrape"
+SCRAPES = 50
+PAUSE_S = 0.1
+MIB_EACH = 20
+"""Of caches and buffers, so that two frames fit into each half."""
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """Choose what to measure."""
+
+
+@main.command()
+@click.option("--directories", default=32, show_default=True, help="Ledger directories, and as many journals.")
+def size(directories: int) -> None:
+    """Time of a scrape with many series."""
+    fresh()
+    each = MIB_EACH * directories
+    settings = {
+        "ledgerDirectories": ",".join(f"{DATA}/l{at}" for at in range(directories)),
+        "journalDirectories": ",".join(f"{DATA}/j{at}" for at in range(directories)),
+        "dbStorage_writeCacheMaxSizeMb": str(each),
+        "dbStorage_readAheadCacheMaxSizeMb": str(each),
+        "journalMaxMemorySizeMb": str(each),
+        "dbStorage_indexMapSizeGb": "1",
+        "memoryLimitMb": "16384",
+        "prometheusStatsLatencyRolloverSeconds": "1",
+    }
+    with whole_bookie(DATA, **settings) as one:
+        took, series, page = [], 0, b""
+        for _ in range(SCRAPES):
+            begun = time.perf_counter()
+            families = one.bookie.metrics()
+            page = write(families)
+            took.append(1000 * (time.perf_counter() - begun))
+            series = sum(len(family.samples) for family in families)
+        took.sort()
+    click.echo(
+        f"{series} series, {len(page) >> 10} KiB: median {statistics.median(took):.1f} ms, longest {took[-1]:.1f} ms"
+    )
+
+
+@main.command()
+@click.option("--seconds", default=5, show_default=True)
+@click.option("--pairs", default=3, show_default=True)
+@click.option("--outstanding", default=100, show_default=True)
+def load(seconds: int, pairs: int, outstanding: int) -> None:
+    """Add p99 with and without somebody who scrapes ten times a second."""
+    for pair in range(pairs):
+        for scrapes in (False, True) if pair % 2 == 0 else (True, False):
+            fresh()
+            with whole_bookie(DATA) as one, scraped(one.bookie.metrics) as address:
+                ended = threading.Event()
+                thread = threading.Thread(target=scrape, args=(address, ended))
+                if scrapes:
+                    thread.start()
+                found = bkload(
+                    "add",
+                    port=one.address[1],
+                    size=1024,
+                    outstanding=outstanding,
+                    ledgers=10,
+                    warmup=1,
+                    seconds=seconds,
+                )
+                ended.set()
+                if scrapes:
+                    thread.join()
+            click.echo(f"{'scraped' if scrapes else 'alone':8} {found}")
+
+
+def scrape(address: str, ended: threading.Event) -> None:
+    """Ten times a second."""
+    while not ended.wait(PAUSE_S):
+        with urlopen(f"http://{address}/metrics", timeout=10) as answer:
+            answer.read()
+
+
+def fresh() -> None:
+    """An empty directory for the bookie."""
+    shutil.rmtree(DATA, ignore_errors=True)
+    Path(DATA).mkdir(parents=True)
+
+
+if __name__ == "__main__":
+    main()

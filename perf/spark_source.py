@@ -1,0 +1,175 @@
+"""What Spark reads from a warm bookie on local[2], beside a synthetic Arrow source in the same session.
+
+    python -m perf.spark_source [MIB [ROUNDS [parquet]]]
+
+Entries of 1 KiB. Each line is the median of ROUNDS: a count over all columns, and the same to Parquet. "single" is our
+source with batchReadEnabled=false. Bookie, Spark and its Python workers share the machine.
+"""
+
+import gc
+import json
+import os
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from bookie.client import BookKeeper
+from bookie.local import LocalCluster
+from bookie.spark.schemas import BOOKKEEPER
+
+SIZE = 1024
+ROWS = 1024
+LEDGERS = 4
+
+
+class SyntheticReader(DataSourceReader):  # type: ignore[misc]  # Spark is not looked at
+    """One record batch of payloads, handed out again and again: the most that a Python source can bring."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def partitions(self) -> list[InputPartition]:
+        """As many as there are ledgers."""
+        return [InputPartition(self._rows // LEDGERS)] * LEDGERS
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Over buffers that exist."""
+        import numpy as np  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415
+
+        values = np.random.default_rng(1).bytes(ROWS * SIZE)
+        edges = np.arange(0, ROWS * SIZE + 1, SIZE, dtype=np.int32)
+        numbers = pa.array(np.arange(ROWS, dtype=np.int64))
+        arrays = {
+            "value": pa.Array.from_buffers(pa.binary(), ROWS, [None, pa.py_buffer(edges), pa.py_buffer(values)]),
+            "entry_size": pa.array(np.full(ROWS, SIZE, dtype=np.int32)),
+            "ledger_ctime": pa.nulls(ROWS, pa.timestamp("us", tz="UTC")),
+        }
+        schema = BOOKKEEPER.without("metadata").arrow()
+        batch = pa.RecordBatch.from_arrays([arrays.get(name, numbers) for name in schema.names], schema=schema)
+        for _ in range(partition.value // ROWS):
+            yield batch
+
+
+class Synthetic(DataSource):  # type: ignore[misc]  # nor here
+    """Rows as format `bookkeeper` has them."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Of this program only."""
+        return "synthetic"
+
+    def schema(self) -> Any:
+        """The same."""
+        return BOOKKEEPER.without("metadata").spark()
+
+    def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002  # Spark hands it over
+        """Of a query."""
+        return SyntheticReader(int(self.options["rows"]))
+
+
+def session() -> Any:
+    """As a user would have it, with two cores."""
+    builder = SparkSession.builder.master("local[2]")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def fill(uri: str, rows: int) -> list[int]:
+    """Ledgers with so many entries in all."""
+    ledgers = []
+    block = os.urandom(SIZE)
+    with BookKeeper(uri, useV2WireProtocol=True) as client:
+        for _ in range(LEDGERS):
+            with client.create_ledger(
+                ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, digest_type="CRC32C"
+            ) as ledger:
+                for _ in range(rows // LEDGERS):
+                    ledger.append_async(block)
+            ledgers.append(ledger.id)
+    return ledgers
+
+
+def timed(rounds: int, run: Callable[[], None]) -> float:
+    """The median after one that does not count."""
+    run()
+    times = []
+    for _ in range(rounds):
+        gc.collect()
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def counted(frame: Any, rows: int) -> None:
+    """All columns come from the source, which Spark does not prune; it then counts rows."""
+    assert frame.count() == rows
+
+
+def to_parquet(frame: Any, out: str) -> None:
+    """As it is, with Spark's own settings."""
+    frame.write.mode("overwrite").parquet(out)
+
+
+def main() -> None:
+    """Measure and print, the last line as JSON."""
+    mib = int(sys.argv[1]) if len(sys.argv) > 1 else 256
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    rows = (mib << 20) // SIZE // ROWS // LEDGERS * ROWS * LEDGERS
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    begin = time.perf_counter()
+    spark = session()
+    told: dict[str, float] = {"start_s": time.perf_counter() - begin}
+    here = Path(tempfile.mkdtemp(prefix="spark-source-"))
+    begin = time.perf_counter()
+    spark.dataSource.register(Synthetic)
+    counted(spark.read.format("synthetic").option("rows", rows).load(), rows)
+    told["first_query_s"] = time.perf_counter() - begin
+    caches: dict[str, Any] = {"dbStorage_writeCacheMaxSizeMb": 3 * mib, "serverMaxOutputMemorySizeMb": 64}
+    try:
+        with LocalCluster(1, directory=here / "cluster", **caches) as cluster:
+            ledgers = ",".join(map(str, fill(cluster.uri, rows)))
+            ours = spark.read.format("bookkeeper").options(metadataServiceUri=cluster.uri, ledgers=ledgers)
+            kinds = {
+                "synthetic": spark.read.format("synthetic").option("rows", rows).load(),
+                "bookkeeper": ours.load(),
+                "bookkeeper_v2": ours.option("bookkeeper.useV2WireProtocol", "true").load(),
+                "single": ours.option("bookkeeper.batchReadEnabled", "false").load(),
+            }
+            for kind, frame in kinds.items():
+                seconds = timed(rounds, partial(counted, frame, rows))
+                told[f"{kind}_count_GB_per_s"] = rows * SIZE / seconds / 1e9
+                print(f"{kind}: count of {mib} MiB in {seconds:.2f} s", flush=True)
+            for kind in ("synthetic", "bookkeeper") if "parquet" in sys.argv else ():
+                seconds = timed(1, partial(to_parquet, kinds[kind], str(here / "out")))
+                told[f"{kind}_parquet_rows_per_s"] = rows / seconds
+                print(f"{kind}: {rows} rows to Parquet in {seconds:.2f} s", flush=True)
+    finally:
+        spark.stop()
+        shutil.rmtree(here)
+    told["driver_rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({key: round(value, 3) for key, value in told.items()}))
+
+
+if __name__ == "__main__":
+    main()
