@@ -6,11 +6,12 @@ SHELL := /bin/bash
 
 VENV ?= .venv
 PY := $(VENV)/bin/python
-MARKS ?= not crash and not fuzz and not slow
+MARKS ?= not crash and not fuzz and not sim and not slow
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
 # Files of tests go to so many processes at once.
 WORKERS ?= 2
+FUZZERS ?= 3
 PARALLEL = -n $(WORKERS) --dist loadfile
 BENCH_ARGS ?=
 DEBUG_TREE := build/debug-tree
@@ -18,12 +19,14 @@ ASAN_TREE := build/asan-tree
 CONF ?= conf/standalone.conf
 
 CYCLES ?= 200
+SEEDS ?= 20000
 export BOOKIE_CRASH_CYCLES ?= $(CYCLES)
 export BOOKIE_FUZZ_SECONDS ?= 60
+export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan lint format interop crash fuzz bench java clean
+.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop crash sim fuzz bench docs java spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -37,6 +40,7 @@ FIND_PYTHON = for p in "$${PYTHON:-}" python3 python3.14 python3.13 python3.12 p
 ROOMS := $(wildcard bookie/_fast/*.pyx bookie/_fast/*.pxd bookie/_fast/csrc/*) $(shell find proto -name '*.proto' 2>/dev/null)
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
+PYSPARK := $(VENV)/.spark
 
 REQUIREMENTS = import tomllib; t = tomllib.load(open("pyproject.toml", "rb")); p = t["project"]; \
 	e = p["optional-dependencies"]; \
@@ -55,6 +59,8 @@ $(BUILT): $(DEPS) setup.py build_proto.py $(ROOMS)
 	@echo "compiling the rooms"
 	@$(PY) setup.py --quiet build_ext --inplace
 	@BOOKIE_ROOMS_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo $(CURDIR)/bookie/spark/discovered > $$($(PY) -c 'import site; print(site.getsitepackages()[0])')/bookie-spark.pth
+	@$(PY) -m compileall -q bookie admin   # else every start compiles them where Python may not write bytecode
 	@touch $@
 
 build: $(BUILT)       ## the virtual environment and the compiled rooms
@@ -85,6 +91,7 @@ stop:                 ## end the bookie that make run left behind
 # --- checks -----------------------------------------------------------------------------------------------------------
 test: build           ## all tests but the long ones; interop tests skip where Java cannot be had
 	@$(MAKE) --no-print-directory java || echo "no Java: the interop tests will say so and skip"
+	@$(MAKE) --no-print-directory $(PYSPARK) || echo "no PySpark: the tests of bookie.spark will say so and skip"
 	$(PYTEST) $(PARALLEL) -m "$(MARKS)" $(PYTEST_ARGS)
 
 # A tree of its own for each flavour, so that they never mix; mtimes are kept, so that only what changed is compiled.
@@ -92,14 +99,21 @@ define copy_tree
 	@mkdir -p $(1)
 	find $(1) -type f ! -name '*.so' ! -path '*/build/*' -delete
 	tar -c --exclude='*.so' --exclude=__pycache__ bookie tests conf docs setup.py build_proto.py pyproject.toml README.md LICENSE \
+		Dockerfile compose.yaml mkdocs.yml \
 		$$(ls -d admin perf proto 2>/dev/null) | tar -x -C $(1)
 endef
 
-test-debug: $(DEPS)   ## the same tests on a build with bounds checks and asserts
+# What runs compiled rooms. The others are Python alone, or talk to bookies only as these do: metadata, planes, placement,
+# auto-recovery, commands, documents and the load generator gain nothing from a room that checks itself.
+DEBUG_TESTS := $(addprefix tests/,client crash fast fuzz golden hostile metrics repair server storage)
+DEBUG_IGNORED := $(addprefix --ignore=tests/client/,placement replication)
+
+test-debug: $(DEPS)   ## the tests of compiled rooms on a build with bounds checks and asserts
 	$(call copy_tree,$(DEBUG_TREE))
 	cd $(DEBUG_TREE) && BOOKIE_DEBUG=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace
+	@cd $(DEBUG_TREE) && $(abspath $(PY)) -m compileall -q bookie admin
 	cd $(DEBUG_TREE) && PYTHONPATH=$(abspath $(DEBUG_TREE)) $(abspath $(PY)) -m pytest $(PARALLEL) \
-		--ignore tests/test_tidy.py -m "$(MARKS) and not interop" $(PYTEST_ARGS)
+		$(DEBUG_TESTS) $(DEBUG_IGNORED) -m "$(MARKS) and not interop" $(PYTEST_ARGS)
 
 # Python itself is not built with the checks, so their library has to be there before it.
 LIBASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
@@ -109,6 +123,7 @@ ASAN_ENV = env LD_PRELOAD="$(LIBASAN)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS
 asan: $(DEPS)         ## a build that checks every memory access of the rooms
 	@case "$(LIBASAN)" in */*\ */*) ;; *) echo "gcc has no libasan and libubsan: apt-get install libgcc-12-dev" >&2; exit 1 ;; esac
 	$(call copy_tree,$(ASAN_TREE))
+	@if [ -d build/cython ]; then mkdir -p $(ASAN_TREE)/build && cp -a build/cython $(ASAN_TREE)/build/; fi
 	cd $(ASAN_TREE) && BOOKIE_SANITIZE=address,undefined $(abspath $(PY)) setup.py --quiet build_ext --inplace
 
 test-asan: asan       ## the tests of the rooms, and hostile clients, on that build
@@ -116,9 +131,14 @@ test-asan: asan       ## the tests of the rooms, and hostile clients, on that bu
 		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
 
 lint: build           ## style, types, layers and house rules
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint-types lint-style   # mypy takes as long as the others
+
+lint-types: build
+	$(VENV)/bin/mypy
+
+lint-style: build
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
 	PATH=$(abspath $(VENV))/bin:$$PATH cython-lint bookie
 	PYTHONPATH=. $(VENV)/bin/lint-imports --no-cache
 	$(PYTEST) -q tests/test_tidy.py
@@ -128,18 +148,39 @@ format: $(DEPS)       ## let ruff lay out the Python files
 	$(VENV)/bin/ruff format .
 
 interop: build java   ## our parts against real Apache BookKeeper and ZooKeeper
-	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "interop and not crash" $(PYTEST_ARGS)
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "interop and not crash" --ignore=tests/spark $(PYTEST_ARGS)
+
+EXTRA_SPARK = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"], sep="\n")
+
+$(PYSPARK): $(DEPS)
+	@echo "installing PySpark into $(VENV)"
+	@$(PY) -c '$(EXTRA_SPARK)' > $(VENV)/requirements-spark.txt
+	@$(PY) -m pip install --quiet -r $(VENV)/requirements-spark.txt
+	@touch $@
+
+spark: build java $(PYSPARK)   ## our formats and jobs in a real Spark session, one for all tests
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "not crash" tests/spark $(PYTEST_ARGS)
+
+spark-fire: build java $(PYSPARK)   ## drivers, workers and bookies are killed under a stream, BOOKIE_SPARK_RESTARTS (1) times
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m crash tests/spark $(PYTEST_ARGS)
 
 crash: build          ## kill -9 under load, CYCLES times (200)
-	$(PYTEST) $(PARALLEL) -m crash $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m crash --ignore=tests/spark $(PYTEST_ARGS)
 
-fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, two files of them at a time
+sim: build            ## the ledger protocol in SEEDS (20000) simulated worlds
+	$(PYTEST) -n $(WORKERS) -q -m sim tests/sim $(PYTEST_ARGS)
+
+# Target by target, not file by file: files hold from one to five of them, and one process would stand idle for minutes.
+fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, FUZZERS (3) of them at a time
 	@[ -f $(VENV)/.fuzz ] || { $(PY) -m pip install --quiet 'atheris>=3.0' && touch $(VENV)/.fuzz; }
-	cd $(ASAN_TREE) && printf '%s\n' tests/fuzz/test_*.py | \
-		xargs -P 2 -n 1 $(ASAN_ENV) $(abspath $(PY)) -m pytest -q -m fuzz $(PYTEST_ARGS)
+	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest -q -n $(FUZZERS) --dist worksteal -m fuzz tests/fuzz $(PYTEST_ARGS)
 
 bench: build          ## micro benchmarks of the compiled rooms; perf/README.md tells of the load generator and the peers
 	$(PYTEST) -p benchmark perf/micro $(BENCH_ARGS)
+
+docs: $(DEPS)         ## docs/ as a site in build/site; a warning is an error
+	@[ -f $(VENV)/.docs ] || { $(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])') && touch $(VENV)/.docs; }
+	$(VENV)/bin/zensical build --clean --strict
 
 java: $(DEPS)         ## what the interop tests need: Java 17 or later and the jars of Apache BookKeeper
 	@$(PY) -m tests.interop.get_java

@@ -100,3 +100,7 @@ class AvailableEntries:
         """How many entries there are."""
         first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())
         return int((((last - first) // np.maximum(period, 1) + 1) * size).sum())
+
+    def last(self) -> int:
+        """The highest id; -1 when there are none."""
+        return int((self._groups["last"].astype(np.int64) + self._groups["size"]).max()) - 1 if self._firsts else -1

@@ -268,6 +268,18 @@ class ClusterNotInitialized(StartRefused):
     """The metadata store holds no cluster under the configured root."""
 
 
+class NoSuchLog(BookKeeperError):
+    """The metadata store was asked, looked, and does not know the log."""
+
+
+class LogExists(BookKeeperError):
+    """A log of that name exists already."""
+
+
+class LogTooLarge(BookKeeperError):
+    """The list of a log's ledgers does not fit into one value of the metadata store."""
+
+
 class ToolRefused(BookKeeperError):
     """A tool of the operator does not go on, and has changed nothing."""
 

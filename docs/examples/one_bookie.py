@@ -8,7 +8,7 @@ import sys
 import time
 from typing import assert_type
 
-from bookie.client import Channel, Digest, EntryBatch
+from bookie.client import Channel, Digest, StoredBatch
 from bookie.errors import LedgerFenced
 
 
@@ -30,7 +30,7 @@ def main(address: str) -> None:
         print("entry 1:", digest.open(stored, ledger, 1).payload.tobytes().decode())
 
         batch = channel.batch_read(ledger, 0, max_count=100)
-        assert_type(batch, EntryBatch)
+        assert_type(batch, StoredBatch)
         batch.verify(digest)
         for entry, view in batch.payloads(digest):
             print(f"entry {entry}:", view.tobytes().decode())
