@@ -79,7 +79,8 @@ def test_reads_while_everything_moves(tmp_path: Path) -> None:
             thread.join()
         for user in users:
             user.close()
-        one.one.crash()
-        for thread in extra:
+        one.one.pool.stop()
+        for thread in extra:  # before the stores that they read are closed
             thread.join()
+        one.one.crash()
     assert not wrong
