@@ -12,7 +12,8 @@ PYTEST_ARGS ?=
 # Files of tests go to so many processes at once.
 WORKERS ?= 2
 FUZZERS ?= 3
-PARALLEL = -n $(WORKERS) --dist loadfile
+# A process that dies fails the run: with another in its place the distribution by files can wait for ever.
+PARALLEL = -n $(WORKERS) --dist loadfile --max-worker-restart=0
 BENCH_ARGS ?=
 DEBUG_TREE := build/debug-tree
 ASAN_TREE := build/asan-tree
