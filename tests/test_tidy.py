@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -206,13 +207,19 @@ def test_public_names_are_sorted() -> None:
     assert not unsorted, "\n".join(unsorted)
 
 
+@cache
+def docstrings_of_tests() -> dict[str, str]:
+    """What each file of tests says of itself, by its name."""
+    paths = (ROOT / "tests").rglob("test_*.py")
+    return {path.stem: ast.get_docstring(ast.parse(path.read_text())) or "" for path in paths}
+
+
 def has_test(room: Path) -> bool:
     """Whether a test file is named after the room, or names it in its docstring."""
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        said = ast.get_docstring(ast.parse(path.read_text())) or ""
-        if path.stem.startswith(f"test_{room.stem}") or re.search(rf"\b{room.stem}\b", said):
-            return True
-    return False
+    return any(
+        stem.startswith(f"test_{room.stem}") or re.search(rf"\b{room.stem}\b", said)
+        for stem, said in docstrings_of_tests().items()
+    )
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.stem)
