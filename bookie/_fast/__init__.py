@@ -53,6 +53,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     index_rebuild           the index made anew from entry logs
     journal_reader          verified scan of journal files
     record_rows             what a scan writes down of records: columns, for Arrow
+    row_file                a file whose records become such rows: open, filled, closed
     log_rows                an entry log as such rows, also behind damage
     journal_rows            a journal as such rows
     journal_state           what a journal is made of

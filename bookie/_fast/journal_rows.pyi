@@ -2,15 +2,14 @@ from os import PathLike
 from typing import final
 
 from bookie._fast.file import Files
-from bookie._fast.record_rows import Rows, RowSheet
+from bookie._fast.record_rows import RowSheet
+from bookie._fast.row_file import RowFile
 
 @final
-class JournalRows:
+class JournalRows(RowFile):
     def __init__(
         self, path: str | PathLike[str], journal_id: int, sheet: RowSheet, files: Files | None = None
     ) -> None: ...
-    @property
-    def path(self) -> str: ...
     @property
     def position(self) -> int: ...
     @property
@@ -19,5 +18,3 @@ class JournalRows:
     def damaged_at(self) -> int | None: ...
     @property
     def version(self) -> int: ...
-    def read(self) -> Rows | None: ...
-    def close(self) -> None: ...

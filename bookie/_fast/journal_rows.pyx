@@ -6,7 +6,6 @@ import errno
 import os
 
 from libc.stdint cimport int64_t, uint64_t
-from posix.fcntl cimport O_RDONLY
 
 from bookie._fast.journal_reader cimport (
     JOURNAL_VERSION,
@@ -18,6 +17,7 @@ from bookie._fast.journal_reader cimport (
     JournalScan,
     journal_scan,
 )
+from bookie._fast.file cimport Files
 from bookie._fast.record_rows cimport (
     ROW_ENTRY,
     ROW_FENCE,
@@ -25,13 +25,11 @@ from bookie._fast.record_rows cimport (
     ROW_GARBAGE,
     ROW_LAC,
     ROW_MASTER_KEY,
+    RowSheet,
     Sheet,
     sheet_put,
 )
 from bookie._fast.types cimport Status
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 cdef struct Filling:
     Sheet* sheet
@@ -62,66 +60,42 @@ cdef Status put(void* context, const JournalRecord* record) noexcept nogil:
     return status
 
 
-cdef class JournalRows:
-    """The rows of one journal file. Close it. OSError when it cannot be read, ValueError when it is no journal."""
+cdef class JournalRows(RowFile):
+    """The rows of one journal file. Close it. OSError when it cannot be read, ValueError when it is no journal.
+
+    Behind the last of them `torn` and `damaged_at` tell how the file ended.
+    """
 
     def __cinit__(self, path, int64_t journal_id, RowSheet sheet not None, Files files=None):
-        self.fd = -1
-        self.path = os.fspath(path)
-        self.files = files if files is not None else Files()
-        self.sheet = sheet
+        self.open(path, sheet, files)
         self.journal_id = journal_id
-        encoded = os.fsencode(path)
-        cdef const char* name = encoded
-        cdef int fd = self.files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-        if fd < 0:
-            raise OSError(-fd, os.strerror(-fd), self.path)
-        self.fd = fd
-
-    def __dealloc__(self):
-        self.close()
-
-    def close(self):
-        """Twice is fine."""
-        if self.fd >= 0:
-            self.files.ops.close(self.fd)
-            self.fd = -1
-            self.done = True
 
     @property
     def position(self):
         """Where the next record begins, or where there was none."""
         return self.start
 
-    def read(self):
-        """The next Rows, or None behind the last of them; then `torn` and `damaged_at` tell how the file ended."""
+    cdef Status fill(self) except *:
         cdef Filling filling
         cdef JournalScan result
         cdef Status status
-        cdef Sheet* sheet = &self.sheet.sheet
-        if self.done:
-            return None
-        while True:
-            self.sheet.begin()
-            filling.sheet = sheet
-            filling.next = self.next
-            with nogil:
-                status = journal_scan(self.files.ops, self.fd, self.journal_id, self.start, put, &filling, &result)
-            self.start = result.end
-            self.next = filling.next
-            if status == Status.FULL and sheet.rows == 0:
-                continue                     # one payload larger than a usual sheet: `begin` makes room for it
-            break
-        self.done = status != Status.FULL
-        self.check(status)
+        filling.sheet = &self.sheet.sheet
+        filling.next = self.next
+        with nogil:
+            status = journal_scan(self.files.ops, self.fd, self.journal_id, self.start, put, &filling, &result)
+        self.start = result.end
+        self.next = filling.next
+        if status != Status.FULL:
+            self.check(status)
         self.version = result.version
-        if self.done:
-            self.torn = result.torn
-            self.damaged_at = result.damaged_at if result.damaged else None
-        return self.sheet.take() if sheet.rows else None
+        if status == Status.FULL:
+            return status
+        self.torn = result.torn
+        self.damaged_at = result.damaged_at if result.damaged else None
+        return Status.END
 
     cdef int check(self, Status status) except -1:
-        if status == Status.OK or status == Status.FULL:
+        if status == Status.OK:
             return 0
         if status == Status.CORRUPT:
             raise ValueError(

@@ -1,10 +1,8 @@
 """The scan of an entry log into columns: read, judge and copy in one pass, without the GIL."""
-import os
-
 from libc.stdint cimport int32_t, uint8_t, uint64_t
-from posix.fcntl cimport O_RDONLY
 
 from bookie._fast.cursor cimport load_i32
+from bookie._fast.file cimport Files
 from bookie._fast.log_scan cimport (
     LOG_HEADER_BYTES,
     LOG_MAP_ENTRY,
@@ -21,22 +19,20 @@ from bookie._fast.record_rows cimport (
     ROW_ENTRY,
     ROW_GARBAGE,
     ROW_LEDGERS_MAP,
+    RowSheet,
     Sheet,
     digest_found,
     header_holds,
     sheet_put,
 )
-from bookie._fast.types cimport LENGTH_PREFIX
+from bookie._fast.types cimport LENGTH_PREFIX, Status
 from bookie._fast.window cimport Window, window_at, window_load
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 cdef enum:
     SEARCH_BYTES = 0x40000000    # 1 GiB: what one search may checksum: hostile bytes must not cost hours
 
 
-cdef Status fill(LogCursor* cursor, Sheet* sheet, uint64_t* suspect) noexcept nogil:
+cdef Status put_records(LogCursor* cursor, Sheet* sheet, uint64_t* suspect) noexcept nogil:
     """Rows until the sheet is full (FULL) or the records end (END, TORN), or an error."""
     cdef LogRecord record
     cdef Status status
@@ -105,7 +101,7 @@ cdef Status search(LogCursor* cursor, const Sheet* sheet, uint64_t pos) noexcept
         pos += 1
 
 
-cdef class LogRows:
+cdef class LogRows(RowFile):
     """The rows of one entry log from byte `start` on (0: its first record). Close it.
 
     OSError when the file cannot be read, ValueError when it is no entry log.
@@ -113,32 +109,15 @@ cdef class LogRows:
 
     def __cinit__(self, path, RowSheet sheet not None, uint64_t start=0, Files files=None):
         cdef Status status
-        self.fd = -1
-        self.path = os.fspath(path)
-        self.files = files if files is not None else Files()
-        self.sheet = sheet
-        encoded = os.fsencode(path)
-        cdef const char* name = encoded
-        cdef int fd = self.files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-        if fd < 0:
-            raise OSError(-fd, os.strerror(-fd), self.path)
-        self.fd = fd
+        self.open(path, sheet, files)
         with nogil:
-            status = log_open(&self.cursor, self.files.ops, fd, start)
+            status = log_open(&self.cursor, self.files.ops, self.fd, start)
         if status != Status.END and status != Status.TORN:
             log_check(status, self.path)
         self.status = status
 
     def __dealloc__(self):
-        self.close()
-
-    def close(self):
-        """Twice is fine."""
-        if self.fd >= 0:
-            self.files.ops.close(self.fd)
-            log_close(&self.cursor)
-            self.fd = -1
-            self.status = Status.END
+        log_close(&self.cursor)
 
     @property
     def position(self):
@@ -155,24 +134,13 @@ cdef class LogRows:
         """Whether the rows ended with entries whose digests failed: a wrong length may have led the scan astray."""
         return self.suspect != 0 and self.status != Status.OK
 
-    def read(self):
-        """The next Rows, or None behind the last of them."""
-        cdef Status status = self.status
-        cdef Sheet* sheet = &self.sheet.sheet
-        if status != Status.OK:
-            return None
-        while True:
-            self.sheet.begin()
-            with nogil:
-                status = fill(&self.cursor, sheet, &self.suspect)
-            if status == Status.FULL and sheet.rows == 0:
-                continue                     # one payload larger than a usual sheet: `begin` makes room for it
-            break
-        if status != Status.FULL:
-            if status != Status.END and status != Status.TORN:
-                log_check(status, self.path)
-            self.status = status
-        return self.sheet.take() if sheet.rows else None
+    cdef Status fill(self) except *:
+        cdef Status status
+        with nogil:
+            status = put_records(&self.cursor, &self.sheet.sheet, &self.suspect)
+        if status != Status.FULL and status != Status.END and status != Status.TORN:
+            log_check(status, self.path)
+        return status
 
     def skip(self):
         """Behind torn bytes, or suspected ones, go on at the next entry whose digest holds; False when there is none.

@@ -1,0 +1,61 @@
+"""What scans of entry logs and of journals have in common: the open file, and the way from sheet to rows."""
+import os
+
+from posix.fcntl cimport O_RDONLY
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+
+
+cdef class RowFile:
+    """Close it, or let it go. OSError when the file cannot be read."""
+
+    def __cinit__(self, *_arguments, **_named):
+        self.fd = -1
+        self.status = Status.END
+
+    def __dealloc__(self):
+        self.release()
+
+    cdef int open(self, path, RowSheet sheet, Files files) except -1:
+        self.path = os.fspath(path)
+        self.sheet = sheet
+        self.files = files if files is not None else Files()
+        encoded = os.fsencode(path)
+        cdef const char* name = encoded
+        cdef int fd = self.files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
+        if fd < 0:
+            raise OSError(-fd, os.strerror(-fd), self.path)
+        self.fd = fd
+        self.status = Status.OK
+        return 0
+
+    cdef Status fill(self) except *:
+        """FULL when the sheet is; else how the rows end. Raises what makes the file unreadable."""
+        raise TypeError(f"{type(self).__name__} reads no records")
+
+    cdef void release(self) noexcept:
+        if self.fd >= 0:
+            self.files.ops.close(self.fd)
+            self.fd = -1
+            self.status = Status.END
+
+    def close(self):
+        """Twice is fine."""
+        self.release()
+
+    def read(self):
+        """The next Rows, or None behind the last of them."""
+        cdef Status status
+        cdef size_t rows = 0
+        if self.status != Status.OK:
+            return None
+        while True:
+            self.sheet.begin()
+            status = self.fill()
+            rows = self.sheet.sheet.rows
+            if status != Status.FULL or rows:
+                break                        # else: one payload larger than a usual sheet: `begin` makes room for it
+        if status != Status.FULL:
+            self.status = status
+        return self.sheet.take() if rows else None
