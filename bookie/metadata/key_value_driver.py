@@ -303,4 +303,4 @@ def _ledger_key(ledger_id: int) -> str:
 
 
 def _changed(ledger_id: int, version: int | None) -> MetadataVersionConflict:
-    return MetadataVersionConflict(f"metadata of ledger {ledger_id} is no longer at version {version}: read it anew")
+    return MetadataVersionConflict(f"ledger {ledger_id} is no longer at version {version}: read it anew")

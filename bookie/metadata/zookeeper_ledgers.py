@@ -1,27 +1,25 @@
 """Ledger metadata in ZooKeeper: one node a ledger, versions are the node's. Any thread.
 
-An answer can be lost with the connection. A create that is then refused reads the node back and looks for its own
-token; a conditional write that is then refused looks for its own bytes under the next version.
+A create whose answer was lost with the connection knows its node again by a token of its own in it.
 """
 
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
+from kazoo.exceptions import NoNodeError, NotEmptyError
 
-from bookie.errors import LedgerExists, MetadataVersionConflict, NoSuchLedgerMetadata
+from bookie.errors import LedgerExists, NoSuchLedgerMetadata
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.layout import Layout
 from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
 from bookie.metadata.ledger_metadata import LedgerMetadata
 from bookie.metadata.ledger_paths import LedgerTree, ledger_path, trees
-from bookie.metadata.watching import Watch, Watcher
+from bookie.metadata.watching import Watcher
 from bookie.metadata.zookeeper_ids import ZooKeeperIds
+from bookie.metadata.zookeeper_nodes import NodeKind, ZooKeeperNodes
 from bookie.metadata.zookeeper_session import ZooKeeperSession
 
-ANY_VERSION = -1
 TOKENS_END = 1 << 63
 
 
@@ -30,97 +28,46 @@ class ZooKeeperLedgers:
 
     def __init__(self, session: ZooKeeperSession, watcher: Watcher, root: str, layout: Callable[[], Layout]) -> None:
         self._session = session
-        self._watcher = watcher
         self._root = root
         self._layout = layout
         self._ids = ZooKeeperIds(session, root)
+        kind = NodeKind(
+            self._path, parse_ledger, lambda ledger_id: f"ledger {ledger_id}", LedgerExists, NoSuchLedgerMetadata
+        )
+        self._nodes = ZooKeeperNodes(session, watcher, kind)
 
     def create(self, ledger_id: int, metadata: LedgerMetadata) -> Versioned[LedgerMetadata]:
-        path = self._path(ledger_id)
         if metadata.format_version == 3:
             metadata = replace(metadata, token=secrets.randbelow(TOKENS_END - 1) + 1)
-        data = serialize_ledger(metadata)
 
-        def settle(refusal: KazooException) -> Any:
-            found, stat = self._session.run(lambda zk: zk.get_async(path))
-            if not metadata.token or parse_ledger(ledger_id, bytes(found)).token != metadata.token:
-                raise refusal
-            return path, stat
+        def own(found: bytes, version: int) -> bool:  # noqa: ARG001  # others may have written it since
+            return bool(metadata.token) and parse_ledger(ledger_id, found).token == metadata.token
 
-        try:
-            _, stat = self._session.run(
-                lambda zk: zk.create_async(path, data, makepath=True, include_data=True), settle
-            )
-        except NodeExistsError as error:
-            raise LedgerExists(f"ledger {ledger_id} exists already") from error
-        return Versioned(metadata, int(stat.version), int(stat.ctime))
+        return self._nodes.create(ledger_id, metadata, serialize_ledger(metadata), own)
 
     def read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
-        return self._read(ledger_id)
+        return self._nodes.read(ledger_id)
 
     def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
-        path = self._path(ledger_id)
         metadata = replace(metadata, token=0)
-        data = serialize_ledger(metadata)
-
-        def settle(refusal: KazooException) -> Any:
-            found, stat = self._session.run(lambda zk: zk.get_async(path))
-            if bytes(found) != data or stat.version != version + 1:
-                raise refusal
-            return stat
-
-        try:
-            stat = self._session.run(lambda zk: zk.set_async(path, data, version), settle)
-        except BadVersionError as error:
-            raise _changed(ledger_id, version) from error
-        except NoNodeError as error:
-            raise _absent(ledger_id) from error
-        return Versioned(metadata, int(stat.version), int(stat.ctime))
+        return self._nodes.write(ledger_id, metadata, serialize_ledger(metadata), version)
 
     def delete(self, ledger_id: int, version: int | None = None) -> None:
-        path = self._path(ledger_id)
-
-        def settle(refusal: KazooException) -> None:
-            if not isinstance(refusal, NoNodeError):
-                raise refusal
-
-        try:
-            self._session.run(lambda zk: zk.delete_async(path, ANY_VERSION if version is None else version), settle)
-        except BadVersionError as error:
-            raise _changed(ledger_id, version) from error
-        except NoNodeError as error:
-            raise _absent(ledger_id) from error
-        self._drop_empty_parents(path)
+        self._nodes.delete(ledger_id, version)
+        self._drop_empty_parents(self._path(ledger_id))
 
     def ranges(self) -> Iterator[list[int]]:
         for tree in trees(self._layout()):
             yield from self._walk(tree, self._root, "")
 
     def watch(self, ledger_id: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
-        path = self._path(ledger_id)
-
-        def read(watch: Watch[Versioned[LedgerMetadata] | None]) -> Versioned[LedgerMetadata] | None:
-            if self._session.run(lambda zk: zk.exists_async(path, watch=watch.touch)) is None:
-                return None
-            try:
-                return self._read(ledger_id)
-            except NoSuchLedgerMetadata:
-                return None
-
-        return self._watcher.add(read, listener, topic=path)
+        return self._nodes.watch(ledger_id, listener)
 
     def new_id(self) -> int:
         return self._ids.new_id()
 
     def _path(self, ledger_id: int) -> str:
         return self._root + ledger_path(self._layout(), ledger_id)
-
-    def _read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
-        try:
-            data, stat = self._session.run(lambda zk: zk.get_async(self._path(ledger_id)))
-        except NoNodeError as error:
-            raise _absent(ledger_id) from error
-        return Versioned(parse_ledger(ledger_id, bytes(data)), int(stat.version), int(stat.ctime))
 
     def _walk(self, tree: LedgerTree, path: str, digits: str, depth: int = 0) -> Iterator[list[int]]:
         """One list for each node of the level above the ledgers, in ascending order."""
@@ -153,11 +100,3 @@ class ZooKeeperLedgers:
         except NoNodeError:  # another client was first
             return True
         return True
-
-
-def _absent(ledger_id: int) -> NoSuchLedgerMetadata:
-    return NoSuchLedgerMetadata(f"ledger {ledger_id} does not exist")
-
-
-def _changed(ledger_id: int, version: int | None) -> MetadataVersionConflict:
-    return MetadataVersionConflict(f"metadata of ledger {ledger_id} is no longer at version {version}: read it anew")

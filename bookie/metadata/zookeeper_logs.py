@@ -8,18 +8,16 @@ and a flat one warns of it at each pass.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 from urllib.parse import quote, unquote
 
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import NoNodeError
 
-from bookie.errors import LogExists, MetadataVersionConflict, NoSuchLog
+from bookie.errors import LogExists, NoSuchLog
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.logs import Log, check_name, parse_log, serialize_log
-from bookie.metadata.watching import Watch, Watcher
+from bookie.metadata.watching import Watcher
+from bookie.metadata.zookeeper_nodes import NodeKind, ZooKeeperNodes
 from bookie.metadata.zookeeper_session import ZooKeeperSession
-
-ANY_VERSION = -1
 
 
 def logs_root(ledgers_root: str) -> str:
@@ -34,66 +32,24 @@ class ZooKeeperLogs:
         self, session: ZooKeeperSession, watcher: Watcher, ledgers_root: str, require_cluster: Callable[[], None]
     ) -> None:
         self._session = session
-        self._watcher = watcher
         self._root = logs_root(ledgers_root)
         self._require_cluster = require_cluster
+        kind = NodeKind(self._path, parse_log, lambda name: f"log {name!r}", LogExists, NoSuchLog)
+        self._nodes = ZooKeeperNodes(session, watcher, kind)
 
     def create(self, name: str, log: Log) -> Versioned[Log]:
-        path, data = self._path(name), serialize_log(name, log)
+        data = serialize_log(check_name(name), log)
         self._require_cluster()
-
-        def settle(refusal: KazooException) -> Any:
-            found, stat = self._session.run(lambda zk: zk.get_async(path))
-            if bytes(found) != data or stat.version != 0:
-                raise refusal
-            return path, stat
-
-        try:
-            _, stat = self._session.run(
-                lambda zk: zk.create_async(path, data, makepath=True, include_data=True), settle
-            )
-        except NodeExistsError as error:
-            raise LogExists(f"log {name!r} exists already") from error
-        return Versioned(log, int(stat.version), int(stat.ctime))
+        return self._nodes.create(name, log, data, lambda found, version: found == data and version == 0)
 
     def read(self, name: str) -> Versioned[Log]:
-        path = self._path(name)
-        try:
-            data, stat = self._session.run(lambda zk: zk.get_async(path))
-        except NoNodeError as error:
-            raise NoSuchLog(f"log {name!r} does not exist") from error
-        return Versioned(parse_log(name, bytes(data)), int(stat.version), int(stat.ctime))
+        return self._nodes.read(name)
 
     def write(self, name: str, log: Log, version: int) -> Versioned[Log]:
-        path, data = self._path(name), serialize_log(name, log)
-
-        def settle(refusal: KazooException) -> Any:
-            found, stat = self._session.run(lambda zk: zk.get_async(path))
-            if bytes(found) != data or stat.version != version + 1:
-                raise refusal
-            return stat
-
-        try:
-            stat = self._session.run(lambda zk: zk.set_async(path, data, version), settle)
-        except BadVersionError as error:
-            raise _changed(name, version) from error
-        except NoNodeError as error:
-            raise NoSuchLog(f"log {name!r} does not exist") from error
-        return Versioned(log, int(stat.version), int(stat.ctime))
+        return self._nodes.write(name, log, serialize_log(check_name(name), log), version)
 
     def delete(self, name: str, version: int | None = None) -> None:
-        path = self._path(name)
-
-        def settle(refusal: KazooException) -> None:
-            if not isinstance(refusal, NoNodeError):
-                raise refusal
-
-        try:
-            self._session.run(lambda zk: zk.delete_async(path, ANY_VERSION if version is None else version), settle)
-        except BadVersionError as error:
-            raise _changed(name, version) from error
-        except NoNodeError as error:
-            raise NoSuchLog(f"log {name!r} does not exist") from error
+        self._nodes.delete(name, version)
 
     def names(self) -> Iterator[list[str]]:
         try:
@@ -104,21 +60,7 @@ class ZooKeeperLogs:
             yield sorted((unquote(node) for node in nodes), key=str.encode)
 
     def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
-        path = self._path(name)
-
-        def read(watch: Watch[Versioned[Log] | None]) -> Versioned[Log] | None:
-            if self._session.run(lambda zk: zk.exists_async(path, watch=watch.touch)) is None:
-                return None
-            try:
-                return self.read(name)
-            except NoSuchLog:
-                return None
-
-        return self._watcher.add(read, listener, topic=path)
+        return self._nodes.watch(name, listener)
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{quote(check_name(name), safe='').replace('.', '%2E')}"
-
-
-def _changed(name: str, version: int | None) -> MetadataVersionConflict:
-    return MetadataVersionConflict(f"log {name!r} is no longer at version {version}: read it anew")
