@@ -4,6 +4,7 @@ Only what has `from_thread` in its name may be called from other threads.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ BURST = 128
 """Adds that one turn of the loop takes before others have theirs."""
 
 
-class Adds:
+class Adds(ABC):
     """The part of a `LedgerWriter` that takes entries; it sends them in `_send`."""
 
     ledger: int
@@ -36,8 +37,9 @@ class Adds:
     _loop: asyncio.AbstractEventLoop | None
     _scheduled: bool
 
+    @abstractmethod
     def _send(self) -> None:
-        raise NotImplementedError
+        """What was added leaves for the bookies."""
 
     def try_append(self, payload: Buffer, entry: int = -1) -> Add | None:
         """Add an entry and return at once: what to await; None if there is no room. Takes no heed of the rate.
