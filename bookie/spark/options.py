@@ -12,14 +12,20 @@ from typing import TypeVar
 from bookie.client import ClientConfig
 from bookie.errors import ConfigurationError
 
-__all__ = ["Cluster", "Options"]
+__all__ = ["Cluster", "Options", "Ranges", "within"]
 
 T = TypeVar("T")
+Ranges = tuple[tuple[int, int], ...]
 
 PASSED_ON = "bookkeeper."
 BOOLEANS = {"true": True, "false": False}
 UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def within(ranges: Ranges | None, number: int) -> bool:
+    """Whether it is asked for."""
+    return ranges is None or any(first <= number <= last for first, last in ranges)
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,26 @@ class Options:
         if found is None:
             raise self.wrong(name, "must be a time with its unit, e.g. 200ms, 30s, 15m, 24h")
         return float(found[1]) * SECONDS[found[2]]
+
+    def ranges(self, name: str) -> Ranges | None:
+        """Ids as `12,15-18`, ascending and apart; None: the option is not given."""
+        text = self.text(name)
+        if not text:
+            return None
+        found: list[tuple[int, int]] = []
+        for part in text.replace(" ", "").split(","):
+            ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part)
+            first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+            if first > last:
+                raise self.wrong(name, "must be ids and ranges of ids, e.g. 12,15-18")
+            found.append((first, last))
+        merged: list[tuple[int, int]] = []
+        for first, last in sorted(found):
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = merged[-1][0], max(merged[-1][1], last)
+            else:
+                merged.append((first, last))
+        return tuple(merged)
 
     def exactly_one(self, *names: str) -> str:
         """The name out of several that was given. ConfigurationError: none, or more than one."""

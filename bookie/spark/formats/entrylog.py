@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 
-from bookie.spark.formats.files import closed_log, find_files, packed, ranges_of, within
+from bookie.spark.formats.files import closed_log, find_files, packed
 from bookie.spark.formats.partitions import FilesReader
 from bookie.spark.formats.scanning import Plan, log_batches
-from bookie.spark.options import Options
+from bookie.spark.options import Options, within
 from bookie.spark.schemas import ENTRYLOG
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class EntryLog(DataSource):
         super().__init__(dict(options))
         given = Options(self.name(), options)
         self._plan = Plan.of(given)
-        ids = ranges_of(given, "logIds")
+        ids = given.ranges("logIds")
         active = given.boolean("includeActive", default=False)
         self._bytes_max = given.size("maxPartitionBytes", 128 << 20)
         self._files = find_files(

@@ -9,9 +9,7 @@ from pathlib import Path
 
 from bookie.spark.options import Options
 
-__all__ = ["closed_log", "DataFile", "find_files", "packed", "ranges_of", "within"]
-
-Ranges = tuple[tuple[int, int], ...]
+__all__ = ["closed_log", "DataFile", "find_files", "packed"]
 
 LOG_HEADER_BYTES = 20
 MAP_AT, MAP_END = 8, 16
@@ -25,32 +23,6 @@ class DataFile:
     id: int
     size: int
     newest: bool
-
-
-def ranges_of(options: Options, name: str) -> Ranges | None:
-    """Ids as `12,15-18`, ascending and apart; None: the option is not given. ConfigurationError."""
-    text = options.text(name).replace(" ", "")
-    if not text:
-        return None
-    found: list[tuple[int, int]] = []
-    for part in text.split(","):
-        ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part)
-        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
-        if first > last:
-            raise options.wrong(name, "must be ids and ranges of ids, e.g. 12,15-18")
-        found.append((first, last))
-    merged: list[tuple[int, int]] = []
-    for first, last in sorted(found):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = merged[-1][0], max(merged[-1][1], last)
-        else:
-            merged.append((first, last))
-    return tuple(merged)
-
-
-def within(ranges: Ranges | None, number: int) -> bool:
-    """Whether it is asked for."""
-    return ranges is None or any(first <= number <= last for first, last in ranges)
 
 
 def find_files(options: Options, suffix: str, wanted: Callable[[DataFile], bool]) -> list[DataFile]:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 
-from bookie.spark.formats.files import find_files, packed, ranges_of, within
+from bookie.spark.formats.files import find_files, packed
 from bookie.spark.formats.partitions import FilesReader
 from bookie.spark.formats.scanning import Plan, journal_batches
-from bookie.spark.options import Options
+from bookie.spark.options import Options, within
 from bookie.spark.schemas import JOURNAL
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Journal(DataSource):
         super().__init__(dict(options))
         given = Options(self.name(), options)
         self._plan = Plan.of(given)
-        ids = ranges_of(given, "journalIds")
+        ids = given.ranges("journalIds")
         active = given.boolean("includeActive", default=True)
         self._bytes_max = given.size("maxPartitionBytes", 128 << 20)
         self._files = find_files(given, ".txn", lambda file: within(ids, file.id) and (active or not file.newest))

@@ -4,16 +4,15 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource
 
 from bookie.client import aio
 from bookie.client.together import together
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
-from bookie.spark.formats.files import ranges_of
-from bookie.spark.formats.ids import IdsPartition, dealt
-from bookie.spark.formats.tasks import task_of
-from bookie.spark.options import Cluster, Options
+from bookie.spark.formats.ids import IdsReader
+from bookie.spark.formats.tasks import AsyncTask
+from bookie.spark.options import Options
 from bookie.spark.schemas import LEDGERS
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Ledgers(DataSource):
         super().__init__(dict(options))
         given = Options(self.name(), options)
         self._cluster = given.cluster()
-        self._wanted = ranges_of(given, "ledgers")
+        self._wanted = given.ranges("ledgers")
         self._partitions = given.integer("partitions", 4, high=100_000)
         given.text("password")  # of no use here; jobs hand it to every format
         given.finish()
@@ -48,30 +47,19 @@ class Ledgers(DataSource):
 
     def reader(self, schema: Any) -> "LedgersReader":  # noqa: ARG002  # it is the one above
         """Once a query."""
-        return LedgersReader(self._cluster, dealt(self._cluster, self._wanted, self._partitions))
+        return LedgersReader(self._cluster, self._wanted, self._partitions)
 
 
-class LedgersReader(DataSourceReader):
-    """Ids are listed once a query, by the driver."""
+class LedgersReader(IdsReader):
+    """A row is what the metadata says when the task asks."""
 
-    def __init__(self, cluster: Cluster, partitions: Sequence[InputPartition]) -> None:
-        self._cluster = cluster
-        self._partitions = partitions
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Neighbouring ledgers together."""
-        return self._partitions
-
-    def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
-        """MetadataStoreError."""
+    def batches(self, task: AsyncTask, ledgers: Sequence[int]) -> Iterator["pa.RecordBatch"]:
+        """Up to 1,024 and some rows each."""
         import pyarrow as pa  # noqa: PLC0415
 
-        if not isinstance(partition, IdsPartition):
-            return
         schema = LEDGERS.arrow()
-        with task_of(self._cluster) as task:
-            for rows in task.every(_rows(task.client, partition.ledgers)):
-                yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        for rows in task.every(_rows(task.client, ledgers)):
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 async def _rows(client: aio.BookKeeper, ids: Sequence[int]) -> AsyncIterator[list[dict[str, Any]]]:

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource
 
 from bookie.client import aio
 from bookie.spark.formats.comparing import ERROR, OK, STATUSES, Comparison, Found, Sample
-from bookie.spark.formats.files import ranges_of
-from bookie.spark.formats.ids import IdsPartition, dealt
-from bookie.spark.formats.tasks import task_of
-from bookie.spark.options import Cluster, Options
+from bookie.spark.formats.ids import IdsReader
+from bookie.spark.formats.tasks import AsyncTask
+from bookie.spark.options import Cluster, Options, Ranges
 from bookie.spark.schemas import REPLICAS
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Replicas(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         given = Options(self.name(), options)
-        self._wanted = ranges_of(given, "ledgers")
+        self._wanted = given.ranges("ledgers")
         self._partitions = given.integer("partitions", 4, high=100_000)
         kind = given.choice("sample", "first_last", ("first_last", "percent", "all"))
         percent = given.integer("samplePercent", 10, low=1, high=100)
@@ -62,28 +61,21 @@ class Replicas(DataSource):
 
     def reader(self, schema: Any) -> "ReplicasReader":  # noqa: ARG002  # it is the one above
         """Once a query."""
-        return ReplicasReader(self._plan, dealt(self._plan.cluster, self._wanted, self._partitions))
+        return ReplicasReader(self._plan, self._wanted, self._partitions)
 
 
-class ReplicasReader(DataSourceReader):
-    """A task compares whole ledgers."""
+class ReplicasReader(IdsReader):
+    """A task compares whole ledgers; whatever a bookie answers is a row."""
 
-    def __init__(self, plan: ReplicasPlan, partitions: Sequence[InputPartition]) -> None:
+    def __init__(self, plan: ReplicasPlan, wanted: Ranges | None, partitions: int) -> None:
+        super().__init__(plan.cluster, wanted, partitions)
         self._plan = plan
-        self._partitions = partitions
 
-    def partitions(self) -> Sequence[InputPartition]:
-        """Neighbouring ledgers together."""
-        return self._partitions
-
-    def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
-        """MetadataStoreError; whatever a bookie answers is a row."""
-        if not isinstance(partition, IdsPartition):
-            return
+    def batches(self, task: AsyncTask, ledgers: Sequence[int]) -> Iterator["pa.RecordBatch"]:
+        """One for each bookie of a piece of a ledger."""
         schema = REPLICAS.arrow()
-        with task_of(self._plan.cluster) as task:
-            for found in task.every(_compared(task.client, self._plan, partition.ledgers)):
-                yield from (_batch(part, schema) for part in found if len(part.entries))
+        for found in task.every(_compared(task.client, self._plan, ledgers)):
+            yield from (_batch(part, schema) for part in found if len(part.entries))
 
 
 async def _compared(client: aio.BookKeeper, plan: ReplicasPlan, ledgers: Sequence[int]) -> AsyncIterator[list[Found]]:

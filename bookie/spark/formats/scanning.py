@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie.client.digest import Digest, DigestType
-from bookie.spark.formats.files import DataFile, Ranges, closed_log, ranges_of
-from bookie.spark.options import Options
+from bookie.spark.formats.files import DataFile, closed_log
+from bookie.spark.options import Options, Ranges
 from bookie.spark.schemas import Table
 from bookie.storage.rows import KINDS, JournalRows, LogRows, Rows, RowSheet
 
@@ -55,7 +55,7 @@ class Plan:
             options.choice("validate", "none", ("none", "header", "digest")),
             options.choice("onCorruption", "fail", ("fail", "skip", "truncate")),
             options.boolean("includeValue", default=False),
-            ranges_of(options, "ledgers"),
+            options.ranges("ledgers"),
             options.choice("digestType", "auto", TYPES),
             options.text("password").encode(),
         )

@@ -95,12 +95,11 @@ def command(  # a parameter an option
 
 def _chosen(text: str, rate: str) -> Any:
     """Which ledgers; wrong options are told before anything is done. ConfigurationError."""
-    from bookie.spark.formats.files import ranges_of, within  # noqa: PLC0415  # help loads nothing of it
-    from bookie.spark.options import Options  # noqa: PLC0415
+    from bookie.spark.options import Options, within  # noqa: PLC0415  # help loads nothing of it
 
     options = Options("audit", {"ledgers": text, "rate": rate})
     options.size("rate", 0, low=0)
-    ranges = ranges_of(options, "ledgers")
+    ranges = options.ranges("ledgers")
     return lambda ledger: within(ranges, ledger)
 
 

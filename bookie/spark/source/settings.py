@@ -1,7 +1,6 @@
 """What a user asked of format `bookkeeper` for reading. Frozen, pickled into readers and tasks. Any process."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -124,16 +123,11 @@ class SourceSettings:
 
 
 def _ids(options: Options) -> tuple[int, ...]:
-    """`12,15-18`, each once, ascending."""
-    found: set[int] = set()
-    for part in options.text("ledgers").split(","):
-        ends = re.fullmatch(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?", part)
-        if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
-            raise options.wrong("ledgers", "must be ids and ranges of ids, e.g. 12,15-18")
-        if int(ends[2] or ends[1]) - int(ends[1]) + len(found) >= IDS_MAX:
-            raise options.wrong("ledgers", f"names more than {IDS_MAX} ledgers; use a log, or ledgerFilter")
-        found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-    return tuple(sorted(found))
+    """Each once, ascending."""
+    ranges = options.ranges("ledgers") or ()
+    if sum(last + 1 - first for first, last in ranges) > IDS_MAX:
+        raise options.wrong("ledgers", f"names more than {IDS_MAX} ledgers; use a log, or ledgerFilter")
+    return tuple(ledger for first, last in ranges for ledger in range(first, last + 1))
 
 
 def _pairs(options: Options) -> tuple[tuple[str, str], ...]:
