@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV ?= .venv
 PY := $(VENV)/bin/python
 MARKS ?= not crash and not fuzz and not sim and not slow
+INTEROP_MARKS ?= interop and not crash
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
 # Files of tests go to so many processes at once.
@@ -27,7 +28,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop crash sim fuzz bench docs java spark spark-fire clean
+.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop crash sim fuzz bench docs java browser spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -148,8 +149,8 @@ format: $(DEPS)       ## let ruff lay out the Python files
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-interop: build java   ## our parts against real Apache BookKeeper and ZooKeeper
-	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "interop and not crash" --ignore=tests/spark $(PYTEST_ARGS)
+interop: build java browser   ## our parts against real Apache BookKeeper and ZooKeeper
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "$(INTEROP_MARKS)" --ignore=tests/spark $(PYTEST_ARGS)
 
 EXTRA_SPARK = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"], sep="\n")
 
@@ -185,6 +186,14 @@ docs: $(DEPS)         ## docs/ as a site in build/site; a warning is an error
 
 java: $(DEPS)         ## what the interop tests need: Java 17 or later and the jars of Apache BookKeeper
 	@$(PY) -m tests.interop.get_java
+
+browser:              ## what the console's tests need: Chromium; without it they say so and skip
+	@command -v chromium chromium-browser >/dev/null && exit 0; \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+			|| { echo "no browser, and only root may install one: apt-get install chromium"; exit 0; }; \
+		echo "installing chromium"; export DEBIAN_FRONTEND=noninteractive; \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
+			|| echo "chromium cannot be had: the console's tests will say so and skip"
 
 clean:                ## remove everything that was built or fetched; run/ and its data stay
 	rm -rf build $(VENV) .java .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache

@@ -52,6 +52,14 @@ def new_cluster(peer: JavaPeer, address: str, directory: Path) -> str:
     return uri
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the Java client on Java bookies are marked: nothing of ours runs in them."""
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if call and call.params.get("start_bookies") == "java" and "client" in getattr(item, "fixturenames", ()):
+            item.add_marker("upstream")
+
+
 @pytest.fixture(scope="session")
 def shared_cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """One cluster for all tests that talk to bookies by address."""

@@ -19,9 +19,10 @@ from tests.fixtures.bookies import BookieProcess
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = "<img src=x onerror=document.title='broken'>"
 pytestmark = [
+    pytest.mark.browser,
     pytest.mark.interop,
     pytest.mark.leaks("gRPC and Playwright keep threads and descriptors as long as the process lives"),
-    pytest.mark.skipif(CHROMIUM is None, reason="no browser: apt-get install chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no browser: make browser"),
 ]
 
 
