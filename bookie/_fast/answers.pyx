@@ -18,9 +18,9 @@ from bookie._fast.batch_stats cimport batch_note
 from bookie._fast.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
 from bookie._fast.cursor cimport load_u32, store_u32
 from bookie._fast.gather cimport answer_release, region_unpin
-from bookie._fast.loop_ops cimport op_now, op_of, op_took
+from bookie._fast.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
 from bookie._fast.pages cimport Region
-from bookie._fast.request cimport ADD_ENTRY, BATCH_READ_ENTRY, PIGGYBACK, READ_LAC
+from bookie._fast.request cimport ADD_ENTRY, BATCH_READ_ENTRY, LONG_POLL, PIGGYBACK, READ_LAC
 from bookie._fast.storage cimport stores_explicit_lac
 from bookie._fast.stores cimport Store, store_of
 from bookie._fast.sync cimport bk_add, now_ns
@@ -262,14 +262,14 @@ cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer,
 cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, int64_t size) noexcept nogil:
     """`size`: bytes of records; -1: it has none."""
     cdef int64_t took
+    if request.flags & LONG_POLL:
+        op_since(&loop.ops, LOOP_POLL_READ, success, request.phase_ns, loop.now)
     if request.op == BATCH_READ_ENTRY:
         took = now_ns() - request.begun
         batch_note(&loop.stats.batches, took, size)
         op_took(&loop.ops, op_of(request.op, request.flags), success, took)
-    elif request.begun == loop.now:
-        op_now(&loop.ops, op_of(request.op, request.flags), success)
     else:
-        op_took(&loop.ops, op_of(request.op, request.flags), success, now_ns() - request.begun)
+        op_since(&loop.ops, op_of(request.op, request.flags), success, request.begun, loop.now)
     if size > 0:
         loop.stats.read_bytes += size
 
@@ -329,6 +329,7 @@ cdef Status answer_read_v3(IoLoop* loop, Conn* conn, const ReadRequest* request,
     if answer.status == END and polled:
         return write_nothing_new(conn, request, &tail)
     if answer.status != OK or answer.count == 0:
+        loop.stats.polled_absent += polled and answer.status == NO_ENTRY
         return write_code(loop, conn, request.protocol, request.op, request.version, request.ledger,
                           ENTRY_ID_LAST if request.flags & PIGGYBACK else request.entry, request.request_id,
                           answer.status)

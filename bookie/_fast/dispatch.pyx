@@ -19,6 +19,7 @@ from bookie._fast.gather cimport (
 from bookie._fast.journal cimport journal_last_group
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport polls_wait
+from bookie._fast.loop_ops cimport LOOP_FENCE_WAIT, LOOP_POLL_PRE_WAIT, LOOP_POLL_WAIT, op_now, op_since, op_took
 from bookie._fast.read_pool cimport pool_read_ahead, pool_submit
 from bookie._fast.request cimport (
     ADD_ENTRY,
@@ -133,6 +134,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     read.bytes = 0
     read.lac_time_ms = 0
     read.begun = loop.now
+    read.phase_ns = loop.now
     if request.op == BATCH_READ_ENTRY and request.entry != ENTRY_ID_LAST:
         batch_limits(loop, request, read)
     if request.protocol != V3_VERSION:
@@ -259,6 +261,7 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
     read_request(loop, conn, request, read)
     at = <int64_t> (<uint64_t> request.ledger % loop.stores.journal_count)
     if group == 0 or bk_load(&loop.stores.journals[at].synced_group) >= group:
+        op_now(&loop.ops, LOOP_FENCE_WAIT, True)
         status = serve_read(loop, conn, read)
         free(read)
         return status
@@ -272,8 +275,11 @@ cdef Status serve_poll(IoLoop* loop, Conn* conn, ReadRequest* read) noexcept nog
     """A read that may have to wait until the LAC is above the one it brings; `dispatch_poll` goes on with it."""
     cdef Answer answer
     cdef Status status = OK
+    read.phase_ns = loop.now
     if read.flags & TIMED:
         status = polls_wait(&loop.polls, &conn.polls, read, read.previous_lac, read.timeout_ms, loop.now)
+        if status == OK or status == PENDING:
+            op_since(&loop.ops, LOOP_POLL_PRE_WAIT, True, read.begun, loop.now)
     if status == OK:
         return serve_read(loop, conn, read)
     if status == PENDING:
@@ -430,5 +436,7 @@ cdef Status dispatch_poll(IoLoop* loop, Conn* conn, const Poll* poll) noexcept n
     cdef ReadRequest read = poll.request
     if conn.fd < 0:
         return OK
+    op_took(&loop.ops, LOOP_POLL_WAIT, not poll.expired, loop.now - read.phase_ns)
+    read.phase_ns = loop.now
     read.lac_time_ms = poll.lac_time_ms
     return serve_read(loop, conn, &read)

@@ -28,7 +28,17 @@ from bookie._fast.intake cimport receive, serve_held
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport Poll, polls_free, polls_init, polls_next, polls_pass, polls_timeout_ms
-from bookie._fast.loop_ops cimport LOOP_CHANNEL_WRITE, op_of, op_took, ops_free, ops_init, ops_round, ops_view
+from bookie._fast.loop_ops cimport (
+    LOOP_CHANNEL_WRITE,
+    LOOP_FENCE_WAIT,
+    LOOP_READ_QUEUED,
+    op_of,
+    op_took,
+    ops_free,
+    ops_init,
+    ops_round,
+    ops_view,
+)
 from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES, Ack, AckQueue
 from bookie._fast.membership cimport (
     accept_some,
@@ -100,8 +110,7 @@ cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_
     now = now_ns()
     while ack != NULL:
         if ack.op != ADD_ENTRY:
-            if ack.read == NULL:
-                op_took(&loop.ops, op_of(ack.op, 0), True, now - ack.begun)
+            op_took(&loop.ops, op_of(ack.op, 0) if ack.read == NULL else LOOP_FENCE_WAIT, True, now - ack.begun)
         elif ack.begun == begun:
             together += 1
         else:
@@ -154,6 +163,7 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
     while job != NULL:
         following = job.next
         loop.inbox.owed -= 1
+        op_took(&loop.ops, LOOP_READ_QUEUED, True, job.queued_ns)
         answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
         free(job)
         job = following

@@ -33,6 +33,7 @@ cdef struct Poll:
     int64_t events           # of the ledger when the wait began
     int64_t deadline_ns
     int64_t lac_time_ms      # ended by a rise of the LAC at this time; 0: by something else
+    bint expired             # ended because its time was over
     uint32_t heap_at
     Watched* watched
     Poll* prev

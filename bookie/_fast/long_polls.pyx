@@ -235,6 +235,7 @@ cdef Poll* new_poll(Polls* polls, PollOwner* owner, const ReadRequest* request, 
             if watched != NULL and heap_push(polls, poll):
                 poll.request = request[0]
                 poll.lac_time_ms = 0
+                poll.expired = False
                 link(poll, watched)
                 own(poll, owner)
                 return poll
@@ -334,6 +335,7 @@ cdef void polls_pass(Polls* polls, int64_t now) noexcept nogil:
     while polls.count and polls.heap[0].deadline_ns <= now:
         poll = polls.heap[0]
         polls.stats.long_polls_expired += 1
+        poll.expired = True
         stop_waiting(polls, poll)
         link(poll, &polls.ended)
 

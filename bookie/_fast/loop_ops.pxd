@@ -20,7 +20,12 @@ cdef enum LoopOp:
     LOOP_OTHER = 10              # never shown
     LOOP_CHANNEL_WRITE = 11      # writing all answers of a round
     LOOP_ADD_BLOCKED = 12        # waits for room
-    LOOP_OPS = 13
+    LOOP_FENCE_WAIT = 13         # until the fence is durable
+    LOOP_POLL_PRE_WAIT = 14      # until a long poll waits, or need not
+    LOOP_POLL_WAIT = 15          # of a long poll; failed: its time was over
+    LOOP_POLL_READ = 16          # of a long poll: the read after the wait
+    LOOP_READ_QUEUED = 17        # until a thread of the read pool takes a read
+    LOOP_OPS = 18
 
 cdef struct LoopOps:
     OpStats times[LOOP_OPS][2]   # ns; by success
@@ -40,6 +45,8 @@ cdef inline void op_now(LoopOps* ops, int op, bint success) noexcept nogil:
     ops.answered = True
 # Answered `ns` after it came in.
 cdef void op_took(LoopOps* ops, int op, bint success, int64_t ns) noexcept nogil
+# What began in the round of `begun` is answered in the one of `round`.
+cdef void op_since(LoopOps* ops, int op, bint success, int64_t begun, int64_t round) noexcept nogil
 # The round that began at `begun` is over: note what it answered.
 cdef void ops_round(LoopOps* ops, int64_t begun, int64_t now) noexcept nogil
 # {name: (refused or failed, went well)} as OpViews; and OpViews of `adds`.

@@ -16,9 +16,11 @@ from bookie._fast.request cimport (
     WRITE_CLOSE,
     WRITE_LAC,
 )
+from bookie._fast.sync cimport now_ns
 
 NAMES = ("add", "read", "read_fence", "read_long_poll", "write_lac", "read_lac", "force", "bookie_info", "list_entries",
-         "write_close", "other", "channel_write", "add_blocked")
+         "write_close", "other", "channel_write", "add_blocked", "fence_wait", "poll_pre_wait", "poll_wait",
+         "poll_read", "read_queued")
 
 
 cdef bint ops_init(LoopOps* ops, uint32_t journals) noexcept nogil:
@@ -53,6 +55,13 @@ cdef int op_of(uint8_t op, uint32_t flags) noexcept nogil:
 
 cdef void op_took(LoopOps* ops, int op, bint success, int64_t ns) noexcept nogil:
     op_note(&ops.times[op][success], ns, 1)
+
+
+cdef void op_since(LoopOps* ops, int op, bint success, int64_t begun, int64_t round) noexcept nogil:
+    if begun == round:
+        op_now(ops, op, success)
+    else:
+        op_took(ops, op, success, now_ns() - begun)
 
 
 cdef void ops_round(LoopOps* ops, int64_t begun, int64_t now) noexcept nogil:

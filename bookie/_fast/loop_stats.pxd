@@ -21,6 +21,7 @@ cdef struct LoopStats:
     int64_t policy_answers
     int64_t read_entries     # answered, single and batched
     int64_t read_bytes       # of them
+    int64_t polled_absent    # entries that were polled for and are not here
     int64_t bytes_in
     int64_t bytes_out
     int64_t accepted

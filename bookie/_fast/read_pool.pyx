@@ -13,6 +13,7 @@ from bookie._fast.sync cimport (
     bk_add_relaxed,
     bk_load,
     cond_init,
+    now_ns,
     pthread_cond_broadcast,
     pthread_cond_signal,
     pthread_cond_wait,
@@ -49,6 +50,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
         return TOO_MANY_REQUESTS
     job.request = request[0]
     job.inbox = inbox
+    job.queued_ns = now_ns()
     job.next = NULL
     pthread_mutex_lock(&pool.lock)
     if pool.stopping:
@@ -115,6 +117,7 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
             read_ahead(&reading, job.request.ledger, job.request.entry)
             free(job)
         else:
+            job.queued_ns = now_ns() - job.queued_ns
             serve(&reading, job)
             pool_read_ahead(pool, job.request.ledger, &job.answer)
             bk_add_relaxed(&pool.served, 1)

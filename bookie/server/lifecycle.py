@@ -145,7 +145,8 @@ class Bookie:
 
     def metrics(self) -> list[Family]:
         """All that is measured, as of now."""
-        return self._metrics.families(self.state, self.stats())
+        collected = self.garbage.stats_of_directories() if self.garbage else []
+        return self._metrics.families(self.state, self.stats(), collected)
 
     @property
     def read_only(self) -> bool:

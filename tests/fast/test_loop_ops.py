@@ -31,6 +31,7 @@ def counted(bookie: LocalBookie) -> dict[str, tuple[int, int]]:
 WANTED = {
     "add": (1, ADDS), "read": (1, 2), "read_fence": (0, 1), "read_long_poll": (0, 1), "write_lac": (0, 1),
     "read_lac": (1, 1), "force": (0, 1), "bookie_info": (0, 1), "list_entries": (0, 1), "write_close": (0, 1),
+    "fence_wait": (0, 1), "poll_pre_wait": (0, 1), "poll_read": (0, 1),
 }  # fmt: skip
 
 
@@ -70,8 +71,30 @@ def test_what_takes_long_is_noted_as_long(tmp_path: Path) -> None:
         channel.add(7, 0, b"x", digest=digest, lac=-1, length=1)
         channel.wait_for_lac(7, 0, 60)
         channel.read(7, 0)
-        polls = sum(named["read_long_poll"][1].total for named, _ in bookie.port.ops())
+        polls, waits, reads = (
+            sum(named[what][good].total for named, _ in bookie.port.ops())
+            for what, good in (("read_long_poll", 1), ("poll_wait", 0), ("poll_read", 1))
+        )
         adds = [view for _, of_journals in bookie.port.ops() for view in of_journals]
-    assert polls >= 60_000_000
+    assert polls >= waits >= 60_000_000
+    assert reads > 0
     assert [view.times for view in adds if view.times] == [1]
     assert sum(view.total for view in adds) > 0
+
+
+def test_what_waits_is_noted_apart(tmp_path: Path) -> None:
+    """A read of the disk waits for a thread; a poll whose LAC rises waits well, and reads what it asked for."""
+    digest = Digest.of(password=b"")
+    with local_bookie(tmp_path) as bookie, ChannelV3.connect(*bookie.address) as channel:
+        channel.add(7, 0, b"x", digest=digest, lac=-1, length=1)
+        assert bookie.storage.checkpoint()
+        channel.read(7, 0)
+        polled = channel.wait_for_lac_async(7, 0, 60_000)
+        bookie.until("long_polls_waiting", lambda waiting: waiting == 1)
+        channel.add(7, 1, b"x", digest=digest, lac=0, length=2)
+        channel.write_lac(7, 1, digest=digest)
+        polled.result()
+        found = counted(bookie)
+    assert {what: found.get(what) for what in ("read_queued", "poll_pre_wait", "poll_wait", "poll_read")} == {
+        "read_queued": (0, 1), "poll_pre_wait": (0, 1), "poll_wait": (0, 1), "poll_read": (0, 1),
+    }  # fmt: skip

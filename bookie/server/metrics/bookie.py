@@ -1,7 +1,7 @@
 """All that one bookie measures, put together at each call. Any thread; nobody is stopped for it."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from bookie._fast.batch_stats import BatchView, Histogram
@@ -35,16 +35,25 @@ class BookieMetrics:
         self._windows = Windows(settings.rollover_s)
         self._lock = threading.Lock()
 
-    def families(self, state: str, common: Mapping[str, float]) -> list[Family]:
-        """Each name once; none where statistics are off. `state`: the bookie's. `common`: what all its parts count."""
+    def families(
+        self, state: str, common: Mapping[str, float], collected: Sequence[Mapping[str, float]]
+    ) -> list[Family]:
+        """Each name once; none where statistics are off.
+
+        `state`: the bookie's. `common`: what all its parts count. `collected`: what garbage collection counts of each
+        ledger directory; empty before it begins.
+        """
         if not self._enabled:
             return []
         with self._lock:
             self._windows.turn()
-            return list(merged(chain(self._simple(state, common), self._summaries(common))))
+            return list(merged(chain(self._simple(state, common, collected), self._summaries(common))))
 
-    def _simple(self, state: str, common: Mapping[str, float]) -> Iterator[Family]:
+    def _simple(
+        self, state: str, common: Mapping[str, float], collected: Sequence[Mapping[str, float]]
+    ) -> Iterator[Family]:
         stores, journals = self._storage.store_stats(), self._storage.journal_stats()
+        directories = [(labels, stats) for (labels, _), stats in zip(stores, collected, strict=False)]
         return chain(
             [gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered.", STATUS.get(state, -1)),
              gauge("bookie_JOURNAL_DIRS", "Journal directories.", len(journals))],
@@ -54,10 +63,13 @@ class BookieMetrics:
             _batches(self._port.batches()),
             families(storage.BOOKIE_ROWS, [((), common)]),
             storage.limits(self._storage.storage),
+            storage.entry_sizes(common),
             families(storage.STORE_ROWS, stores),
             families(storage.JOURNAL_ROWS, journals),
             families(garbage.ROWS, [((), common)]),
+            families(garbage.DIRECTORY_ROWS, directories),
             families(replication.ROWS, [((), common)]),
+            replication.copied(common),
             directory_families(self._disks.state),
             process_families(),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Metrics of garbage collection."""
+"""Metrics of garbage collection: of the one thread that does it, and of each ledger directory."""
 
 from collections.abc import Iterator, Mapping
 
@@ -6,23 +6,32 @@ from bookie.metrics.family import Family
 from bookie.server.metrics.rows import counters, gauges
 from bookie.server.metrics.windows import totals
 
-__all__ = ["ROWS", "runtimes"]
+__all__ = ["DIRECTORY_ROWS", "ROWS", "runtimes"]
 
 ROWS = (
     *counters(
+        ("gc_cycles_total", "pybookie_gc_cycles_total", "Collections of garbage."),
+        ("gc_failed_cycles_total", "pybookie_gc_failed_cycles_total", "Collections that ended with an error."),
+        ("gc_over_replicated_ledger_total", "pybookie_gc_over_replicated_ledgers_total",
+         "Ledgers deleted because they had moved to other bookies."),
+    ),
+    *gauges(
+        ("gc_kept_logs", "pybookie_gc_kept_logs", "Entry logs that could not be collected because they are damaged."),
+        ("gc_alarm", "pybookie_gc_alarm", "1 while an operator must allow a collection that deletes very much."),
+    ),
+)  # fmt: skip
+
+DIRECTORY_ROWS = (
+    *counters(
         ("gc_minor_compaction_total", "bookie_MINOR_COMPACTION_TOTAL", "Minor compactions."),
         ("gc_major_compaction_total", "bookie_MAJOR_COMPACTION_TOTAL", "Major compactions."),
+        ("gc_compacted_log_total", "pybookie_gc_compacted_logs_total", "Entry logs compacted."),
         ("gc_deleted_ledger_total", "bookie_DELETED_LEDGER_TOTAL", "Ledgers deleted."),
         ("gc_reclaim_failed_to_delete", "bookie_RECLAIM_FAILED_TO_DELETE", "Entry logs that could not be deleted."),
         ("gc_reclaimed_compaction_space_bytes", "bookie_RECLAIMED_COMPACTION_SPACE_BYTES",
          "Bytes given back by compaction."),
         ("gc_reclaimed_deletion_space_bytes", "bookie_RECLAIMED_DELETION_SPACE_BYTES",
          "Bytes given back by deleting entry logs in which nothing lived."),
-        ("gc_cycles_total", "pybookie_gc_cycles_total", "Collections of garbage."),
-        ("gc_failed_cycles_total", "pybookie_gc_failed_cycles_total", "Collections that ended with an error."),
-        ("gc_compacted_log_total", "pybookie_gc_compacted_logs_total", "Entry logs compacted."),
-        ("gc_over_replicated_ledger_total", "pybookie_gc_over_replicated_ledgers_total",
-         "Ledgers deleted because they had moved to other bookies."),
     ),
     *gauges(
         ("gc_active_ledger_total", "bookie_ACTIVE_LEDGER_TOTAL", "Ledgers stored, as of the last collection."),
@@ -31,13 +40,12 @@ ROWS = (
          "Bytes that live in entry logs, as of the last collection."),
         ("gc_entry_log_space_bytes", "bookie_ENTRY_LOG_SPACE_BYTES", "Bytes of entry logs, as of the last collection."),
         ("gc_entry_log_compact_ratio", "bookie_ENTRY_LOG_COMPACT_RATIO", "The share of those bytes that lives."),
-        ("gc_kept_logs", "pybookie_gc_kept_logs", "Entry logs that could not be collected because they are damaged."),
-        ("gc_alarm", "pybookie_gc_alarm", "1 while an operator must allow a collection that deletes very much."),
         *[(f"gc_entry_log_usage_buckets_le_{edge}", f"bookie_entry_log_usage_buckets_le_{edge}",
            f"Entry logs of which more than {edge - 10} and at most {edge} percent live.")
           for edge in range(10, 101, 10)],
     ),
 )  # fmt: skip
+"""With labels `ledgerDir` and `indexDir`."""
 
 
 def runtimes(stats: Mapping[str, float]) -> Iterator[Family]:

@@ -1,15 +1,19 @@
-"""Metrics of auto-recovery. Data."""
+"""Metrics of auto-recovery."""
 
+from collections.abc import Iterator, Mapping
+
+from bookie.metrics.family import Family
 from bookie.server.metrics.rows import counters, gauges
+from bookie.server.metrics.windows import totals
 
-__all__ = ["ROWS"]
+__all__ = ["copied", "ROWS"]
 
 ROWS = (
     *counters(
         ("autorecovery_ledgers", "replication_replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED",
          "Ledgers that were brought to their full number of replicas, or found to have it."),
         ("autorecovery_entries", "replication_replication_worker_NUM_ENTRIES_READ", "Entries copied."),
-        ("autorecovery_bytes", "replication_replication_worker_NUM_BYTES_READ", "Bytes copied."),
+        ("autorecovery_entries", "replication_replication_worker_NUM_ENTRIES_WRITTEN", "Entries copied."),
         ("autorecovery_ledgers_deferred",
          "replication_replication_worker_NUM_DEFER_LEDGER_LOCK_RELEASE_OF_FAILED_LEDGER",
          "Ledgers held back because they are written to, or failed before."),
@@ -51,3 +55,11 @@ ROWS = (
          "Ledgers with an entry that fewer bookies have than it was written to, as of the last count."),
     ),
 )  # fmt: skip
+
+
+def copied(stats: Mapping[str, float]) -> Iterator[Family]:
+    """Sizes of entries copied: what is read is written."""
+    if "autorecovery_entries" in stats:
+        sizes = [((), int(stats["autorecovery_entries"]), stats["autorecovery_bytes"])]
+        for what in ("READ", "WRITTEN"):
+            yield totals(f"replication_replication_worker_NUM_BYTES_{what}", "Bytes of entries copied.", sizes)

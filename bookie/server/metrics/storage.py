@@ -8,7 +8,7 @@ from bookie.server.metrics.rows import Part, counters, gauges
 from bookie.server.metrics.windows import totals
 from bookie.storage.settings import StorageSettings
 
-__all__ = ["BOOKIE_ROWS", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS"]
+__all__ = ["BOOKIE_ROWS", "entry_sizes", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS"]
 
 MS = 1e-6
 """What makes milliseconds of nanoseconds."""
@@ -24,6 +24,8 @@ BOOKIE_ROWS = (
 
 STORE_ROWS = (
     *counters(
+        ("adds", "pybookie_added_entries_total", "Entries added."),
+        ("add_bytes", "pybookie_added_bytes_total", "Bytes of entries added."),
         ("write_cache_hits", "bookie_write_cache_hits", "Entries that reads took from the write cache."),
         ("read_cache_hits", "bookie_read_cache_hits", "Entries found in the read cache when they were asked for."),
         ("read_cache_misses", "bookie_read_cache_misses", "Entries whose reader waited for the disk."),
@@ -109,10 +111,22 @@ def limits(settings: StorageSettings) -> Iterator[Family]:
     yield gauge(f"{pool}_max_queue_size", "Reads that may wait for them.", settings.read_queue_max)
 
 
+def entry_sizes(stats: Mapping[str, float]) -> Iterator[Family]:
+    """Of all directories."""
+    for name, text, count, size in (
+        ("ADD", "Bytes of entries added.", "adds", "add_bytes"),
+        ("READ", "Bytes of entries answered to reads.", "read_entries", "read_bytes"),
+    ):
+        parts = [((), int(stats[count]), stats[size])] if count in stats and size in stats else []
+        yield totals(f"bookie_BOOKIE_{name}_ENTRY_BYTES", text, parts)
+
+
 def read_families(
     stores: Sequence[Part], ops: Sequence[tuple[Labels, Mapping[str, OpView | tuple[OpView, OpView]]]]
 ) -> Iterator[Family]:
-    """What disk reads brought, and how long they took in all."""
+    """What reads did not find in the write cache, what those of the disk brought, and how long they took in all."""
+    missed = tuple(Sample(part["read_cache_hits"] + part["read_cache_misses"], labels) for labels, part in stores)
+    yield Family("bookie_write_cache_misses", Kind.COUNTER, "Entries that reads found elsewhere.", missed)
     for stat, text in (("count", "Entries that a read of the disk brought."),
                        ("size", "Bytes of entries that a read of the disk brought.")):  # fmt: skip
         yield totals(f"bookie_readahead_batch_{stat}", text, [

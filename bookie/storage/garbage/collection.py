@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.contracts import Directory, Metadata
-from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.ledgers import Alarm, LedgerCollector
 from bookie.storage.garbage.logs import Kind, LogCollector, Progress
 from bookie.storage.garbage.schedule import Schedule, Work
@@ -83,7 +83,7 @@ class Garbage:
         """`times`: the directory that keeps when it last ran; None: each start begins anew."""
         self._settings = settings
         self._directories = tuple(directories)
-        self._counters = Counters()
+        self._counters = Counters([OfDirectory() for _ in self._directories])
         self._stopping = threading.Event()
         self._ledgers = LedgerCollector(
             settings, self._directories, metadata, own_instance, checkpoint, self._counters, self._stopping
@@ -193,6 +193,10 @@ class Garbage:
     def stats(self) -> dict[str, int | float]:
         """Counters and gauges; `gc_alarm` is 1 while an operator is needed."""
         return {**self._counters.stats(), "gc_alarm": int(self._ledgers.alarm is not None)}
+
+    def stats_of_directories(self) -> list[dict[str, int | float]]:
+        """What is counted of each ledger directory, in their order."""
+        return self._counters.of_directories()
 
     # The thread.
 

@@ -5,30 +5,19 @@ Names of `stats` are upstream's in lower case behind `gc_`, so that an exporter 
 
 from dataclasses import dataclass, field
 
-__all__ = ["Counters"]
+__all__ = ["Counters", "OfDirectory"]
 
 
 @dataclass(slots=True)
-class Counters:
-    """Since the start of the process; gauges as of the last cycle."""
+class OfDirectory:
+    """Of one ledger directory, since the start of the process; gauges as of the last cycle."""
 
-    cycles: int = 0
-    failed_cycles: int = 0
-    minor_compactions: int = 0
-    major_compactions: int = 0
     compacted_logs: int = 0
     deleted_ledgers: int = 0
-    over_replicated: int = 0
     failed_deletions: int = 0
-    kept_logs: int = 0
-    """Logs that could not be collected because something is wrong with them; they are looked at again when forced."""
     compaction_bytes: int = 0
     deletion_bytes: int = 0
     """File bytes given back by compacting logs, and by unlinking dead ones."""
-    thread_ms: int = 0
-    ledgers_ms: int = 0
-    compact_ms: int = 0
-    usage_ms: int = 0
     ledgers: int = 0
     logs: int = 0
     log_bytes: int = 0
@@ -36,29 +25,63 @@ class Counters:
     buckets: list[int] = field(default_factory=lambda: [0] * 10)
 
     def stats(self) -> dict[str, int | float]:
-        """All of it, for the bookie's stats."""
-        found: dict[str, int | float] = {
-            "gc_cycles_total": self.cycles,
-            "gc_failed_cycles_total": self.failed_cycles,
-            "gc_minor_compaction_total": self.minor_compactions,
-            "gc_major_compaction_total": self.major_compactions,
+        """All of it."""
+        return {
             "gc_compacted_log_total": self.compacted_logs,
             "gc_deleted_ledger_total": self.deleted_ledgers,
-            "gc_over_replicated_ledger_total": self.over_replicated,
             "gc_reclaim_failed_to_delete": self.failed_deletions,
-            "gc_kept_logs": self.kept_logs,
             "gc_reclaimed_compaction_space_bytes": self.compaction_bytes,
             "gc_reclaimed_deletion_space_bytes": self.deletion_bytes,
-            "gc_thread_runtime_ms": self.thread_ms,
-            "gc_gc_ledger_runtime_ms": self.ledgers_ms,
-            "gc_compact_runtime_ms": self.compact_ms,
-            "gc_extract_meta_runtime_ms": self.usage_ms,
             "gc_active_ledger_total": self.ledgers,
             "gc_active_entry_log_total": self.logs,
             "gc_active_entry_log_space_bytes": self.live_bytes,
             "gc_entry_log_space_bytes": self.log_bytes,
             "gc_entry_log_compact_ratio": self.live_bytes / self.log_bytes if self.log_bytes else 1.0,
+            **{f"gc_entry_log_usage_buckets_le_{10 * at}": logs for at, logs in enumerate(self.buckets, 1)},
         }
-        for at, logs in enumerate(self.buckets):
-            found[f"gc_entry_log_usage_buckets_le_{10 * (at + 1)}"] = logs
-        return found
+
+
+@dataclass(slots=True)
+class Counters:
+    """Of all directories together, and of each."""
+
+    directories: list[OfDirectory]
+    cycles: int = 0
+    failed_cycles: int = 0
+    minor_compactions: int = 0
+    major_compactions: int = 0
+    over_replicated: int = 0
+    kept_logs: int = 0
+    """Logs that could not be collected because something is wrong with them; they are looked at again when forced."""
+    thread_ms: int = 0
+    ledgers_ms: int = 0
+    compact_ms: int = 0
+    usage_ms: int = 0
+
+    def of_directories(self) -> list[dict[str, int | float]]:
+        """What each directory counts. Every compaction goes through all of them, so each has had as many."""
+        ran = {
+            "gc_minor_compaction_total": self.minor_compactions,
+            "gc_major_compaction_total": self.major_compactions,
+        }
+        return [{**ran, **one.stats()} for one in self.directories]
+
+    def stats(self) -> dict[str, int | float]:
+        """All of it, summed over directories, for the bookie's stats."""
+        each = [one.stats() for one in self.directories]
+        found: dict[str, int | float] = {name: sum(one[name] for one in each) for name in OfDirectory().stats()}
+        log_bytes = found["gc_entry_log_space_bytes"]
+        found["gc_entry_log_compact_ratio"] = found["gc_active_entry_log_space_bytes"] / log_bytes if log_bytes else 1.0
+        return {
+            **found,
+            "gc_cycles_total": self.cycles,
+            "gc_failed_cycles_total": self.failed_cycles,
+            "gc_minor_compaction_total": self.minor_compactions,
+            "gc_major_compaction_total": self.major_compactions,
+            "gc_over_replicated_ledger_total": self.over_replicated,
+            "gc_kept_logs": self.kept_logs,
+            "gc_thread_runtime_ms": self.thread_ms,
+            "gc_gc_ledger_runtime_ms": self.ledgers_ms,
+            "gc_compact_runtime_ms": self.compact_ms,
+            "gc_extract_meta_runtime_ms": self.usage_ms,
+        }

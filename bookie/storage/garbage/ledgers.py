@@ -109,7 +109,8 @@ class LedgerCollector:
         self._require_own_cluster()
         self.doing = "listing ledgers"
         local = Local(tuple(directory.ledger_ids() for directory in self._directories))
-        self._counters.ledgers = local.all.size
+        for counters, ids in zip(self._counters.directories, local.by_directory, strict=True):
+            counters.ledgers = ids.size
         step("local ledgers listed")
         if not local.all.size:
             return
@@ -183,14 +184,15 @@ class LedgerCollector:
 
     def _delete(self, ledgers: Ids, local: Local) -> None:
         self.doing = f"deleting {ledgers.size} ledgers"
-        for directory, ids in zip(self._directories, local.by_directory, strict=True):
+        each = zip(self._directories, local.by_directory, self._counters.directories, strict=True)
+        for directory, ids, counters in each:
             mine = np.intersect1d(ledgers, ids, assume_unique=True)
             for at in range(0, mine.size, DELETED_AT_ONCE):
                 if self._stopping.is_set():
                     raise Stopped
                 some = mine[at : at + DELETED_AT_ONCE]
                 directory.delete_ledgers(some)
-                self._counters.deleted_ledgers += some.size
+                counters.deleted_ledgers += some.size
                 step("ledgers deleted")
 
     def _checkpointed(self) -> None:

@@ -80,12 +80,11 @@ class LogCollector:
             self._counters.kept_logs = 0
         begun = time.monotonic()
         self._uses = [directory.log_use() for directory in self._directories]
-        counters = self._counters
-        counters.usage_ms += int(1000 * (time.monotonic() - begun))
-        counters.logs = sum(use.log_ids.size for use in self._uses)
-        counters.log_bytes = sum(int(use.bytes.sum()) for use in self._uses)
-        counters.live_bytes = sum(int(use.live.sum()) for use in self._uses)
-        counters.buckets = [sum(column) for column in zip(*(use.buckets() for use in self._uses), strict=True)]
+        self._counters.usage_ms += int(1000 * (time.monotonic() - begun))
+        for use, counters in zip(self._uses, self._counters.directories, strict=True):
+            counters.logs = use.log_ids.size
+            counters.log_bytes, counters.live_bytes = int(use.bytes.sum()), int(use.live.sum())
+            counters.buckets = use.buckets()
         for number, use in enumerate(self._uses):
             for log_id in use.dead():
                 self._unlink(number, log_id)
@@ -113,8 +112,9 @@ class LogCollector:
         self._directory = self._directories[number]
         work = self._work(number, log_id, self._directory.compact)
         if work.outcome is Outcome.DONE:
-            self._counters.compacted_logs += 1
-            self._counters.compaction_bytes += work.freed_bytes
+            counters = self._counters.directories[number]
+            counters.compacted_logs += 1
+            counters.compaction_bytes += work.freed_bytes
             step("log compacted")
         elif work.outcome is Outcome.NO_SPACE:
             log.warning("compaction ends, for the disk is full", extra={"directory": self._directory.path})
@@ -123,7 +123,7 @@ class LogCollector:
     def _unlink(self, number: int, log_id: int) -> None:
         work = self._work(number, log_id, self._directories[number].unlink_log)
         if work.outcome is Outcome.DONE:
-            self._counters.deletion_bytes += work.freed_bytes
+            self._counters.directories[number].deletion_bytes += work.freed_bytes
             step("dead log unlinked")
 
     def _work(self, number: int, log_id: int, call: Callable[[int], Work]) -> Work:
@@ -133,7 +133,7 @@ class LogCollector:
         try:
             work = call(log_id)
         except OSError as error:
-            self._counters.failed_deletions += 1
+            self._counters.directories[number].failed_deletions += 1
             work = Work(Outcome.KEPT, why=f"{error}")
         if work.outcome is Outcome.KEPT:
             self._kept.add((number, log_id))

@@ -148,6 +148,23 @@ def test_a_forced_minor_compaction(made: Made) -> None:
     assert [one.asked for one in directories] == [["unlink 1", "compact 3"]] * 2
 
 
+def test_each_directory_is_counted(made: Made) -> None:
+    """What was done in it, and that a compaction went through it; together they are what the bookie counts."""
+    garbage, directories = made(2)
+    del directories[1].logs[3]
+    cycle(garbage, major=False)
+    found, total = garbage.stats_of_directories(), garbage.stats()
+    for name, each in {
+        "gc_minor_compaction_total": [1, 1],
+        "gc_compacted_log_total": [1, 0],
+        "gc_reclaimed_compaction_space_bytes": [100, 0],
+        "gc_active_entry_log_total": [5, 4],
+    }.items():
+        assert [one[name] for one in found] == each, name
+        assert total[name] == (1 if name == "gc_minor_compaction_total" else sum(each)), name
+    assert total["gc_entry_log_compact_ratio"] == (200 + 190) / 900
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

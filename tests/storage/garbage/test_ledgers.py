@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.server.own_ledgers import LedgersOfBookie
-from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.ledgers import LedgerCollector
 from bookie.storage.garbage.settings import GarbageSettings
@@ -47,7 +47,7 @@ class World:
         self.instance = driver.cluster.instance_id()
         self.directories = [Recorder(LEDGERS[::2]), Recorder(LEDGERS[1::2])]
         self.checkpoints = 0
-        self.counters = Counters()
+        self.counters = Counters([OfDirectory() for _ in self.directories])
         for ledger in LEDGERS:
             self.create(ledger)
 
@@ -118,7 +118,7 @@ def test_what_was_deleted_goes_and_nothing_else(world: World) -> None:
     assert world.checkpoints == 1
     assert world.collector().run(over_replicated=False, mass_deletion=False)
     assert (len(world.deleted), world.checkpoints) == (3, 1)
-    assert world.counters.deleted_ledgers == 3
+    assert world.counters.stats()["gc_deleted_ledger_total"] == 3
 
 
 def test_b12_another_cluster_deletes_nothing(world: World, new_store: NewStore) -> None:
@@ -143,6 +143,7 @@ def test_b12_a_store_without_any_ledger_deletes_nothing(world: World) -> None:
     for ledger in LEDGERS:
         world.driver.ledgers.delete(ledger)
     world.directories[:] = [Recorder(LEDGERS[:3])]
+    del world.counters.directories[1:]
     collector = world.collector()
     assert collector.run(over_replicated=True, mass_deletion=False)
     assert collector.alarm is None
