@@ -104,6 +104,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     loop_stats              what an I/O loop counts
     loop_ops                how long requests took on an I/O loop
     loop_state              what an I/O loop owns
+    clear_auth              AUTH in clear behind START_TLS
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
     acks                    answers that wait for a journal
     answers                 every answer of the data path, in its request's protocol

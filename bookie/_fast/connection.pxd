@@ -39,6 +39,7 @@ cdef struct Conn:
     uint32_t armed           # epoll events asked for
     Tls* tls                 # NULL: what goes over the socket is clear
     bint upgrading           # START_TLS is being answered in clear: no further frame is looked at
+    uint8_t clear_auth       # ClearAuth (room `clear_auth`)
     uint64_t sealed          # encrypted bytes not yet given to the kernel; part of the output budget
     uint8_t auth             # AuthState (room `gate`)
     bint gated               # no frame is served until Python has answered the last one

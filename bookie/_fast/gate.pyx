@@ -2,11 +2,13 @@
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from bookie._fast.clear_auth cimport CLEAR_HELD, CLEAR_NONE
 from bookie._fast.connection cimport conn_flush, conn_reserve
 from bookie._fast.cursor cimport store_u32
 from bookie._fast.policy cimport (
     PEER_BYTES,
     POLICY_AUTHENTICATED,
+    POLICY_CLEAR,
     POLICY_CLOSE,
     POLICY_CLOSED,
     POLICY_REQUEST,
@@ -69,9 +71,13 @@ cdef Status authenticate(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t prot
 
 cdef Status gate_admit(IoLoop* loop, Conn* conn, const Request* request, bint parsed, const uint8_t* frame,
                        uint32_t size) noexcept nogil:
+    cdef PolicyKind kind = POLICY_REQUEST
     if request.op == AUTH and parsed:
         loop.stats.auths += 1
-        return authenticate(loop, conn, POLICY_REQUEST, request.protocol, frame, size)
+        if conn.clear_auth == CLEAR_HELD:
+            conn.clear_auth = CLEAR_NONE
+            kind = POLICY_CLEAR
+        return authenticate(loop, conn, kind, request.protocol, frame, size)
     if request.op == START_TLS and parsed:
         return OK
     loop.stats.refused_unauthenticated += 1
@@ -86,8 +92,12 @@ cdef Status gate_submit(IoLoop* loop, Conn* conn, const Request* request, const 
 
 
 cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, uint32_t size) noexcept nogil:
-    if conn.auth != AUTH_WAITING:
+    if conn.auth == AUTH_OPEN:
         return OK
+    if conn.auth == AUTH_DONE:
+        # whoever was let in, in clear, need not be who ended the handshake
+        conn.auth = AUTH_WAITING
+        conn.since_ns = loop.now
     if authenticate(loop, conn, POLICY_UPGRADED, 3, certificate, size) == PENDING:
         return OK
     return CLOSED

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from bookie._fast.admission cimport hold_back
+from bookie._fast.clear_auth cimport CLEAR_AWAITED, clear_scan, clear_take
 from bookie._fast.complaints cimport BAD_FRAME, BAD_HANDSHAKE, BAD_LENGTH, CLEAR_AFTER_TLS, TOO_MUCH_INPUT
 from bookie._fast.connection cimport conn_hold, conn_hold_room
 from bookie._fast.cursor cimport load_i32
@@ -36,6 +37,7 @@ cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
 cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
     """Cut and dispatch complete frames; how many bytes were used up. The connection may be closed afterwards."""
     cdef uint64_t at = 0
+    cdef uint64_t clear = 0
     cdef int64_t length
     cdef Status status
     while not conn.gated and not conn.upgrading and size - at >= FRAME_PREFIX:
@@ -63,9 +65,11 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         at += FRAME_PREFIX + <uint64_t> length
         if choke(loop, conn) or conn.fd < 0:
             break
-    if conn.upgrading and at < size:
-        close_bad(loop, conn, CLEAR_AFTER_TLS)
-        return size
+    if conn.upgrading:
+        status = clear_scan(loop, data + at, size - at, &clear)
+        if status == CLOSED or (status == OK and clear < size - at):
+            close_bad(loop, conn, CLEAR_AFTER_TLS)
+            return size
     return at
 
 
@@ -118,13 +122,20 @@ cdef void decrypt(IoLoop* loop, Conn* conn) noexcept nogil:
 cdef void receive_sealed(IoLoop* loop, Conn* conn) noexcept nogil:
     """Decrypt all that the socket has given at once: what stays in OpenSSL is less than a record."""
     cdef Status status
+    cdef uint32_t clear = 0
     cdef ssize_t n = recv(conn.fd, loop.encrypted, SEALED_BYTES, MSG_DONTWAIT)
     if n <= 0:
         if n == 0 or (errno != EAGAIN and errno != EINTR):
             close_conn(loop, conn)
         return
     loop.stats.bytes_in += n
-    status = OK if tls_take(conn.tls, loop.encrypted, <uint32_t> n) else CLOSED
+    if conn.clear_auth == CLEAR_AWAITED:
+        if clear_take(loop, conn, loop.encrypted, <uint32_t> n, &clear) == CLOSED:
+            close_bad(loop, conn, CLEAR_AFTER_TLS)
+            return
+        if clear == <uint32_t> n:
+            return
+    status = OK if tls_take(conn.tls, loop.encrypted + clear, <uint32_t> n - clear) else CLOSED
     if status == OK and conn.tls.state == TLS_HANDSHAKE:
         status = shake_hands(loop, conn)
     if status == CLOSED:

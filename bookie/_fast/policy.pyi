@@ -8,6 +8,7 @@ CLOSE: Final[int]
 REQUEST: Final[int]
 UPGRADED: Final[int]
 CLOSED: Final[int]
+CLEAR: Final[int]
 
 class Task:
     kind: int

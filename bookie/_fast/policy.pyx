@@ -30,6 +30,7 @@ CLOSE = POLICY_CLOSE
 REQUEST = POLICY_REQUEST
 UPGRADED = POLICY_UPGRADED
 CLOSED = POLICY_CLOSED
+CLEAR = POLICY_CLEAR
 
 
 cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil:

@@ -2,7 +2,8 @@
 
 Handshakes and ciphers so never hold up clear connections. The `Conn` itself moves, with its authentication: nothing may
 be outstanding on it, so both loops' threads never know it at the same time. What was received behind START_TLS was
-written by somebody who could not know that the answer is yes: it is never looked at, the connection is closed.
+written by somebody who could not know that the answer is yes: the connection is closed, unless it is the one message
+that upstream's client sends there (room `clear_auth`).
 """
 from bookie._fast.connection cimport Conn
 from bookie._fast.loop_state cimport IoLoop

@@ -1,6 +1,7 @@
 """From clear to encrypted: the decision, the hand-over between loops, handshakes and their time limit."""
 from libc.stdint cimport int64_t, uint32_t
 
+from bookie._fast.clear_auth cimport CLEAR_AWAITED
 from bookie._fast.gate cimport gate_upgraded
 from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES
 from bookie._fast.complaints cimport TOO_LONG_HANDSHAKE, TOO_MANY_HANDSHAKES
@@ -20,6 +21,7 @@ cdef Status start_tls(IoLoop* loop, Conn* conn) noexcept nogil:
     if conn.refs > REFS_IDLE:
         return CLOSED
     conn.upgrading = True
+    conn.clear_auth = CLEAR_AWAITED
     return OK
 
 

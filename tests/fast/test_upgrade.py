@@ -137,7 +137,7 @@ def test_not_twice(peer: TlsPeer) -> None:
     assert served(peer)
 
 
-@pytest.mark.parametrize("behind", [CLIENT_HELLO_START, encode_request(read(1, 7)), b"\0", START_TLS])
+@pytest.mark.parametrize("behind", [CLIENT_HELLO_START, encode_request(read(1, 7)), b"\x16", START_TLS])
 def test_nothing_in_clear_behind_it(bookie: LocalBookie, behind: bytes) -> None:
     """Whoever adds to the segment of START_TLS has not seen the answer: the connection ends, nothing is served."""
     reads = bookie.stat("reads")

@@ -1,4 +1,5 @@
-"""A fuzz target for what follows START_TLS: instead of a ClientHello, or inside TLS. By real sockets, in this process.
+"""A fuzz target for what follows START_TLS: in its segment, instead of a ClientHello, or inside TLS. By real
+sockets, in this process.
 
 The bookie may answer what it likes, but it ends each such connection, keeps nothing of it and goes on to serve others:
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from tests.fixtures.certificates import Authority
 from tests.golden.wire_v2 import FRAMES
+from tests.hostile.auth_frames import auth
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, read
 from tests.hostile.tls_peer import ACCEPTED, START_TLS, TlsPeer, client_context, settings_of
@@ -22,6 +24,8 @@ from tests.hostile.tls_peer import ACCEPTED, START_TLS, TlsPeer, client_context,
 NAME = "start_tls"
 INSIDE = 0x80
 """A first byte from here on: the rest goes through a handshake that succeeds."""
+BEHIND = 0x40
+"""From here on: in the segment of START_TLS."""
 FREE = {"tls_connections", "tls_handshaking"}
 
 
@@ -38,6 +42,8 @@ def running() -> Iterator[Callable[[bytes], None]]:
             def target(data: bytes) -> None:
                 if data[:1] >= bytes([INSIDE]):
                     _inside(bookie, context, data[1:])
+                elif data[:1] >= bytes([BEHIND]):
+                    _behind(bookie, data[1:])
                 else:
                     _instead(bookie, data[1:])
                 assert plain.ask(read(1, 7)).code == 0
@@ -56,6 +62,12 @@ def _instead(bookie: LocalBookie, data: bytes) -> None:
         _say(peer, data)
 
 
+def _behind(bookie: LocalBookie, data: bytes) -> None:
+    """Before the bookie could answer."""
+    with bookie.peer() as peer:
+        _say(peer, START_TLS + data)
+
+
 def _inside(bookie: LocalBookie, context: ssl.SSLContext, data: bytes) -> None:
     """As frames, through TLS."""
     with TlsPeer(bookie.address, context) as peer:
@@ -71,7 +83,7 @@ def _say(peer: Peer, data: bytes) -> None:
 
 
 def seeds() -> list[bytes]:
-    """A ClientHello, cut and doubled; an alert; clear frames; the same frames for inside."""
+    """AUTH messages; a ClientHello, cut and doubled; an alert; clear frames; the same frames for inside."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     shy = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -79,9 +91,24 @@ def seeds() -> list[bytes]:
     hello = outgoing.read()
     frames = b"".join(FRAMES.values())
     alert = b"\x15\x03\x03\x00\x02\x02\x28"
-    instead = [hello, hello[: len(hello) // 2], hello + hello, hello + alert, alert, frames, START_TLS, b""]
+    message = auth(3, "sasl", b"first")
+    instead = [
+        message,
+        message + hello,
+        message + message,
+        hello,
+        hello[: len(hello) // 2],
+        hello + hello,
+        hello + alert,
+        alert,
+        frames,
+        START_TLS,
+        b"",
+    ]
     inside = [frames, START_TLS, frames[:100], b"\xff" * 50]
-    return [*(b"\0" + seed for seed in instead), *(bytes([INSIDE]) + seed for seed in inside)]
+    behind = [b"", message, message[:5], message + message, message + hello, auth(2, "sasl", b""), hello, START_TLS]
+    told = {0: instead, BEHIND: behind, INSIDE: inside}
+    return [bytes([first]) + seed for first, texts in told.items() for seed in texts]
 
 
 def main() -> None:

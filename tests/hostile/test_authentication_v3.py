@@ -80,11 +80,13 @@ def test_every_operation_before(either_peer: Peer, operation: int, version: int)
 
 
 def test_encrypted_after_logging_in(tls_bookie: LocalBookie, ca: Authority) -> None:
-    """In by the token in clear, START_TLS right behind it: both are answered, and the connection is known for good."""
+    """In by the token in clear, START_TLS right behind it: both are answered; inside TLS it has to be shown again."""
     with tls_bookie.peer() as peer:
         v3.send(peer, auth("token", TOKEN), v3_frames.request(wire.START_TLS))
         assert [v3.answer(peer).status for _ in range(2)] == [wire.EOK, wire.EOK]
         peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
+        assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EUA
+        assert v3.ask(peer, auth("token", TOKEN)).status == wire.EOK
         assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
 
 

@@ -1,4 +1,4 @@
-"""SASL DIGEST-MD5 between the Java client and our bookies, and between our client's provider and Java's bookies.
+"""SASL DIGEST-MD5, in clear and inside TLS: the Java client at our bookies, and our client's provider at Java's.
 
 Java takes its users from the JAAS file that the system property `java.security.auth.login.config` names; so each side
 that logs in as somebody is a process of its own.
@@ -14,6 +14,7 @@ import pytest
 from bookie.auth.provider import ClientSession
 from bookie.auth.sasl import SaslClient
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import QUICK, JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie
 from tests.fixtures.ports import free_port
@@ -21,6 +22,7 @@ from tests.hostile.auth_frames import EUA, ask, log_in
 from tests.hostile.peer import Peer, add, read
 from tests.interop.conftest import Client, new_cluster
 from tests.interop.driver import UNAUTHORIZED, Driver
+from tests.interop.test_java_tls import bookie_keys, client_keys
 
 pytestmark = [
     pytest.mark.interop,
@@ -133,6 +135,37 @@ def test_a_java_client_that_does_not_log_in(ours: StartOurs, java_driver: Driver
     client = Client(java_driver, uri, v2=v2)
     nothing_is_added(client)
     client.call("disconnect")
+
+
+@pytest.fixture
+def ca(tmp_path: Path) -> Authority:
+    """Vouches for bookies and clients."""
+    return Authority(tmp_path / "ca")
+
+
+@pytest.mark.parametrize("v2", [True, False])
+def test_a_java_client_logs_in_inside_tls(
+    ours: StartOurs, java_as: Callable[[str], Driver], uri: str, ca: Authority, *, v2: bool
+) -> None:
+    """Its first message comes in clear behind START_TLS; it is let in all the same, and works."""
+    targets = ours(2, **bookie_keys(ca))
+    client = Client(java_as(PASSWORD), uri, v2=v2, settings={**CLIENT, **client_keys(ca)})
+    life_of_a_ledger(client, 2)
+    client.call("disconnect")
+    for target in targets:
+        assert f"principal={USER}" in target.log_text()
+
+
+@pytest.mark.parametrize("v2", [True, False])
+def test_a_java_client_with_a_wrong_password_inside_tls(
+    ours: StartOurs, java_as: Callable[[str], Driver], uri: str, ca: Authority, *, v2: bool
+) -> None:
+    """A certificate that the bookie trusts does not help it."""
+    (target,) = ours(1, **bookie_keys(ca))
+    client = Client(java_as("wrong"), uri, v2=v2, settings={**CLIENT, **client_keys(ca)})
+    nothing_is_added(client)
+    client.call("disconnect")
+    assert re.search("not authenticated: the user or the password is wrong", target.log_text())
 
 
 @pytest.fixture

@@ -116,7 +116,10 @@ class Authentication:
         found.messages += 1
         if found.messages > MESSAGES_MAX:
             raise AuthenticationFailed(f"no end after {MESSAGES_MAX} messages")
-        return found.session.process(token)
+        outcome = found.session.process(token)
+        if outcome.principal is not None and task.kind == policy.CLEAR:
+            raise AuthenticationFailed("all that the client has to show came in clear, behind START_TLS")
+        return outcome
 
     def _action(self, task: Task, outcome: Outcome) -> int:
         if outcome.principal is None:

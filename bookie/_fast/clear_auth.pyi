@@ -1,0 +1,1 @@
+# Only I/O loops come here.
