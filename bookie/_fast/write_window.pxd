@@ -62,6 +62,7 @@ cdef class WriteWindow:
     cdef object explain                  # explain(entry, error): the exception that a caller gets
     cdef Slot* slots                     # by id, linear probing
     cdef int64_t mask
+    cdef int64_t displaced               # slots that do not stand at id & mask
     cdef int64_t* queue                  # ids that were never sent, in the order of their adds; one room for each slot
     cdef int64_t queued
     cdef int64_t* batch_ids              # what `take` took

@@ -2,7 +2,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.stdint cimport int32_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 import asyncio
 import threading
@@ -122,20 +122,26 @@ cdef class WriteWindow:
         memset(&self.slots[at], 0, sizeof(Slot))
         self.slots[at].id = id
         self.count += 1
+        self.displaced += at != id & self.mask
         return &self.slots[at]
 
     cdef void remove(self, Slot* slot) noexcept nogil:
-        """Free a place and pull up what probing would no longer find behind the gap."""
+        """Free a place and pull up what probing would no longer find behind the gap.
+
+        Ids in a row all stand where they belong, one long run without a gap: nothing is to be looked for behind it.
+        """
         cdef int64_t gap = slot - self.slots
         cdef int64_t at = gap
         slot.area.live -= 1
         self.bytes -= slot.record_bytes
         self.count -= 1
-        while True:
+        self.displaced -= gap != slot.id & self.mask
+        while self.displaced:
             at = (at + 1) & self.mask
             if self.slots[at].id == EMPTY:
                 break
             if ((at - self.slots[at].id) & self.mask) >= ((at - gap) & self.mask):
+                self.displaced -= gap == self.slots[at].id & self.mask
                 self.slots[gap] = self.slots[at]
                 gap = at
         self.slots[gap].id = EMPTY
@@ -156,7 +162,7 @@ cdef class WriteWindow:
             raise MemoryError(f"no memory for {2 * places} pending adds")
         memset(table, 0xFF, 2 * places * sizeof(Slot))
         self.slots, self.mask = table, 2 * places - 1
-        kept = self.count
+        kept, self.displaced = self.count, 0
         for at in range(places):
             if former[at].id != EMPTY:
                 self.insert(former[at].id)[0] = former[at]
@@ -321,8 +327,7 @@ cdef class WriteWindow:
             self.batch_ids[count] = slot.id
             count += 1
         self.queued -= count
-        for k in range(self.queued):
-            self.queue[k] = self.queue[k + count]
+        memmove(self.queue, self.queue + count, self.queued * sizeof(int64_t))
         self.batch_count = count
         self.whole = None
         return count
@@ -524,7 +529,7 @@ cdef class WriteWindow:
         if self.error is None:
             self.error = error
         memset(self.slots, 0xFF, (self.mask + 1) * sizeof(Slot))
-        self.count = self.bytes = self.queued = self.batch_count = self.chunk_bytes = 0
+        self.count = self.displaced = self.bytes = self.queued = self.batch_count = self.chunk_bytes = 0
         self.whole = None
         self.chunks = []
         for entry in sorted(self.waiters):

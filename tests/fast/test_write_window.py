@@ -236,6 +236,25 @@ def test_limits() -> None:
     assert (w.count, w.unsent) == (2, 2)
 
 
+def test_ids_that_share_a_place() -> None:
+    """What stood behind an acknowledged entry in the table is still found, be its place its own or another's."""
+    w = window((1, 1, 1), advanced=True)
+    ids = [0, 64, 1, 128, 2, 65, 3]
+    for entry in ids:
+        assert w.append(b"%d" % entry, entry)
+    while w.take(0.0):
+        pass
+    for gone in range(4):
+        ack(w, 0, gone)
+        assert w.release() == 1
+        left = sorted(entry for entry in ids if entry > gone)
+        assert w.unacked(0).tolist() == left
+        assert [stored(w.records(np.array([one]))).keys() for one in left] == [{one} for one in left]
+        for one in left:
+            with pytest.raises(KeyError):
+                w.append(b"again", one)
+
+
 def test_missing_id_is_let_in() -> None:
     """Ids of one's own: the one that all others wait for finds room, else nobody would ever get on."""
     w = window((1, 1, 1), count_max=2, advanced=True)
