@@ -8,9 +8,12 @@ checker        whether it does
 sources        reading what is to be copied, digests verified
 target         writing it
 throttle       so many bytes a second
+pace           bookies with little room let the others go first
 copier         a segment's fragments copied, then the metadata changed
 worker         takes marked ledgers and copies what they lack
 lost_bookies   who counts as lost, and since when
+recovering     copying what lost bookies hold, ledger by ledger
+restoring      copying it beside auto-recovery, under its locks
 walking        every ledger of the cluster
 audits         the checks of an auditor
 auditor        the elected one runs them

@@ -16,7 +16,7 @@ from bookie.client.replication.walking import each_ledger
 from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 
-__all__ = ["Outcome", "recover"]
+__all__ = ["copy_lost", "Outcome", "recover", "refuse_writable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Outcome:
     total: int
     """Ledgers that name a lost bookie."""
     state: str
-    """`to copy`, `copied`, `gone` or `failed`."""
+    """`to copy`, `copied`, `whole` (it names none any more), `gone` or `failed`."""
     first_entries: tuple[int, ...]
     error: str = ""
 
@@ -45,11 +45,8 @@ async def recover(
     IllegalOperation while one of `lost` takes writes: it would get new ledgers meanwhile. A ledger that fails stops no
     other.
     """
-    writable = lost & world.cluster.writable
-    if writable and not dry_run:
-        raise IllegalOperation(
-            f"bookie {', '.join(sorted(writable))} takes writes: stop it, or make it read-only, first"
-        )
+    if not dry_run:
+        refuse_writable(lost, world.cluster.writable)
     found: dict[int, tuple[int, ...]] = {}
 
     async def visit(one: int, metadata: LedgerMetadata) -> None:
@@ -66,7 +63,7 @@ async def recover(
         state, error = "to copy", ""
         if not dry_run:
             try:
-                state = await _copy(world, copier, one, lost)
+                state = await copy_lost(world, copier, one, lost, fence=True)
             except ClientClosed:
                 raise
             except NoSuchLedgerMetadata:
@@ -76,14 +73,31 @@ async def recover(
         yield Outcome(one, len(found), state, named, error)
 
 
-async def _copy(world: World, copier: Copier, ledger: int, lost: frozenset[str]) -> str:
+def refuse_writable(lost: frozenset[str], writable: frozenset[str]) -> None:
+    """IllegalOperation: one of `lost` takes writes, and would get new ledgers while its old ones are copied."""
+    if lost & writable:
+        raise IllegalOperation(
+            f"bookie {', '.join(sorted(lost & writable))} takes writes: stop it, or make it read-only, first"
+        )
+
+
+async def copy_lost(world: World, copier: Copier, ledger: int, lost: frozenset[str], *, fence: bool) -> str:
+    """Copy what one ledger has on `lost`: `copied`, `whole` where that is nothing, or `open`.
+
+    `fence`: an open ledger that must be closed for that is fenced and closed; otherwise its last part stays as it is,
+    and it is told as `open`. NoSuchLedgerMetadata, and the errors of `Copier.replicate`.
+    """
     known, bad = await _lost_parts(world, ledger, lost)
-    if any(not part.closed for part in bad):
+    fenced = fence and any(not part.closed for part in bad)
+    if fenced:
         await world.ledgers.recover(ledger)
         known, bad = await _lost_parts(world, ledger, lost)
-    for _, parts in itertools.groupby(bad, key=lambda part: part.first):
+    closed = [part for part in bad if part.closed]
+    for _, parts in itertools.groupby(closed, key=lambda part: part.first):
         await copier.replicate(known, list(parts))
-    return "copied"
+    if len(closed) < len(bad):
+        return "open"
+    return "copied" if bad or fenced else "whole"
 
 
 async def _lost_parts(world: World, ledger: int, lost: frozenset[str]) -> tuple[Known, list[Fragment]]:

@@ -54,6 +54,16 @@ class StoredQueue:
         """Whether the lock is still ours."""
         return await self._store.run(self._replication.holds, claim)
 
+    @contextlib.asynccontextmanager
+    async def lock(self, ledger: int) -> AsyncIterator[bool]:
+        """Hold the lock of a ledger, marked or not; False: somebody has it. It ends with our session at the latest."""
+        lock = self._replication.lock(ledger)
+        ours = await self._store.run(lock.__enter__)
+        try:
+            yield ours
+        finally:
+            await asyncio.shield(self._store.run(lock.__exit__, None, None, None))
+
     async def holders(self) -> dict[int, str]:
         """Who works on which ledger."""
         return await self._store.run(self._replication.holders)

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from statistics import median
 
 from bookie.client.contracts import Adherence
 from bookie.client.ledgers.metadata_loop import Known
@@ -19,6 +18,7 @@ from bookie.client.replication.checker import LedgerChecker
 from bookie.client.replication.contracts import World
 from bookie.client.replication.copier import Copier
 from bookie.client.replication.fragments import Fragment, fragments, last_segment_lacks
+from bookie.client.replication.pace import pause_s
 from bookie.errors import BookKeeperError, ClientClosed, NoSuchLedgerMetadata, ReplicationError
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.metadata.replication import Claim
@@ -228,16 +228,10 @@ class ReplicationWorker:
 
     async def _pause(self) -> None:
         """Bookies with little room let the others go first."""
-        free, config = self._cluster.free_bytes, self._world.config
-        mine = free.get(self._world.name)
-        if mine is None or not (config.weight_paced_replication and config.weighted_placement):
-            return
-        known = [count for bookie, count in free.items() if bookie in self._cluster.writable]
-        middle = median(known) if known else 0
-        if middle > 0:
-            pause_s = config.weight_paced_pause_max_s * (1 - min(1.0, mine / middle))
-            self._counters.paused_ms += round(pause_s * 1000)
-            await asyncio.sleep(pause_s)
+        seconds = pause_s(self._world.name, self._cluster, self._world.config)
+        if seconds:
+            self._counters.paused_ms += round(seconds * 1000)
+            await asyncio.sleep(seconds)
 
 
 def _by_segment(parts: Iterable[Fragment]) -> Iterator[tuple[int, list[Fragment]]]:

@@ -12,6 +12,7 @@ MOVING, LOOKING, MODELS = "Moving data", "Looking at a cluster", "What if"
 JOBS: dict[str, Command] = {
     "export": Command(MOVING, "Ledgers as Parquet, with a manifest of counts and CRCs."),
     "import": Command(MOVING, "New ledgers of what was exported, and a map of ids."),
+    "rereplicate": Command(MOVING, "What lost bookies held, copied to others: a plan, then paced copies."),
     "thrash": Command(LOOKING, "Disk reads per entry served, against cache size and readahead, from access logs."),
     "audit": Command(LOOKING, "Every replica of every ledger beside the others: what is missing or differs."),
     "diff": Command(LOOKING, "The ledgers of two clusters beside each other."),

@@ -1,0 +1,99 @@
+"""The job `rereplicate`: a bookie of a real cluster is lost and replaced; audit finds nothing afterwards."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.client import BookKeeper
+from bookie.local import LocalCluster
+from bookie.metadata.driver import open_driver
+from bookie.spark.bkpipe import run
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives"),
+]
+pytest_plugins = ["bookie.local.fixtures"]
+
+SIZES: dict[str, Any] = {"ensemble_size": 3, "write_quorum_size": 2, "ack_quorum_size": 2, "password": b""}
+
+
+def ledger_of(bk: BookKeeper, count: int) -> int:
+    """A closed one."""
+    with bk.create_ledger(**SIZES) as ledger:
+        for entry in range(count):
+            ledger.append_async(b"%d" % entry)
+    return int(ledger.id)
+
+
+def test_a_bookie_is_lost_and_replaced(
+    spark: Any, new_bookie_cluster: Callable[..., LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan names its ledgers; what a replicator holds, or is open, is left; the same call again does the rest, and
+    every replica of every entry is there.
+    """
+    cluster = new_bookie_cluster(3)
+    *_, lost = cluster
+    words = ["rereplicate", "--to", str(tmp_path / "out"), "--state", str(tmp_path / "state"), "--tasks", "2"]
+    words += ["--rate", "100m"]
+
+    def told(job: str, *options: str) -> tuple[int, dict[str, Any]]:
+        code = run([job, "-u", cluster.uri, "--format", "json", "-o", "json", *options])
+        printed = capsys.readouterr()
+        assert printed.out, printed.err
+        return code, json.loads(printed.out)
+
+    with BookKeeper(cluster.uri) as bk:
+        whole, empty, short = (ledger_of(bk, count) for count in (300, 0, 7))
+        with bk.create_ledger(**SIZES) as writer:
+            writer.append(b"open")
+            lost.stop()
+            shutil.rmtree(lost.directory / "ledgers")
+            (new,) = cluster.add()
+            code, planned = told(*words, "--dry-run")
+            (row,) = planned["bookies"]
+            assert (code, planned["ledgers"]) == (0, 3)
+            assert (row["bookie_id"], row["parts"], row["open"], row["entries"]) == (lost.id, 3, 1, 200 + 5)
+            assert not (tmp_path / "out").exists()
+            driver = open_driver(cluster.uri)
+            driver.start()
+            with driver.replication.lock(whole) as ours:
+                assert ours
+                code, summary = told(*words)
+            driver.stop()
+            assert (code, summary["held"], summary["open"], summary["copied"]) == (3, 1, 1, 1)
+            assert lost.id in bk.ledger_metadata(whole).segments[0].bookies
+            code, summary = told(*words, "--fence-open")
+            assert (code, summary["copied"], summary["whole"], summary["left"]) == (0, 2, 1, [])
+        closed = (whole, short, writer.id)
+        for one in closed:
+            named = {bookie for part in bk.ledger_metadata(one).segments for bookie in part.bookies}
+            assert new.id in named
+            assert lost.id not in named
+        with bk.open_ledger(whole, password=b"") as back:
+            assert [bytes(entry.data) for entry in back.read(0, 299)] == [b"%d" % entry for entry in range(300)]
+    code, audited = told("audit", "--to", str(tmp_path / "audit"), "--sample", "all")
+    assert (code, audited["findings"], audited["replicas"]) == (0, 0, 2 * (300 + 7 + 1))
+    assert "<svg" in (tmp_path / "out/report.html").read_text()
+    plan = spark.read.json(str(tmp_path / "out/plan")).collect()
+    assert {(part.ledger_id, part.bookie_id) for part in plan} == {(one, lost.id) for one in closed}
+    assert empty not in {part.ledger_id for part in plan}
+    moved = spark.read.json(str(tmp_path / "out/outcome")).where("state = 'copied'").collect()
+    assert {bookie for one in moved for bookie in one.taken_by} <= {new.id}
+
+
+def test_wrong_calls(
+    spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bookie that takes writes is not lost, and a rate is bytes: one line, and nothing is done."""
+    one = next(iter(bookie_cluster))
+    words = ["rereplicate", "-u", bookie_cluster.uri, "--to", str(tmp_path / "out")]
+    assert run([*words, "--lost", one.id]) == 1
+    assert f"bookie {one.id} takes writes: stop it" in capsys.readouterr().err
+    assert run([*words, "--rate", "fast"]) == 1
+    assert "option rate='fast'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
