@@ -21,6 +21,11 @@ from bookie._fast.wire_v2 cimport (
     v2_header,
 )
 
+cdef enum:
+    V3_HEADER_TAG = 0x0A         # no version of V2
+    V3_START_TLS = 0x08031009    # what a V3 header begins with: its version, and this operation
+    OP_START_TLS = 9             # no operation of V2
+
 RESPONSE = np.dtype([
     ("op", "i4"), ("code", "i4"), ("ledger", "i8"), ("entry", "i8"), ("request_id", "i8"),
     ("body_at", "i8"), ("body_size", "i8"),
@@ -57,6 +62,12 @@ cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noex
     if size < 4:
         return CORRUPT
     header = load_u32(body)
+    if header >> 24 == V3_HEADER_TAG and size >= 6 and load_u32(body + 2) == V3_START_TLS:
+        # Java's bookie says so, unasked, inside TLS to whoever is not authenticated by then
+        row.op = OP_START_TLS
+        row.body_at = 4
+        row.body_size = size - 4
+        return OK
     row.op = header >> 16 & 0xFF if header >> 24 else header & 0xFF
     row.body_at = 4
     if row.op == OP_ADD or row.op == OP_READ:

@@ -87,6 +87,16 @@ def test_worked_answers_in_one_buffer() -> None:
     ]
 
 
+def test_an_answer_to_start_tls_among_them() -> None:
+    """It is of V3, and Java's bookie gives it twice: a row that nobody waits for. Other answers of V3 are errors."""
+    late = bytes.fromhex("0000000b0a0608031009180a10f503")
+    found, taken = cut(FRAMES["add_ok"] + late + FRAMES["auth_disabled"])
+    assert taken == len(FRAMES["add_ok"]) + len(late) + len(FRAMES["auth_disabled"])
+    assert [row.op for row in found] == [ADD, model.START_TLS, AUTH]
+    with pytest.raises(ValueError, match="V2"):
+        cut(late.replace(b"\x10\x09", b"\x10\x08"))
+
+
 def test_answer_with_another_version() -> None:
     """The version byte of an answer is the request's; it does not hide the operation."""
     assert cut(FRAMES["read_bad_version"])[0] == [Response(READ, 103, 7, 0)]

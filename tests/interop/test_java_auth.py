@@ -4,6 +4,8 @@ Java takes its users from the JAAS file that the system property `java.security.
 that logs in as somebody is a process of its own.
 """
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,13 @@ import pytest
 
 from bookie.auth.provider import ClientSession
 from bookie.auth.sasl import SaslClient
+from bookie.client import Channel, ChannelV3, Security, Tls
+from bookie.client.bookies import BookieClient, MetadataStore
+from bookie.client.bookies.connect import Connector
+from bookie.client.config import ClientConfig
+from bookie.errors import BookieUnavailable
+from bookie.metadata.driver import open_driver
+from tests.client.bookies.lanes import sealed
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import QUICK, JavaPeer
@@ -22,6 +31,7 @@ from tests.hostile.auth_frames import EUA, ask, log_in
 from tests.hostile.peer import Peer, add, read
 from tests.interop.conftest import Client, new_cluster
 from tests.interop.driver import UNAUTHORIZED, Driver
+from tests.interop.test_bookie_client import life
 from tests.interop.test_java_tls import bookie_keys, client_keys
 
 pytestmark = [
@@ -34,6 +44,8 @@ USER, PASSWORD = "bookkeeper-tester", 'quoted "Pässwört"'
 SERVER = "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
 CLIENT = {"clientAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"}
 NOT_ENOUGH_BOOKIES, HANDLE_NOT_AVAILABLE = -6, -8
+SILENCE_S = 3.0
+"""How long our client waits for a bookie that says nothing, as Java's to a wrong password."""
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
@@ -169,14 +181,19 @@ def test_a_java_client_with_a_wrong_password_inside_tls(
 
 
 @pytest.fixture
-def java_bookie(java_peer: JavaPeer, uri: str, tmp_path: Path) -> Iterator[JavaBookie]:
-    """A bookie of Apache BookKeeper that knows the user."""
+def java_bookie(java_peer: JavaPeer, uri: str, tmp_path: Path) -> Iterator[Callable[..., JavaBookie]]:
+    """Starts a bookie of Apache BookKeeper that knows the user."""
     options = (*QUICK, f"-Djava.security.auth.login.config={jaas(tmp_path)}", "-Dfile.encoding=UTF-8")
-    settings = {**SMALL, "bookieAuthProviderFactoryClass": SERVER}
-    bookie = JavaBookie(java_peer, tmp_path / "java-bookie", free_port(), uri, settings, options=options)
-    bookie.start()
-    yield bookie
-    bookie.kill()
+    with contextlib.ExitStack() as stack:
+
+        def start(**settings: str) -> JavaBookie:
+            given = {**SMALL, "bookieAuthProviderFactoryClass": SERVER, **settings}
+            bookie = JavaBookie(java_peer, tmp_path / "java-bookie", free_port(), uri, given, options=options)
+            stack.callback(bookie.kill)
+            bookie.start()
+            return bookie
+
+        yield start
 
 
 def session(password: str = PASSWORD) -> ClientSession:
@@ -184,9 +201,9 @@ def session(password: str = PASSWORD) -> ClientSession:
     return SaslClient(USER, password).session("127.0.0.1")
 
 
-def test_our_provider_logs_in_at_a_java_bookie(java_bookie: JavaBookie) -> None:
+def test_our_provider_logs_in_at_a_java_bookie(java_bookie: Callable[..., JavaBookie]) -> None:
     """Both protocols, and both proofs hold; before it, the same requests are refused in the same way."""
-    address = ("127.0.0.1", java_bookie.port)
+    address = ("127.0.0.1", java_bookie().port)
     for protocol in (2, 3):
         with Peer(address) as peer:
             log_in(peer, protocol, "sasl", session())
@@ -197,3 +214,33 @@ def test_our_provider_logs_in_at_a_java_bookie(java_bookie: JavaBookie) -> None:
         assert ask(peer, 2, "sasl", b"").payload.startswith(b"realm=")
     with Peer(address) as peer:
         assert ask(peer, 3, "token", b"").status == EUA
+
+
+def test_our_clients_log_in_at_a_java_bookie_inside_tls(
+    java_bookie: Callable[..., JavaBookie], uri: str, ca: Authority
+) -> None:
+    """The asyncio client and the channels, in both protocols; a wrong password gets no answer and nothing is served."""
+    bookie = java_bookie(**bookie_keys(ca))
+    party = ca.issue("client")
+    tls = Tls(ca.certificate, party.certificate, party.key)
+
+    async def lives() -> None:
+        store = await MetadataStore.open(open_driver(uri))
+        try:
+            for v2 in (True, False):
+                config = ClientConfig(use_v2_wire_protocol=v2, read_timeout_s=60, add_timeout_s=60)
+                known = Connector(60, tls, SaslClient(USER, PASSWORD))
+                async with BookieClient(config, store.info, connector=known) as client:
+                    await life(client, bookie.id, 3_100_000 + 10 * v2, v2=v2)
+                stranger = Connector(SILENCE_S, tls, SaslClient(USER, "wrong"))
+                async with BookieClient(config, store.info, connector=stranger) as client:
+                    with pytest.raises(BookieUnavailable):
+                        await client.read(bookie.id, 3_100_000, 0)
+        finally:
+            await store.close()
+
+    asyncio.run(lives())
+    for kind in (Channel, ChannelV3):
+        known = Security(encrypt=tls, auth=SaslClient(USER, PASSWORD))
+        with kind.connect("127.0.0.1", bookie.port, security=known) as channel:
+            assert channel.read(3_100_010, 17) == sealed(3_100_010, 17, b"17".ljust(100, b"."))

@@ -4,6 +4,9 @@ import struct
 from dataclasses import dataclass
 
 ADD, READ, AUTH, BATCH_READ = 1, 2, 3, 7
+START_TLS = 9
+"""Of V3; Java's bookie answers it a second time inside TLS to whoever is not authenticated by then."""
+V3_HEADER_TAG, V3_START_TLS = 0x0A, b"\x08\x03\x10\x09"
 FENCE, RECOVERY_ADD, HIGH_PRIORITY = 1, 2, 4
 OK, BAD_REQUEST, CLOSED = 0, 4, 18
 """What a frame leads to: it is served, answered with EBADREQ, or ends the connection."""
@@ -110,6 +113,8 @@ def decode_response(body: bytes) -> Response | None:
     if len(body) < 4:
         return None
     version, op, _ = decode_header(body)
+    if body[0] == V3_HEADER_TAG and body[2:6] == V3_START_TLS:
+        return Response(START_TLS, body=body[4:], version=version)
     if op == AUTH:
         return Response(op, body=body[4:], version=version)
     fixed = {ADD: 24, READ: 24, BATCH_READ: 32}.get(op)
