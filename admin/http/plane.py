@@ -19,6 +19,7 @@ from admin.access import Access
 from admin.http.application import Application
 from admin.http.files import console_files
 from admin.http.moving import Movers
+from admin.http.self_test import SelfTest
 from admin.tls import http_context
 from bookie.errors import StartRefused
 from bookie.server.control import Control
@@ -70,6 +71,7 @@ class HttpPlane:
         self._settings = control.http
         self._movers = Movers(control.metadata)
         self._application = Application(control, Access(control.access), self._movers, console_files())
+        self._self_test = SelfTest(control) if control.http.self_test else None
         self._certificates = control.access
         self._serving = threading.Event()
         self._server: Server | None = None
@@ -104,11 +106,15 @@ class HttpPlane:
         self._thread = threading.Thread(target=self._run, args=(self._server, listener), name="http", daemon=True)
         self._thread.start()
         self._serving.wait()
+        if self._self_test is not None:
+            self._self_test.start()
         host, port = listener.getsockname()[:2]
         return str(host), int(port)
 
     def stop(self, grace_s: float) -> None:
         """Let answers under way finish within `grace_s`, then close; idempotent."""
+        if self._self_test is not None:
+            self._self_test.stop()
         if self._server is not None and self._thread is not None:
             self._server.config.timeout_graceful_shutdown = max(1, round(grace_s))
             self._server.should_exit = True

@@ -273,6 +273,8 @@ def _access_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
             )
     if settings.http.enabled and settings.http.tls and not access.tls_certificate:
         yield "httpServerTlsEnable", "there is no certificate", "set adminTlsCertificatePath and adminTlsKeyPath"
+    if settings.http.self_test and not settings.http.enabled:
+        yield "sanityCheckMetricsEnabled", "no port shows the metric", "set httpServerEnabled=true"
     if bool(access.tls_certificate) != bool(access.tls_key):
         yield "adminTlsCertificatePath", "certificate and key come together", "set adminTlsKeyPath as well, or neither"
     if access.tls_client_ca and not access.tls_certificate:

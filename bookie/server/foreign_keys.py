@@ -42,7 +42,7 @@ IGNORED = frozenset(
     maxOperationNumbersInSingleRocksdbWriteBatch numAddWorkerThreads numHighPriorityWorkerThreads
     numJournalCallbackThreads numLongPollWorkerThreads numOfMemtableFlushThreads openFileLimit pageLimit pageSize
     prometheusStatsHttpAddress prometheusStatsHttpPort readBufferSizeBytes
-    readWorkerThreadsThrottlingEnabled requestTimerNumTicks requestTimerTickDurationMs sanityCheckMetricsEnabled
+    readWorkerThreadsThrottlingEnabled requestTimerNumTicks requestTimerTickDurationMs
     serverNumAcceptorThreads serverTcpKeepCnt serverTcpKeepIdle serverTcpKeepIntvl skipListArenaChunkSize
     skipListArenaMaxAllocSize skipListSizeLimit sortedLedgerStorageEnabled statsProviderClass
     storeSystemTimeAsLedgerCreationTime underreplicatedLedgerRecoveryGracePeriod useTransactionalCompaction

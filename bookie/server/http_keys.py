@@ -18,5 +18,7 @@ HTTP = Group(
             " at a time.", low=2, high=64),
         Key("httpServerRequestTimeoutMs", "http.request_timeout_ms", int, "30000", "A request that takes longer is"
             " given up (504).", low=100, high=3_600_000, unit="ms"),
+        Key("sanityCheckMetricsEnabled", "http.self_test", bool, "false", "Write and read a few entries each minute,"
+            " for the metric `bookie_SERVER_SANITY`; else it tells of tests that were asked for."),
     ),
 )  # fmt: skip

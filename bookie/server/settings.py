@@ -198,6 +198,7 @@ class HttpSettings:
     tls: bool = False
     threads: int = 8
     request_timeout_ms: int = 30_000
+    self_test: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,50 @@
+"""The test that a bookie repeats for its metric: it is repeated, and read-only is no failure."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from admin.http.self_test import SelfTest
+from bookie.server.config import load
+from bookie.server.errors import ConfigError
+from bookie.server.lifecycle import Bookie
+from tests.fixtures.whole_bookie import whole_bookie
+
+SEEN_S = 60.0
+
+
+def until(bookie: Bookie, wanted: int) -> None:
+    """Come back when the metric says so; AssertionError if it never does."""
+    deadline = time.monotonic() + SEEN_S
+    while (sane := bookie.stats()["sanity"]) != wanted:
+        assert time.monotonic() < deadline, f"sanity stays {sane}"
+
+
+def test_the_metric_follows(tmp_path: Path) -> None:
+    """-1 before the first test, 1 after each that passes, and where the bookie is read-only on purpose."""
+    with whole_bookie(tmp_path) as one:
+        assert one.bookie.stats()["sanity"] == -1
+        test = SelfTest(one.bookie, every_s=0.01)
+        test.start()
+        try:
+            until(one.bookie, 1)
+            one.bookie.note_sanity(passed=False)
+            until(one.bookie, 1)
+            one.bookie.set_read_only(read_only=True)
+            one.bookie.note_sanity(passed=False)
+            until(one.bookie, 1)
+        finally:
+            test.stop()
+            test.stop()
+
+
+def test_it_needs_the_port_that_shows_it(tmp_path: Path) -> None:
+    """Where no metrics are served the key is refused with its remedy."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(
+        f"sanityCheckMetricsEnabled=true\nmetadataServiceUri=lmdb://{tmp_path}/m\njournalDirectories={tmp_path}/j\n"
+        f"ledgerDirectories={tmp_path}/l\n"
+    )
+    with pytest.raises(ConfigError, match=r"sanityCheckMetricsEnabled.*set httpServerEnabled=true"):
+        load(conf, {})
