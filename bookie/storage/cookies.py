@@ -150,7 +150,9 @@ def validate_cookies(
         stamped = next(root for root in roots if root not in lacking)
         raise CookieError(
             f"{_version_file(stamped)} exists, but the metadata store has no cookie of bookie {wanted.bookie_id}: "
-            "check metadataServiceUri; or, if this bookie's data is to be given up, empty its directories"
+            "check metadataServiceUri; or, if the cookie was deleted by mistake, put it back: bkadmin cookie_create "
+            f"{wanted.bookie_id} -cf {_version_file(stamped)}; or, if this bookie's data is to be given up, empty its "
+            "directories"
         )
     _require_empty(roots)
     _stamp(wanted, store, roots, write_file or write_cookie_file)
@@ -204,20 +206,25 @@ def _require_equal(wanted: Cookie, found: Cookie, where: str) -> None:
         return
     name, ours, theirs = difference
     remedies = {
-        "bookieHost": f"set bookieId={theirs}, or use this bookie's own directories",
+        "bookieHost": f"set bookieId={theirs}, or use this bookie's own directories; or, if {ours} is its name from "
+        f"now on, bkadmin updatecookie -b --old {theirs}",
         "journalDir": "restore journalDirectories as they were",
         "ledgerDirs": "restore ledgerDirectories as they were, order included",
         "indexDirs": "restore indexDirectories as they were, order included",
         "instanceId": "metadataServiceUri names another cluster than the one that this data belongs to",
     }
-    raise CookieError(f"{where} says {name}={theirs!r}, but this bookie has {name}={ours!r}: {remedies[name]}")
+    raise CookieError(
+        f"{where} says {name}={theirs!r}, but this bookie has {name}={ours!r}: {remedies[name]}; "
+        "bkadmin updatecookie -l shows all its cookies"
+    )
 
 
 def _lost(wanted: Cookie, lacking: list[Path]) -> str:
     files = ", ".join(str(_version_file(root)) for root in lacking)
     return (
         f"the metadata store knows bookie {wanted.bookie_id}, but {files} is missing: mount the right disk; "
-        "if the data is lost, re-replicate the bookie and delete its cookie before it starts empty"
+        f"if the data is lost, bkadmin recover -d {wanted.bookie_id} copies it from others and deletes the cookie, and "
+        "the bookie can start empty"
     )
 
 

@@ -158,7 +158,7 @@ def test_a_lost_directory_is_not_started_on(disks: Disks, lost: int) -> None:
     before = disks.state()
     with pytest.raises(CookieError, match=f"{path} is missing") as refusal:
         disks.validate()
-    assert "re-replicate" in str(refusal.value)
+    assert f"bkadmin recover -d {BOOKIE}" in str(refusal.value)
     assert disks.state() == before
 
 
@@ -170,8 +170,9 @@ def test_a_bookie_unknown_to_the_store_does_not_start(disks: Disks, kept: int) -
     for directory in disks.directories[kept:]:
         (directory / "current" / "VERSION").unlink()
     before = disks.state()
-    with pytest.raises(CookieError, match=f"metadata store has no cookie of bookie {BOOKIE}"):
+    with pytest.raises(CookieError, match=f"metadata store has no cookie of bookie {BOOKIE}") as refusal:
         disks.validate()
+    assert f"bkadmin cookie_create {BOOKIE} -cf {disks.directories[0]}" in str(refusal.value)
     assert disks.state() == before
 
 
@@ -205,7 +206,7 @@ def test_a_mount_point_is_empty(disks: Disks) -> None:
 @pytest.mark.parametrize(
     ("change", "field", "remedy"),
     [
-        ({"bookie_id": "10.0.0.6:3181"}, "bookieHost", "set bookieId=10.0.0.5:3181"),
+        ({"bookie_id": "10.0.0.6:3181"}, "bookieHost", "bkadmin updatecookie -b --old 10.0.0.5:3181"),
         ({"instance": "another"}, "instanceId", "another cluster"),
         ({"ledgers": "swapped"}, "ledgerDirs", "order included"),
         ({"ledgers": "fewer"}, "ledgerDirs", "order included"),
@@ -221,6 +222,7 @@ def test_a_contradiction_names_both_sides(disks: Disks, change: dict[str, str], 
         disks.validate(changed)
     assert remedy in str(refusal.value)
     assert "but this bookie has" in str(refusal.value)
+    assert str(refusal.value).endswith("bkadmin updatecookie -l shows all its cookies")
     assert "\n" not in str(refusal.value)
     assert disks.state() == before
 
