@@ -81,6 +81,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     entry_ranges            which entries of a ledger are stored, as ranges
     entry_places            where they lie in entry logs
     last_mark               up to where journals need not be replayed
+    kept_fences             the fences of deleted ledgers, kept for a while
     ledger_removal          ledgers out of index, caches and table
     liveness                whether the index points at a record
     compaction              what lives in a log, moved; the log, removed

@@ -35,6 +35,7 @@ from bookie._fast.run_codec cimport StoredRun, run_bytes
 from bookie._fast.sync cimport bk_load, bk_store
 from bookie._fast.types cimport CORRUPT, END, NO_MEMORY, NO_SPACE, OK
 
+from bookie._fast.kept_fences import drop_fences
 from bookie._fast.ledger_removal import delete_ledgers, ledger_ids
 from bookie._fast.log_map import LogLedgers, read_map, scan_ledgers
 
@@ -178,6 +179,10 @@ cdef class CollectorRoom:
     def delete_ledgers(self, ids):
         self.need()
         return delete_ledgers(self.stores_room, self.room, ids)
+
+    def drop_fences(self, int64_t before_ms):
+        self.need()
+        return drop_fences(self.room, before_ms)
 
     cdef object told(self, const Result* r):
         return Collected(OUTCOMES[<int> r.outcome], r.moved_records, r.moved_bytes, r.dropped_records, r.dropped_bytes,

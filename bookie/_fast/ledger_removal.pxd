@@ -14,6 +14,8 @@ cdef enum:
 
 # Delete ids[count], which belong to this store; *known: how many of them it knew, in memory or by its index alone.
 # OK; NO_SPACE: a transaction found none, the ledgers before it are gone; IO_ERROR (the index), and then it is latched.
-# An add that comes after a ledger has left memory creates it anew, with the key that it brings.
+# An add that comes after a ledger has left memory creates it anew, with the key that it brings. If it was fenced or in
+# limbo (room kept_fences) its writer's adds are refused, and recovery adds create it fenced. A ledger that is fenced
+# while it is deleted stays, empty, until the next time.
 cdef Status ledgers_delete(Stores* stores, Store* store, const int64_t* ids, size_t count,
                            int64_t* known) noexcept nogil

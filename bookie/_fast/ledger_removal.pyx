@@ -6,8 +6,9 @@ import numpy as np
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.crash_steps cimport STEP_DELETE_COMMITTED, STEP_DELETE_FORGOTTEN, step
-from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_remove
 from bookie._fast.by_ledger cimport Chained
+from bookie._fast.kept_fences cimport fence_keep, needs_fence
+from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_dirty, ledger_remove
 from bookie._fast.location_index cimport (
     index_abort,
     index_begin,
@@ -39,7 +40,11 @@ cdef bint forget(Stores* stores, Store* store, int64_t ledger_id) noexcept nogil
         map_remove(&shard.halves[1], ledger_id)
         map_remove(&shard.cached, ledger_id)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    if ledger != NULL:
+    if ledger != NULL and needs_fence(ledger) and ledger_kept_fence(&shard.ledgers, ledger_id) == NULL:
+        ledger_mark_dirty(&shard.ledgers, ledger)        # fenced since the transaction: it goes the next time
+        ledger.last = -1
+        ledger.last_known = True
+    elif ledger != NULL:
         watchers = take_watchers(ledger, False)
         ledger_remove(&shard.ledgers, ledger)
     pthread_mutex_unlock(&shard.lock)
@@ -60,6 +65,8 @@ cdef Status delete_some(Store* store, const int64_t* ids, size_t count, size_t* 
         if status == OK:
             # last, so that a ledger that is half gone is still known by its record after a crash
             status = index_delete_ledger(store.index, ids[done[0]])
+        if status == OK:
+            status = fence_keep(store, ids[done[0]])
         if status != OK:
             break
         done[0] += 1

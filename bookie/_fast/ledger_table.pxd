@@ -26,16 +26,25 @@ cdef struct Ledger:
     Ledger* next_dirty
     Ledger* next_closed
 
+cdef struct KeptFence:
+    Chained chained
+    int64_t deleted_ms       # wall clock
+
 cdef struct LedgerMap:
     ByLedger table
+    ByLedger fences          # of ledgers that were deleted
     Ledger* dirty            # list through next_dirty
     Ledger* closed           # list through next_closed: write-closed since somebody last took them, each once
 
 cdef bint ledgers_init(LedgerMap* map) noexcept nogil
 cdef void ledgers_free(LedgerMap* map) noexcept nogil
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil
-# Add an unknown ledger with this key; NULL without memory.
+# Add an unknown ledger with this key, fenced if its fence is kept; NULL without memory.
 cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t key_size) noexcept nogil
+# A ledger that is deleted was fenced: should it come back, it is fenced from the start. False without memory.
+cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noexcept nogil
+cdef KeptFence* ledger_kept_fence(const LedgerMap* map, int64_t id) noexcept nogil
+cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil
 # Forget a ledger and free it: off the lists `dirty` and `closed` too. Nobody else holds a pointer to it.
 cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil
 cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil

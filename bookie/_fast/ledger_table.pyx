@@ -36,7 +36,7 @@ cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil:
 cdef bint ledgers_init(LedgerMap* map) noexcept nogil:
     map.dirty = NULL
     map.closed = NULL
-    return chained_init(&map.table)
+    return chained_init(&map.table) and chained_init(&map.fences)
 
 
 cdef void free_ledger(Chained* thing) noexcept nogil:
@@ -46,9 +46,15 @@ cdef void free_ledger(Chained* thing) noexcept nogil:
     free(ledger)
 
 
+cdef void free_fence(Chained* thing) noexcept nogil:
+    free(thing)
+
+
 cdef void ledgers_free(LedgerMap* map) noexcept nogil:
     chained_clear(&map.table, free_ledger)
     chained_free(&map.table)
+    chained_clear(&map.fences, free_fence)
+    chained_free(&map.fences)
 
 
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil:
@@ -63,10 +69,32 @@ cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t
         free(ledger)
         return NULL
     ledger.chained.ledger = id
+    ledger.fenced = ledger_kept_fence(map, id) != NULL
     ledger.last = -1
     ledger.lac = -1
     chained_put(&map.table, &ledger.chained)
     return ledger
+
+
+cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noexcept nogil:
+    cdef KeptFence* fence = ledger_kept_fence(map, id)
+    if fence == NULL:
+        fence = <KeptFence*> malloc(sizeof(KeptFence))
+        if fence == NULL:
+            return False
+        fence.chained.ledger = id
+        chained_put(&map.fences, &fence.chained)
+    fence.deleted_ms = deleted_ms
+    return True
+
+
+cdef KeptFence* ledger_kept_fence(const LedgerMap* map, int64_t id) noexcept nogil:
+    return <KeptFence*> chained_find(&map.fences, id)
+
+
+cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil:
+    chained_drop(&map.fences, &fence.chained)
+    free(fence)
 
 
 cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:

@@ -2,7 +2,7 @@
 
 `locations`: key i64 ledger | i64 first entry; value one IndexRun packed (docs/formats/index.md). Runs never overlap:
 putting a run trims, splits or removes what it covers, so the latest copy of an entry is the one found.
-`ledgers`: key i64 ledger; value one LedgerRecord packed.
+`ledgers`: key i64 ledger; value one LedgerRecord packed. `fences`: those of deleted ledgers, with the time of that.
 Reads: any thread, each with an IndexReader of its own. Writes: one thread at a time, the holder of `Store.writing`.
 LMDB comes from the compiled module of the `lmdb` package, so that one process never holds two copies of it.
 """
@@ -34,7 +34,7 @@ cdef struct IndexStat:
 
 ctypedef Status (*ledger_fn)(void* context, const LedgerRecord* record) noexcept nogil
 ctypedef Status (*run_fn)(void* context, const IndexRun* run) noexcept nogil
-
+ctypedef Status (*fence_fn)(void* context, int64_t ledger, int64_t deleted_ms) noexcept nogil
 ctypedef Status (*stored_fn)(void* context, const StoredRun* run) noexcept nogil
 
 cdef struct LocationIndex        # opaque
@@ -61,6 +61,7 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
 # What callbacks are handed lives during the callback. A callback may not use the same reader. Any answer but OK
 # ends the walk and is its answer.
 cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context) noexcept nogil
+cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil
 # Up to `most` runs of all ledgers in order of (ledger, first entry), from *ledger, *entry on, which are left behind the
 # last one. END: there are no more. Each call is a read transaction of its own, so that a long walk pins no old pages;
@@ -82,6 +83,8 @@ cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept
 # The last entry of a ledger as the open transaction has it; -1: none.
 cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil
 cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) noexcept nogil
+cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t deleted_ms) noexcept nogil
+cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil
 # The record and every run.
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil
 # Runs alone, at most `*most` of them, which is lowered by what was deleted. FULL: some are left.

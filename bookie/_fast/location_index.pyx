@@ -30,11 +30,14 @@ from bookie._fast.lmdb_c cimport (
     mdb_status,
 )
 from bookie._fast.run_codec cimport (
+    FENCE_VALUE_BYTES,
     LAC_MAX,
     LEDGER_KEY_BYTES,
     MASTER_KEY_MAX,
     RUN_KEY_BYTES,
     StoredRun,
+    fence_pack,
+    fence_unpack,
     ledger_pack,
     ledger_packed_size,
     ledger_unpack,
@@ -73,6 +76,7 @@ cdef struct LocationIndex:
     MDB_env* env                            # constant after open
     MDB_dbi locations
     MDB_dbi ledgers
+    MDB_dbi fences
     int64_t failed                          # atomic: set by the writing thread, never cleared
     int64_t inside                          # atomic: read transactions that are open
     int64_t moving                          # atomic: the map is being replaced, no read may begin
@@ -132,6 +136,8 @@ cdef int open_tables(LocationIndex* index) noexcept nogil:
     error = mdb.dbi_open(txn, b"locations", MDB_CREATE, &index.locations)
     if error == 0:
         error = mdb.dbi_open(txn, b"ledgers", MDB_CREATE, &index.ledgers)
+    if error == 0:
+        error = mdb.dbi_open(txn, b"fences", MDB_CREATE, &index.fences)
     if error == 0:
         return mdb.txn_commit(txn)
     mdb.txn_abort(txn)
@@ -289,6 +295,30 @@ cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context
         if status == OK:
             status = each(context, &record)
             error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_NEXT)
+    leave(reader)
+    if status == OK and error != MDB_NOTFOUND:
+        return IO_ERROR
+    return status
+
+
+cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil:
+    """At the start alone, so its cursor is not kept."""
+    cdef MDB_cursor* fences
+    cdef MDB_val key, value
+    cdef int64_t ledger, deleted_ms
+    cdef int error
+    cdef Status status = enter(reader, reader.ledgers)
+    if status != OK:
+        return status
+    error = mdb.cursor_open(reader.txn, reader.index.fences, &fences)
+    if error == 0:
+        error = mdb.cursor_get(fences, &key, &value, MDB_FIRST)
+        while error == 0 and status == OK:
+            status = fence_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &ledger, &deleted_ms)
+            if status == OK:
+                status = each(context, ledger, deleted_ms)
+                error = mdb.cursor_get(fences, &key, &value, MDB_NEXT)
+        mdb.cursor_close(fences)
     leave(reader)
     if status == OK and error != MDB_NOTFOUND:
         return IO_ERROR
@@ -474,6 +504,31 @@ cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) n
     if status == OK:
         ledger_pack(record, key, <uint8_t*> v.mv_data)
     return noted(index, status)
+
+
+cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t deleted_ms) noexcept nogil:
+    cdef uint8_t[LEDGER_KEY_BYTES] key
+    cdef uint8_t[FENCE_VALUE_BYTES] value
+    cdef MDB_val k, v
+    cdef Status status = ready(index)
+    if status != OK:
+        return status
+    fence_pack(ledger, deleted_ms, key, value)
+    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
+    v.mv_size, v.mv_data = FENCE_VALUE_BYTES, value
+    return noted(index, mdb_status(mdb.put(index.txn, index.fences, &k, &v, 0)))
+
+
+cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil:
+    cdef uint8_t[LEDGER_KEY_BYTES] key
+    cdef MDB_val k
+    cdef Status status = ready(index)
+    if status != OK:
+        return status
+    store_i64(key, ledger)
+    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
+    status = mdb_status(mdb.remove(index.txn, index.fences, &k, NULL))
+    return OK if status == NO_ENTRY else noted(index, status)
 
 
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:

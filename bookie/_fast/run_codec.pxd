@@ -19,6 +19,8 @@ cdef enum:
     LEDGER_VERSION = 1
     LEDGER_FENCED = 1
     LEDGER_LIMBO = 2
+    FENCE_VERSION = 1
+    FENCE_VALUE_BYTES = 16
     MASTER_KEY_MAX = 0xFFFF
     LAC_MAX = 1 << 20
 
@@ -71,3 +73,9 @@ cdef void ledger_pack(const LedgerRecord* record, uint8_t* key, uint8_t* value) 
 # OK or CORRUPT.
 cdef Status ledger_unpack(const void* key, size_t key_size, const void* value, size_t size,
                           LedgerRecord* record) noexcept nogil
+
+# The fence of a deleted ledger: its key is LEDGER_KEY_BYTES, its value FENCE_VALUE_BYTES.
+cdef void fence_pack(int64_t ledger, int64_t deleted_ms, uint8_t* key, uint8_t* value) noexcept nogil
+# OK or CORRUPT.
+cdef Status fence_unpack(const void* key, size_t key_size, const void* value, size_t size, int64_t* ledger,
+                         int64_t* deleted_ms) noexcept nogil

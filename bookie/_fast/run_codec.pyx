@@ -191,6 +191,26 @@ cdef Status ledger_unpack(const void* key, size_t key_size, const void* value, s
     return OK
 
 
+cdef void fence_pack(int64_t ledger, int64_t deleted_ms, uint8_t* key, uint8_t* value) noexcept nogil:
+    store_i64(key, ledger)
+    store_u32(value + 4, 0)
+    value[4] = FENCE_VERSION
+    store_i64(value + 8, deleted_ms)
+    store_u32(value, value_crc(key, LEDGER_KEY_BYTES, value, FENCE_VALUE_BYTES))
+
+
+cdef Status fence_unpack(const void* key, size_t key_size, const void* value, size_t size, int64_t* ledger,
+                         int64_t* deleted_ms) noexcept nogil:
+    cdef const uint8_t* bytes_ = <const uint8_t*> value
+    if key_size != LEDGER_KEY_BYTES or size != FENCE_VALUE_BYTES or bytes_[4] != FENCE_VERSION:
+        return CORRUPT
+    if load_u32(bytes_) != value_crc(key, key_size, bytes_, size):
+        return CORRUPT
+    ledger[0] = load_i64(key)
+    deleted_ms[0] = load_i64(bytes_ + 8)
+    return OK
+
+
 def pack_run(int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, lengths):
     """(key, value, slots packed) of a run of at most RUN_SLOTS_MAX slots, the first one present."""
     cdef uint32_t[RUN_SLOTS_MAX] slots

@@ -19,6 +19,8 @@ from bookie._fast.ledger_table cimport (
     ledger_add,
     ledger_check_key,
     ledger_find,
+    ledger_keep_fence,
+    ledger_kept_fence,
     ledger_mark_closed,
     ledger_mark_dirty,
     ledger_set_lac,
@@ -29,6 +31,7 @@ from bookie._fast.location_index cimport (
     IndexReader,
     LedgerRecord,
     index_close,
+    index_each_fence,
     index_each_ledger,
     index_open,
     index_reader,
@@ -64,6 +67,7 @@ from bookie._fast.types cimport (
     ENTRY_LAC_MIN,
     FENCED,
     FULL,
+    NO_LEDGER,
     NO_MEMORY,
     OK,
     UNAUTHORIZED,
@@ -87,14 +91,19 @@ cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil
     return OK
 
 
-cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_t key_size,
+cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_t key_size, bint is_writer,
                            Ledger** ledger) noexcept nogil:
-    """The ledger with this key; an unknown one is created (upstream: the first key is the key)."""
+    """The ledger with this key; an unknown one is created (upstream: the first key is the key).
+
+    Not by its writer when it was deleted with a fence: for others it is fenced from the start.
+    """
     ledger[0] = ledger_find(&shard.ledgers, id)
     if ledger[0] != NULL:
         return ledger_check_key(&shard.ledgers, ledger[0], key, key_size)
     if key_size > MASTER_KEY_MAX:
         return BAD_REQUEST       # the index could not hold it
+    if is_writer and ledger_kept_fence(&shard.ledgers, id) != NULL:
+        return FENCED
     ledger[0] = ledger_add(&shard.ledgers, id, key, key_size)
     if ledger[0] == NULL:
         return NO_MEMORY
@@ -114,7 +123,7 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
     cdef Ledger* ledger
     cdef int64_t half, lac
     cdef bint is_tail
-    cdef Status status = find_or_create(shard, id, key, key_size, &ledger)
+    cdef Status status = find_or_create(shard, id, key, key_size, not recovery, &ledger)
     if status == OK:
         status = log_key(stores, shard, ledger)      # also of an add that is refused: its key may be the first one
     if status != OK:
@@ -195,7 +204,7 @@ cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, 
     if ledger_id < 0:
         return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
-    status = find_or_create(shard, ledger_id, key, key_size, &ledger)
+    status = find_or_create(shard, ledger_id, key, key_size, False, &ledger)
     if bk_planted(PLANT_FENCE_IN_MEMORY) and status == OK:
         ledger.fenced = True
         group[0] = 0
@@ -237,7 +246,9 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
         return BAD_REQUEST
     lac = load_i64(packet + 8)
     pthread_mutex_lock(&shard.lock)
-    status = find_or_create(shard, ledger_id, key, key_size, &ledger)
+    status = find_or_create(shard, ledger_id, key, key_size, True, &ledger)
+    if status == FENCED:
+        status = NO_LEDGER       # as upstream; an add says more
     if status == OK:
         status = log_key(stores, shard, ledger)
     if status == OK and lac >= explicit_lac(ledger) and not ledger_set_lac(ledger, packet, size):
@@ -343,6 +354,11 @@ cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogi
     return OK
 
 
+cdef Status load_fence(void* context, int64_t ledger, int64_t deleted_ms) noexcept nogil:
+    cdef Shard* shard = shard_of(<Store*> context, ledger)
+    return OK if ledger_keep_fence(&shard.ledgers, ledger, deleted_ms) else NO_MEMORY
+
+
 cdef class StoreRoom:
     """One ledger directory, opened: caches, index, entry logs. The ring's memory is numpy's."""
 
@@ -411,6 +427,8 @@ cdef class StoreRoom:
             reader = index_reader(store.index)
             if reader != NULL:
                 status = index_each_ledger(reader, load_ledger, store)
+                if status == OK:
+                    status = index_each_fence(reader, load_fence, store)
                 index_reader_free(reader)
             else:
                 status = NO_MEMORY
@@ -420,6 +438,9 @@ cdef class StoreRoom:
 
     def ledger_count(self) -> int:
         return sum(self.store.shards[i].ledgers.table.count for i in range(SHARDS))
+
+    def fence_count(self) -> int:
+        return sum(self.store.shards[i].ledgers.fences.count for i in range(SHARDS))
 
     def stats(self) -> dict[str, int]:
         cdef Store* store = self.store
@@ -436,6 +457,7 @@ cdef class StoreRoom:
             "entry_logs_behind": log_ids_next(store.ids) - oldest if oldest >= 0 else 0,
             "failed_reads": bk_load(&self.store.failed_reads.total),
             "ledgers": self.ledger_count(),
+            "kept_fences": self.fence_count(),
             "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
             "read_cache_bytes": sum(store.ring.segments[i].used for i in range(store.ring.count)),

@@ -64,7 +64,7 @@ def test_b13_b14_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path
     work(expected)
     model = expected.model
     expected.one.crash()
-    model.ledgers.pop(2)
+    model.delete(2)
     one = Collecting(tmp_path)
     one.model = model
     one.check()

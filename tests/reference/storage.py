@@ -29,10 +29,18 @@ class Stores:
 
     def __init__(self) -> None:
         self.ledgers: dict[int, Ledger] = {}
+        self.kept_fences: set[int] = set()
 
-    def authorize(self, ledger: int, key: bytes) -> str:
+    def delete(self, ledger: int) -> None:
+        """All but its fence."""
+        if ledger in self.ledgers and self.ledgers.pop(ledger).fenced:
+            self.kept_fences.add(ledger)
+
+    def authorize(self, ledger: int, key: bytes, *, is_writer: bool = False) -> str:
         """The first key is the key; a stored one of zeros is no key yet."""
-        known = self.ledgers.setdefault(ledger, Ledger(key))
+        if ledger in self.kept_fences and ledger not in self.ledgers and is_writer:
+            return "FENCED"
+        known = self.ledgers.setdefault(ledger, Ledger(key, fenced=ledger in self.kept_fences))
         if known.key == key:
             return "OK"
         if any(known.key):
@@ -45,7 +53,7 @@ class Stores:
         ledger, entry_id = struct.unpack_from(">qq", data)
         if ledger < 0 or entry_id < 0:
             return "BAD_REQUEST"
-        status = self.authorize(ledger, key)
+        status = self.authorize(ledger, key, is_writer=not recovery)
         if status == "OK" and self.ledgers[ledger].fenced and not recovery:
             return "FENCED"
         if status == "OK":
@@ -62,7 +70,9 @@ class Stores:
     def write_lac(self, packet: bytes, key: bytes) -> str:
         """The packet with the highest LAC stays, the newest of equal ones."""
         ledger, lac = struct.unpack_from(">qq", packet)
-        status = self.authorize(ledger, key)
+        status = self.authorize(ledger, key, is_writer=True)
+        if status == "FENCED":
+            return "NO_LEDGER"
         if status == "OK":
             known = self.ledgers[ledger]
             if known.explicit_lac is None or lac >= struct.unpack_from(">q", known.explicit_lac, 8)[0]:

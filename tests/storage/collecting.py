@@ -38,7 +38,7 @@ class Collecting:
         self.one.checkpoint()
         known = self.collector.delete_ledgers(ledgers)
         for ledger in ledgers:
-            self.model.ledgers.pop(ledger, None)
+            self.model.delete(ledger)
         return known
 
     def closed(self) -> list[int]:

@@ -87,7 +87,7 @@ def a_deleted_ledger_is_there_anew(root: Path) -> None:
     one.check()
     one.add(1, range(20, 30), b"old")
     assert one.collector.delete_ledgers([1]) == 1
-    one.model.ledgers.pop(1)
+    one.model.delete(1)
     one.check()
     one.add(1, range(25, 26), b"new")
     one.check()
@@ -123,7 +123,7 @@ def a_flush_under_way_is_waited_for(root: Path) -> None:
         deleting.join()
         _faulty.clear()
     assert known == [1]
-    one.model.ledgers.pop(1)
+    one.model.delete(1)
     one.check()
     assert one.collector.live_bytes().live.sum() == one.live_in_index()
     one.stop()
@@ -141,7 +141,7 @@ def a_read_that_found_a_ledger_deleted(root: Path) -> None:
     try:
         assert _faulty.wait_hit(rule, 60)
         assert one.collector.delete_ledgers([1]) == 1
-        one.model.ledgers.pop(1)
+        one.model.delete(1)
     finally:
         _faulty.release()
         reader.join()

@@ -58,6 +58,7 @@ STORE_ROWS = (
          "Entry logs of one ledger closed because its end was announced."),
     ),
     *gauges(
+        ("kept_fences", "pybookie_kept_fences", "Deleted ledgers whose fence is kept."),
         ("write_cache_bytes", "bookie_write_cache_size", "Bytes in the write cache."),
         ("write_cache_entries", "bookie_write_cache_count", "Entries in the write cache."),
         ("read_cache_bytes", "bookie_read_cache_size", "Bytes in the read cache."),

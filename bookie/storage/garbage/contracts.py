@@ -74,6 +74,10 @@ class Ledgers(Protocol):
         """From index, caches and ledger table. They may be unknown by now."""
         ...
 
+    def drop_fences(self, before_ms: int) -> int:
+        """Forget that ledgers were fenced that were deleted before this time, since the epoch; how many."""
+        ...
+
 
 class Directory(Ledgers, Protocol):
     """One ledger directory: what lies in it, and the work on its bytes. OSError: a file could not be read."""

@@ -95,6 +95,7 @@ class LedgerCollector:
             return False
         try:
             self._run(over_replicated=over_replicated, mass_deletion=mass_deletion)
+            self._drop_old_fences()
         except Stopped:
             return False
         except Exception as error:  # whatever a metadata driver throws ends the deletion, not the bookie
@@ -131,6 +132,11 @@ class LedgerCollector:
         if over_replicated:
             kept = np.setdiff1d(local.all, going, assume_unique=True)
             self._delete_over_replicated(kept, local, mass_deletion=mass_deletion)
+
+    def _drop_old_fences(self) -> None:
+        before_ms = time.time_ns() // 1_000_000 - self._settings.fence_kept_ms
+        for directory in self._directories:
+            directory.drop_fences(before_ms)
 
     def _refused(self, going: int, local: int, listed: int, *, mass_deletion: bool) -> bool:
         """Raise the alarm if too many would go."""

@@ -17,6 +17,8 @@ class GarbageSettings:
     """Most reads that verify that a ledger is gone."""
     delete_share_max: float = 0.5
     """More of the bookie's ledgers than this never go at once, unless an operator says so; 1: any number."""
+    fence_kept_ms: int = 7 * 86_400_000
+    """For so long after its deletion a ledger that was fenced refuses its writer; as upstream, and as fixed."""
     over_replicated_interval_ms: int = 86_400_000
     """0: ledgers that exist, but not on this bookie, are kept."""
     minor_threshold: float = 0.2

@@ -3,6 +3,7 @@ logs of given use, and notes what is asked of it. What really happens to bytes i
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,10 @@ class Scripted:
 
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.asked.append(f"delete {ledgers.tolist()}")
+
+    def drop_fences(self, before_ms: int) -> int:
+        assert before_ms < time.time_ns() // 1_000_000
+        return 0
 
     def log_use(self) -> LogUse:
         rows = sorted((log_id, size, live) for log_id, (size, live) in self.logs.items())

@@ -3,6 +3,7 @@ ZooKeeper; of the ledger directory only its ids matter here, and what it is told
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class Recorder:
     def __init__(self, ids: range) -> None:
         self.ids = set(ids)
         self.deleted: list[int] = []
+        self.fences_dropped: list[int] = []
 
     def ledger_ids(self) -> Ids:
         return np.array(sorted(self.ids), np.int64)
@@ -36,6 +38,10 @@ class Recorder:
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.deleted += ledgers.tolist()
         self.ids -= set(ledgers.tolist())
+
+    def drop_fences(self, before_ms: int) -> int:
+        self.fences_dropped.append(before_ms)
+        return 0
 
 
 class World:
@@ -119,6 +125,18 @@ def test_what_was_deleted_goes_and_nothing_else(world: World) -> None:
     assert world.collector().run(over_replicated=False, mass_deletion=False)
     assert (len(world.deleted), world.checkpoints) == (3, 1)
     assert world.counters.stats()["gc_deleted_ledger_total"] == 3
+
+
+def test_old_fences_go_with_each_cycle_that_ends_well(world: World) -> None:
+    """Those of a week ago, in every directory; while the metadata store cannot be asked they are kept."""
+    week_ms = 7 * 86_400_000
+    begun = time.time_ns() // 1_000_000 - week_ms
+    assert world.collector().run(over_replicated=False, mass_deletion=False)
+    ended = time.time_ns() // 1_000_000 - week_ms
+    assert all(begun <= directory.fences_dropped[0] <= ended for directory in world.directories)
+    world.instance = "another"
+    assert not world.collector().run(over_replicated=False, mass_deletion=False)
+    assert [len(directory.fences_dropped) for directory in world.directories] == [1, 1]
 
 
 def test_b12_another_cluster_deletes_nothing(world: World, new_store: NewStore) -> None:

@@ -1,0 +1,17 @@
+"""The fences of deleted ledgers, kept for a while: a writer that was fenced must not begin such a ledger anew.
+
+In the table `fences` of the index, so that they outlive the process, and in the ledger tables, where a ledger that
+comes to be is fenced from the start if its fence is kept. They are read back with the ledgers (StoreRoom).
+"""
+from libc.stdint cimport int64_t
+
+from bookie._fast.ledger_table cimport Ledger
+from bookie._fast.stores cimport Store
+from bookie._fast.types cimport Status
+
+# Whether adds to this ledger were refused: fenced, or in limbo, which may hide a fence.
+cdef bint needs_fence(const Ledger* ledger) noexcept nogil
+# In the open transaction that deletes this ledger: keep its fence, if it has one. NO_MEMORY, or as index_put_fence.
+cdef Status fence_keep(Store* store, int64_t ledger_id) noexcept nogil
+# Drop those of ledgers deleted before this time. As index_commit; *dropped: how many.
+cdef Status fences_drop(Store* store, int64_t before_ms, int64_t* dropped) noexcept nogil

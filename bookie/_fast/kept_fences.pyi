@@ -1,0 +1,3 @@
+from bookie._fast.storage import StoreRoom
+
+def drop_fences(room: StoreRoom, before_ms: int) -> int: ...

@@ -1,0 +1,127 @@
+"""A fence outlives its ledger (kept_fences): a writer that was fenced cannot begin a deleted ledger anew (B8, B14)."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.direct import Refused
+from tests.reference.storage import entry, lac_packet
+from tests.storage.collecting import KEY, Collecting
+
+YEAR_MS = 365 * 86_400_000
+
+
+def now_ms() -> int:
+    """As the bookie takes it down."""
+    return time.time_ns() // 1_000_000
+
+
+def fenced_and_deleted(root: Path) -> Collecting:
+    """Ledger 1 with 20 entries, fenced, then deleted as garbage."""
+    one = Collecting(root)
+    one.add(1, range(20))
+    one.one.direct.fence(1, KEY)
+    one.model.fence(1, KEY)
+    assert one.one.direct.commit()
+    assert one.delete(1) == 1
+    return one
+
+
+def late_add(one: Collecting, ledger: int) -> str:
+    """What the old writer is told."""
+    try:
+        one.one.direct.add(entry(ledger, 20), KEY)
+    except Refused as refused:
+        return refused.status
+    return "OK"
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_b8_a_late_writer_of_a_deleted_ledger_is_fenced(tmp_path: Path, crash: bool) -> None:
+    """At once and after a start, whichever way the bookie ended; and nothing of the ledger comes to be."""
+    one = fenced_and_deleted(tmp_path)
+    for _ in range(2):
+        assert late_add(one, 1) == "FENCED"
+        with pytest.raises(Refused, match="NO_LEDGER"):
+            one.one.direct.write_lac(lac_packet(1, 5), KEY)
+        assert one.one.direct.ledger(1) is None
+        assert one.one.storage.stats()["kept_fences"] == 1
+        one.restart(crash=crash)
+    one.one.stop()
+
+
+def test_b8_what_is_copied_here_again_is_fenced_from_the_start(tmp_path: Path) -> None:
+    """Recovery adds bring a ledger back, for it may have moved away and return; its writer stays out, also after a
+    crash before the first checkpoint, and after it was deleted once more.
+    """
+    one = fenced_and_deleted(tmp_path)
+    one.add(1, range(3))
+    assert late_add(one, 1) == "FENCED"
+    one.restart(crash=True)
+    one.check()
+    state = one.one.direct.ledger(1)
+    assert state is not None
+    assert state.fenced
+    assert one.delete(1) == 1
+    assert late_add(one, 1) == "FENCED"
+    one.one.stop()
+
+
+def test_a_ledger_that_nobody_fenced_begins_anew_and_is_collected_again(tmp_path: Path) -> None:
+    """As in Apache BookKeeper: its writer was told of no other client. The next deletion takes what it left."""
+    one = Collecting(tmp_path)
+    one.add(1, range(20))
+    assert one.delete(1) == 1
+    assert late_add(one, 1) == "OK"
+    assert one.one.direct.commit()
+    assert one.collector.ledger_ids().tolist() == [1]
+    assert one.delete(1) == 1
+    one.restart()
+    assert one.collector.ledger_ids().tolist() == []
+    assert {result.outcome for result in one.cycle()} == {"unlinked"}
+    one.one.stop()
+
+
+def test_fences_are_dropped_by_the_time_of_deletion(tmp_path: Path) -> None:
+    """Not those of younger deletions; what was dropped stays so, and more go than one transaction takes."""
+    one = fenced_and_deleted(tmp_path)
+    assert one.collector.drop_fences(now_ms() - YEAR_MS) == 0
+    assert late_add(one, 1) == "FENCED"
+    assert one.collector.drop_fences(now_ms() + YEAR_MS) == 1
+    one.restart(crash=True)
+    assert one.one.storage.stats()["kept_fences"] == 0
+    assert late_add(one, 1) == "OK"
+    many = range(100, 20_200)
+    for ledger in many:
+        one.one.direct.fence(ledger, KEY)
+        if ledger % 1000 == 0:
+            assert one.one.direct.commit()
+    assert one.one.direct.commit()
+    one.one.checkpoint()
+    assert one.collector.delete_ledgers(many) == len(many)
+    assert one.one.storage.stats()["kept_fences"] == len(many)
+    assert one.collector.drop_fences(now_ms() + YEAR_MS) == len(many)
+    assert one.one.storage.stats()["kept_fences"] == 0
+    one.one.stop()
+
+
+def test_b8_a_fence_beside_the_deletion_is_not_lost(tmp_path: Path) -> None:
+    """Whether it comes before, between commit and forgetting, or after: the writer is fenced once both are done."""
+    one = Collecting(tmp_path)
+    user = one.one.user()
+    for ledger in range(60):
+        one.one.direct.add(entry(ledger, 0), KEY)
+        assert one.one.direct.commit()
+        one.one.checkpoint()
+        fencing = threading.Thread(target=user.fence, args=(ledger, KEY))
+        fencing.start()
+        one.collector.delete_ledgers([ledger])
+        fencing.join()
+        assert late_add(one, ledger) == "FENCED"
+    assert one.one.direct.commit()
+    user.close()
+    one.restart()
+    assert {late_add(one, ledger) for ledger in range(60)} == {"FENCED"}
+    one.one.stop()
