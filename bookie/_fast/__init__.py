@@ -12,6 +12,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     op_stats                how long things took, or how large they were
     waker                   one wake-up for many completions
     fatal                   the latch that stops every acknowledgement after the first failed write
+    by_ledger               a hash by ledger id
     crc                     CRC32C and CRC32
     file                    FileOps, the seam through which every byte reaches a disk
     openssl_c               OpenSSL's C functions
@@ -43,6 +44,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     log_ids                 entry log ids of a directory: handed out, open, closed
     entry_log               append, rotate and sync entry logs
     open_logs               writers by ledger
+    logs_per_ledger         how many entry logs a ledger took
     log_set                 one entry log for all ledgers, or one for each
     run_codec               packed runs and ledger records
     lmdb_c                  LMDB's C functions
@@ -62,7 +64,6 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   memory
     crash_steps             where crash tests end the process
     pace                    bytes a second for background work
-    by_ledger               a hash by ledger id
     pages                   pages of records
     runs                    the directory of runs: which entries of a ledger lie in memory, and where
     runs_view               the runs of a ledger as Python sees them

@@ -11,10 +11,12 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.file cimport iovec
 from bookie._fast.log_ids cimport LogIds
+from bookie._fast.logs_per_ledger cimport LogCounts
 from bookie._fast.types cimport Status
 
 cdef enum:
     LOGS_ENDING_MOST = 64
+    LEDGERS_A_LOG = 10           # ledgers whose logs are counted, for each of `active_max`; as upstream
 
 # Where tests end the process while logs are closed; in this order.
 cdef enum RotationStep:
@@ -60,3 +62,4 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil
 # What the set allocates at most, in bytes.
 cdef uint64_t log_set_bytes_max(uint32_t active_max) noexcept nogil
 cdef LogSetStats* log_set_stats(LogSet* logs) noexcept nogil
+cdef const LogCounts* log_set_counts(LogSet* logs) noexcept nogil

@@ -42,6 +42,14 @@ from bookie._fast.log_ids cimport (
     log_ids_settle,
 )
 from bookie._fast.log_scan cimport log_check
+from bookie._fast.logs_per_ledger cimport (
+    LogCount,
+    log_counts_begin,
+    log_counts_end,
+    log_counts_free,
+    log_counts_init,
+)
+from bookie._fast.op_stats cimport op_view
 from bookie._fast.open_logs cimport (
     OpenLog,
     OpenLogs,
@@ -54,7 +62,7 @@ from bookie._fast.open_logs cimport (
     open_logs_take,
     open_logs_warm,
 )
-from bookie._fast.sync cimport bk_add, now_ns
+from bookie._fast.sync cimport bk_add, bk_load, now_ns
 from bookie._fast.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<errno.h>" nogil:
@@ -88,6 +96,7 @@ cdef struct LogSet:
     bint marks_sorted
     Status failed                # NO_SPACE or IO_ERROR
     LogSetStats stats
+    LogCounts counts
 
 cdef int64_t step_to_stop = 0
 
@@ -108,7 +117,8 @@ cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int6
     logs.expiry_ns = expiry_ns
     logs.newest = -1
     logs.buffer = log_buffer()
-    if logs.buffer != NULL and open_logs_init(&logs.active, active_max):
+    if (logs.buffer != NULL and open_logs_init(&logs.active, active_max)
+            and log_counts_init(&logs.counts, LEDGERS_A_LOG * active_max)):
         if active_max == 0:
             logs.common = new_log(logs, -1)
         if active_max or logs.common != NULL:
@@ -124,6 +134,7 @@ cdef void log_set_free(LogSet* logs) noexcept nogil:
     free_ending(logs)
     open_log_free(logs.common)
     log_buffer_free(logs.buffer)
+    log_counts_free(&logs.counts)
     free(logs.born.ids)
     free(logs.marks.ids)
     free(logs)
@@ -220,6 +231,7 @@ cdef Status log_set_append(LogSet* logs, int64_t ledger, iovec* parts, int count
         log.committed = 0
         if logs.common == NULL:
             logs.newest = log.log_id
+            log_counts_begin(&logs.counts, ledger)
             step(STEP_LOG_CREATED)
     return refuse(logs, status)
 
@@ -251,6 +263,7 @@ cdef Status end_log(LogSet* logs, OpenLog* log) noexcept nogil:
 
 cdef Status end_by_close(LogSet* logs, int64_t ledger) noexcept nogil:
     cdef OpenLog* log = open_logs_find(&logs.active, ledger)
+    log_counts_end(&logs.counts, ledger)
     if log == NULL:
         return OK
     bk_add(&logs.stats.write_closed, 1)
@@ -408,11 +421,16 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
 
 cdef uint64_t log_set_bytes_max(uint32_t active_max) noexcept nogil:
     cdef uint64_t each = elog_writer_bytes() + sizeof(OpenLog) + 2 * sizeof(OpenLog*)      # buckets: at most two a log
-    return LOG_BUFFER_BYTES + (active_max + LOGS_ENDING_MOST if active_max else 1) * each
+    cdef uint64_t counts = LEDGERS_A_LOG * active_max * <uint64_t> (sizeof(LogCount) + 2 * sizeof(LogCount*))
+    return LOG_BUFFER_BYTES + (active_max + LOGS_ENDING_MOST if active_max else 1) * each + counts
 
 
 cdef LogSetStats* log_set_stats(LogSet* logs) noexcept nogil:
     return &logs.stats
+
+
+cdef const LogCounts* log_set_counts(LogSet* logs) noexcept nogil:
+    return &logs.counts
 
 
 cdef class LogSetRoom:
@@ -482,6 +500,10 @@ cdef class LogSetRoom:
 
     def stats(self):
         return <dict> self.set.stats
+
+    def counts(self):
+        """Ledgers that began a second log; logs of each ledger that ended."""
+        return bk_load(&self.set.counts.several), op_view(&self.set.counts.noted)
 
 
 def bytes_max(uint32_t active_max) -> int:

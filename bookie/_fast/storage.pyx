@@ -38,7 +38,7 @@ from bookie._fast.location_index cimport (
     index_reader_free,
 )
 from bookie._fast.log_ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
-from bookie._fast.log_set cimport log_set, log_set_free, log_set_stats
+from bookie._fast.log_set cimport log_set, log_set_counts, log_set_free, log_set_stats
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.op_stats cimport op_view
 from bookie._fast.pages cimport Page
@@ -449,6 +449,7 @@ cdef class StoreRoom:
         if store.log != NULL:
             oldest = log_ids_least_open(store.ids)
             logs = <dict> log_set_stats(store.log)[0]
+            logs["several"] = bk_load(&log_set_counts(store.log).several)
         return {
             **<dict> store.stats,
             **{f"ledger_logs_{name}": count for name, count in logs.items()},
@@ -472,14 +473,21 @@ cdef class StoreRoom:
         return failed_reads_take(&self.store.failed_reads)
 
     def ops(self) -> dict[str, OpView | tuple[OpView, OpView]]:
-        """Times in ns of look-ups, disk reads, flushes and their parts, and bytes of flushes; pairs: failed and not."""
+        """Times in ns of look-ups, disk reads, flushes and their parts, bytes of flushes; pairs: failed and not.
+
+        While open also how many logs each ledger took that has ended.
+        """
         cdef StoreOps* ops = &self.store.ops
+        views = {}
+        if self.store.log != NULL:
+            views["logs_per_ledger"] = op_view(&log_set_counts(self.store.log).noted)
         return {
             **cache_ops(&self.store.cache),
             "flush": (op_view(&ops.flush[0]), op_view(&ops.flush[1])),
             "flush_entrylog": (op_view(&ops.entry_log[0]), op_view(&ops.entry_log[1])),
             "flush_locations_index": (op_view(&ops.index[0]), op_view(&ops.index[1])),
             "flush_size": (op_view(&ops.size[0]), op_view(&ops.size[1])),
+            **views,
         }
 
     def readahead(self) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""Which entry log takes an entry, when it is closed, and what a flush that failed leaves (log_set, open_logs)."""
+"""Which entry log takes an entry, when it is closed, and what a flush that failed leaves (log_set, open_logs,
+logs_per_ledger)."""
 
 import errno
 import random
@@ -46,7 +47,7 @@ class LikeTheModel(RuleBasedStateMachine):
         self.dice = random.Random(seed)
         self.count = 0
 
-    @rule(ledger=st.integers(0, 4), size=st.sampled_from([0, 100, 5000, 70_000]))
+    @rule(ledger=st.one_of(st.integers(0, 4), st.integers(0, 40)), size=st.sampled_from([0, 100, 5000, 70_000]))
     def append(self, ledger: int, size: int) -> None:
         """One entry."""
         entry = entry_log.entry(ledger, self.count, self.dice.randbytes(size))
@@ -116,6 +117,9 @@ class LikeTheModel(RuleBasedStateMachine):
         if self.model.active_max:
             assert stats["active"] == len(self.model.taking)
         assert (stats["displaced"], stats["write_closed"]) == (self.model.displaced, self.model.write_closed)
+        several, noted = self.room.counts()
+        assert several == self.model.several
+        assert (noted.times, noted.total) == (len(self.model.noted), sum(self.model.noted))
         for log_id, log in self.model.logs.items():
             assert self.room.is_open(log_id) == log.open
 

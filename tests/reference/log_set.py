@@ -32,7 +32,9 @@ class LogSet:
         self.touched: set[int] = set()
         self.marks: set[int] = set()
         self.next_id = 0
-        self.displaced = self.write_closed = 0
+        self.displaced = self.write_closed = self.several = 0
+        self.counts: dict[int, int] = {}
+        self.noted: list[int] = []
 
     def append(self, ledger: int, entry: bytes) -> int:
         """The id of the log that takes it."""
@@ -41,6 +43,8 @@ class LogSet:
             if self.active_max and len(self.taking) == self.active_max:
                 self.displaced += 1
                 self.close(next(iter(self.taking)))
+            if self.active_max:
+                self.count(ledger)
             self.taking[key] = self.next_id
             self.logs[self.next_id] = Log()
             self.next_id += 1
@@ -48,6 +52,13 @@ class LogSet:
         self.touched.add(key)
         self.logs[self.taking[key]].entries.append(entry)
         return self.taking[key]
+
+    def count(self, ledger: int) -> None:
+        """The ledger begins a log; of ten ledgers for each log that may be active, the oldest is noted."""
+        if ledger not in self.counts and len(self.counts) == 10 * self.active_max:
+            self.noted.append(self.counts.pop(next(iter(self.counts))))
+        self.counts[ledger] = self.counts.get(ledger, 0) + 1
+        self.several += self.counts[ledger] == 2
 
     def close(self, ledger: int) -> None:
         """Its log takes nothing more."""
@@ -63,6 +74,8 @@ class LogSet:
     def end_marked(self, ledger: int | None = None) -> None:
         """Close what is marked."""
         for one in sorted(self.marks) if ledger is None else {ledger} & self.marks:
+            if one in self.counts:
+                self.noted.append(self.counts.pop(one))
             if one in self.taking:
                 self.write_closed += 1
                 self.close(one)

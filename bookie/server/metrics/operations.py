@@ -67,6 +67,11 @@ STORES: dict[str, tuple[str, str, float]] = {
     "flush_entrylog": ("bookie_flush_entrylog", "Of a flush: writing and syncing entry logs, in milliseconds.", MS),
     "flush_locations_index": ("bookie_flush_locations_index", "Of a flush: committing the index, in milliseconds.", MS),
     "flush_size": ("bookie_flush_size", "Bytes of entries that a flush wrote.", 1),
+    "logs_per_ledger": (
+        "bookie_entrylogger_ENTRYLOGS_PER_LEDGER",
+        "Entry logs of its own that a ledger took until its end.",
+        1,
+    ),
     "lookup_entry_location": ("bookie_lookup_entry_location", "Time of a look-up in the index, in milliseconds.", MS),
     "lookup_last_entry": ("pybookie_last_entry_lookup_seconds", "Time of looking up a ledger's last entry.", S),
     "read_entrylog": ("bookie_read_entry_log", "Time of a read of an entry log, readahead included, in ms.", MS),
@@ -102,7 +107,7 @@ def journal_families(
 def store_families(windows: Windows, stores: Sequence[tuple[Labels, Ops]]) -> Iterator[Family]:
     """Of each ledger directory."""
     for op, (name, text, scale) in STORES.items():
-        yield windows.family(name, text, [_series(ops[op], labels) for labels, ops in stores], scale)
+        yield windows.family(name, text, [_series(ops[op], labels) for labels, ops in stores if op in ops], scale)
 
 
 def _series(views: OpView | tuple[OpView, OpView] | list[OpView], labels: Labels) -> Series:

@@ -76,6 +76,8 @@ STORE_ROWS = (
          "Entry logs of one ledger closed because nobody wrote to them."),
         ("ledger_logs_displaced", "bookie_entrylogger_NUM_OF_WRITE_LEDGERS_REMOVED_CACHE_MAXSIZE",
          "Entry logs of one ledger closed because too many were open."),
+        ("ledger_logs_several", "bookie_entrylogger_NUM_LEDGERS_HAVING_MULTIPLE_ENTRYLOGS",
+         "Ledgers that began a second entry log of their own."),
     ),
 )  # fmt: skip
 """With labels `ledgerDir` and `indexDir`."""
