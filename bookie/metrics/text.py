@@ -63,15 +63,16 @@ def _lines(family: Family, *, openmetrics: bool) -> Iterator[str]:
     yield f"# HELP {headed} {_escaped(family.help, quotes=openmetrics)}"
     yield f"# TYPE {headed} {kind}"
     for value, labels, suffix in family.samples:
-        yield f"{name}{suffix}{_labels(labels) if labels else ''} {_number(value)}"
+        number = str(value) if isinstance(value, int) else _number(value)
+        yield f"{name}{suffix}{_labels(labels) if labels else ''} {number}"
 
 
 def _number(value: float) -> str:
-    if isinstance(value, int):
-        return str(value)
+    if math.isnan(value):  # as most quantiles of a quiet bookie are
+        return "NaN"
     if math.isfinite(value):
         return repr(float(value))
-    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    return "+Inf" if value > 0 else "-Inf"
 
 
 @lru_cache(LABELS_KEPT)

@@ -39,8 +39,8 @@ class Windows:
         self._begun = clock()
         self._over = False
         self._before: dict[tuple[str, Labels], np.ndarray] = {}
-        self._quantiles: dict[tuple[str, Labels], tuple[float, ...]] = {}
-        self._shown: dict[Labels, list[Labels]] = {}
+        self._quantiles: dict[tuple[str, Labels], list[Sample]] = {}
+        self._labels: dict[Labels, list[Labels]] = {}
 
     def turn(self) -> None:
         """Find whether the window is over."""
@@ -58,26 +58,33 @@ class Windows:
         return Family(name, Kind.SUMMARY, text, tuple(samples))
 
     def _samples(self, name: str, labels: Labels, parts: Sequence[OpView], scale: float) -> list[Sample]:
+        key = name, labels
         if self._over:
-            self._roll((name, labels), parts)
-        shown = self._shown.get(labels)
-        if shown is None:
-            outcome, *rest = labels
-            shown = self._shown[labels] = [(outcome, ("quantile", str(quantile)), *rest) for quantile in QUANTILES]
-        found = self._quantiles.get((name, labels), UNKNOWN)
-        samples = [Sample(value * scale, of_quantile) for value, of_quantile in zip(found, shown, strict=True)]
-        samples.append(Sample(sum([part.times for part in parts]), labels, "_count"))
-        samples.append(Sample(sum([part.total for part in parts]) * scale, labels, "_sum"))
-        return samples
+            self._quantiles[key] = self._quantiled(labels, [value * scale for value in self._roll(key, parts)])
+        elif key not in self._quantiles:
+            self._quantiles[key] = self._quantiled(labels, UNKNOWN)
+        return [
+            *self._quantiles[key],
+            Sample(sum([part.times for part in parts]), labels, "_count"),
+            Sample(sum([part.total for part in parts]) * scale, labels, "_sum"),
+        ]
 
-    def _roll(self, key: tuple[str, Labels], parts: Sequence[OpView]) -> None:
+    def _quantiled(self, labels: Labels, values: Sequence[float]) -> list[Sample]:
+        """Kept until the next window is over, for most of a page is these."""
+        named = self._labels.get(labels)
+        if named is None:
+            outcome, *rest = labels
+            named = self._labels[labels] = [(outcome, ("quantile", str(quantile)), *rest) for quantile in QUANTILES]
+        return list(map(Sample, values, named))
+
+    def _roll(self, key: tuple[str, Labels], parts: Sequence[OpView]) -> tuple[float, ...]:
         now = sum((np.frombuffer(part.buckets, np.int64) for part in parts), np.zeros(len(MIDDLES), np.int64))
         seen = np.cumsum(now - self._before.get(key, 0))
         self._before[key] = now
-        self._quantiles[key] = UNKNOWN
-        if seen[-1] > 0:
-            ranks = np.ceil(np.array(QUANTILES) * seen[-1])
-            self._quantiles[key] = tuple(float(value) for value in MIDDLES[np.searchsorted(seen, ranks)])
+        if seen[-1] <= 0:
+            return UNKNOWN
+        ranks = np.ceil(np.array(QUANTILES) * seen[-1])
+        return tuple(MIDDLES[np.searchsorted(seen, ranks)].tolist())
 
 
 def totals(name: str, text: str, parts: Iterable[tuple[Labels, int, float]]) -> Family:
