@@ -3,7 +3,8 @@
     python -m perf.spark_source [MIB [ROUNDS [parquet]]]
 
 Entries of 1 KiB. Each line is the median of ROUNDS: a count over all columns, and the same to Parquet. "single" is our
-source with batchReadEnabled=false. Bookie, Spark and its Python workers share the machine.
+source with batchReadEnabled=false: a request for each entry, as Java's `readEntries` sends them, 8 MiB
+under way. Bookie, Spark and its Python workers share the machine.
 """
 
 import gc
