@@ -83,3 +83,38 @@ def test_a_deleted_ledger_goes_with_its_files(tmp_path: Path) -> None:
     assert held.entries() == [entry(2, at, payload=bytes(2000)) for at in range(2)]
     held.release()
     one.stop()
+
+
+def test_a_write_close_after_a_crash_closes_what_replay_wrote(tmp_path: Path) -> None:
+    """The log that was open when the bookie died takes nothing more; what was replayed goes to a new one, which the
+    announcement closes. One made before the crash is forgotten: it is advice, and can be given again.
+    """
+    one = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=10)
+    [directory] = [path / "current" for path in one.ledger_dirs]
+    entries = [entry(1, at, payload=bytes(2000)) for at in range(6)]
+    for data in entries[:3]:
+        one.direct.add(data, KEY)
+    assert one.direct.commit()
+    one.checkpoint()
+    for data in entries[3:]:
+        one.direct.add(data, KEY)
+    one.direct.write_close(1, KEY)
+    assert one.direct.commit()
+    one.crash()
+    again = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=10)
+    again.checkpoint()
+    assert (again.storage.stats()["ledger_logs_active"], again.storage.stats()["ledger_logs_write_closed"]) == (1, 0)
+    assert open_logs(directory) == 1
+    for _ in range(2):
+        again.direct.write_close(1, KEY)
+        assert again.direct.commit()
+        again.checkpoint()
+        stats = again.storage.stats()
+        assert (stats["ledger_logs_active"], stats["ledger_logs_write_closed"]) == (0, 1)
+    assert open_logs(directory) == again.storage.stats()["entry_logs_open"] == 0
+    [collector] = again.storage.collectors()
+    assert collector.closed_logs().ids.size == len(list(directory.glob("*.log"))) == 2
+    held = again.direct.read(1, 0, count=10, size=1 << 20)
+    assert held.entries() == entries
+    held.release()
+    again.stop()

@@ -183,7 +183,8 @@ def shared_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     processes: list[BookieProcess] = []
     for number in range(4):
         where = uri or f"lmdb://{root}/metadata"
-        processes.append(BookieProcess(root / f"bookie-{number}", where, {"zkTimeout": "4000"}))
+        settings = {"zkTimeout": "4000", "entryLogPerLedgerEnabled": "true", "flushInterval": "100"}
+        processes.append(BookieProcess(root / f"bookie-{number}", where, settings))
         if not uri:
             uri = f"grpc://127.0.0.1:{processes[0].settings['adminPort']}"
     for process in processes:

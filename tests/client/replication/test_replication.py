@@ -1,10 +1,12 @@
 """Ledgers that lost replicas get new ones: real bookies, real metadata stores, each test with ledgers of its own."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bookie._fast.log_map import read_map
 from bookie.client import Digest, DigestType
 from bookie.client.replication.contracts import World
 from bookie.client.replication.decommission import decommission
@@ -13,6 +15,7 @@ from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import IllegalOperation
 from bookie.metadata.ledger_metadata import LedgerState
 from tests.client.replication.conftest import GHOST, PASSWORD, Cluster, comes_true, until
+from tests.fixtures.bookies import BookieProcess
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 
@@ -45,6 +48,30 @@ def test_a_lost_replica_is_copied(cluster: Cluster, digest_type: DigestType) -> 
     cluster.holds(ledger, metadata)
     assert cluster.driver.replication.marked(ledger) is None
     assert (stats["autorecovery_entries"], stats["autorecovery_fragments"]) == (41, 1)
+
+
+def closed_logs_of(bookie: BookieProcess, ledger: int) -> list[Path]:
+    """Entry logs of a bookie that take nothing more and hold entries of the ledger."""
+    found = []
+    for path in bookie.ledgers.rglob("*.log"):
+        held = read_map(path)
+        if held is not None and ledger in held.ledgers.tolist():
+            found.append(path)
+    return found
+
+
+def test_the_copys_log_is_closed_when_it_is_done(cluster: Cluster) -> None:
+    """The worker announces that nothing follows, as BP-32 has it: the log that the copy has for itself is closed by the
+    next checkpoint. Those that the ledger was written to, and whose end nobody told, are open still.
+    """
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 40))
+    asyncio.run(work(cluster, ledger))
+    target = cluster.wait_without(ledger, GHOST).segments[0].bookies[1]
+    by_id = {process.id: process for process in cluster.processes}
+    asyncio.run(asyncio.wait_for(comes_true(lambda: bool(closed_logs_of(by_id[target], ledger))), 60))
+    assert not closed_logs_of(by_id[one], ledger)
+    assert not closed_logs_of(by_id[two], ledger)
 
 
 @pytest.mark.parametrize("keys", [{}, {"batchReadEnabled": False}, {"useV2WireProtocol": True}])
