@@ -21,7 +21,7 @@ from bookie.metadata.embedded import MAP_BYTES, RECORD
 from bookie.metadata.ledger_codec import serialize_ledger
 from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 from bookie.server.own_ledgers import LedgersOfBookie
-from bookie.storage.garbage.counters import Counters
+from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.ledgers import LedgerCollector
 from bookie.storage.garbage.settings import GarbageSettings
@@ -44,6 +44,9 @@ class Listed:
 
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.deleted += ledgers.size
+
+    def drop_fences(self, before_ms: int) -> int:  # noqa: ARG002  # no ledger of these was fenced
+        return 0
 
 
 class Memory(threading.Thread):
@@ -104,7 +107,7 @@ def main(ledgers: int, gone: int) -> None:
         LedgersOfBookie(driver, [BOOKIE]),
         lambda: instance,
         lambda: True,
-        Counters(),
+        Counters([OfDirectory()]),
         threading.Event(),
     )
     before = now()

@@ -1,8 +1,8 @@
 """The one message that a client may send in clear behind START_TLS: AUTH, as upstream's does, in one segment with it.
 
-It stays at the head of the connection's held input until the handshake is done and is answered encrypted. It was written
-by somebody who need not be whoever ends the handshake: it may begin an authentication, never complete one (room `gate`
-marks it for Python). Runs on the connection's I/O loops: the clear one, then the encrypted one.
+It stays at the head of the connection's held input until the handshake is done and is answered encrypted. It was
+written by somebody who need not be whoever ends the handshake: it may begin an authentication, never complete one (room
+`gate` marks it for Python). Runs on the connection's I/O loops: the clear one, then the encrypted one.
 """
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -15,7 +15,8 @@ cdef enum ClearAuth:
     CLEAR_AWAITED = 1            # START_TLS is granted and no byte of TLS has come: it may come, or is held in part
     CLEAR_HELD = 2               # it is held, whole, and was not served yet
 
-# What stands behind START_TLS. OK: the message, `used` bytes of these. NEED_MORE: its beginning, or nothing. CLOSED: else.
+# What stands behind START_TLS. OK: the message, `used` bytes of these. NEED_MORE: its beginning, or nothing. CLOSED:
+# anything else.
 cdef Status clear_scan(const IoLoop* loop, const uint8_t* data, uint64_t size, uint64_t* used) noexcept nogil
 # The encrypted loop received `size` bytes of an awaiting connection. OK: the first `used` of them were clear, and are
 # held; none may be. CLOSED: close the connection.

@@ -1,11 +1,14 @@
 """Units of a job that must be the same when it is called again: planned once, kept with what is done."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 from bookie.spark.state import State
 
 __all__ = ["in_groups", "ledger_units", "planned", "units_done"]
+
+T = TypeVar("T")
 
 PLAN = "plan"
 
@@ -22,7 +25,7 @@ def units_done(state: State) -> Iterator[tuple[str, dict[str, object]]]:
     return ((unit, facts) for unit, facts in state.done.items() if unit != PLAN)
 
 
-def in_groups(things: Iterator[str] | Sequence[str], size: int) -> Iterator[list[str]]:
+def in_groups(things: Iterable[T], size: int) -> Iterator[list[T]]:
     """Neighbours together."""
     left = iter(things)
     while group := list(islice(left, size)):

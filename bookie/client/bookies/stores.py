@@ -52,7 +52,12 @@ class MetadataStore:
             return
         self._closed = True
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._pool, self.driver.stop)
+        try:
+            stopped = loop.run_in_executor(self._pool, self.driver.stop)
+        except RuntimeError:  # the interpreter ends, and has joined the threads: whoever closes in `atexit` comes here
+            self.driver.stop()
+            return
+        await stopped
         await loop.run_in_executor(None, self._pool.shutdown)
 
     # --- ledgers ------------------------------------------------------------------------------------------------------

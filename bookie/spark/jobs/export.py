@@ -2,8 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import click
 
 from bookie.errors import IllegalOperation
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
+from bookie.spark.planning import in_groups
 from bookie.spark.sessions import Sessions
 from bookie.spark.state import State, write_file
 
@@ -73,13 +72,6 @@ def command(
     )
 
 
-def in_groups(ids: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Neighbours together."""
-    left = iter(ids)
-    while group := list(islice(left, size)):
-        yield group
-
-
 def _ids(client: "BookKeeper", ledgers: str, log_name: str | None) -> list[int]:
     if ledgers and log_name:
         raise IllegalOperation("--ledgers and --log: give one of them")
@@ -87,13 +79,10 @@ def _ids(client: "BookKeeper", ledgers: str, log_name: str | None) -> list[int]:
         return list(client.logs.get(log_name).value.ledgers)
     if not ledgers:
         return [one for one in client.list_ledgers() if client.ledger_metadata(one).state.name == "CLOSED"]
-    found: list[int] = []
-    for part in ledgers.split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
-            raise IllegalOperation(f"--ledgers {ledgers}: {part!r} is no id and no range of ids, as 12,15-18")
-        found += range(int(first), int(last or first) + 1)
-    return found
+    from bookie.spark.options import Options  # noqa: PLC0415  # help loads no client
+
+    ranges = Options("export", {"ledgers": ledgers}).ranges("ledgers") or ()
+    return [ledger for first, last in ranges for ledger in range(first, last + 1)]
 
 
 def checked(frame: "DataFrame") -> "DataFrame":

@@ -12,8 +12,9 @@ import click
 
 from bookie.errors import IllegalOperation
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
-from bookie.spark.jobs.export import MANIFEST, in_groups
+from bookie.spark.jobs.export import MANIFEST
 from bookie.spark.options import Cluster as Reachable
+from bookie.spark.planning import in_groups
 from bookie.spark.sessions import Sessions
 from bookie.spark.state import State, write_file
 

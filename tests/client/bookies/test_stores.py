@@ -1,6 +1,8 @@
 """The metadata store without blocking: the contract's calls, watches that arrive on the loop, and its end."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -96,3 +98,25 @@ def test_no_cluster_and_no_more(tmp_path: Path) -> None:
             await store.read(5)
 
     with_store(tmp_path / "one", work)
+
+
+AT_EXIT = """
+import asyncio, atexit, sys
+from bookie.client.bookies import MetadataStore
+from bookie.metadata.driver import open_driver
+
+loop = asyncio.new_event_loop()
+store = loop.run_until_complete(MetadataStore.open(open_driver(sys.argv[1])))
+atexit.register(lambda: print("closed", loop.run_until_complete(store.close())))
+"""
+
+
+def test_a_store_closes_while_the_interpreter_ends(tmp_path: Path) -> None:
+    """In `atexit` no pool takes work any more; the driver is stopped all the same."""
+    driver = open_driver(f"lmdb://{tmp_path}")
+    driver.start()
+    driver.cluster.initialize()
+    driver.stop()
+    command = [sys.executable, "-c", AT_EXIT, f"lmdb://{tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("closed None\n", "")
