@@ -19,8 +19,6 @@ from bookie.metadata.embedded import EmbeddedStore
 from bookie.metadata.key_value_driver import KeyValueDriver
 from tests.fixtures.zookeeper import ZooKeeperServer
 
-COLD_START_MS = 30_000
-"""A server that has just begun may take its time for the first session."""
 SESSION_TIMEOUT_MS = 6000
 
 
@@ -92,7 +90,7 @@ class ZooKeeperCluster:
         self.root = server.new_root()
         self.uri = f"zk+hierarchical://{server.address}{self.root}"
         self._drivers: list[MetadataDriver] = []
-        self.connect(session_timeout_ms=COLD_START_MS).cluster.initialize()
+        self.connect().cluster.initialize()
 
     def connect(self, *, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> MetadataDriver:
         driver = open_driver(self.uri, session_timeout_ms=session_timeout_ms)
