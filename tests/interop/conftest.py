@@ -55,8 +55,9 @@ def new_cluster(peer: JavaPeer, address: str, directory: Path) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of the Java client on Java bookies are marked: nothing of ours runs in them."""
     for item in items:
-        call = getattr(item, "callspec", None)
-        if call and call.params.get("start_bookies") == "java" and "client" in getattr(item, "fixturenames", ()):
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        java_bookies = "java" in (params.get("start_bookies"), params.get("cluster"))
+        if java_bookies and {"client", "new_client"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("upstream")
 
 
