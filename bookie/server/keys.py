@@ -318,8 +318,8 @@ GROUPS = (
                 " that a ledger is gone. None is deleted without.", low=1),
             Key("gcDeleteShareMax", "garbage.delete_share_max", float, "0.5", "Should more of the bookie's ledgers than"
                 " this go at once, none goes, and an alarm stands until an operator forces it; 1: any number.", high=1),
-            Key("gcFencedDeletedLedgerKeepTime", "garbage.fence_kept_ms", int, "604800000", "The writer of a ledger that was"
-                " fenced, then deleted, is refused for this long. Upstream's is fixed.", low=0, unit="ms"),
+            Key("gcFencedDeletedLedgerKeepTime", "garbage.fence_kept_ms", int, "604800000", "The writer of a ledger"
+                " that was fenced, then deleted, is refused for this long. Upstream's is fixed.", low=0, unit="ms"),
             Key("gcOverreplicatedLedgerWaitTime", "garbage.over_replicated_interval_ms", int, "86400000", "Look this"
                 " often for closed ledgers that have moved to other bookies; those found twice in a row go. 0 or less:"
                 " never.", low=-1, unit="ms"),
