@@ -8,6 +8,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 MARKS ?= not crash and not fuzz and not sim and not slow
 INTEROP_MARKS ?= interop and not crash
+SPARK_MARKS ?= not crash
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
 # Files of tests go to so many processes at once.
@@ -161,7 +162,7 @@ $(PYSPARK): $(DEPS)
 	@touch $@
 
 spark: build java $(PYSPARK)   ## our formats and jobs in a real Spark session, one for all tests
-	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "not crash" tests/spark $(PYTEST_ARGS)
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "$(SPARK_MARKS)" tests/spark $(PYTEST_ARGS)
 
 spark-fire: build java $(PYSPARK)   ## drivers, workers and bookies are killed under a stream, BOOKIE_SPARK_RESTARTS (1) times
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m crash tests/spark $(PYTEST_ARGS)

@@ -15,6 +15,7 @@ from tests.fixtures.ports import free_port
 from tests.fixtures.spark_world import World
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives"),
 ]
