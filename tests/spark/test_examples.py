@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives"),
 ]
