@@ -167,8 +167,9 @@ spark: build java $(PYSPARK)   ## our formats and jobs in a real Spark session, 
 spark-fire: build java $(PYSPARK)   ## drivers, workers and bookies are killed under a stream, BOOKIE_SPARK_RESTARTS (1) times
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m crash tests/spark $(PYTEST_ARGS)
 
+# Test by test: one file has all the lives of the kill loop.
 crash: build          ## kill -9 under load, CYCLES times (200)
-	$(PYTEST) $(PARALLEL) --no-loadscope-reorder -m crash --ignore=tests/spark $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) --dist worksteal -m crash --ignore=tests/spark $(PYTEST_ARGS)
 
 sim: build            ## the ledger protocol in SEEDS (20000) simulated worlds
 	$(PYTEST) -n $(WORKERS) -q -m sim tests/sim $(PYTEST_ARGS)
