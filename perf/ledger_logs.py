@@ -28,7 +28,7 @@ DIGEST = Digest.of()
 PAYLOAD_BYTES = 1000
 AT_A_TIME = 200
 FLUSH_MS = 2000
-LOOK_S = 0.05
+LOOK_S = 0.2
 BY_LEDGER = {"entryLogPerLedgerEnabled": "true"}
 ANNOUNCED = "by ledger, announced"
 MODES = {"one for all": {}, "by ledger": BY_LEDGER, ANNOUNCED: BY_LEDGER}
@@ -56,6 +56,8 @@ class Run:
     ledgers: int
     seconds: float
     """Of writing them."""
+    flushed_seconds: float
+    """From the first add until the last checkpoint that changed anything."""
     stop_seconds: float
     logs: int
     """That are left behind, closed or not."""
@@ -81,12 +83,15 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def settle(self) -> None:
-        """Come back when checkpoints change nothing any more: `lastId` alone would not tell in the middle of one."""
-        before = (-1, -1)
-        while before != (now := (len(list(self._directory.glob("*.log"))), self.seen.open_now)):
-            before = now
-            time.sleep(3 * FLUSH_MS / 1000)
+    def settle(self) -> float:
+        """Come back when checkpoints change nothing any more, with the time of the last change."""
+        before, changed = (-1, -1, -1), time.monotonic()
+        while time.monotonic() - changed < 3 * FLUSH_MS / 1000:
+            now = (len(list(self._directory.iterdir())), self.newest, self.seen.open_now)
+            if now != before:
+                before, changed = now, time.monotonic()
+            time.sleep(LOOK_S)
+        return changed
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_S):
@@ -144,12 +149,12 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
                 channel.extensions = Extensions((WRITE_CLOSE,))
                 write(channel, ledgers, entries, announce=mode == ANNOUNCED)
             written = time.monotonic() - began
-            watch.settle()
+            flushed = watch.settle() - began
         began = time.monotonic()
         bookie.stop()
         stopped = time.monotonic() - began
         logs = len(bookie.entry_logs())
-        return Run(mode, ledgers, round(written, 1), round(stopped, 1), logs, watch.seen)
+        return Run(mode, ledgers, round(written, 1), round(flushed, 1), round(stopped, 1), logs, watch.seen)
     finally:
         bookie.stop()
         shutil.rmtree(directory, ignore_errors=True)
@@ -158,8 +163,9 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
 def row(run: Run) -> str:
     """Of the table in docs/operations.md."""
     seen = run.seen
-    cells = (run.mode, run.seconds, run.logs, seen.open_logs, seen.open_now, seen.behind, seen.descriptors)
-    return "| " + " | ".join(map(str, (*cells, seen.resident_mib))) + " |"
+    times = (run.seconds, run.flushed_seconds)
+    logs = (run.logs, seen.open_logs, seen.open_now, seen.behind)
+    return "| " + " | ".join(map(str, (run.mode, *times, *logs, seen.descriptors, seen.resident_mib))) + " |"
 
 
 @click.command()
@@ -173,8 +179,8 @@ def main(ledgers: int, entries: int, modes: tuple[str, ...], directory: Path) ->
     for mode in modes or MODES:
         runs.append(measure(directory, mode, ledgers, entries))
         print(json.dumps(asdict(runs[-1])), flush=True)
-    print("| logs | seconds | logs left | open at most | open at the end | oldest open, ids back | fds | RSS, MiB |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| logs | adds, s | flushed, s | logs left | open at most | at the end | oldest, ids back | fds | RSS, MiB |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for run in runs:
         print(row(run))
 

@@ -13,7 +13,9 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     waker                   one wake-up for many completions
     fatal                   the latch that stops every acknowledgement after the first failed write
     by_ledger               a hash by ledger id
+    by_age                  the same, in the order of age
     crc                     CRC32C and CRC32
+    sync_many               fdatasync of many files at once
     file                    FileOps, the seam through which every byte reaches a disk
     openssl_c               OpenSSL's C functions
     tls                     the server's side of TLS on memory
@@ -43,7 +45,6 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     log_map                 which ledgers an entry log holds
     log_ids                 entry log ids of a directory: handed out, open, closed
     entry_log               append, rotate and sync entry logs
-    open_logs               writers by ledger
     logs_per_ledger         how many entry logs a ledger took
     log_set                 one entry log for all ledgers, or one for each
     run_codec               packed runs and ledger records

@@ -237,6 +237,12 @@ cdef int faulty_fdatasync(int fd) noexcept nogil:
     return rc if rc < 0 else real.fdatasync(fd)
 
 
+cdef void faulty_fdatasync_many(const int* fds, int* results, int count) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        results[i] = faulty_fdatasync(fds[i])
+
+
 cdef int faulty_fallocate(int fd, int mode, off_t offset, off_t size) noexcept nogil:
     cdef int rc = outcome(judge(Op.FALLOCATE, path_of(fd), offset, size))
     return rc if rc < 0 else real.fallocate(fd, mode, offset, size)
@@ -272,6 +278,7 @@ faulty.open = faulty_open
 faulty.pread = faulty_pread
 faulty.pwritev = faulty_pwritev
 faulty.fdatasync = faulty_fdatasync
+faulty.fdatasync_many = faulty_fdatasync_many
 faulty.fallocate = faulty_fallocate
 faulty.rename = faulty_rename
 faulty.unlink = faulty_unlink

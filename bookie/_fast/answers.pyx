@@ -169,7 +169,10 @@ cdef Status put_stretch(Conn* conn, const uint8_t* base, uint64_t size) noexcept
 
 
 cdef Status put_entries(Conn* conn, const uint8_t* base, uint64_t size, Region* region, uint32_t most) noexcept nogil:
-    """A slice of records as entries of a V3 batch, those above `most` bytes by reference. Gives up one pin."""
+    """A slice of records as entries of a V3 batch, those above `most` bytes by reference. Gives up one pin.
+
+    Their lengths are read where they lie: out of memory that no cache of the CPU holds yet, each after the one before.
+    """
     cdef uint8_t prefix[V3_ENTRY_MOST]
     cdef uint64_t at = 0
     cdef uint64_t start = 0
@@ -214,10 +217,19 @@ cdef void drop_parts(Answer* answer, uint32_t first) noexcept nogil:
     answer.slices = 0
 
 
+cdef Status copy_entries(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil:
+    """A slice of records, all below V3_ENTRY_SMALL, as entries of a V3 batch. Gives up one pin."""
+    cdef Status status = put_stretch(conn, base, size)
+    region_unpin(region)
+    return status
+
+
 cdef Status write_batch(Conn* conn, const ReadRequest* request, Answer* answer, const V3Tail* tail) noexcept nogil:
     cdef uint8_t head[V3_HEAD_MOST]
-    cdef uint32_t payload = <uint32_t> answer.bytes + longer_prefixes(answer)
+    cdef uint32_t longer = longer_prefixes(answer)
+    cdef uint32_t payload = <uint32_t> answer.bytes + longer
     cdef uint32_t most = COPY_MOST if conn_affords(conn, answer.bytes) else COPY_LEAST
+    cdef bint copied = longer == 0 and answer.bytes <= <uint64_t> answer.count * most
     cdef uint32_t i
     cdef Status status = put(conn, head, v3_batch_head(head, request.request_id, request.ledger, request.entry, payload,
                                                        tail))
@@ -225,7 +237,10 @@ cdef Status write_batch(Conn* conn, const ReadRequest* request, Answer* answer, 
         if status != OK:
             drop_parts(answer, i)
             return status
-        status = put_entries(conn, answer.parts[i].base, answer.parts[i].size, answer.regions[i], most)
+        if copied:
+            status = copy_entries(conn, answer.parts[i].base, answer.parts[i].size, answer.regions[i])
+        else:
+            status = put_entries(conn, answer.parts[i].base, answer.parts[i].size, answer.regions[i], most)
     answer.slices = 0
     if status == OK and tail.size:
         status = put(conn, tail.bytes, tail.size)
@@ -261,13 +276,13 @@ cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer,
 
 cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, int64_t size) noexcept nogil:
     """`size`: bytes of records; -1: it has none."""
-    cdef int64_t took
+    cdef int64_t now
     if request.flags & LONG_POLL:
         op_since(&loop.ops, LOOP_POLL_READ, success, request.phase_ns, loop.now)
     if request.op == BATCH_READ_ENTRY:
-        took = now_ns() - request.begun
-        batch_note(&loop.stats.batches, took, size)
-        op_took(&loop.ops, op_of(request.op, request.flags), success, took)
+        now = now_ns()
+        batch_note(&loop.stats.batches, now - request.phase_ns, size)    # a wait for the LAC is not of its time
+        op_took(&loop.ops, op_of(request.op, request.flags), success, now - request.begun)
     else:
         op_since(&loop.ops, op_of(request.op, request.flags), success, request.begun, loop.now)
     if size > 0:
@@ -315,8 +330,13 @@ cdef Status write_read_lac(Conn* conn, const ReadRequest* request, Answer* answe
 cdef Status write_nothing_new(Conn* conn, const ReadRequest* request, const V3Tail* tail) noexcept nogil:
     """A poll that brings no entry: the LAC alone."""
     cdef uint8_t head[V3_HEAD_MOST]
-    cdef Status status = put(conn, head, v3_read_head(head, request.request_id, request.ledger, ENTRY_ID_LAST, False, 0,
-                                                      tail))
+    cdef uint32_t size
+    cdef Status status
+    if request.op == BATCH_READ_ENTRY:
+        size = v3_batch_head(head, request.request_id, request.ledger, ENTRY_ID_LAST, 0, tail)
+    else:
+        size = v3_read_head(head, request.request_id, request.ledger, ENTRY_ID_LAST, False, 0, tail)
+    status = put(conn, head, size)
     return put(conn, tail.bytes, tail.size) if status == OK else status
 
 

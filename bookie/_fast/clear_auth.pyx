@@ -5,6 +5,7 @@ from libc.string cimport memcpy
 from bookie._fast.connection cimport conn_hold_room
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.loop_state cimport INPUT_BYTES
+from bookie._fast.proto_wire cimport NESTING_MAX
 from bookie._fast.request cimport AUTH, Request
 from bookie._fast.types cimport CLOSED, CORRUPT, NEED_MORE, OK
 from bookie._fast.wire_v2 cimport FRAME_PREFIX, v2_parse
@@ -17,7 +18,7 @@ cdef enum:
 cdef bint is_auth(const uint8_t* frame, uint32_t size) noexcept nogil:
     """In either protocol; upstream's client with V2 asks for TLS in V3 and goes on in V2."""
     cdef Request request
-    cdef Status status = v3_parse(frame, size, &request)
+    cdef Status status = v3_parse(frame, size, NESTING_MAX, &request)
     if status == CORRUPT:
         status = v2_parse(frame, size, &request)
     return status == OK and request.op == AUTH

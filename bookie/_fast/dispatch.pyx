@@ -89,15 +89,20 @@ cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer*
 
 
 cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noexcept nogil:
-    """From memory right here; from the disk by way of the read pool."""
+    """From memory right here; from the disk by way of the read pool. What is read ahead comes after the answer, which
+    mostly is copied by then: the ring empties no page that an answer refers to.
+    """
     cdef Answer answer
+    cdef Status status
     answer_begin(&answer, request)
     answer_from_memory(loop.stores, request, &answer)
+    if answer.status == PENDING:
+        answer_release(&answer)
+        pool_read_ahead(loop.pool, request.ledger, &answer)
+        return submit(loop, conn, request, &answer)
+    status = answer_read(loop, conn, request, &answer)
     pool_read_ahead(loop.pool, request.ledger, &answer)
-    if answer.status != PENDING:
-        return answer_read(loop, conn, request, &answer)
-    answer_release(&answer)
-    return submit(loop, conn, request, &answer)
+    return status
 
 
 cdef void batch_limits(const IoLoop* loop, const Request* request, ReadRequest* read) noexcept nogil:
@@ -135,18 +140,18 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     read.lac_time_ms = 0
     read.begun = loop.now
     read.phase_ns = loop.now
-    if request.op == BATCH_READ_ENTRY and request.entry != ENTRY_ID_LAST:
+    if request.flags & FENCE or not request.flags & LONG_POLL:
+        read.flags &= ~<uint32_t> (PIGGYBACK | LONG_POLL | TIMED)
+    elif request.flags & PIGGYBACK:
+        # what is waited for; no LAC is so high that the sum could wrap
+        read.entry = <int64_t> (<uint64_t> request.previous_lac + 1) if request.previous_lac >= 0 else 0
+    if request.op == BATCH_READ_ENTRY and read.entry != ENTRY_ID_LAST:
         batch_limits(loop, request, read)
     if request.protocol != V3_VERSION:
         return
     read.wants_lac = request.op != READ_LAC and not request.flags & FENCE
     read.previous_lac = request.previous_lac
     read.timeout_ms = request.timeout_ms
-    if request.op != READ_ENTRY or request.flags & FENCE or not request.flags & LONG_POLL:
-        read.flags &= ~<uint32_t> (PIGGYBACK | LONG_POLL | TIMED)
-    elif request.flags & PIGGYBACK:
-        # what is waited for; no LAC is so high that the sum could wrap
-        read.entry = <int64_t> (<uint64_t> request.previous_lac + 1) if request.previous_lac >= 0 else 0
 
 
 cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -298,8 +303,7 @@ cdef Status serve_reading(IoLoop* loop, Conn* conn, const Request* request) noex
     cdef ReadRequest read
     if request.flags & FENCE:
         return serve_fence(loop, conn, request)
-    if request.flags & PIGGYBACK and (
-            request.op == BATCH_READ_ENTRY or (request.flags & LONG_POLL and request.entry != ENTRY_ID_LAST)):
+    if request.flags & PIGGYBACK and request.flags & LONG_POLL and request.entry != ENTRY_ID_LAST:
         return answer_code(loop, conn, request, BAD_REQUEST)
     read_request(loop, conn, request, &read)
     if read.flags & LONG_POLL:
@@ -341,14 +345,15 @@ cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nog
     return answer_refused(loop, conn, request, BAD_REQUEST)
 
 
-cdef Status parse(Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
+cdef Status parse(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
     """The frame as a request. What is no V3 message is V2, and so is all that follows it on this connection."""
     cdef Status status
     if not conn.v2_only:
         if size and frame[0] >= V3_FIRST_BYTE:
-            status = v3_parse(frame, size, request)
+            status = v3_parse(frame, size, conn.limits.nesting_max, request)
             if status != CORRUPT:
                 return status
+            loop.stats.unreadable_v3 += 1
         conn.v2_only = True
     return v2_parse(frame, size, request)
 
@@ -388,7 +393,7 @@ cdef Status serve_start_tls(IoLoop* loop, Conn* conn, const Request* request) no
 cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size) noexcept nogil:
     cdef Request request
     cdef Status admitted
-    cdef Status status = parse(conn, frame, size, &request)
+    cdef Status status = parse(loop, conn, frame, size, &request)
     if status == CLOSED:
         return CLOSED
     if conn.auth == AUTH_WAITING:

@@ -50,6 +50,8 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
                         uint32_t* log_id, uint64_t* offset) noexcept nogil
 # Everything appended so far is on disk when this answers OK (rotated logs, their maps and headers, the directory).
 cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil
+# The same for up to SYNCS_MOST writers of one directory, whose syncs share the disk's work.
+cdef Status elog_sync_many(EntryLogWriter** writers, int count) noexcept nogil
 # The part of elog_sync that only writes: several logs written first and synced then share the disk's work.
 cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil
 # Close the current log: ledgers map, header, sync. The next append starts a new log. After NO_SPACE: give the log up as
@@ -61,7 +63,7 @@ cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil
 # written before goes out whole, header and map, by one sync: the later steps then find nothing to do.
 cdef Status elog_end(EntryLogWriter* writer) noexcept nogil
 cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil
-cdef Status elog_close(EntryLogWriter* writer) noexcept nogil
+cdef Status elog_close_many(EntryLogWriter** writers, int count) noexcept nogil
 # Close without a map, at `keep` bytes, which were synced; a log that is complete stays whole. At 0 the file is removed.
 # Clears NO_SPACE; after IO_ERROR nothing is touched.
 cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil

@@ -2,15 +2,14 @@
 import os
 
 cimport cython
-from libc.errno cimport EDQUOT, EINTR, ENOSPC, ENOSYS, EOPNOTSUPP, errno
+from libc.errno cimport EDQUOT, EINTR, ENOSPC, ENOSYS, EOPNOTSUPP
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
-from posix.types cimport off_t
 
 from bookie._fast.cursor cimport store_i64, store_u32, store_u64
-from bookie._fast.file cimport FileOps, Files, iovec, set_direct, write_full
+from bookie._fast.file cimport FileOps, Files, cut_file, iovec, set_direct, write_full
 from bookie._fast.ledger_bytes cimport (
     LEDGER_MAP_BYTES_LEAST,
     LedgerBytes,
@@ -44,13 +43,11 @@ from bookie._fast.log_scan cimport (
     LOG_VERSION,
     log_check,
 )
+from bookie._fast.sync_many cimport SYNCS_MOST
 from bookie._fast.types cimport LENGTH_PREFIX, Status
 
 cdef extern from "<fcntl.h>" nogil:
     int FALLOC_FL_KEEP_SIZE
-
-cdef extern from "<unistd.h>" nogil:
-    int ftruncate(int fd, off_t size) noexcept
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void** out, size_t alignment, size_t size) noexcept
@@ -142,14 +139,6 @@ cdef void path_of(EntryLogWriter* writer, char* path) noexcept nogil:
     snprintf(path, PATH_BYTES, "%s/%x.log", log_ids_directory(writer.ids), writer.log_id)
 
 
-cdef int cut(EntryLogWriter* writer, uint64_t size) noexcept nogil:
-    """End the file there; blocks reserved behind go back to the disk."""
-    while ftruncate(writer.fd, size) < 0:
-        if errno != EINTR:
-            return -errno
-    return 0
-
-
 cdef void close_log(EntryLogWriter* writer) noexcept nogil:
     """Close without a map. What was not synced was not committed: it goes, and the file too when that was all."""
     cdef char path[PATH_BYTES]
@@ -158,7 +147,7 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
             path_of(writer, path)
             writer.ops.unlink(path)
         elif not writer.complete:
-            cut(writer, writer.synced)
+            cut_file(writer.fd, writer.synced)
         writer.ops.close(writer.fd)
         if writer.synced == 0:
             log_ids_drop(writer.ids, writer.log_id)
@@ -358,20 +347,49 @@ cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil:
     borrow(writer)
     rc = write_buffer(writer, True)
     if rc == 0 and writer.complete:
-        rc = cut(writer, writer.position)
+        rc = cut_file(writer.fd, writer.position)
     return Status.OK if rc == 0 else fail(writer, rc)
 
 
+cdef Status sync_files(EntryLogWriter** writers, int count) noexcept nogil:
+    """What was written reaches the disk. Each writer keeps its own failure; of several IO_ERROR is answered."""
+    cdef EntryLogWriter* waiting[SYNCS_MOST]
+    cdef int fds[SYNCS_MOST]
+    cdef int results[SYNCS_MOST]
+    cdef Status status = Status.OK
+    cdef int n = 0
+    cdef int i
+    for i in range(count):
+        if writers[i].failed != Status.OK:
+            return writers[i].failed
+        if writers[i].unsynced_header or writers[i].synced != writers[i].position:
+            waiting[n] = writers[i]
+            fds[n] = writers[i].fd
+            n += 1
+    if n:
+        waiting[0].ops.fdatasync_many(fds, results, n)
+    for i in range(n):
+        if results[i] < 0:
+            fail(waiting[i], results[i])
+            status = status if status == Status.IO_ERROR else waiting[i].failed
+        else:
+            waiting[i].synced = waiting[i].position
+            waiting[i].unsynced_header = False
+    return status
+
+
+cdef Status elog_sync_many(EntryLogWriter** writers, int count) noexcept nogil:
+    cdef Status status
+    cdef int i
+    for i in range(count):
+        status = elog_write_out(writers[i])
+        if status != Status.OK:
+            return status
+    return sync_files(writers, count)
+
+
 cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
-    cdef Status status = elog_write_out(writer)
-    cdef int rc
-    if status != Status.OK or writer.synced == writer.position:
-        return status
-    rc = writer.ops.fdatasync(writer.fd)
-    if rc < 0:
-        return fail(writer, rc)
-    writer.synced = writer.position
-    return Status.OK
+    return elog_sync_many(&writer, 1)
 
 
 cdef int write_map(EntryLogWriter* writer) noexcept nogil:
@@ -424,7 +442,7 @@ cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil:
     cdef int rc
     if writer.failed != Status.OK or writer.fd < 0 or writer.complete:
         return writer.failed
-    rc = cut(writer, writer.synced)
+    rc = cut_file(writer.fd, writer.synced)
     if rc == 0:
         set_direct(writer.fd, False)
         name_map(writer, closing)
@@ -436,16 +454,13 @@ cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil:
     return Status.OK
 
 
-cdef Status elog_close(EntryLogWriter* writer) noexcept nogil:
-    cdef int rc = 0
-    if writer.failed != Status.OK or writer.fd < 0:
-        return writer.failed
-    if writer.unsynced_header:
-        rc = writer.ops.fdatasync(writer.fd)
-    if rc < 0:
-        return fail(writer, rc)
-    close_log(writer)
-    return Status.OK
+cdef Status elog_close_many(EntryLogWriter** writers, int count) noexcept nogil:
+    cdef Status status = sync_files(writers, count)
+    cdef int i
+    if status == Status.OK:
+        for i in range(count):
+            close_log(writers[i])
+    return status
 
 
 cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
@@ -459,7 +474,7 @@ cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
         status = elog_sync(writer)      # the header must never name a map that is not there
     if status == Status.OK:
         status = elog_write_header(writer)
-    return elog_close(writer) if status == Status.OK else status
+    return elog_close_many(&writer, 1) if status == Status.OK else status
 
 
 cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil:

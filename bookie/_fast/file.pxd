@@ -15,6 +15,7 @@ cdef struct FileOps:
     int (*rename)(const char* old, const char* new) noexcept nogil
     int (*unlink)(const char* path) noexcept nogil
     int (*close)(int fd) noexcept nogil
+    void (*fdatasync_many)(const int* fds, int* results, int count) noexcept nogil   # as sync_many
 
 cdef FileOps* real_ops() noexcept nogil
 # Whether `fd` now goes past the page cache (O_DIRECT), or, `on` False, through it again; False changes nothing.
@@ -25,6 +26,8 @@ cdef bint set_direct(int fd, bint on) noexcept nogil
 cdef int write_full(FileOps* ops, int fd, const void* data, size_t size, off_t offset) noexcept nogil
 cdef int writev_full(FileOps* ops, int fd, iovec* parts, int count, off_t offset) noexcept nogil
 cdef int read_full(FileOps* ops, int fd, void* data, size_t size, off_t offset) noexcept nogil
+# End the file at `size`; blocks reserved behind go back to the disk. 0 or -errno.
+cdef int cut_file(int fd, off_t size) noexcept nogil
 cdef int sync_dir(FileOps* ops, const char* path) noexcept nogil
 
 cdef class Files:

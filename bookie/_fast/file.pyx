@@ -3,6 +3,8 @@ from libc.errno cimport EINTR, EINVAL, EIO, ENODATA, errno
 from posix.fcntl cimport F_GETFL, F_SETFL, O_DIRECTORY, O_RDONLY, fcntl
 from posix.types cimport off_t
 
+from bookie._fast.sync_many cimport sync_many
+
 cdef extern from "<fcntl.h>" nogil:
     int O_DIRECT
     int c_open "open"(const char*, int, int) noexcept
@@ -13,6 +15,7 @@ cdef extern from "<unistd.h>" nogil:
     int c_fdatasync "fdatasync"(int) noexcept
     int c_unlink "unlink"(const char*) noexcept
     int c_close "close"(int) noexcept
+    int ftruncate(int, off_t) noexcept
 
 cdef extern from "<stdio.h>" nogil:
     int c_rename "rename"(const char*, const char*) noexcept
@@ -64,6 +67,7 @@ real.open = real_open
 real.pread = real_pread
 real.pwritev = real_pwritev
 real.fdatasync = real_fdatasync
+real.fdatasync_many = sync_many
 real.fallocate = real_fallocate
 real.rename = real_rename
 real.unlink = real_unlink
@@ -130,6 +134,13 @@ cdef int read_full(FileOps* ops, int fd, void* data, size_t size, off_t offset) 
         pos += n
         offset += n
         size -= n
+    return 0
+
+
+cdef int cut_file(int fd, off_t size) noexcept nogil:
+    while ftruncate(fd, size) < 0:
+        if errno != EINTR:
+            return -errno
     return 0
 
 

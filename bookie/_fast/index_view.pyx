@@ -18,6 +18,7 @@ from bookie._fast.location_index cimport (
     index_commit,
     index_delete_ledger,
     index_delete_runs,
+    index_each_fence,
     index_each_ledger,
     index_each_run,
     index_error_text,
@@ -25,6 +26,7 @@ from bookie._fast.location_index cimport (
     index_lookup,
     index_next,
     index_open,
+    index_put_fence,
     index_put_ledger,
     index_put_run,
     index_reader,
@@ -59,6 +61,11 @@ cdef int check(Status status, what) except -1:
 cdef Status collect_ledger(void* context, const LedgerRecord* r) noexcept with gil:
     (<list> context).append(Ledger(r.ledger, (<const char*> r.key)[:r.key_size], bool(r.fenced), bool(r.limbo),
                                    (<const char*> r.lac)[:r.lac_size]))
+    return OK
+
+
+cdef Status collect_fence(void* context, int64_t ledger, int64_t deleted_ms) noexcept with gil:
+    (<list> context).append((ledger, deleted_ms))
     return OK
 
 
@@ -138,6 +145,16 @@ cdef class Reader:
         with nogil:
             status = index_each_ledger(self.raw, collect_ledger, <void*> found)
         check(status, "list of ledgers")
+        return found
+
+    def fences(self):
+        """(ledger, when it was deleted: ms since the epoch) of every kept fence, by ledger id."""
+        cdef list found = []
+        cdef Status status
+        self.need()
+        with nogil:
+            status = index_each_fence(self.raw, collect_fence, <void*> found)
+        check(status, "list of fences")
         return found
 
     def runs(self, int64_t ledger):
@@ -246,6 +263,14 @@ cdef class Index:
         with nogil:
             status = index_put_ledger(self.raw, &record)
         check(status, f"record of ledger {ledger}")
+
+    def put_fence(self, int64_t ledger, int64_t deleted_ms):
+        """Keep the fence of a ledger that was deleted then."""
+        cdef Status status
+        self.need()
+        with nogil:
+            status = index_put_fence(self.raw, ledger, deleted_ms)
+        check(status, f"fence of ledger {ledger}")
 
     def delete_ledger(self, int64_t ledger):
         """Remove the ledger's record and runs."""

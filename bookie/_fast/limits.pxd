@@ -9,6 +9,7 @@ from bookie._fast.long_polls cimport PollLimits
 
 cdef struct NetLimits:
     uint32_t frame_bytes_max
+    uint32_t nesting_max     # of groups in a V3 request that nobody knows, 1 to NESTING_MAX
     uint64_t batch_bytes_max
     uint64_t output_high     # bytes per connection: stop reading its requests
     uint64_t output_low      # read on

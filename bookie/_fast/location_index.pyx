@@ -519,16 +519,20 @@ cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t delete
     return noted(index, mdb_status(mdb.put(index.txn, index.fences, &k, &v, 0)))
 
 
-cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil:
+cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept nogil:
+    """What a table says of a ledger, if anything."""
     cdef uint8_t[LEDGER_KEY_BYTES] key
     cdef MDB_val k
-    cdef Status status = ready(index)
-    if status != OK:
-        return status
+    cdef Status status
     store_i64(key, ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    status = mdb_status(mdb.remove(index.txn, index.fences, &k, NULL))
-    return OK if status == NO_ENTRY else noted(index, status)
+    status = mdb_status(mdb.remove(index.txn, table, &k, NULL))
+    return OK if status == NO_ENTRY else status
+
+
+cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil:
+    cdef Status status = ready(index)
+    return status if status != OK else noted(index, remove(index, index.fences, ledger))
 
 
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
@@ -553,15 +557,11 @@ cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* en
 
 
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil:
-    cdef uint8_t[LEDGER_KEY_BYTES] key
-    cdef MDB_val k
     cdef Status status = ready(index)
     if status != OK:
         return status
-    store_i64(key, ledger)
-    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    status = mdb_status(mdb.remove(index.txn, index.ledgers, &k, NULL))
-    if status == OK or status == NO_ENTRY:
+    status = remove(index, index.ledgers, ledger)
+    if status == OK:
         status = run_delete_ledger(&index.runs, ledger)
     return noted(index, status)
 

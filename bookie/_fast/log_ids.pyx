@@ -2,7 +2,7 @@
 import os
 
 from libc.errno cimport EEXIST, EINTR, ENOMEM
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, strlen
@@ -44,6 +44,8 @@ cdef struct LogIds:
     OpenLog* open
     uint32_t count
     uint32_t room
+    uint32_t least               # of the ids in `open`, or below; most that are asked for are closed long since
+    uint32_t greatest            # or above
 
 
 cdef LogIds* log_ids(FileOps* ops, const char* directory, uint32_t next_id) noexcept nogil:
@@ -66,6 +68,7 @@ cdef LogIds* log_ids(FileOps* ops, const char* directory, uint32_t next_id) noex
     ids.next_id = next_id if next_id <= LOG_ID_MAX else 0
     ids.published = -1
     ids.room = OPEN_FIRST
+    ids.least = UINT32_MAX
     pthread_mutex_init(&ids.creating, NULL)
     pthread_mutex_init(&ids.lock, NULL)
     return ids
@@ -82,12 +85,18 @@ cdef void log_ids_free(LogIds* ids) noexcept nogil:
 
 
 cdef int64_t place_of(const LogIds* ids, uint32_t log_id) noexcept nogil:
-    """Where the open log stands in the set, with the lock; -1: it is not open."""
-    cdef uint32_t i
-    for i in range(ids.count):
-        if ids.open[i].log_id == log_id:
-            return i
-    return -1
+    """Where the open log stands in the set, with the lock; -1: it is not open. The youngest are asked for most."""
+    cdef int64_t i = <int64_t> ids.count - 1
+    if log_id < ids.least or log_id > ids.greatest:
+        return -1
+    while i >= 0 and ids.open[i].log_id != log_id:
+        i -= 1
+    return i
+
+
+cdef void span(LogIds* ids, uint32_t log_id) noexcept nogil:
+    ids.least = min(ids.least, log_id)
+    ids.greatest = max(ids.greatest, log_id)
 
 
 cdef bint enter(LogIds* ids, uint32_t log_id, LogUser user) noexcept nogil:
@@ -105,6 +114,7 @@ cdef bint enter(LogIds* ids, uint32_t log_id, LogUser user) noexcept nogil:
     ids.open[ids.count].user = user
     ids.open[ids.count].closed = False
     ids.count += 1
+    span(ids, log_id)
     pthread_mutex_unlock(&ids.lock)
     return True
 
@@ -201,10 +211,13 @@ cdef void log_ids_settle(LogIds* ids, LogUser user) noexcept nogil:
     cdef uint32_t i
     cdef uint32_t kept = 0
     pthread_mutex_lock(&ids.lock)
+    ids.least = UINT32_MAX
+    ids.greatest = 0
     for i in range(ids.count):
         if ids.open[i].closed and ids.open[i].user == user:
             continue
         ids.open[kept] = ids.open[i]
+        span(ids, ids.open[kept].log_id)
         kept += 1
     ids.count = kept
     pthread_mutex_unlock(&ids.lock)

@@ -93,7 +93,7 @@ cdef Status search(LogCursor* cursor, const Sheet* sheet, uint64_t pos) noexcept
             if size > budget:
                 return Status.END
             budget -= size
-            if digest_found(sheet, data, size) >= 0:
+            if digest_found(sheet, data, size) != NULL:
                 cursor.pos = pos
                 return Status.OK
         elif status != Status.NO_ENTRY:

@@ -12,10 +12,11 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from bookie._fast.file cimport iovec
 from bookie._fast.log_ids cimport LogIds
 from bookie._fast.logs_per_ledger cimport LogCounts
+from bookie._fast.sync_many cimport SYNCS_MOST
 from bookie._fast.types cimport Status
 
 cdef enum:
-    LOGS_ENDING_MOST = 64
+    LOGS_ENDING_MOST = SYNCS_MOST
     LEDGERS_A_LOG = 10           # ledgers whose logs are counted, for each of `active_max`; as upstream
 
 # Where tests end the process while logs are closed; in this order.

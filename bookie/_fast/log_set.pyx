@@ -1,6 +1,6 @@
 """Which log takes an entry, and when it is closed.
 
-What the running flush has touched is the warm end of the list, as appending makes a log the warmest.
+What the running flush has touched are the newest of the active logs, as appending makes a log the newest.
 """
 import os
 
@@ -8,23 +8,27 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport abort, bsearch, calloc, free, qsort, realloc
 
+from bookie._fast.by_age cimport Aged, ByAge, aged_drop, aged_find, aged_put, aged_renew, by_age_free, by_age_init
+from bookie._fast.by_ledger cimport Chained
 from bookie._fast.cursor cimport store_u32
 from bookie._fast.entry_log cimport (
     LOG_BUFFER_BYTES,
     EntryLogWriter,
     LogBuffer,
     elog_append,
-    elog_close,
+    elog_close_many,
     elog_end,
     elog_give_up,
     elog_hurry,
     elog_one_of_many,
     elog_size,
     elog_sync,
+    elog_sync_many,
     elog_write_header,
     elog_write_out,
     elog_writer,
     elog_writer_bytes,
+    elog_writer_free,
     log_buffer,
     log_buffer_free,
 )
@@ -50,19 +54,8 @@ from bookie._fast.logs_per_ledger cimport (
     log_counts_init,
 )
 from bookie._fast.op_stats cimport op_view
-from bookie._fast.open_logs cimport (
-    OpenLog,
-    OpenLogs,
-    open_log_free,
-    open_log_new,
-    open_logs_find,
-    open_logs_free,
-    open_logs_init,
-    open_logs_put,
-    open_logs_take,
-    open_logs_warm,
-)
 from bookie._fast.sync cimport bk_add, bk_load, now_ns
+from bookie._fast.sync_many cimport SYNCS_MOST
 from bookie._fast.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<errno.h>" nogil:
@@ -72,6 +65,15 @@ cdef extern from "<errno.h>" nogil:
 cdef enum:
     PATH_BYTES = 4096
     IDS_FIRST = 64
+
+cdef struct OpenLog:
+    Aged aged                    # by its last append; `ledger`: whose log this is, -1 everybody's
+    EntryLogWriter* writer       # owned
+    int64_t log_id               # what the last append went to; -1 none
+    uint64_t committed           # bytes of it that a commit covers; 0: the log is younger than the last commit
+    int64_t appended_ns
+    bint touched                 # appended to since the last commit
+    OpenLog* next                # of those that are ending
 
 cdef struct IdList:
     # Ids on their way from one commit to the next. One that finds no memory is dropped: each use can do without.
@@ -87,7 +89,7 @@ cdef struct LogSet:
     int64_t expiry_ns
     bint hurry
     OpenLog* common              # the log of all ledgers; NULL where each has its own
-    OpenLogs active              # those that take entries
+    ByAge active                 # those that take entries
     OpenLog* ending
     uint32_t ending_count
     int64_t newest               # id that `lastId` has to cover; -1 nothing to do
@@ -117,7 +119,7 @@ cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int6
     logs.expiry_ns = expiry_ns
     logs.newest = -1
     logs.buffer = log_buffer()
-    if (logs.buffer != NULL and open_logs_init(&logs.active, active_max)
+    if (logs.buffer != NULL and by_age_init(&logs.active)
             and log_counts_init(&logs.counts, LEDGERS_A_LOG * active_max)):
         if active_max == 0:
             logs.common = new_log(logs, -1)
@@ -130,9 +132,9 @@ cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int6
 cdef void log_set_free(LogSet* logs) noexcept nogil:
     if logs == NULL:
         return
-    open_logs_free(&logs.active)
+    by_age_free(&logs.active, free_active)
     free_ending(logs)
-    open_log_free(logs.common)
+    free_log(logs.common)
     log_buffer_free(logs.buffer)
     log_counts_free(&logs.counts)
     free(logs.born.ids)
@@ -141,7 +143,26 @@ cdef void log_set_free(LogSet* logs) noexcept nogil:
 
 
 cdef OpenLog* new_log(LogSet* logs, int64_t ledger) noexcept nogil:
-    return open_log_new(ledger, elog_writer(logs.ids, LOG_USER_FLUSH, logs.buffer, logs.size_limit))
+    cdef OpenLog* log = <OpenLog*> calloc(1, sizeof(OpenLog))
+    if log == NULL:
+        return NULL
+    log.aged.chained.ledger = ledger
+    log.log_id = -1
+    log.writer = elog_writer(logs.ids, LOG_USER_FLUSH, logs.buffer, logs.size_limit)
+    if log.writer == NULL:
+        free(log)
+        return NULL
+    return log
+
+
+cdef void free_log(OpenLog* log) noexcept nogil:
+    if log != NULL:
+        elog_writer_free(log.writer)
+        free(log)
+
+
+cdef void free_active(Chained* log) noexcept nogil:
+    free_log(<OpenLog*> log)
 
 
 cdef void free_ending(LogSet* logs) noexcept nogil:
@@ -149,32 +170,32 @@ cdef void free_ending(LogSet* logs) noexcept nogil:
     while logs.ending != NULL:
         log = logs.ending
         logs.ending = log.next
-        open_log_free(log)
+        free_log(log)
     logs.ending_count = 0
 
 
-cdef OpenLog* take_log(LogSet* logs, OpenLog* log) noexcept nogil:
+cdef void take_log(LogSet* logs, OpenLog* log) noexcept nogil:
     bk_add(&logs.stats.active, -1)
-    return open_logs_take(&logs.active, log)
+    aged_drop(&logs.active, &log.aged)
 
 
 cdef Status open_log(LogSet* logs, int64_t ledger, OpenLog** log) noexcept nogil:
-    """The ledger's log, now the warmest; a new one may displace the coldest."""
+    """The ledger's log, now the newest; one that is made may displace the oldest."""
     cdef Status status
-    log[0] = open_logs_find(&logs.active, ledger)
+    log[0] = <OpenLog*> aged_find(&logs.active, ledger)
     if log[0] != NULL:
-        open_logs_warm(&logs.active, log[0])
+        aged_renew(&logs.active, &log[0].aged)
         return OK
-    if logs.active.count >= logs.active_max:
+    if logs.active.table.count >= logs.active_max:
         bk_add(&logs.stats.displaced, 1)
-        status = end_log(logs, logs.active.coldest)
+        status = end_log(logs, <OpenLog*> logs.active.oldest)
         if status != OK:
             return status
     log[0] = new_log(logs, ledger)
     if log[0] == NULL:
         return NO_MEMORY
     elog_one_of_many(log[0].writer)
-    open_logs_put(&logs.active, log[0])
+    aged_put(&logs.active, &log[0].aged)
     bk_add(&logs.stats.active, 1)
     return OK
 
@@ -262,7 +283,7 @@ cdef Status end_log(LogSet* logs, OpenLog* log) noexcept nogil:
 
 
 cdef Status end_by_close(LogSet* logs, int64_t ledger) noexcept nogil:
-    cdef OpenLog* log = open_logs_find(&logs.active, ledger)
+    cdef OpenLog* log = <OpenLog*> aged_find(&logs.active, ledger)
     log_counts_end(&logs.counts, ledger)
     if log == NULL:
         return OK
@@ -291,10 +312,12 @@ cdef Status log_set_end_all_marked(LogSet* logs) noexcept nogil:
 
 
 cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> logs.active.oldest
     cdef Status status = logs.failed
-    while status == OK and logs.active.coldest != NULL and now - logs.active.coldest.appended_ns >= logs.expiry_ns:
+    while status == OK and log != NULL and now - log.appended_ns >= logs.expiry_ns:
         bk_add(&logs.stats.expired, 1)
-        status = end_log(logs, logs.active.coldest)
+        status = end_log(logs, log)
+        log = <OpenLog*> logs.active.oldest
     return status
 
 
@@ -307,21 +330,32 @@ cdef Status each_ending(LogSet* logs, Status (*act)(EntryLogWriter*) noexcept no
     return status
 
 
+cdef Status all_ending(LogSet* logs, Status (*act)(EntryLogWriter**, int) noexcept nogil) noexcept nogil:
+    cdef EntryLogWriter* writers[LOGS_ENDING_MOST]
+    cdef OpenLog* log = logs.ending
+    cdef int count = 0
+    while log != NULL:
+        writers[count] = log.writer
+        count += 1
+        log = log.next
+    return act(writers, count)
+
+
 cdef Status finish_ending(LogSet* logs) noexcept nogil:
-    """The steps of closing, each for the whole batch: the first sync of many carries the others' metadata along."""
+    """The steps of closing, each for the whole batch."""
     cdef OpenLog* log
     cdef Status status = each_ending(logs, elog_write_out)
     if logs.ending == NULL:
         return OK
     if status == OK:
         step(STEP_MAP_WRITTEN)
-        status = each_ending(logs, elog_sync)
+        status = all_ending(logs, elog_sync_many)
     if status == OK:
         step(STEP_MAP_SYNCED)
         status = each_ending(logs, elog_write_header)
     if status == OK:
         step(STEP_HEADER_WRITTEN)
-        status = each_ending(logs, elog_close)
+        status = all_ending(logs, elog_close_many)
     if status != OK:
         return status
     step(STEP_HEADER_SYNCED)
@@ -333,12 +367,27 @@ cdef Status finish_ending(LogSet* logs) noexcept nogil:
     return OK
 
 
-cdef Status each_touched(LogSet* logs, Status (*act)(EntryLogWriter*) noexcept nogil) noexcept nogil:
-    cdef OpenLog* log = logs.active.warmest
+cdef Status write_touched(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
     cdef Status status = OK
     while log != NULL and log.touched and status == OK:
-        status = act(log.writer)
-        log = log.colder
+        status = elog_write_out(log.writer)
+        log = <OpenLog*> log.aged.older
+    return status
+
+
+cdef Status sync_touched(LogSet* logs) noexcept nogil:
+    cdef EntryLogWriter* writers[SYNCS_MOST]
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
+    cdef Status status = OK
+    cdef int count
+    while log != NULL and log.touched and status == OK:
+        count = 0
+        while log != NULL and log.touched and count < SYNCS_MOST:
+            writers[count] = log.writer
+            count += 1
+            log = <OpenLog*> log.aged.older
+        status = elog_sync_many(writers, count)
     return status
 
 
@@ -359,11 +408,11 @@ cdef Status log_set_sync(LogSet* logs) noexcept nogil:
     if status == OK:
         status = each_ending(logs, elog_write_out)
     if status == OK:
-        status = each_touched(logs, elog_write_out)
+        status = write_touched(logs)
     if status == OK:
         status = publish(logs)
     if status == OK:
-        status = each_touched(logs, elog_sync)
+        status = sync_touched(logs)
     if status == OK:
         status = finish_ending(logs)
     return refuse(logs, status)
@@ -375,12 +424,12 @@ cdef void settle_log(OpenLog* log) noexcept nogil:
 
 
 cdef void log_set_settle(LogSet* logs) noexcept nogil:
-    cdef OpenLog* log = logs.active.warmest
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
     if logs.common != NULL:
         settle_log(logs.common)
     while log != NULL and log.touched:
         settle_log(log)
-        log = log.colder
+        log = <OpenLog*> log.aged.older
     logs.born.count = 0
     logs.marks.count = 0
     log_ids_settle(logs.ids, LOG_USER_FLUSH)
@@ -398,7 +447,7 @@ cdef void remove_born(LogSet* logs) noexcept nogil:
 
 
 cdef void log_set_give_up(LogSet* logs) noexcept nogil:
-    cdef OpenLog* log
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
     if logs.failed == IO_ERROR:
         return
     if logs.common != NULL and logs.common.touched:
@@ -406,10 +455,11 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
         logs.common.log_id = -1
         logs.common.committed = 0
         logs.common.touched = False
-    while logs.active.warmest != NULL and logs.active.warmest.touched:
-        log = take_log(logs, logs.active.warmest)
+    while log != NULL and log.touched:
+        take_log(logs, log)
         elog_give_up(log.writer, log.committed)
-        open_log_free(log)
+        free_log(log)
+        log = <OpenLog*> logs.active.newest
     log = logs.ending
     while log != NULL:
         elog_give_up(log.writer, log.committed)

@@ -5,19 +5,15 @@ early when there are more than `most`.
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from bookie._fast.by_ledger cimport ByLedger, Chained
+from bookie._fast.by_age cimport Aged, ByAge
 from bookie._fast.op_stats cimport OpStats
 
 cdef struct LogCount:
-    Chained chained
-    LogCount* older
-    LogCount* newer
+    Aged aged                    # by first log
     int64_t logs
 
 cdef struct LogCounts:
-    ByLedger table
-    LogCount* oldest             # by first log
-    LogCount* newest
+    ByAge counts
     uint32_t most
     int64_t several              # atomic; ledgers that began a second log
     OpStats noted                # logs of each ledger that ended

@@ -35,6 +35,7 @@ cdef struct LoopStats:
     int64_t closed_idle
     int64_t closed_by_limit  # budget of input or output exceeded
     int64_t broken_frames
+    int64_t unreadable_v3    # frames that began as V3 and were none
     int64_t stalls           # an add had to wait for room
     int64_t stalls_refused   # and found none in time
     int64_t inline_commits

@@ -26,5 +26,6 @@ class NetLimitsRoom:
         reads_in_progress_max: int = ...,
         long_polls_max: int = ...,
         long_polls_per_connection_max: int = ...,
+        nesting_max: int = ...,
     ) -> None: ...
     def stats(self) -> dict[str, int]: ...

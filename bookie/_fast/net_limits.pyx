@@ -1,6 +1,7 @@
 """Filled before the first loop starts; only the counters change after that, atomically."""
 from bookie._fast.addresses cimport addresses_free, addresses_init
 from bookie._fast.gate cimport AUTH_OPEN, AUTH_WAITING
+from bookie._fast.proto_wire cimport NESTING_MAX
 from bookie._fast.sync cimport bk_load
 
 
@@ -13,8 +14,10 @@ cdef class NetLimitsRoom:
                  authenticate: bool = False, connections_per_address_max: int = 0, unauthenticated_ms: int = 0,
                  idle_ms: int = 0, pending_adds_max: int = 1 << 40, pending_reads_max: int = 0,
                  pending_per_connection_max: int = 1 << 40, adds_in_progress_max: int = 0,
-                 reads_in_progress_max: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0):
+                 reads_in_progress_max: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0,
+                 nesting_max: int = NESTING_MAX):
         self.limits.frame_bytes_max = frame_bytes_max
+        self.limits.nesting_max = nesting_max
         self.limits.batch_bytes_max = batch_bytes_max
         self.limits.output_high = output_high
         self.limits.output_low = output_low

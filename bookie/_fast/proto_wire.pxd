@@ -5,6 +5,9 @@ and what is let pass is what the protobuf library (upb) refuses and lets pass, s
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long) noexcept nogil
+
 cdef enum WireType:
     WIRE_VARINT = 0
     WIRE_FIXED64 = 1
@@ -69,11 +72,8 @@ cdef inline const uint8_t* read_size(const uint8_t* at, const uint8_t* end, uint
     return at
 
 cdef inline uint32_t varint_bytes(uint64_t value) noexcept nogil:
-    cdef uint32_t size = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
+    """One byte for each seven bits."""
+    return (<uint32_t> (63 - leading_zeros(value | 1)) + 7) // 7
 
 cdef inline uint8_t* write_varint(uint8_t* out, uint64_t value) noexcept nogil:
     """At most VARINT_BYTES_MAX bytes; the place after them."""

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -29,4 +29,5 @@ class RowSheet:
         ranges: NDArray[Any] | None = None,
         rows_max: int = 16384,
         values_max: int = 0,
+        digest_of: Callable[[int], Digester | None] | None = None,
     ) -> None: ...

@@ -41,42 +41,68 @@ cdef bint candidate_holds(const Digest* digest, const uint8_t* data, size_t size
     return size >= ENTRY_FIXED_BYTES + digest.size and digest_holds(digest, data, size)
 
 
-cdef int digest_found(const Sheet* sheet, const uint8_t* data, size_t size) noexcept nogil:
+cdef bint look_up(const Sheet* sheet, int64_t ledger, const Digest** digest) noexcept nogil:
+    """Whether the ledger was met before. Its digest, where that is known; else NULL."""
+    cdef size_t low = 0, high = sheet.known_count, middle
+    digest[0] = NULL
+    while low < high:
+        middle = (low + high) // 2
+        if sheet.known[middle] < ledger:
+            low = middle + 1
+        else:
+            high = middle
+    if low == sheet.known_count or sheet.known[low] != ledger:
+        return False
+    digest[0] = <const Digest*> sheet.known_digests[low]
+    return True
+
+
+cdef const Digest* digest_found(const Sheet* sheet, const uint8_t* data, size_t size) noexcept nogil:
+    cdef const Digest* own = NULL
     cdef int k
-    if sheet.count and candidate_holds(sheet.candidates[sheet.last], data, size):
+    if sheet.known_count and size >= ENTRY_FIXED_BYTES:
+        look_up(sheet, load_i64(data), &own)
+    if own != NULL:
+        return own if candidate_holds(own, data, size) else NULL
+    if candidate_holds(sheet.last, data, size):
         return sheet.last
     for k in range(sheet.count):
-        if k != sheet.last and candidate_holds(sheet.candidates[k], data, size):
-            return k
-    return -1
+        if sheet.candidates[k] != sheet.last and candidate_holds(sheet.candidates[k], data, size):
+            return sheet.candidates[k]
+    return NULL
 
 
-cdef bint judge(Sheet* sheet, const uint8_t* data, size_t size) noexcept nogil:
-    """Whether the entry is what it should be, as far as that is asked. Notes which digest it has."""
-    cdef int found
+cdef bint judge(Sheet* sheet, const Digest* own, const uint8_t* data, size_t size) noexcept nogil:
+    """Whether the entry is what it should be, as far as that is asked. Notes which candidate's digest it has."""
+    cdef const Digest* found
     if sheet.headers and not header_holds(data, size):
         return False
-    if not sheet.digests and (sheet.values == NULL or sheet.count == 1):
+    if not sheet.digests and (sheet.values == NULL or sheet.count == 1 or own != NULL):
         return True
     found = digest_found(sheet, data, size)
-    if found >= 0:
+    if found != NULL and own == NULL:
         sheet.last = found
-    return found >= 0 or not sheet.digests
+    return found != NULL or not sheet.digests
 
 
 cdef Status sheet_put(Sheet* sheet, int64_t ledger, int64_t entry, int64_t position, const uint8_t* data, uint32_t size,
                       int kind) noexcept nogil:
     cdef size_t row = sheet.rows, payload = 0, overhead
     cdef bint ok = True
+    cdef const Digest* own = NULL
     if not asked_for(sheet, ledger):
         return Status.OK
+    if sheet.asks and kind == ROW_ENTRY and not look_up(sheet, ledger, &own):
+        sheet.unknown = True
+        sheet.stranger = ledger
+        return Status.FULL
     if row == sheet.rows_max:
         sheet.wanted = 0
         return Status.FULL
     if kind == ROW_ENTRY:
-        ok = judge(sheet, data, size)
+        ok = judge(sheet, own, data, size)
         if sheet.values != NULL:
-            overhead = ENTRY_FIXED_BYTES + sheet.candidates[sheet.last].size
+            overhead = ENTRY_FIXED_BYTES + (own if own != NULL else sheet.last).size
             payload = size - overhead if size > overhead else 0
             if payload > sheet.values_max - sheet.ends[row]:
                 sheet.wanted = payload
@@ -101,10 +127,12 @@ cdef class RowSheet:
 
     `digesters`: which digests an entry may have, the likeliest first. `ranges`: (first, last) ledger, ascending and
     apart; None: all. `values_max`: payload bytes of a batch, 0: no payloads. One larger payload gets its own batch.
+    `digest_of`: called with each ledger when it is first met, for its Digester; None from it leaves the candidates.
+    What it raises, the scan raises.
     """
 
     def __init__(self, digesters, *, bint headers=False, bint digests=False, ranges=None, size_t rows_max=16384,
-                 size_t values_max=0):
+                 size_t values_max=0, digest_of=None):
         cdef Digester digester
         cdef const int64_t[:, ::1] pairs
         digesters = list(digesters)
@@ -118,12 +146,17 @@ cdef class RowSheet:
         for k, digester in enumerate(digesters):
             self.sheet.candidates[<size_t> k] = &digester.digest
         self.sheet.count = len(digesters)
+        self.sheet.last = self.sheet.candidates[0]
         self.sheet.headers = headers
         self.sheet.digests = digests
         self.sheet.rows_max = rows_max
         self.values_max = values_max
         self.values_wanted = values_max > 0
         self.constants = [digesters]
+        self.digest_of = digest_of
+        # With neither digests nor payloads nothing depends on it.
+        self.sheet.asks = digest_of is not None and (digests or values_max > 0)
+        self.known = np.empty(0, np.int64), np.empty(0, np.uintp)
         if ranges is not None:
             table = np.ascontiguousarray(ranges, np.int64).reshape(-1, 2)
             flat = table.reshape(-1)
@@ -165,6 +198,25 @@ cdef class RowSheet:
             self.sheet.values = &values[0]
             self.sheet.values_max = room
         return 0
+
+    cdef bint ask(self) except -1:
+        cdef Digester digester
+        cdef const int64_t[::1] ledgers
+        cdef const uintptr_t[::1] addresses
+        if not self.sheet.unknown:
+            return False
+        ledger = self.sheet.stranger
+        digester = self.digest_of(ledger)
+        address = 0 if digester is None else <uintptr_t> &digester.digest
+        self.constants.append(digester)
+        at = np.searchsorted(self.known[0], ledger)
+        self.known = np.insert(self.known[0], at, ledger), np.insert(self.known[1], at, address)
+        ledgers, addresses = self.known
+        self.sheet.known = &ledgers[0]
+        self.sheet.known_digests = &addresses[0]
+        self.sheet.known_count = ledgers.shape[0]
+        self.sheet.unknown = False
+        return True
 
     cdef object take(self):
         cdef size_t n = self.sheet.rows

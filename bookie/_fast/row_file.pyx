@@ -50,12 +50,15 @@ cdef class RowFile:
         cdef size_t rows = 0
         if self.status != Status.OK:
             return None
+        self.sheet.begin()
         while True:
-            self.sheet.begin()
             status = self.fill()
+            if self.sheet.ask():
+                continue                     # with the record that it was asked for
             rows = self.sheet.sheet.rows
             if status != Status.FULL or rows:
-                break                        # else: one payload larger than a usual sheet: `begin` makes room for it
+                break
+            self.sheet.begin()               # one payload larger than a usual sheet: makes room for it
         if status != Status.FULL:
             self.status = status
         return self.sheet.take() if rows else None

@@ -245,3 +245,11 @@ def unpack_ledger(bytes key, bytes value):
         raise ValueError("these bytes are no ledger record: header or checksum are wrong")
     return (record.ledger, bool(record.fenced), bool(record.limbo), (<const char*> record.key)[:record.key_size],
             (<const char*> record.lac)[:record.lac_size])
+
+
+def unpack_fence(bytes key, bytes value):
+    """(ledger, when it was deleted: ms since the epoch); ValueError when the bytes are no fence."""
+    cdef int64_t ledger, deleted_ms
+    if fence_unpack(<const char*> key, len(key), <const char*> value, len(value), &ledger, &deleted_ms) != OK:
+        raise ValueError("these bytes are no fence: header or checksum are wrong")
+    return ledger, deleted_ms

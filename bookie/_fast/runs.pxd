@@ -26,22 +26,23 @@ cdef struct Chunk:
     uint32_t count           # never 0
     uint32_t room
 
+cdef struct RunPlace:
+    uint32_t chunk
+    uint32_t at
+
 cdef struct LedgerRuns:
     Chained chained
     Chunk* chunks            # ascending
     uint32_t chunk_count
     uint32_t chunk_room
     uint32_t count           # runs of all chunks
+    RunPlace found           # where the last look-up ended; there may be another run by now, or none
     Page* page               # the one being filled (write cache)
     uint32_t page_bytes      # size of the next page (write cache)
     bint overrides           # an entry at or below the ledger's last one was put here
 
 cdef struct RunMap:
     ByLedger table
-
-cdef struct RunPlace:
-    uint32_t chunk
-    uint32_t at
 
 cdef struct Found:
     # What `runs_find` tells of an entry.
@@ -77,14 +78,14 @@ cdef LedgerRuns* map_find(const RunMap* map, int64_t ledger) noexcept nogil
 cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil
 cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil
 
-cdef void runs_find(const LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil
+cdef void runs_find(LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil
 # Make [run.first, run.last] visible; what older runs held of those ids is cut out of them. False: no memory, and
 # nothing changed.
 cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil
 # Forget the runs of a page whose slots ascend.
 cdef void runs_drop_page(LedgerRuns* ledger, const Page* page) noexcept nogil
 # The last run that begins at or below the entry; NULL: none.
-cdef Run* runs_below(const LedgerRuns* ledger, int64_t entry) noexcept nogil
+cdef Run* runs_below(LedgerRuns* ledger, int64_t entry) noexcept nogil
 # How many slots from `slot` on may be sent: ids consecutive, below `upper`, at most `count`, bytes within `size`
 # (the first one always when `first_free`).
 cdef uint32_t run_take(const Run* run, uint32_t slot, int64_t entry, int64_t upper, uint32_t count, uint64_t size,

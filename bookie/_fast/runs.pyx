@@ -64,7 +64,15 @@ cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil:
         free_runs(&at.chained)
 
 
-cdef bint place_below(const LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
+cdef inline bint found_again(const LedgerRuns* ledger, int64_t entry) noexcept nogil:
+    """Whether the run that the last look-up ended at holds the entry too: readers go in order."""
+    cdef const Chunk* chunk = &ledger.chunks[ledger.found.chunk]
+    if ledger.found.chunk >= ledger.chunk_count or ledger.found.at >= chunk.count:
+        return False
+    return chunk.runs[ledger.found.at].first <= entry <= chunk.runs[ledger.found.at].last
+
+
+cdef bint place_below(LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
     """The last run with first <= entry; False if there is none. The newest is tried first: most look-ups are there."""
     cdef uint32_t low = 0
     cdef uint32_t high = ledger.chunk_count
@@ -72,6 +80,9 @@ cdef bint place_below(const LedgerRuns* ledger, int64_t entry, RunPlace* place) 
     cdef Chunk* chunk
     if high == 0 or entry < ledger.chunks[0].first:
         return False
+    if found_again(ledger, entry):
+        place[0] = ledger.found
+        return True
     if ledger.chunks[high - 1].first <= entry:
         low = high - 1
     while high - low > 1:
@@ -93,10 +104,11 @@ cdef bint place_below(const LedgerRuns* ledger, int64_t entry, RunPlace* place) 
         else:
             high = middle
     place.at = low
+    ledger.found = place[0]
     return True
 
 
-cdef Run* runs_below(const LedgerRuns* ledger, int64_t entry) noexcept nogil:
+cdef Run* runs_below(LedgerRuns* ledger, int64_t entry) noexcept nogil:
     cdef RunPlace place
     if ledger == NULL or not place_below(ledger, entry, &place):
         return NULL
@@ -123,7 +135,7 @@ cdef uint32_t slot_at_or_above(const Run* run, int64_t entry) noexcept nogil:
     return low
 
 
-cdef void runs_find(const LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil:
+cdef void runs_find(LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil:
     cdef RunPlace place
     cdef Run* run
     cdef Run* following

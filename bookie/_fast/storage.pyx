@@ -5,13 +5,15 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+import os
+
 import numpy
 
 from bookie._fast.cache_stats cimport cache_counts, cache_ops, note_evicted
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.entry_log cimport elog_readers, elog_readers_free
 from bookie._fast.failed_reads cimport failed_reads_init, failed_reads_take
-from bookie._fast.file cimport Files
+from bookie._fast.file cimport Files, sync_dir
 from bookie._fast.journal cimport JournalRoom, journal_append, journal_append_meta, journal_has_room
 from bookie._fast.journal_reader cimport META_FENCE, META_KEY, META_LAC
 from bookie._fast.ledger_table cimport (
@@ -407,6 +409,12 @@ cdef class StoreRoom:
             store.index = index_open(path, map_bytes, &error)
         if store.index == NULL:
             raise OSError(error, "cannot open the location index", index_directory)
+        # LMDB syncs its file, not the names of it and of its directory: both may be new
+        for name in (index_directory, os.path.dirname(index_directory)):
+            encoded = name.encode()
+            error = sync_dir(files.ops, encoded)
+            if error < 0:
+                raise OSError(-error, "cannot sync the directory of the location index", name)
         self.encoded_directory = directory.encode()
         store.directory = self.encoded_directory
         store.log_bytes_max = log_bytes_max

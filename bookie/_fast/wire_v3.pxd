@@ -26,8 +26,9 @@ cdef inline uint32_t v3_field(uint8_t op) noexcept nogil:
 #                pieces, the protobuf library puts them together.
 #   BAD_REQUEST  the message of its operation is absent, or nobody serves it: `v3_refusal`. The header is set.
 #   CORRUPT      no V3 request. Nothing is set.
-# No version is judged.
-cdef Status v3_parse(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil
+# No version is judged. `nesting`: so many groups within each other, its message among them, are let pass; the library
+# lets NESTING_MAX pass.
+cdef Status v3_parse(const uint8_t* frame, uint32_t size, uint32_t nesting, Request* request) noexcept nogil
 
 # The StatusCode of a Status.
 cdef int32_t v3_code(Status status) noexcept nogil

@@ -21,6 +21,7 @@ from bookie._fast.request cimport (
     HIGH_PRIORITY,
     LONG_POLL,
     PIGGYBACK,
+    READ_ENTRY,
     RECOVERY_ADD,
     TIMED,
 )
@@ -64,6 +65,8 @@ cdef enum:
     NUMBER = 1                   # kinds: an integer, bytes, and CHOICE + n an enum with the values 1 to n
     BYTES = 2
     CHOICE = 0x10
+    READ_TAG_LOW = 0xA2          # tag of ReadRequest, two bytes
+    READ_TAG_HIGH = 0x06
     FLAG_FIELD = 100
     CONTEXT_FIELD = 200
     DEFERRED_SYNC_BIT = 1
@@ -128,7 +131,7 @@ cdef inline uint8_t kind_of(uint32_t part, uint32_t number, uint32_t* slot) noex
 
 
 cdef inline const uint8_t* parse_field(Message* message, uint32_t part, uint32_t tag, const uint8_t* at,
-                                       const uint8_t* end) noexcept nogil:
+                                       const uint8_t* end, uint32_t nesting) noexcept nogil:
     """One field; `at` lies behind its tag. A field of another type than its number's is as unknown as any other."""
     cdef uint32_t size
     cdef uint32_t slot = 0
@@ -145,7 +148,7 @@ cdef inline const uint8_t* parse_field(Message* message, uint32_t part, uint32_t
     if kind == 0 or kind == BYTES or tag & 7 != WIRE_VARINT:
         if tag >> 3 == 0 and part != TLS:
             return NULL
-        return skip_field(at, end, tag, NESTING_MAX - 1)
+        return skip_field(at, end, tag, nesting)
     at = read_varint(at, end, &number)
     if at == NULL:
         return NULL
@@ -156,7 +159,8 @@ cdef inline const uint8_t* parse_field(Message* message, uint32_t part, uint32_t
     return at
 
 
-cdef bint parse_message(Message* message, uint32_t part, const uint8_t* at, uint32_t size) noexcept nogil:
+cdef bint parse_message(Message* message, uint32_t part, const uint8_t* at, uint32_t size,
+                        uint32_t nesting) noexcept nogil:
     cdef const uint8_t* end = at + size
     cdef uint32_t tag
     message.last = at
@@ -164,7 +168,7 @@ cdef bint parse_message(Message* message, uint32_t part, const uint8_t* at, uint
     while at != end:
         at = read_tag(at, end, &tag)
         if at != NULL:
-            at = parse_field(message, part, tag, at, end)
+            at = parse_field(message, part, tag, at, end, nesting)
         if at == NULL:
             return False
     return True
@@ -182,7 +186,7 @@ cdef inline uint32_t part_of(uint32_t tag) noexcept nogil:
     return CONTEXT if number == CONTEXT_FIELD else NO_PART
 
 
-cdef bint parse_parts(const uint8_t* at, const uint8_t* end, Parsed* parsed) noexcept nogil:
+cdef bint parse_parts(const uint8_t* at, const uint8_t* end, uint32_t nesting, Parsed* parsed) noexcept nogil:
     """Every message of the frame; whether all bytes are as the format wants them."""
     cdef Message context
     cdef uint32_t tag, part, size
@@ -192,7 +196,7 @@ cdef bint parse_parts(const uint8_t* at, const uint8_t* end, Parsed* parsed) noe
             return False
         part = part_of(tag)
         if part == NO_PART:
-            at = skip_field(at, end, tag, NESTING_MAX)
+            at = skip_field(at, end, tag, nesting)
             if at == NULL or tag >> 3 == 0:
                 return False
             continue
@@ -201,7 +205,7 @@ cdef bint parse_parts(const uint8_t* at, const uint8_t* end, Parsed* parsed) noe
             return False
         if part == CONTEXT:
             context.present = 0
-            if not parse_message(&context, part, at, size) or not whole(&context, part):
+            if not parse_message(&context, part, at, size, nesting - 1) or not whole(&context, part):
                 return False
         else:
             if parsed.seen & 1 << part:
@@ -209,7 +213,7 @@ cdef bint parse_parts(const uint8_t* at, const uint8_t* end, Parsed* parsed) noe
             else:
                 parsed.seen |= 1 << part
                 parsed.parts[part].present = 0
-            if not parse_message(&parsed.parts[part], part, at, size):
+            if not parse_message(&parsed.parts[part], part, at, size, nesting - 1):
                 return False
         at += size
     return True
@@ -273,14 +277,50 @@ cdef void fill_part(const Parsed* parsed, uint32_t part, Request* request) noexc
         request.body_size = message.last_size
 
 
-cdef Status v3_parse(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
+cdef inline const uint8_t* read_number(const uint8_t* at, const uint8_t* end, uint8_t field,
+                                       uint64_t* value) noexcept nogil:
+    """The integer of a field 1 to 15 that must stand here. NULL for another one, as for NULL."""
+    if at == NULL or at == end or at[0] != (field << 3 | WIRE_VARINT):
+        return NULL
+    return read_varint(at + 1, end, value)
+
+
+cdef bint parse_plain_read(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
+    """A read of nothing but ids, in the order in which all clients write it: most requests of a busy reader. False, and
+    nothing but numbers set: it is another request, or written in another way.
+    """
+    cdef const uint8_t* end = frame + size
+    cdef const uint8_t* at
+    cdef uint64_t version = 0, op = 0, ledger = 0, entry = 0
+    if size < 2 or frame[0] != (V3_HEADER_FIELD << 3 | WIRE_BYTES) or frame[1] >= 0x80 or frame[1] > size - 2:
+        return False
+    at = read_number(frame + 2, frame + 2 + frame[1], 1, &version)
+    at = read_number(at, frame + 2 + frame[1], 2, &op)
+    at = read_number(at, frame + 2 + frame[1], 3, &request.request_id)
+    if at != frame + 2 + frame[1] or version != V3_VERSION or op != READ_ENTRY:
+        return False
+    if end - at < 3 or at[0] != READ_TAG_LOW or at[1] != READ_TAG_HIGH or at[2] >= 0x80 or at[2] != end - at - 3:
+        return False
+    at = read_number(at + 3, end, 1, &ledger)
+    at = read_number(at, end, 2, &entry)
+    request.ledger = <int64_t> ledger
+    request.entry = <int64_t> entry
+    return at == end
+
+
+cdef Status v3_parse(const uint8_t* frame, uint32_t size, uint32_t nesting, Request* request) noexcept nogil:
     cdef Parsed parsed
     cdef const Message* header = &parsed.parts[HEADER]
     cdef uint32_t part
     memset(request, 0, sizeof(Request))
+    if parse_plain_read(frame, size, request):
+        request.protocol = request.version = V3_VERSION
+        request.op = READ_ENTRY
+        return OK
+    request.request_id = request.ledger = request.entry = 0
     parsed.seen = 0
     parsed.again = 0
-    if not parse_parts(frame, frame + size, &parsed) or not parsed.seen & 1 << HEADER:
+    if not parse_parts(frame, frame + size, nesting, &parsed) or not parsed.seen & 1 << HEADER:
         return CORRUPT
     for part in range(PARTS):
         if parsed.seen & 1 << part and not whole(&parsed.parts[part], part):
@@ -328,11 +368,11 @@ cdef bytes _bytes_or_none(const uint8_t* base, uint32_t size):
     return None if base == NULL else (<const char*> base)[:size]
 
 
-def parse(const uint8_t[::1] frame):
+def parse(const uint8_t[::1] frame, uint32_t nesting=NESTING_MAX):
     """Parse the body of a frame (no length word); return (status, fields). For tests and tools, not the data path."""
     cdef Request request
     cdef size_t size = frame.shape[0]
-    cdef Status status = v3_parse(&frame[0] if size else NULL, <uint32_t> size, &request)
+    cdef Status status = v3_parse(&frame[0] if size else NULL, <uint32_t> size, nesting, &request)
     fields = {
         "version": request.version,
         "op": request.op,
@@ -361,7 +401,7 @@ def parse_often(const uint8_t[::1] frame, int64_t times):
     cdef int64_t _k
     with nogil:
         for _k in range(times):
-            status = v3_parse(base, <uint32_t> size, &request)
+            status = v3_parse(base, <uint32_t> size, NESTING_MAX, &request)
     return <int> status
 
 

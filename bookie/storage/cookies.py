@@ -19,6 +19,7 @@ from bookie._fast import fatal
 from bookie.durable import sync_directory
 from bookie.errors import ConfigurationError, CookieError
 from bookie.pb.data_formats_pb2 import CookieFormat
+from bookie.storage.layout import current
 
 LAYOUT_VERSION = 5
 LAYOUT_OLDEST = 3
@@ -230,9 +231,9 @@ def _lost(wanted: Cookie, lacking: list[Path]) -> str:
 
 def _require_empty(roots: list[Path]) -> None:
     for root in roots:
-        current = root / "current"
+        inside = current(root)
         try:
-            found = sorted(current.iterdir()) if current.is_dir() else []
+            found = sorted(inside.iterdir()) if inside.is_dir() else []
             found += sorted(path for pattern in OLD_LAYOUT_FILES for path in root.glob(pattern))
         except OSError as error:
             raise CookieError(f"{root} cannot be listed: {error.strerror}; repair its rights") from error
@@ -252,7 +253,7 @@ def _stamp(wanted: Cookie, store: CookieStore, roots: list[Path], write_file: Ca
 
 
 def _version_file(root: Path) -> Path:
-    return root / "current" / FILE_NAME
+    return current(root) / FILE_NAME
 
 
 def _count_and_paths(paths: Sequence[Path]) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 from bookie.client import Channel, Digest
 from bookie.client.bookies import BookieClient, MetadataStore
 from bookie.client.config import ClientConfig
+from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.placement.default import DefaultPlacement
 from bookie.metadata.driver import open_driver
@@ -91,7 +92,8 @@ class Place:
             async with BookieClient(config, store.info) as client:
                 placement = DefaultPlacement(config, Random(1))
                 versioned = await store.read(ledger)
-                yield LedgerReader(ledger, versioned, DIGEST, client, store, placement, config, Random(1))
+                context = ClientContext(config, client, store, placement, Random(1))
+                yield LedgerReader(ledger, versioned, DIGEST, context)
         finally:
             await store.close()
 

@@ -47,7 +47,7 @@ COLLECTING = {
     "minorCompactionInterval": "1",
     "openEntryLogLimit": "32",
     "zkRetryBackoffStartMs": "50",
-    "zkTimeout": "500",
+    "zkTimeout": "2000",
 }
 """Thresholds are the defaults; pauses are those of a bookie that lives a thousand times faster."""
 SETTLE_S = 120.0

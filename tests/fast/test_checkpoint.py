@@ -216,3 +216,14 @@ def test_writers_readers_and_checkpoints_at_once(tmp_path: Path) -> None:
         assert held.count > 100
         held.release()
     one.stop()
+
+
+def test_b3_the_name_of_a_new_index_lasts(tmp_path: Path, faulty: ModuleType) -> None:
+    """LMDB syncs its file alone: without its directory a power cut could leave a bookie that knows no entry."""
+    one = Opened(tmp_path, files=faulty.FaultyFiles())
+    synced = [call.path for call in faulty.trace() if call.op == "fdatasync"]
+    assert any(path.endswith("/current/locations.lmdb") for path in synced)
+    one.crash()
+    faulty.plan("fdatasync", "EIO", suffix="/current/locations.lmdb")
+    with pytest.raises(OSError, match="cannot sync the directory of the location index"):
+        Opened(tmp_path, files=faulty.FaultyFiles())

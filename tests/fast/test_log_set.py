@@ -1,4 +1,4 @@
-"""Which entry log takes an entry, when it is closed, and what a flush that failed leaves (log_set, open_logs,
+"""Which entry log takes an entry, when it is closed, and what a flush that failed leaves (log_set, by_age,
 logs_per_ledger)."""
 
 import errno

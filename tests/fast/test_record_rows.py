@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bookie._fast.digest import Digester
 from bookie._fast.log_rows import LogRows
 from bookie._fast.record_rows import RowSheet
 from bookie.client.digest import Digest, DigestType
@@ -47,6 +48,50 @@ def test_the_digest_is_found_among_candidates(tmp_path: Path) -> None:
     assert rows.values is not None
     assert rows.ok.tolist() == [1] * 6 + [0, 1]
     assert rows.values.tobytes().startswith(b"payload" * 6)
+
+
+@pytest.mark.parametrize("rows_max", [1, 3, 100])
+def test_the_digest_of_a_ledger_is_asked_for(tmp_path: Path, rows_max: int) -> None:
+    """Once for each ledger that is met and wanted; what seals its entries holds, and nothing else."""
+    keys = [Digest.of(DigestType.HMAC, b"key %d" % ledger) for ledger in range(4)]
+    order = [3, 1, 1, 7, 2, 3, 0, 7]
+    entries = [sealed(ledger, keys[ledger] if ledger < 4 else DIGESTS[0]) for ledger in order]
+    entries += [sealed(2, DIGESTS[0]), sealed(0, keys[1])]
+    path = written(tmp_path, entries)
+    asked: list[int] = []
+
+    def digest_of(ledger: int) -> Digester | None:
+        asked.append(ledger)
+        return keys[ledger].digester if ledger < 4 else None
+
+    ranges = np.array([[1, 100]])
+    sheet = RowSheet(CANDIDATES, digests=True, ranges=ranges, rows_max=rows_max, values_max=4096, digest_of=digest_of)
+    scan = LogRows(path, sheet)
+    batches = []
+    while (rows := scan.read()) is not None:
+        assert rows.values is not None
+        assert rows.values.tobytes() == b"payload" * int(rows.ok.sum()) or rows.ledger[-1] == 2
+        batches.append(rows)
+    scan.close()
+    assert [one for rows in batches for one in rows.ledger.tolist()] == [3, 1, 1, 7, 2, 3, 7, 2]
+    assert [one for rows in batches for one in rows.ok.tolist()] == [1, 1, 1, 1, 1, 1, 1, 0]
+    assert asked == [3, 1, 7, 2]
+
+
+def test_nobody_is_asked_in_vain(tmp_path: Path) -> None:
+    """Nothing of an entry depends on its digest: none is asked for; and what the answer raises ends the scan."""
+
+    def digest_of(ledger: int) -> Digester | None:
+        raise LookupError(f"ledger {ledger}")
+
+    path = written(tmp_path, [sealed(5, DIGESTS[0])])
+    scan = LogRows(path, RowSheet(CANDIDATES, headers=True, digest_of=digest_of))
+    assert scan.read()[0].tolist() == [5, -1]  # type: ignore[index]
+    scan.close()
+    scan = LogRows(path, RowSheet(CANDIDATES, digests=True, digest_of=digest_of))
+    with pytest.raises(LookupError, match="ledger 5"):
+        scan.read()
+    scan.close()
 
 
 def test_wrong_arguments() -> None:

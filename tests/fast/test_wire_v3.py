@@ -71,6 +71,24 @@ def test_damaged_request_like_the_library(body: bytes, at: int, byte: int, cut: 
     assert agrees(bytes(damaged[: len(damaged) - cut]))
 
 
+PLAIN_READ = field(1, field(1, 3) + field(2, 1) + field(3, 300)) + field(100, field(1, 1 << 40) + field(2, 200))
+
+
+def test_plain_read_with_any_byte_changed() -> None:
+    """The commonest request is parsed in a way of its own: each of its bytes, changed or followed by the end, is judged
+    as the library judges it.
+    """
+    assert wire_v3.parse(PLAIN_READ) == (
+        model.OK,
+        asdict(Request(3, 1, ledger=1 << 40, entry=200, request_id=300)),
+    )
+    for at in range(len(PLAIN_READ)):
+        assert agrees(PLAIN_READ[:at])
+        for byte in range(256):
+            assert agrees(PLAIN_READ[:at] + bytes([byte]) + PLAIN_READ[at + 1 :])
+            assert agrees(PLAIN_READ[:at] + bytes([byte]) + PLAIN_READ[at:])
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_like_the_library(body: bytes) -> None:
     """Bytes of no origin are judged alike."""
@@ -87,6 +105,14 @@ def test_nesting_ends_where_the_library_ends_it(part: int, depth: int) -> None:
     body = HEADER + (field(part, inner[part] + groups) if part else groups)
     assert agrees(body)
     assert (wire_v3.parse(body)[0] == model.CORRUPT) == (depth > (100 if part == 0 else 99))
+
+
+@given(depth=st.integers(0, 100), nesting=st.integers(1, 100), inside=st.booleans())
+def test_nesting_may_end_sooner(depth: int, nesting: int, inside: bool) -> None:
+    """Where its limit is lower than the library's, a message counts as a level there too."""
+    groups = tag(9, GROUP) * depth + tag(9, GROUP_END) * depth
+    body = HEADER + (field(106, groups) if inside else groups)
+    assert (wire_v3.parse(body, nesting)[0] == model.CORRUPT) == (depth > nesting - inside)
 
 
 def test_parsing_often_is_parsing() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bookie._fast.direct import Refused
+from bookie.storage.tools.rebuild_index import rebuild_index
+from bookie.storage.tools.rebuild_ledgers import Place, rebuild_ledgers
 from tests.reference.storage import entry, lac_packet
 from tests.storage.collecting import KEY, Collecting
 
@@ -66,6 +68,36 @@ def test_b8_what_is_copied_here_again_is_fenced_from_the_start(tmp_path: Path) -
     assert state.fenced
     assert one.delete(1) == 1
     assert late_add(one, 1) == "FENCED"
+    one.one.stop()
+
+
+@pytest.mark.parametrize("records_too", [False, True])
+def test_b8_a_rebuilt_index_lets_no_late_writer_in(tmp_path: Path, records_too: bool) -> None:
+    """Deleted ledgers whose entries are still in the logs come back fenced, and can be deleted again: nothing stays.
+    Those that are gone from the logs too keep their fence.
+    """
+    one = fenced_and_deleted(tmp_path)
+    one.restart()
+    assert {found.outcome for found in one.cycle()} == {"unlinked"}
+    one.add(2, range(20))
+    one.one.direct.fence(2, KEY)
+    one.model.fence(2, KEY)
+    assert one.delete(2) == 1
+    one.one.stop()
+    index = one.directory / "locations.lmdb"
+    if records_too:
+        journals = [directory / "current" for directory in one.one.journal_dirs]
+        rebuild_ledgers(Place(directory=one.directory, index=index, journals=journals), key_of=lambda _: None)
+    else:
+        assert rebuild_index(one.directory, index).without_record == (2,)
+    one.open()
+    found = one.collector.ledger_ids().tolist()
+    assert found == ([1, 2] if records_too else [2])  # the journals tell of both
+    for _ in range(2):
+        assert [late_add(one, ledger) for ledger in (1, 2)] == ["FENCED", "FENCED"]
+        one.delete(*found)
+    one.restart()
+    assert {found.outcome for found in one.cycle()} == {"unlinked"}
     one.one.stop()
 
 

@@ -226,6 +226,23 @@ def test_leftovers_of_a_compaction(tmp_path: Path) -> None:
     assert (current / "1e.log").exists(), "ids of leftovers are not used again"
 
 
+def test_b1_an_adopted_copy_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory is synced before the index points into it: after a power cut nothing would look for it again."""
+    current = java_disks(tmp_path, kind="idx")
+    (current / "1a.log").rename(current / "1b.log.1a.compacted")
+    synced = []
+    sync = os.fsync
+
+    def noted(fd: int) -> None:
+        sync(fd)
+        built = (current / "locations.lmdb/data.mdb").exists()
+        synced.append((Path(f"/proc/self/fd/{fd}").readlink(), (current / "1b.log").exists() and not built))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    take_over(**where(tmp_path)).close()
+    assert (current, True) in synced
+
+
 def test_a_copy_under_its_decimal_name(tmp_path: Path) -> None:
     """Upstream recovers log 1a as `26.log`, to which its index then does not point; a scan finds it by its name."""
     current = java_disks(tmp_path, kind="idx")

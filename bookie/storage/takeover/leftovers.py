@@ -10,6 +10,8 @@ import logging
 import re
 from pathlib import Path
 
+from bookie.durable import sync_directory
+
 __all__ = ["adopt_orphans", "remove_leftovers"]
 
 log = logging.getLogger(__name__)
@@ -25,13 +27,16 @@ def _compacted(current: Path) -> list[tuple[Path, Path, Path]]:
 
 
 def adopt_orphans(current: Path) -> None:
-    """A finished copy whose source is gone is the only one: give it its name, unless the same file has another."""
+    """A finished copy whose source is gone is the only one: give it its name, unless the same file has another. The
+    names last when this returns: the index that will rely on them may lie on another disk.
+    """
     inodes = {path.stat().st_ino for path in current.glob("*.log")}
     for path, target, source in _compacted(current):
         if source.exists() or target.exists() or path.stat().st_ino in inodes:
             continue
         log.info("finished copy of a compacted entry log adopted file=%s as=%s", path, target.name)
         target.hardlink_to(path)
+    sync_directory(current)
 
 
 def remove_leftovers(current: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bookie.errors import CookieError, ToolRefused
 from bookie.storage.cookies import FILE_NAME, Cookie, CookieStore, parse_cookie, write_cookie_file
+from bookie.storage.layout import current
 
 __all__ = ["compare_cookies", "CookieFound", "rewrite_cookie", "show_cookies"]
 
@@ -33,7 +34,7 @@ def show_cookies(bookie_id: str, store: CookieStore | None, directories: Iterabl
         entry = store.read(bookie_id)
         found.append(_parsed(where, entry[0] if entry is not None else None))
     for root in dict.fromkeys(directories):
-        path = root / "current" / FILE_NAME
+        path = current(root) / FILE_NAME
         try:
             text = path.read_bytes()
         except FileNotFoundError:
@@ -57,7 +58,7 @@ def rewrite_cookie(directory: Path, cookie: Cookie, *, replace: bool = False) ->
 
     ToolRefused when there is one already that differs, unless `replace`.
     """
-    path = directory / "current" / FILE_NAME
+    path = current(directory) / FILE_NAME
     if path.exists() and not replace:
         compared = _compared(_parsed(str(path), path.read_bytes()), cookie)
         if compared.problem:

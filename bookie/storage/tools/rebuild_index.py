@@ -1,13 +1,17 @@
 """Rebuild the location index of one ledger directory from its entry logs.
 
 Everything that the index says of entries follows from the logs: they are read in ascending id, and of two copies of
-an entry the later one counts. Ledger records (master keys, fences, explicit LACs) do not stand in the logs: they are
-carried over from the old index, or handed in. Data behind a log's torn end is in the journal, which a start replays.
+an entry the later one counts. Ledger records (master keys, fences, explicit LACs) and the fences of deleted ledgers do
+not stand in the logs: they are carried over from the old index, or handed in. A ledger that is found without a record
+was deleted and not yet collected, or is newer than the old index: it comes back fenced, with the first key that
+somebody brings, and garbage collection finds out. Data behind a log's torn end is in the journal, which a start
+replays.
 """
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +20,24 @@ from numpy.typing import NDArray
 from bookie._fast.file import Files
 from bookie._fast.index_rebuild import Rebuild
 from bookie._fast.index_view import Index, Ledger
-from bookie._fast.run_codec import unpack_ledger
+from bookie._fast.run_codec import unpack_fence, unpack_ledger
 from bookie.errors import ToolRefused
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.progress import Progress, Step, no_progress, no_step
 from bookie.storage.tools.verify_index import table_values
 
-__all__ = ["fill_index", "IndexRebuilt", "LogTaken", "old_records", "rebuild_index", "RebuildOptions"]
+__all__ = [
+    "fill_index",
+    "IndexRebuilt",
+    "LogTaken",
+    "old_fences",
+    "old_records",
+    "put_fences",
+    "put_records",
+    "rebuild_index",
+    "RebuildOptions",
+]
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +85,8 @@ class IndexRebuilt:
     """Records with ids that no index can hold."""
     ledgers: tuple[int, ...]
     """That have entries in the logs, ascending."""
+    without_record: tuple[int, ...] = ()
+    """Those of them that came back fenced, as nothing was known of them."""
 
     @property
     def torn(self) -> tuple[LogTaken, ...]:
@@ -92,10 +108,12 @@ def rebuild_index(
     """Build the index at `index` anew from the logs of `directory` (a `current` directory), and swap it in at the end.
 
     `ledgers`: take only these; None takes every one, also those that were deleted and not yet collected. `records` are
-    the new index's ledger records; None carries over those of the old one.
+    the new index's ledger records; None carries over those of the old one. Fences of deleted ledgers are carried over
+    as far as they can be read.
     Raises ToolRefused or OSError; the old index is then untouched.
     """
-    given = old_records(index) if records is None else records
+    given = old_records(index) if records is None else list(records)
+    fences = old_fences(index)
     options = options or RebuildOptions()
     with new_index(index, map_bytes=options.map_bytes, step=step) as fresh:
         report = fill_index(
@@ -107,10 +125,15 @@ def rebuild_index(
             progress=progress,
         )
         step("scanned")
+        unknown = tuple(sorted(set(report.ledgers).difference(record.ledger for record in given)))
         put_records(fresh, given)
+        put_records(fresh, (Ledger(ledger, b"", fenced=True, limbo=False, lac=b"") for ledger in unknown))
+        put_fences(fresh, fences)
     for taken in report.torn:
         log.warning("entry log is torn file=%s at=%d", taken.path, taken.end)
-    return report
+    if unknown:
+        log.warning("ledgers without a record come back fenced ledgers=%d first=%d", len(unknown), unknown[0])
+    return replace(report, without_record=unknown)
 
 
 def fill_index(
@@ -176,6 +199,34 @@ def put_records(index: Index, records: Iterable[Ledger]) -> None:
             index.commit()
             index.begin()
     index.commit()
+
+
+def put_fences(index: Index, fences: Iterable[tuple[int, int]]) -> None:
+    """The same of the fences of deleted ledgers: (ledger, when it was deleted)."""
+    index.begin()
+    for count, (ledger, deleted_ms) in enumerate(fences, 1):
+        index.put_fence(ledger, deleted_ms)
+        if count % RECORDS_A_COMMIT == 0:
+            index.commit()
+            index.begin()
+    index.commit()
+
+
+def old_fences(index: Path) -> list[tuple[int, int]]:
+    """(ledger, when it was deleted) of the kept fences that can be read of the index that is to be replaced.
+
+    The others are lost, and said so: their ledgers are deleted, and only a writer that nobody told would miss them.
+    """
+    if not (index / "data.mdb").exists():
+        return []
+    values, problems = table_values(index, b"fences")
+    for problem in problems:
+        log.warning("fences of deleted ledgers are lost problem=%s", problem)
+    found = []
+    for key, value in values:
+        with suppress(ValueError):  # told above
+            found.append(unpack_fence(key, value))
+    return found
 
 
 def old_records(index: Path) -> list[Ledger]:

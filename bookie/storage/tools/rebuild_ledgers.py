@@ -3,7 +3,7 @@
 For an index that is lost, or whose ledger records cannot be read. That a ledger was fenced does not stand in the entry
 logs, so every ledger that is found comes back fenced: a writer that is stopped for nothing opens a new ledger, one that
 is let through could lose what a recovery has already counted. Limbo and a deletion are forgotten; garbage collection
-finds deleted ledgers again.
+finds deleted ledgers again. Fences of deleted ledgers are carried over as far as they can be read of the old index.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,14 @@ from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.journal_facts import LedgerFacts, journal_facts
 from bookie.storage.tools.log_files import entry_logs
 from bookie.storage.tools.progress import Progress, Step, no_progress, no_step
-from bookie.storage.tools.rebuild_index import IndexRebuilt, RebuildOptions, fill_index, put_records
+from bookie.storage.tools.rebuild_index import (
+    IndexRebuilt,
+    RebuildOptions,
+    fill_index,
+    old_fences,
+    put_fences,
+    put_records,
+)
 
 __all__ = ["KeyOf", "LedgersRebuilt", "Place", "rebuild_ledgers"]
 
@@ -69,12 +76,14 @@ def rebuild_ledgers(
     options = options or RebuildOptions()
     facts = journal_facts(place.journals, skip_unreadable=options.skip_unreadable)
     mine = {ledger: fact for ledger, fact in facts.items() if ledger % place.count == place.position}
+    fences = old_fences(place.index)
     with new_index(place.index, map_bytes=options.map_bytes, step=step) as fresh:
         logs = entry_logs(place.directory)
         index = fill_index(fresh, logs, options=options, files=files, progress=progress)
         step("scanned")
         records, report = _records(index, mine, key_of)
         put_records(fresh, records)
+        put_fences(fresh, fences)
     return report
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bookie._fast.run_codec import unpack_ledger, unpack_run
+from bookie._fast.run_codec import unpack_fence, unpack_ledger, unpack_run
 
 __all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
 
@@ -24,7 +24,13 @@ BIG, TABLE_NODE = 0x01, 0x02
 NO_PAGE = 2**64 - 1
 PROBLEMS_MAX = 20
 DEPTH_MAX = 64
-CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {b"locations": unpack_run, b"ledgers": unpack_ledger}
+CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
+    b"locations": unpack_run,
+    b"ledgers": unpack_ledger,
+    b"fences": unpack_fence,
+}
+REQUIRED = (b"locations", b"ledgers")
+"""Fences are kept since later; an index that no process opened meanwhile has no table of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +102,7 @@ class _Walk:
         self._last = 1
         self._seen: set[int] = set()
         self.problems: list[str] = []
-        self._counts = {b"locations": 0, b"ledgers": 0}
+        self._counts = dict.fromkeys(CHECKS, 0)
 
     def values(self, name: bytes) -> list[tuple[bytes, bytes]]:
         """Of one table."""
@@ -170,7 +176,7 @@ class _Walk:
         for key, value, flags in self._leaves(root):
             if flags & TABLE_NODE and len(value) == TABLE.size:
                 found.append((key, TABLE.unpack(value)[7]))
-        for name in CHECKS:
+        for name in REQUIRED:
             if name not in dict(found) and not self.problems:
                 self._tell(f"the table {name.decode()!r} is missing")
         return found

@@ -12,10 +12,12 @@ from bookie._fast.index_view import Index, Ledger
 from bookie.errors import ToolRefused
 from bookie.storage.tools.locking import locked
 from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index
+from bookie.storage.tools.verify_index import verify_index
 from tests.reference import entry_log as model
 
 STEPS = ("begun", "scanned", "filled", "closed", "swapped", "synced")
 RECORD = Ledger(1, b"k" * 20, True, False, b"lac")
+FENCE = (5, 1_700_000_000_000)
 
 DIE_AT = """
 import os, sys
@@ -41,6 +43,7 @@ def directory(tmp_path: Path) -> Path:
     old.begin()
     old.put_run(1, 0, 0, 1024, [19] * 5)
     old.put_ledger(*RECORD)
+    old.put_fence(*FENCE)
     old.commit()
     old.close()
     return tmp_path
@@ -58,8 +61,17 @@ def seen(directory: Path) -> tuple[list[tuple[int, int]], list[Ledger]]:
         index.close()
 
 
+def fences(directory: Path) -> list[tuple[int, int]]:
+    """Those of deleted ledgers."""
+    index = Index.open(directory / "locations.lmdb")
+    try:
+        return index.reader().fences()
+    finally:
+        index.close()
+
+
 OLD = ([(0, 0), (0, 1), (0, 2), (0, 3), (0, 4)], [RECORD])
-NEW = ([(0, 0), (0, 1), (0, 2), (0, 3), (10, 4), (10, 7)], [RECORD])
+NEW = ([(0, 0), (0, 1), (0, 2), (0, 3), (10, 4), (10, 7)], [RECORD, Ledger(2, b"", True, False, b"")])
 
 
 def test_from_the_logs(directory: Path) -> None:
@@ -68,10 +80,25 @@ def test_from_the_logs(directory: Path) -> None:
     report = rebuild_index(directory, directory / "locations.lmdb", progress=lambda *at: told.append(at))
     assert seen(directory) == NEW
     assert (report.entries, report.odd, report.ledgers, report.torn) == (7, 0, (1, 2), ())
+    assert report.without_record == (2,)
     assert [(Path(taken.path).name, taken.records) for taken in report.logs] == [("0.log", 5), ("a.log", 2)]
     total = sum(path.stat().st_size for path in directory.glob("*.log"))
     assert told[-1] == (total, total)
     assert sorted(path.name for path in directory.iterdir()) == ["0.log", "a.log", "locations.lmdb"]
+
+
+def test_fences_of_deleted_ledgers_are_carried_over(directory: Path) -> None:
+    """B8: the writer of such a ledger stays out. A damaged one is lost, and does not stop the rebuild."""
+    index = directory / "locations.lmdb"
+    rebuild_index(directory, index)
+    assert fences(directory) == [FENCE]
+    data = index / "data.mdb"
+    whole = data.read_bytes()
+    data.write_bytes(whole.replace(struct.pack(">q", FENCE[1]), struct.pack(">q", FENCE[1] + 1)))
+    assert any("fences" in problem for problem in verify_index(index).problems)
+    rebuild_index(directory, index)
+    assert fences(directory) == []
+    assert seen(directory) == NEW
 
 
 def test_into_nothing(directory: Path) -> None:

@@ -1,0 +1,72 @@
+"""Syncs of many files at once (sync_many): by the kernel together, and one by one where it may not."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.crash.power_cut import LOSSES, VolatileDisk
+from tests.reference import entry_log
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = 150
+BODY = f"""
+import sys
+from pathlib import Path
+from bookie._fast.log_set import LogSetRoom
+from tests.reference import entry_log
+room = LogSetRoom(Path(sys.argv[1]), active_max={LOGS})
+for ledger in range({LOGS}):
+    room.append(ledger, entry_log.entry(ledger, 0, bytes(5000)))
+room.sync()
+print("synced", flush=True)
+room.append(0, entry_log.entry(0, 1, b"never synced"))
+import os; os._exit(0)
+"""
+
+
+def written(directory: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """A log each for many ledgers, synced by one call, in a process of its own that ends without another word."""
+    directory.mkdir()
+    return subprocess.run(
+        [sys.executable, "-c", BODY, str(directory)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def found(directory: Path) -> int:
+    """How many logs hold their ledger's first entry."""
+    return sum(len(entry_log.scan(path.read_bytes()).records) == 1 for path in directory.glob("*.log"))
+
+
+def test_b1_what_many_syncs_cover_survives_a_power_cut(tmp_path: Path) -> None:
+    """On a disk that forgets all that no sync covers, and without the kernel's asynchronous I/O."""
+    disk = VolatileDisk(tmp_path / "logs", tmp_path)
+    child = written(tmp_path / "logs", disk.environment())
+    assert child.stdout == "synced\n", child.stderr
+    disk.cut_power(random.Random(0), LOSSES[:1])
+    assert found(tmp_path / "logs") == LOGS
+
+
+@pytest.mark.parametrize("log", ["0.log", "40.log", f"{LOGS - 1:x}.log"])
+def test_b2_one_failure_among_many_is_told(tmp_path: Path, log: str) -> None:
+    """Whichever it is."""
+    disk = VolatileDisk(tmp_path / "logs", tmp_path)
+    child = written(tmp_path / "logs", disk.environment(fail_sync=f"/{log}"))
+    assert "Input/output error" in child.stderr
+    assert not child.stdout
+
+
+def test_by_the_kernel(tmp_path: Path) -> None:
+    """As a bookie does it."""
+    child = written(tmp_path / "logs", {})
+    assert child.stdout == "synced\n", child.stderr
+    assert found(tmp_path / "logs") == LOGS

@@ -1,0 +1,23 @@
+"""Files that are read again when they change."""
+
+from pathlib import Path
+
+from bookie.changed_files import ChangedFiles
+
+
+def test_each_change_is_told_once(tmp_path: Path) -> None:
+    """Written, replaced, removed, put back; an empty path is nobody's file."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("a")
+    files = ChangedFiles(str(one), "", str(other))
+    assert not files.changed()
+    one.write_text("ab")
+    assert [files.changed(), files.changed()] == [True, False]
+    fresh = tmp_path / "fresh"
+    fresh.write_text("cd")
+    fresh.rename(one)
+    assert [files.changed(), files.changed()] == [True, False]
+    other.write_text("")
+    assert [files.changed(), files.changed()] == [True, False]
+    one.unlink()
+    assert [files.changed(), files.changed()] == [True, False]
