@@ -1,40 +1,42 @@
 """What peers did wrong, in the log: at most one line a second for each address, however much comes.
 
-A thread of its own asks the I/O loops once a second; they only count. `start`, then `stop` (idempotent).
+A thread of its own asks once a second; whoever meets such a peer only counts. `start`, then `stop` (idempotent).
 """
 
 import ipaddress
 import logging
-import threading
 from collections.abc import Callable, Iterable
 
-from bookie._fast.complaints import REASONS_SPOKEN
+from bookie.server.repeating import Repeating
 
-__all__ = ["Complaint", "ComplaintLog", "report"]
+__all__ = ["Complaint", "ComplaintLog", "report", "SEVERAL", "spoken"]
 
 PAUSE_S = 1.0
 
-Complaint = tuple[bytes, int, int]
-"""16 address bytes (all zero: several addresses), index of the reason, how often."""
+SEVERAL = "several"
+"""In place of an address: more than one, or one that is not known."""
+
+Complaint = tuple[str, str, int]
+"""The address, what for, how often."""
 
 log = logging.getLogger(__name__)
 
 
 def report(complaints: Iterable[Complaint]) -> list[dict[str, object]]:
     """One row for each address: how often in all, and what for most often."""
-    by_address: dict[bytes, list[tuple[int, int]]] = {}
-    for ip, reason, times in complaints:
-        by_address.setdefault(ip, []).append((times, reason))
+    by_address: dict[str, list[tuple[int, str]]] = {}
+    for address, reason, times in complaints:
+        by_address.setdefault(address, []).append((times, reason))
     return [
-        {"peer": spoken(ip), "times": sum(times for times, _ in counts), "reason": REASONS_SPOKEN[max(counts)[1]]}
-        for ip, counts in by_address.items()
+        {"peer": address, "times": sum(times for times, _ in counts), "reason": max(counts)[1]}
+        for address, counts in by_address.items()
     ]
 
 
 def spoken(ip: bytes) -> str:
-    """The address as people write it."""
+    """16 bytes of an address as people write it; all zero: several."""
     if not any(ip):
-        return "several"
+        return SEVERAL
     address = ipaddress.IPv6Address(ip)
     return str(address.ipv4_mapped or address)
 
@@ -45,23 +47,18 @@ class ComplaintLog:
     def __init__(self, drain: Callable[[], Iterable[Complaint]], also: Callable[[], object] = lambda: None) -> None:
         self._drain = drain
         self._also = also
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="complaints", daemon=True)
+        self._looks = Repeating("complaints", PAUSE_S, self._look)
 
     def start(self) -> None:
         """Begin to look."""
-        self._thread.start()
+        self._looks.start()
 
     def stop(self) -> None:
-        """Log what is left and end."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        """End, and log what is left."""
+        self._looks.stop()
+        self._look()
 
-    def _run(self) -> None:
-        more = True
-        while more:
-            more = not self._ended.wait(PAUSE_S)
-            for row in report(self._drain()):
-                log.warning("turned away a peer", extra=row)
-            self._also()
+    def _look(self) -> None:
+        for row in report(self._drain()):
+            log.warning("turned away a peer", extra=row)
+        self._also()

@@ -19,8 +19,9 @@ from bookie.metadata.uri import uri_from_zookeeper_keys
 from bookie.server.errors import ConfigError
 from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
 from bookie.server.key import Key, Value
-from bookie.server.keys import KEYS, RECOVERY_KEYS
+from bookie.server.keys import KEYS
 from bookie.server.properties import PropertiesError, interpolate, parse
+from bookie.server.recovery_keys import RECOVERY_KEYS
 from bookie.server.settings import (
     AccessSettings,
     DiskSettings,

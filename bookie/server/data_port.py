@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bookie._fast import fatal
 from bookie._fast.batch_stats import BatchView, merged, tally
+from bookie._fast.complaints import REASONS_SPOKEN
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.op_stats import OpView
@@ -23,7 +24,7 @@ from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
 from bookie.pb import wire_pb2 as wire
 from bookie.server.access_log import AccessLog
-from bookie.server.complaints import Complaint, ComplaintLog
+from bookie.server.complaints import Complaint, ComplaintLog, spoken
 from bookie.server.requests.authentication import Authentication
 from bookie.server.requests.bookie_info import BookieInfo
 from bookie.server.requests.desk import Answer, Desk
@@ -38,6 +39,9 @@ __all__ = ["DataPort"]
 
 FILES = 64
 """Descriptors of journals, index, metadata store and planes, beside the entry logs that are open for reads."""
+
+NO_TLS = {"tls_handshakes": 0, "tls_handshakes_failed": 0}
+"""Shown by a bookie without TLS, too."""
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +79,7 @@ class DataPort:
         loops = settings.io_threads or cores()
         self._limits = NetLimitsRoom(
             frame_bytes_max=settings.frame_bytes_max,
+            nesting_max=settings.nesting_max,
             batch_bytes_max=settings.batch_bytes_max,
             output_high=settings.output_high_bytes,
             output_low=settings.output_low_bytes,
@@ -189,10 +194,10 @@ class DataPort:
             loop.stop(True)
         for thread in self._threads:
             thread.join()
+        self._stop_desk()
         self._complaints.stop()
         if self._access is not None:
             self._access.stop()
-        self._stop_desk()
         if self.tls is not None:
             self.tls.stop()
         self._listener.close()
@@ -217,7 +222,9 @@ class DataPort:
         self._loops.clear()
 
     def _complained(self) -> list[Complaint]:
-        return [complaint for loop in self._loops for complaint in loop.complaints()]
+        rows = (row for loop in self._loops for row in loop.complaints())
+        found = [(spoken(ip), REASONS_SPOKEN[reason], times) for ip, reason, times in rows]
+        return found + self._desk.complaints() if self._desk is not None else found
 
     def batches(self) -> BatchView:
         """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms),
@@ -233,7 +240,7 @@ class DataPort:
         """Counters summed over the loops; refusals by status under `error_<status>`."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._desk.stats() if self._desk is not None else {}
-        total |= self.tls.room.stats() if self.tls is not None else {}
+        total |= self.tls.room.stats() if self.tls is not None else NO_TLS
         total |= self._access.room.stats() if self._access is not None else {}
         for loop in self._loops:
             for name, value in loop.stats().items():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bookie.durable import sync_directory
 from bookie.errors import StartRefused
+from bookie.storage.layout import current
 
 __all__ = ["Directories", "DirtyMarker"]
 
@@ -90,7 +91,7 @@ class DirtyMarker:
     """The empty file `current/DIRTY` in each ledger directory: there while a bookie runs, and after a crash."""
 
     def __init__(self, ledger_directories: Iterable[Path]) -> None:
-        self._files = tuple(path / "current" / "DIRTY" for path in ledger_directories)
+        self._files = tuple(current(path) / "DIRTY" for path in ledger_directories)
 
     def is_set(self) -> bool:
         """Whether the last run did not end as asked, in any directory."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from bookie.server.disk_state import Directory, DiskState, State, Usage, judge, measure
+from bookie.server.repeating import Repeating
 from bookie.server.settings import DiskSettings
 from bookie.storage.disk_level import DiskLevel
 
@@ -45,8 +46,7 @@ class DiskMonitor:
         self._levels: dict[Path, DiskLevel] = {}
         self._followers: list[Callable[[DiskState], None]] = []
         self._lock = threading.Lock()  # guards all of this, and orders what followers are told
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._checks = Repeating("disks", settings.check_interval_ms / 1000, self.check)
         self.state = DiskState()
 
     def follow(self, tell: Callable[[DiskState], None]) -> None:
@@ -62,14 +62,11 @@ class DiskMonitor:
     def start(self) -> None:
         """Check once in the caller's thread, then at each interval in an own one."""
         self.check()
-        self._thread = threading.Thread(target=self._run, name="disks", daemon=True)
-        self._thread.start()
+        self._checks.start()
 
     def stop(self) -> None:
         """End the thread; idempotent."""
-        self._stopping.set()
-        if self._thread:
-            self._thread.join()
+        self._checks.stop()
 
     def check(self) -> DiskState:
         """Measure and judge once, and tell of a change."""
@@ -78,12 +75,12 @@ class DiskMonitor:
             state = judge(found, self._settings, were_full=self._were_full, refused=self._refused())
             self._were_full = {one.path for one in state.directories if one.level >= DiskLevel.FULL}
             changed = state.verdict() != self.state.verdict()
-            self.state = state
             for one in state.directories:
                 self._say(one)
             if changed:
                 for tell in self._followers:
                     tell(state)
+            self.state = state  # only now: what raised in one of them is told again by the next check
             return state
 
     def stats(self) -> dict[str, float]:
@@ -120,7 +117,3 @@ class DiskMonitor:
         if one.level == DiskLevel.BAD:
             facts["remedy"] = "see to the disk and its mount; the bookie is read-only until then"
         log.log(level, words, extra=facts)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._settings.check_interval_ms / 1000):
-            self.check()

@@ -7,9 +7,10 @@ what theirs is and why. `config` walks this table, `reference` prints it.
 from bookie.server.admin_keys import ADMIN
 from bookie.server.http_keys import HTTP
 from bookie.server.key import Group, Key, Value
+from bookie.server.recovery_keys import RECOVERY
 from bookie.storage.settings import MIB
 
-__all__ = ["Group", "GROUPS", "Key", "KEYS", "RECOVERY_KEYS", "Value"]
+__all__ = ["Group", "GROUPS", "Key", "KEYS", "Value"]
 
 GIB = 1 << 30
 
@@ -76,6 +77,9 @@ GROUPS = (
                 high=100_000_000),
             Key("maxReadsInProgressLimit", "network.reads_in_progress_max", int, "0", "The same for reads that wait"
                 " for the disk.", high=100_000_000),
+            Key("serverMaxProtobufNesting", "network.nesting_max", int, "100", "Messages and groups within each other"
+                " in a V3 request; what goes deeper is no V3 request. The protobuf library takes 100; requests"
+                " themselves need 1.", low=1, high=100),
             Key("serverMaxLongPolls", "network.long_polls_max", int, "100000", "Reads that wait for a higher LAC, over"
                 " all connections, half a KiB each; more are refused with `ETOOMANYREQUESTS`.", low=0,
                 high=100_000_000),
@@ -350,47 +354,7 @@ GROUPS = (
                 " compaction, which needs room for what it copies, instead of suspending it."),
         ),
     ),
-    Group(
-        "Auto-recovery",
-        (
-            Key("autoRecoveryDaemonEnabled", "", bool, "false", "Look for ledgers that lack replicas, and copy them:"
-                " docs/operations.md. What follows is of use only then."),
-            Key("lostBookieRecoveryDelay", "", int, "0", "A bookie may be away so long before its ledgers are copied."
-                " The first auditor of a cluster puts it into the metadata store, which counts from then on.",
-                unit="s"),
-            Key("auditorPeriodicBookieCheckInterval", "", int, "86400", "Pause between searches for bookies that"
-                " ledgers name and nobody sees; 0: once at each election.", unit="s"),
-            Key("auditorPeriodicCheckInterval", "", int, "604800", "Pause between checks of every ledger; 0: never.",
-                unit="s"),
-            Key("auditorLedgerVerificationPercentage", "", int, "0", "How many of the entries between the first and"
-                " the last of a bookie's part such a check reads too.", high=100, unit="%"),
-            Key("auditorPeriodicPlacementPolicyCheckInterval", "", int, "0", "Pause between checks of placement; 0:"
-                " never.", unit="s"),
-            Key("repairedPlacementPolicyNotAdheringBookieEnabled", "", bool, "false", "Copy what breaks it."),
-            Key("auditorReplicasCheckInterval", "", int, "0", "Pause between counts of replicas; 0: never.", unit="s"),
-            Key("auditorMaxNumberOfConcurrentOpenLedgerOperations", "", int, "500", "Ledgers that a check looks at at"
-                " a time.", low=1, high=100_000),
-            Key("inFlightReadEntryNumInLedgerChecker", "", int, "-1", "Reads of a check at a time; -1: 100.", low=-1,
-                high=100_000, differs="-1: any number"),
-            Key("storeSystemTimeAsLedgerUnderreplicatedMarkTime", "", bool, "true", "A mark tells when it was made."),
-            Key("openLedgerRereplicationGracePeriod", "", int, "30000", "A writer has so long to replace a lost bookie;"
-                " then its ledger is fenced and closed.", unit="ms"),
-            Key("lockReleaseOfFailedLedgerGracePeriod", "", int, "300000", "Longest rest after failures.", unit="ms"),
-            Key("rwRereplicateBackoffMs", "", int, "5000", "Pause after any failure.", unit="ms"),
-            Key("rereplicationEntryBatchSize", "", int, "10", "Single reads at a time where batches cannot be had."),
-            Key("replicationRateByBytes", "", int, "-1", "Bytes a second that copies may write; -1: no limit.",
-                low=-1),
-            Key("weightPacedReplicationEnabled", "", bool, "false", "Pause after each ledger, the longer the less room"
-                " there is here; needs `diskWeightBasedPlacementEnabled`."),
-            Key("weightPacedReplicationMaxPauseMs", "", int, "10000", "At most so long.", unit="ms"),
-            Key("ensemblePlacementPolicy", "", str, "rack", "Where copies go: `rack`, `region`, `zone`, `default`."),
-            Key("reppDnsResolverClass", "", str, "", "Resolver of places, `module:factory`."),
-            Key("networkTopologyScriptFileName", "", str, "", "Script that tells the places of bookies."),
-            Key("clientTrustStore", "", str, "", "PEM file with authorities: copies travel encrypted."),
-            Key("clientAuthProviderFactoryClass", "", str, "", "How it authenticates to bookies."),
-            Key("diskWeightBasedPlacementEnabled", "", bool, "false", "Copies go rather to bookies with more room."),
-        ),
-    ),
+    RECOVERY,
     Group(
         "Process",
         (
@@ -424,4 +388,3 @@ GROUPS = (
 )  # fmt: skip
 
 KEYS = {key.name: key for group in GROUPS for key in group.keys}
-RECOVERY_KEYS = [key.name for group in GROUPS if group.title == "Auto-recovery" for key in group.keys]

@@ -234,8 +234,10 @@ class Bookie:
         self._check_memory()
         for _, factory in discover():
             if plane := factory(self):
-                plane.check()
-                plane.stop(0)
+                try:
+                    plane.check()
+                finally:
+                    plane.stop(0)
 
     def _check_memory(self) -> None:
         parts = budget.parts(self._storage.memory_budget(), self._settings.network, tls=self._data_port.tls is not None)
@@ -296,8 +298,14 @@ class Bookie:
                 " set dataIntegrityChecking=true to start with what is left and repair it,"
                 f" recover this bookie from its peers, or remove {dirty.files()} to start without them"
             )
+        preboots = list(discover_preboots())
+        if not preboots:
+            raise StartRefused(
+                "dataIntegrityChecking=true: no such check is installed (entry points of bookie.preboots); install the"
+                " package anew, or set it to false"
+            )
         indexes = [current(path) / INDEX_NAME for path in self._settings.storage.index_directories]
-        for name, preboot in discover_preboots():
+        for name, preboot in preboots:
             limbo = preboot(self.bookie_id, self.metadata.ledgers, indexes)
             facts = {"preboot": name, "ledgers": limbo}
             log.warning("the last run did not end in order; ledgers that may lack entries are in limbo", extra=facts)
@@ -352,8 +360,8 @@ class Bookie:
             plane = factory(self)
             if plane is None:
                 continue
-            host, port = addresses[name] = plane.start()
             undo.callback(plane.stop, PLANE_GRACE_S)
+            host, port = addresses[name] = plane.start()
             log.info("plane open", extra={"plane": name, "host": host, "port": port})
         return addresses
 

@@ -62,6 +62,8 @@ class NetworkSettings:
     adds_in_progress_max: int = 0
     reads_in_progress_max: int = 0
     """Of all loops: when so many are under way, no connection is read until some are done. 0: any number."""
+    nesting_max: int = 100
+    """Groups and messages within each other in a V3 request."""
     long_polls_max: int = 100_000
     long_polls_per_connection_max: int = 10_000
     policy_threads: int = 2

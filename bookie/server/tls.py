@@ -5,7 +5,6 @@ else; errors name keys, paths and remedies, never contents.
 """
 
 import logging
-import threading
 from datetime import UTC, datetime
 
 from cryptography.x509 import Certificate
@@ -14,8 +13,9 @@ from OpenSSL.crypto import X509
 
 from bookie._fast.openssl_c import version
 from bookie._fast.tls import TlsServerRoom
-from bookie.server.changed_files import ChangedFiles
+from bookie.changed_files import ChangedFiles
 from bookie.server.errors import ConfigError
+from bookie.server.repeating import Repeating
 from bookie.server.settings import TlsSettings
 from bookie.server.tls_ciphers import split
 from bookie.server.tls_files import Identity, read_identity, read_trusted
@@ -117,22 +117,17 @@ class TlsContexts:
             handshakes_max=settings.handshakes_max,
             timeout_ms=settings.handshake_timeout_ms,
         )
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._watch = Repeating("tls-files", settings.refresh_s, self.refresh)
 
     def start(self) -> None:
         """Begin to watch, unless that is switched off."""
         log.info("TLS is offered", extra={"library": version(), "client_certificates": self._policy()})
-        if self.settings.refresh_s and self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="tls-files", daemon=True)
-            self._thread.start()
+        if self.settings.refresh_s:
+            self._watch.start()
 
     def stop(self) -> None:
         """Idempotent."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._watch.stop()
 
     def refresh(self) -> bool:
         """Look at the files now: True when a new context is in use."""
@@ -145,10 +140,6 @@ class TlsContexts:
             return False
         log.info("TLS files have changed and are used for new connections")
         return True
-
-    def _watch(self) -> None:
-        while not self._ended.wait(self.settings.refresh_s):
-            self.refresh()
 
     def _policy(self) -> str:
         return "required" if self.settings.client_authentication else "not asked for"

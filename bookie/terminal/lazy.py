@@ -51,6 +51,7 @@ class LazyGroup(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name in self._instead:
             raise click.UsageError(f"{name}: {self._instead[name]}")
+        name = name if name in self._catalogue else name.lower()  # upstream has some with capitals
         if name not in self._catalogue:
             return None
         module = importlib.import_module(f"{self._package}.{name.replace('-', '_')}")
@@ -80,6 +81,13 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
     """One call; the exit code. Never a traceback for what an operator can mend."""
     try:
         code = group.main(args=list(arguments), prog_name=name, standalone_mode=False)
+    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # not in all versions of click
+        error.show()
+        return int(error.exit_code)
+    except click.UsageError as error:
+        command = name if error.ctx is None else error.ctx.command_path
+        click.echo(f"{command}: {error.format_message()} ({command} --help)", err=True)
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -5,7 +5,9 @@ Rooms: policy, gate.
 
 import logging
 import re
+import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -162,6 +164,21 @@ def test_nothing_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     told = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
     assert "not authenticated" in told
     assert "marker" not in told
+
+
+def test_one_line_a_second_for_whatever_an_address_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Wrong tokens and broken frames in turn: all are counted, and told together."""
+    times, begun = 20, time.monotonic()
+    with caplog.at_level(logging.WARNING), local_bookie(tmp_path, provider=TokenServer((TOKEN,))) as bookie:
+        for _ in range(times):
+            for bad in (auth(2, "token", b"wrong"), struct.pack(">i", -5)):
+                with bookie.peer() as peer:
+                    peer.sock.sendall(bad)
+                    assert peer.closed()
+    rows = [record.__dict__ for record in caplog.records if record.levelno >= logging.WARNING]
+    assert sum(row["times"] for row in rows) == 2 * times
+    assert {row["peer"] for row in rows} == {"127.0.0.1"}
+    assert len(rows) <= time.monotonic() - begun + 2
 
 
 def test_who_never_finishes_holds_nothing_for_long(sasl_bookie: LocalBookie) -> None:

@@ -14,7 +14,7 @@ import pytest
 from bookie.pb import wire_pb2 as pb
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, entry_of
-from tests.hostile.v3 import FENCE, PIGGYBACK, add3, answer, ask, part, read3, send, write_lac
+from tests.hostile.v3 import FENCE, PIGGYBACK, add3, answer, ask, batch3, part, read3, send, write_lac
 
 LONG_MS = 600_000
 SHORT_MS = 30
@@ -132,6 +132,33 @@ def test_an_explicit_lac_brings_the_entry(bookie: LocalBookie, peer: Peer) -> No
         assert ask(other, write_lac(1, 3)).status == pb.EOK
     found = part(answer(peer))
     assert (found.entryId, found.body, found.maxLAC) == (3, entry_of(1, 3, b"data", lac=2), 3)
+
+
+def test_a_batch_that_waits(bookie: LocalBookie, peer: Peer) -> None:
+    """As a single read does: from the entry after the LAC that it names with a piggyback, else from its own start."""
+    asked = {"previousLAC": 2, "timeOut": LONG_MS}
+    entries = [entry_of(1, entry, b"data", lac=lac) for entry, lac in enumerate((-1, 0, 1, 2, 2, 4))]
+    found = part(ask(peer, batch3(1, -1, **{**asked, "previousLAC": 0}, flag=PIGGYBACK)))
+    assert (found.startEntryId, list(found.body), found.maxLAC) == (1, entries[1:4], 2)
+    with bookie.peer() as one, bookie.peer() as two:
+        send(one, batch3(1, -1, **asked, flag=PIGGYBACK))
+        send(two, batch3(1, 1, **asked, maxCount=2))
+        until_waiting(bookie, 2)
+        for entry, lac in ((4, 2), (5, 4)):  # the wait ends with the second
+            assert ask(peer, add3(1, entry, b"data", lac=lac)).status == pb.EOK
+        found = part(answer(one))
+        assert (found.startEntryId, list(found.body), found.maxLAC) == (3, entries[3:], 4)
+        assert found.lacUpdateTimestamp > 1_600_000_000_000
+        found = part(answer(two))
+        assert (found.startEntryId, list(found.body), found.maxLAC) == (1, entries[1:3], 4)
+
+
+@pytest.mark.parametrize("fields", [{"timeOut": SHORT_MS}, {"timeOut": 0}, {}])
+def test_a_batch_that_waits_in_vain(peer: Peer, fields: dict[str, Any]) -> None:
+    """No entries, the LAC as it is."""
+    found = part(ask(peer, batch3(1, -1, previousLAC=2, flag=PIGGYBACK, **fields)))
+    assert (found.status, found.startEntryId, list(found.body), found.maxLAC) == (pb.EOK, -1, [], 2)
+    assert not found.HasField("lacUpdateTimestamp")
 
 
 def test_after_a_restart_the_lac_is_learnt_first(tmp_path: Path) -> None:

@@ -151,8 +151,14 @@ CONDITIONS: dict[str, tuple[Callable[[], Both], str]] = {
     "batch read, fence": (lambda: batched(2, 0, flag=FENCE, masterKey=KEY), "EOK"),
     "batch read, fence, wrong key": (lambda: batched(1, 0, flag=FENCE, masterKey=OTHER_KEY), "EUA"),
     "batch read, fence, no key": (lambda: batched(1, 0, flag=FENCE), "EUA"),
-    "batch read, piggyback": (lambda: batched(1, 0, flag=2), "EBADREQ"),
-    "batch read, previous LAC": (lambda: batched(1, 0, previousLAC=100, timeOut=60_000), "EOK"),
+    "batch read, piggyback alone": (lambda: batched(1, 0, flag=2), "EOK"),
+    "batch read, fence, previous LAC": (
+        lambda: batched(2, 0, previousLAC=100, timeOut=60_000, flag=FENCE, masterKey=KEY),
+        "EOK",
+    ),
+    "poll an unknown ledger for a batch": (lambda: batched(77, -1, previousLAC=0, timeOut=60_000, flag=2), "ENOLEDGER"),
+    "poll for a batch by id": (lambda: batched(1, 3, previousLAC=0, timeOut=60_000, flag=2), "EBADREQ"),
+    "poll an empty ledger for a batch": (lambda: batched(3, -1, previousLAC=-1, timeOut=0, flag=2), "ENOENTRY"),
     "batch read, bad version": (lambda: (batch(1, 0, version=3), batch3(1, 0, version=1)), "EBADVERSION"),
     "write a LAC": (lambda: (None, write_lac(next(fresh), 3)), "EOK"),
     "write a LAC, fenced ledger": (lambda: (None, write_lac(2, 3)), "EOK"),
@@ -224,7 +230,7 @@ def check(peer: Peer, other: Peer, name: str, status: str) -> None:
         assert names <= {"status", "ledgerId", "entryId", "startEntryId"}
     elif v3.header.operation in (wire.READ_ENTRY, wire.BATCH_READ_ENTRY):
         told = "maxLAC" in names
-        assert told == (not name.endswith("fence") and "limbo" not in name)
+        assert told == ("fence" not in name and "limbo" not in name)
 
 
 @pytest.mark.parametrize("flushed", [False, True])

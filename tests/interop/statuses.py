@@ -5,7 +5,7 @@ A case makes its own ledger, so cases never see each other. Where ours differs o
 
 import itertools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ Outcome = int | str
 
 EOK, ENOLEDGER, ENOENTRY, EBADREQ = 0, 402, 403, 404
 EIO, EUA, EBADVERSION, EFENCED, EREADONLY = 501, 502, 503, 504, 505
+EUNKNOWNLEDGERSTATE = 507
 V3_BY_V2 = {row.v2: row.v3 for row in CODES if row.v2 is not None and row.v3 is not None}
 
 OPERATIONS: dict[type[Message], tuple[int, str]] = {
@@ -48,8 +49,10 @@ _ledgers = itertools.count(1000)
 class Bookie:
     """A bookie by its port, and ledgers in the states that cases need. Every request has a connection of its own."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, distrusted: Iterable[int] = ()) -> None:
+        """`distrusted`: ledgers in limbo, of which no case knows anything yet."""
         self.port = port
+        self._distrusted = iter(distrusted)
 
     def unknown(self) -> int:
         """A ledger that the bookie never heard of."""
@@ -78,6 +81,16 @@ class Bookie:
         """A ledger with an explicit LAC and no entry."""
         ledger = self.unknown()
         assert self.ask(write_lac(ledger)) == EOK
+        return ledger
+
+    def limbo(self) -> int:
+        """A ledger in limbo without an entry."""
+        return next(self._distrusted)
+
+    def recovered(self) -> int:
+        """A ledger in limbo to which a recovery brought entry 0."""
+        ledger = self.limbo()
+        assert self.ask(recover(ledger, entry=0)) == EOK
         return ledger
 
     def ask(self, part: Message, *, version: int = 3, priority: int = 0) -> Outcome:
@@ -112,9 +125,9 @@ def add(ledger: int, entry: int = 3, key: bytes = KEY, **fields: Any) -> pb.AddR
     return pb.AddRequest(ledgerId=ledger, entryId=entry, masterKey=key, body=sealed(ledger, entry), **fields)
 
 
-def recover(ledger: int, key: bytes = KEY) -> pb.AddRequest:
+def recover(ledger: int, key: bytes = KEY, entry: int = 3) -> pb.AddRequest:
     """An AddRequest of a recovery."""
-    return add(ledger, key=key, flag=pb.AddRequest.RECOVERY_ADD)
+    return add(ledger, entry, key=key, flag=pb.AddRequest.RECOVERY_ADD)
 
 
 def read(ledger: int, entry: int = 0, **fields: Any) -> pb.ReadRequest:
@@ -346,3 +359,55 @@ def read_only() -> list[Case | Odd]:
         Case("V2 add, recovery", FILLED, lambda ledger: added(ledger, v2.RECOVERY_ADD), EREADONLY),
         Case("V2 add, priority", FILLED, lambda ledger: added(ledger, v2.HIGH_PRIORITY), EOK),
     ]
+
+
+def limbo() -> list[Case | Odd]:
+    """Both protocols on ledgers in limbo, as the start after a crash without a journal puts them: fenced, too."""
+    empty, recovered = Bookie.limbo, Bookie.recovered
+
+    def asked(ledger: int, op: int = v2.READ, **fields: Any) -> v2.Request:
+        return v2.Request(op, ledger=ledger, count_max=10, size_max=1 << 20, **fields)
+
+    def added(ledger: int, flags: int = 0) -> v2.Request:
+        return v2.Request(v2.ADD, flags=flags, key=KEY, body=sealed(ledger, 3))
+
+    unknown: tuple[Outcome, Outcome, str] = (EUNKNOWNLEDGERSTATE, EIO, "upstream's V2 clients do not know the code")
+    no_entry: tuple[Outcome, Outcome, str] = (ENOENTRY, EUNKNOWNLEDGERSTATE, "upstream denies what it does not know")
+    no_lac: tuple[Outcome, Outcome, str] = (EUNKNOWNLEDGERSTATE, EOK, "upstream serves no entry without a maxLAC")
+    return [
+        Case("add", empty, add, EFENCED),
+        Case("add, priority", empty, add, EFENCED, priority=PRIORITY),
+        Case("add, wrong key", recovered, lambda ledger: add(ledger, key=OTHER_KEY), EUA),
+        Case("add, recovery", empty, recover, EOK),
+        Case("read", recovered, read, *no_lac),
+        Case("read, no such entry", recovered, lambda ledger: read(ledger, 9), EUNKNOWNLEDGERSTATE),
+        Case("read, last", recovered, lambda ledger: read(ledger, LAST), EUNKNOWNLEDGERSTATE),
+        Case("read, last, no entry", empty, lambda ledger: read(ledger, LAST), EUNKNOWNLEDGERSTATE),
+        Case("fence", empty, fence, EUNKNOWNLEDGERSTATE),
+        Case("fence, stored", recovered, lambda ledger: fence(ledger, 0), EOK),
+        Case("fence, wrong key", recovered, lambda ledger: fence(ledger, key=OTHER_KEY), EUA),
+        Case("poll", recovered, lambda ledger: poll(ledger, -1), EUNKNOWNLEDGERSTATE),
+        Case("write LAC", empty, write_lac, EOK),
+        Case("read LAC", recovered, read_lac, *no_entry),
+        Case("read LAC, no entry", empty, read_lac, *no_entry),
+        Case("force", empty, force, EOK),
+        Case("V2 add", empty, added, EFENCED),
+        Case("V2 add, recovery", empty, lambda ledger: added(ledger, v2.RECOVERY_ADD), EOK),
+        Case("V2 read", recovered, asked, EOK),
+        Case("V2 read, no such entry", recovered, lambda ledger: asked(ledger, entry=9), *unknown),
+        Case("V2 read, last", recovered, lambda ledger: asked(ledger, entry=LAST), *unknown),
+        Case("V2 fence", empty, lambda ledger: asked(ledger, entry=LAST, flags=1, key=KEY), *unknown),
+        Case("V2 batch read", recovered, lambda ledger: asked(ledger, v2.BATCH_READ), EOK),
+        Case("V2 batch read, no such entry", recovered, lambda ledger: asked(ledger, v2.BATCH_READ, entry=9), *unknown),
+    ]
+
+
+def wrong(bookie: Bookie, kind: str, cases: list[Case | Odd]) -> list[str]:
+    """What a bookie of that kind ("java" or "ours") answers otherwise than the table says: one line each."""
+    found = []
+    for case in cases:
+        expected = case.java if kind == "java" or case.ours is None else case.ours
+        outcome = case.run(bookie)
+        if outcome != expected:
+            found.append(f"{case.name}: {outcome}, not {expected}")
+    return found

@@ -17,6 +17,7 @@ from tests.admin.http.conftest import Cluster
 from tests.fixtures.bookies import BookieProcess
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+WAIT_MS = 20_000
 HOSTILE = "<img src=x onerror=document.title='broken'>"
 pytestmark = [
     pytest.mark.browser,
@@ -30,6 +31,7 @@ pytestmark = [
 def browser() -> Iterator[Browser]:
     """One browser for all tests of this file."""
     with sync_playwright() as playwright:
+        expect.set_options(timeout=WAIT_MS)
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield found
         found.close()
@@ -43,10 +45,14 @@ def pictures(tmp_path: Path) -> Path:
     return path
 
 
+LETTERS = "Math.min(...[...document.querySelectorAll('.tick')].map((one) => one.getBoundingClientRect().height))"
+"""The height of the smallest letters in charts, in pixels; infinite where there are none."""
+
+
 def opened(browser: Browser, cluster: Cluster, **options: object) -> Page:
     """The console in a window of its own. Whatever the page complains of fails the test."""
     page = browser.new_context(**{"viewport": {"width": 1360, "height": 900}, **options}).new_page()  # type: ignore[arg-type]
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(WAIT_MS)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda line: complaints.append(line.text) if "Content Security Policy" in line.text else None)
@@ -113,11 +119,13 @@ def test_every_view_and_action(browser: Browser, three: Cluster, pictures: Path)
         for view in ("overview", "bookie", "ledgers", "ledger/5", "recovery", "configuration"):
             page.goto(page.url.split("#")[0] + f"#/{view}")
             expect(page.locator(".card").first).to_be_visible()
+            expect(page.locator(".loading")).to_have_count(0)
             if view.startswith("ledger/"):
                 page.get_by_role("button", name="Read", exact=True).click()
                 expect(page.locator(".entry").first).to_be_visible()
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0, f"{view} is wider than the {name} window by {wide}"
+            assert page.evaluate(LETTERS) >= 10, f"letters of {view}'s charts in the {name} window"
             page.screenshot(path=pictures / f"{view.replace('/', '-')}-{name}.png", full_page=True)
         closed(page)
 

@@ -10,13 +10,12 @@ import pytest
 from bookie.pb import wire_pb2 as pb
 from tests.interop.conftest import Standing
 from tests.interop.proxy import read_frame
-from tests.interop.raw import CLOSED, Wire
+from tests.interop.raw import Wire
 from tests.interop.statuses import DIGEST, ENOLEDGER, EOK, KEY, list_entries
 from tests.reference import wire_v2 as v2
 
 pytestmark = pytest.mark.interop
 
-FRAME_MAX = 1 << 16
 SORTED = {"ledgerStorageClass": "org.apache.bookkeeper.bookie.SortedLedgerStorage"}
 SHAPES = {
     "none": [],
@@ -49,26 +48,3 @@ def test_lists_of_entries(standing: Standing, shared_cluster_uri: str, shape: st
             answers.append(read_frame(wire.sock))
     assert answers[0] == answers[1]
     assert pb.Response.FromString(answers[0][4:]).status == (EOK if SHAPES[shape] else ENOLEDGER)
-
-
-def added(port: int, ledger: int, frame_bytes: int) -> int | str:
-    """What becomes of an entry whose frame, length and all, has so many bytes."""
-    spare = len(v2.encode_request(v2.Request(v2.ADD, key=KEY, body=stored(ledger, 0, b""))))
-    request = v2.Request(v2.ADD, key=KEY, body=stored(ledger, 0, bytes(frame_bytes - spare)))
-    assert len(v2.encode_request(request)) == frame_bytes
-    with Wire(port) as wire:
-        try:
-            return wire.ask_v2(request).code
-        except ConnectionError:
-            return CLOSED
-
-
-def test_entries_that_are_too_large(standing: Standing, shared_cluster_uri: str) -> None:
-    """The largest frame is taken by both, one byte more costs the connection, and others are served as before."""
-    settings = {"nettyMaxFrameSizeBytes": str(FRAME_MAX), "maxBatchReadSize": str(FRAME_MAX // 2)}
-    sizes = (FRAME_MAX - 1, FRAME_MAX, FRAME_MAX + 1, 2 * FRAME_MAX, FRAME_MAX)
-    answers = []
-    for kind in ("java", "ours"):
-        port = standing(kind, shared_cluster_uri, **settings).port
-        answers.append([added(port, 881_000 + number, size) for number, size in enumerate(sizes)])
-    assert answers == [[0, 0, CLOSED, CLOSED, 0]] * 2

@@ -19,23 +19,13 @@ from tests.interop.statuses import (
     read_only,
     reads_v3,
     requests_v2,
+    wrong,
 )
 
 pytestmark = pytest.mark.interop
 
 
 Cases = Callable[[], list[Case | Odd]]
-
-
-def wrong(bookie: Bookie, kind: str, cases: list[Case | Odd]) -> list[str]:
-    """What was answered otherwise than the table says: one line each."""
-    found = []
-    for case in cases:
-        expected = case.java if kind == "java" or case.ours is None else case.ours
-        outcome = case.run(bookie)
-        if outcome != expected:
-            found.append(f"{case.name}: {outcome}, not {expected}")
-    return found
 
 
 @pytest.mark.parametrize("kind", ["java", "ours"])

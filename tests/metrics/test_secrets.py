@@ -30,6 +30,7 @@ def test_nothing_secret_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture
         told = write(running.bookie.metrics()).decode() + repr(running.bookie.configuration())
     told += "".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
     told += f"{refused.value} {turned_away.value}"
-    assert "pybookie_authentication_messages_total 2" in told
+    for line in ("messages_total 2", "accepted_total 1", "rejected_total 1", "sessions 0"):
+        assert f"pybookie_authentication_{line}\n" in told
     assert "marker" not in told
     assert not any(secret.hex() in told or repr(secret) in told for secret in (digest.master_key, other.master_key))

@@ -50,6 +50,28 @@ def test_a_refused_write_is_asked_for_at_each_check() -> None:
     assert told == [False, False, True, False]  # the second: from no recovery to one fits
 
 
+def test_what_a_follower_could_not_take_is_told_again() -> None:
+    """B15: a change that raised in one of them is not forgotten by the next check."""
+    told: list[bool] = []
+    raising = [ValueError("odd")]
+
+    def tell(state: DiskState) -> None:
+        if state.read_only and raising:
+            raise raising.pop()
+        told.append(state.read_only)
+
+    now = [0.1]
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(now[0]))
+    monitor.follow(tell)
+    monitor.check()
+    now[0] = 0.95
+    with pytest.raises(ValueError, match="odd"):
+        monitor.check()
+    monitor.check()
+    monitor.check()
+    assert told == [False, False, True]
+
+
 def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.LogCaptureFixture) -> None:
     """B15: full, gone, back: told within an interval each time, with one line a change."""
     levels: list[DiskLevel] = []

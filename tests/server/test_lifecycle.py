@@ -6,12 +6,18 @@ import signal
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
+from bookie.errors import StartRefused
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.service_info import parse_service_info
+from bookie.server import lifecycle
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.whole_bookie import new_bookie, whole_bookie
 
 Bookies = Callable[..., list[BookieProcess]]
 
@@ -69,6 +75,41 @@ def test_after_a_kill_without_a_journal(bookies: Bookies) -> None:
     assert "recover this bookie from its peers, or remove" in bookie.log_text()
     (bookie.ledgers / "current/DIRTY").unlink()
     bookie.start()
+
+
+def test_after_a_kill_without_a_check_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B17: dataIntegrityChecking=true where no such check is installed would let it answer for what is gone."""
+    settings = {"journalWriteData": "false", "dataIntegrityChecking": "true"}
+    with whole_bookie(tmp_path, **settings):
+        pass
+    (tmp_path / "l0/current/DIRTY").touch()
+    monkeypatch.setattr(lifecycle, "discover_preboots", lambda: iter(()))
+    with pytest.raises(StartRefused, match="dataIntegrityChecking=true: no such check is installed"):
+        new_bookie(tmp_path, **settings).start(lambda: None)
+    assert (tmp_path / "l0/current/DIRTY").exists()
+    monkeypatch.undo()
+    with whole_bookie(tmp_path, **settings):
+        pass
+
+
+@pytest.mark.parametrize("broken", ["start", "check"])
+def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    """What a plane had taken before its start or check failed is given back."""
+    seen: list[str] = []
+
+    def fail() -> NoReturn:
+        raise StartRefused("it cannot")
+
+    def stop(_grace_s: float) -> None:
+        seen.append("stopped")
+
+    plane = SimpleNamespace(check=lambda: None, start=lambda: ("", 0), stop=stop)
+    setattr(plane, broken, fail)
+    monkeypatch.setattr(lifecycle, "discover", lambda: iter([("broken", lambda _: plane)]))
+    bookie = new_bookie(tmp_path)
+    with pytest.raises(StartRefused, match="it cannot"):
+        bookie.check() if broken == "check" else bookie.start(lambda: None)
+    assert seen == ["stopped"]
 
 
 def test_registration_follows(bookies: Bookies, new_bookies: Bookies, store: Callable[..., MetadataDriver]) -> None:

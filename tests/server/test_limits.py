@@ -15,6 +15,7 @@ from bookie.pb import wire_pb2 as wire
 from tests.fixtures.whole_bookie import Running, whole_bookie
 from tests.hostile import v3
 from tests.hostile.peer import Peer, add, batch, read
+from tests.reference.proto_wire import GROUP, GROUP_END, tag
 
 TOO_MANY = 106
 MANY = 100
@@ -83,11 +84,26 @@ def one_poll_too_many(running: Running, stack: ExitStack) -> None:
     assert v3.ask(peer, wait).status == wire.ETOOMANYREQUESTS
 
 
+def groups_too_deep(running: Running, stack: ExitStack) -> None:
+    """A field that nobody knows, as deep as may be, then deeper: that is no V3, and no V2 either."""
+    peer = stack.enter_context(Peer(running.address))
+    asked = v3.read3(1, 0).SerializeToString()
+    for depth in (3, 4):
+        body = asked + tag(9, GROUP) * depth + tag(9, GROUP_END) * depth
+        peer.sock.sendall(struct.pack(">i", len(body)) + body)
+        if depth == 3:
+            assert v3.answer(peer).status == wire.ENOLEDGER
+    ends(peer)
+
+
 LIMITS: dict[str, tuple[dict[str, str], Callable[[Running, ExitStack], None], str]] = {
     "bytes of a frame": (
         {"nettyMaxFrameSizeBytes": "4096", "maxBatchReadSize": "4096"},
         a_frame_too_long,
         "pybookie_broken_frames_total",
+    ),
+    "groups within each other": (
+        {"serverMaxProtobufNesting": "3"}, groups_too_deep, "pybookie_unreadable_v3_total",
     ),
     "connections": (
         {"serverMaxConnections": "2"}, one_connection_too_many, "pybookie_connections_refused_total",

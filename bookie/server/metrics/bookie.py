@@ -12,7 +12,7 @@ from bookie.server.metrics import garbage, replication, server, storage
 from bookie.server.metrics.directories import directory_families
 from bookie.server.metrics.operations import journal_families, port_families, store_families
 from bookie.server.metrics.process import process_families
-from bookie.server.metrics.rows import families
+from bookie.server.metrics.rows import Part, families
 from bookie.server.metrics.windows import Windows
 from bookie.server.settings import StatisticsSettings
 from bookie.storage.ledger_storage import LedgerStorage
@@ -47,12 +47,17 @@ class BookieMetrics:
             return []
         with self._lock:
             self._windows.turn()
-            return list(merged(chain(self._simple(state, common, collected), self._summaries(common))))
+            stores = self._storage.store_stats()
+            return list(merged(chain(self._simple(state, common, stores, collected), self._summaries(common, stores))))
 
     def _simple(
-        self, state: str, common: Mapping[str, float], collected: Sequence[Mapping[str, float]]
+        self,
+        state: str,
+        common: Mapping[str, float],
+        stores: Sequence[Part],
+        collected: Sequence[Mapping[str, float]],
     ) -> Iterator[Family]:
-        stores, journals = self._storage.store_stats(), self._storage.journal_stats()
+        journals = self._storage.journal_stats()
         directories = [(labels, stats) for (labels, _), stats in zip(stores, collected, strict=False)]
         return chain(
             [gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered.", STATUS.get(state, -1)),
@@ -74,13 +79,13 @@ class BookieMetrics:
             process_families(),
         )  # fmt: skip
 
-    def _summaries(self, common: Mapping[str, float]) -> Iterator[Family]:
-        loops = self._port.ops()
+    def _summaries(self, common: Mapping[str, float], stores: Sequence[Part]) -> Iterator[Family]:
+        loops, times = self._port.ops(), self._storage.store_ops()
         return chain(
             port_families(self._windows, loops),
             journal_families(self._windows, self._storage.journal_ops(), loops),
-            store_families(self._windows, self._storage.store_ops()),
-            storage.read_families(self._storage.store_stats(), self._storage.store_ops()),
+            store_families(self._windows, times),
+            storage.read_families(stores, times),
             garbage.runtimes(common),
         )
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bookie._fast.op_stats import OpView
 from bookie.metrics.family import Family, Labels
+from bookie.server.metrics.rows import MS
 from bookie.server.metrics.windows import Series, Windows
 
 __all__ = ["journal_families", "JOURNALS", "port_families", "REQUESTS", "store_families", "STORES"]
 
-MS = 1e-6
 S = 1e-9
-"""Of nanoseconds."""
+"""What makes seconds of nanoseconds."""
 SERVER = "bookkeeper_server_"
 
 REQUESTS: dict[str, tuple[tuple[str, ...], str, float]] = {

@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 from bookie.metrics.family import Family, Kind, Labels, Sample
 
-__all__ = ["counters", "families", "gauges", "Part", "Row"]
+__all__ = ["counters", "families", "gauges", "MS", "Part", "Row"]
+
+MS = 1e-6
+"""What makes milliseconds of nanoseconds."""
 
 Part = tuple[Labels, Mapping[str, float]]
 """What one part of the bookie counts, and the labels that tell it from its like."""

@@ -4,14 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bookie._fast.op_stats import OpView
 from bookie.metrics.family import Family, Kind, Labels, Sample, gauge
-from bookie.server.metrics.rows import Part, counters, gauges
+from bookie.server.metrics.rows import MS, Part, counters, gauges
 from bookie.server.metrics.windows import totals
 from bookie.storage.settings import StorageSettings
 
 __all__ = ["BOOKIE_ROWS", "entry_sizes", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS"]
-
-MS = 1e-6
-"""What makes milliseconds of nanoseconds."""
 
 BOOKIE_ROWS = (
     *counters(

@@ -31,7 +31,10 @@ class Series(NamedTuple):
 
 
 class Windows:
-    """Remembers, for each series, where its window began. `turn` before the families of a scrape."""
+    """Remembers, for each series, where its window began, and the quantiles of the one before.
+
+    `turn` before the families of a scrape.
+    """
 
     def __init__(self, rollover_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rollover_s = rollover_s

@@ -5,5 +5,5 @@ replies          V3 answers
 bookie_info      GET_BOOKIE_INFO
 entry_list       GET_LIST_OF_ENTRIES_OF_LEDGER
 authentication   AUTH, in V2 and V3
-rejections       a log line for each misbehaving peer, one a second at most
+rejections       who was not let in, for the log of the data port
 """

@@ -36,7 +36,7 @@ class Authentication:
 
     def __init__(self, provider: ServerProvider) -> None:
         self._provider = provider
-        self._rejections = Rejections(log)
+        self.rejections = Rejections()
         self._open: dict[int, _Open] = {}
         self.accepted = 0
         self.rejected = 0
@@ -58,7 +58,7 @@ class Authentication:
             task.answer(b"", policy.CLOSE)
             return
         if outcome.reason:
-            self._rejections.about(task.peer, f"not authenticated: {outcome.reason}")
+            self.rejections.about(task.peer, f"not authenticated: {outcome.reason}")
         task.answer(b"", self._action(task, outcome))
 
     def serve(self, task: Task) -> None:
@@ -90,7 +90,7 @@ class Authentication:
     def _serve_v3(self, task: Task) -> None:
         request = wire.Request.FromString(task.frame)
         if request.authRequest.authPluginName != self._provider.plugin_name:
-            self._rejections.about(task.peer, "not authenticated: the message is for another plugin")
+            self.rejections.about(task.peer, "not authenticated: the message is for another plugin")
             task.answer(replies.copied(request, replies.EUA), policy.NOTHING)
             return
         try:
@@ -132,7 +132,7 @@ class Authentication:
     def _reject(self, task: Task, why: str) -> None:
         self._open.pop(task.session, None)
         self.rejected += 1
-        self._rejections.about(task.peer, f"not authenticated: {why}")
+        self.rejections.about(task.peer, f"not authenticated: {why}")
 
 
 def _v2_message(frame: bytes) -> wire.AuthMessage | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies
+from bookie.server.seldom import Seldom
 
 __all__ = ["BookieInfo", "capacity", "Capacity"]
 
@@ -15,6 +16,7 @@ TOTAL, FREE = 1, 2
 """Bits of `requested`."""
 
 log = logging.getLogger(__name__)
+log.addFilter(Seldom())  # peers can bring these lines about
 
 
 class Capacity(NamedTuple):
@@ -61,7 +63,7 @@ class BookieInfo:
         try:
             found = self._measure(self._directories)
         except OSError as error:
-            log.error("a ledger directory cannot be asked for its size error=%s", error)
+            log.error("a ledger directory cannot be asked for its size", extra={"error": str(error)})
             part.status = replies.EIO
             return
         if requested & TOTAL:

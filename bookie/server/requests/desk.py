@@ -9,14 +9,17 @@ from collections.abc import Callable, Mapping
 from bookie._fast import policy
 from bookie._fast.policy import PolicyRoom, Task
 from bookie.pb import wire_pb2 as wire
+from bookie.server.complaints import Complaint
 from bookie.server.requests import replies
 from bookie.server.requests.authentication import Authentication
+from bookie.server.seldom import Seldom
 
 __all__ = ["Answer", "Desk"]
 
 Answer = Callable[[wire.Request], bytes]
 
 log = logging.getLogger(__name__)
+log.addFilter(Seldom())  # peers can bring these lines about
 
 
 class Desk:
@@ -58,11 +61,16 @@ class Desk:
         if not task.answered:
             task.answer(b"", policy.CLOSE)
 
+    def complaints(self) -> list[Complaint]:
+        """Who was not let in, since the last time."""
+        return self._authentication.rejections.drain() if self._authentication else []
+
     def stats(self) -> dict[str, int]:
         """Counters and gauges."""
-        total = dict(self.room.stats())
-        if self._authentication:
-            total["auth_sessions"] = self._authentication.sessions()
-            total["auth_accepted"] = self._authentication.accepted
-            total["auth_rejected"] = self._authentication.rejected
-        return total
+        who = self._authentication
+        return {
+            **self.room.stats(),
+            "auth_sessions": who.sessions() if who else 0,
+            "auth_accepted": who.accepted if who else 0,
+            "auth_rejected": who.rejected if who else 0,
+        }

@@ -7,6 +7,7 @@ from bookie._fast.storage import StoresRoom
 from bookie.availability import encode, encode_periodic
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies
+from bookie.server.seldom import Seldom
 
 __all__ = ["EntryList"]
 
@@ -14,6 +15,7 @@ OVERHEAD_BYTES = 128
 """More than a frame, a header and the fields around the list take."""
 
 log = logging.getLogger(__name__)
+log.addFilter(Seldom())  # peers can bring these lines about
 
 
 class EntryList:
@@ -39,7 +41,7 @@ class EntryList:
         try:
             ranges = entry_ranges(self._stores, ledger)
         except OSError as error:
-            log.error("the entries of a ledger cannot be listed ledger=%d error=%s", ledger, error)
+            log.error("the entries of a ledger cannot be listed", extra={"ledger": ledger, "error": str(error)})
             part.status = replies.EIO
             return
         if ranges is None:
@@ -49,7 +51,7 @@ class EntryList:
         if len(encoded) > self._bytes_max:
             encoded = encode_periodic(ranges)
         if len(encoded) > self._bytes_max:
-            log.error("the list of entries does not fit a frame ledger=%d bytes=%d", ledger, len(encoded))
+            log.error("the list of entries does not fit a frame", extra={"ledger": ledger, "bytes": len(encoded)})
             part.status = replies.EIO
             return
         part.availabilityOfEntriesOfLedger = encoded

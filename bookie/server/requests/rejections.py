@@ -1,39 +1,42 @@
-"""Log lines about peers that are not let in: one a second for each address at most, nothing of what they sent.
+"""Who was not let in and what for, until the data port's log asks; nothing of what they sent. Any thread."""
 
-Any thread.
-"""
-
-import logging
+import ipaddress
 import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter
+
+from bookie._fast.complaints import REASONS_SPOKEN
+from bookie.server.complaints import SEVERAL, Complaint
 
 __all__ = ["Rejections"]
 
-EVERY_S = 1.0
-ADDRESSES_MAX = 1024
+ROWS_MAX = 1024
 
 
 class Rejections:
-    """`about(peer, what)` logs a warning, or counts it for the next one."""
+    """`about(peer, what)` counts, `drain` gives the counts away."""
 
-    def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
-        self._log = log
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: OrderedDict[str, tuple[float, int]] = OrderedDict()  # host -> when, how many unsaid
+        self._times: Counter[tuple[str, str]] = Counter()
 
     def about(self, peer: str, what: str) -> None:
-        """`peer` is host:port; all ports of a host count together."""
-        host = peer.rpartition(":")[0]
-        now = self._clock()
+        """`peer` is host:port, or empty where it was gone already; all ports of a host count together."""
+        row = (_address(peer), what)
         with self._lock:
-            last, unsaid = self._last.get(host, (now - EVERY_S, 0))
-            speak = now - last >= EVERY_S
-            self._last[host] = (now, 0) if speak else (last, unsaid + 1)
-            self._last.move_to_end(host)
-            if len(self._last) > ADDRESSES_MAX:
-                self._last.popitem(last=False)
-        if speak:
-            self._log.warning("%s", what, extra={"peer": peer, "unsaid": unsaid})
+            if row not in self._times and len(self._times) >= ROWS_MAX:
+                row = (SEVERAL, REASONS_SPOKEN[-1])
+            self._times[row] += 1
+
+    def drain(self) -> list[Complaint]:
+        """All since the last time."""
+        with self._lock:
+            times, self._times = self._times, Counter()
+        return [(address, what, count) for (address, what), count in times.items()]
+
+
+def _address(peer: str) -> str:
+    host = peer.rpartition(":")[0].strip("[]")
+    if not host:
+        return SEVERAL
+    address = ipaddress.ip_address(host)
+    return str(getattr(address, "ipv4_mapped", None) or address)

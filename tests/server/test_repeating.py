@@ -1,0 +1,39 @@
+"""`bookie.server.repeating`: a thread that outlives what its calls raise, and ends when told."""
+
+import logging
+import threading
+
+import pytest
+
+from bookie.server.repeating import Repeating
+
+SEEN_S = 20.0
+
+
+def test_a_call_that_raises_is_not_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with its traceback, the next turn comes, and after `stop` none."""
+    turns: list[int] = []
+    seen = threading.Event()
+
+    def call() -> None:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise ValueError("odd")
+        seen.set()
+
+    one = Repeating("often", 0.001, call)
+    with caplog.at_level(logging.ERROR):
+        one.start()
+        assert seen.wait(SEEN_S)
+        one.stop()
+    (said,) = caplog.records
+    assert said.exc_info is not None
+    assert vars(said)["task"] == "often"
+    count = len(turns)
+    one.stop()
+    assert len(turns) == count
+
+
+def test_stop_without_a_start() -> None:
+    """Where a start failed before it came to this."""
+    Repeating("never", 1, lambda: None).stop()

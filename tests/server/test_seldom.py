@@ -1,0 +1,33 @@
+"""Lines that peers bring about are one a second of each kind."""
+
+import logging
+
+from bookie.server.seldom import Seldom
+
+
+def record(text: str, ledger: int) -> logging.LogRecord:
+    """As `log.error(text, extra={"ledger": ledger})` makes it."""
+    return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, "ledger": ledger})
+
+
+def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
+    """What differs only in its facts is of one kind; the next line tells how many were left out before it."""
+    now = [100.0]
+    seldom = Seldom(lambda: now[0])
+    assert seldom.filter(record("a", 1))
+    assert [seldom.filter(record("a", ledger)) for ledger in (2, 3, 4)] == [False] * 3
+    assert seldom.filter(record("b", 1))
+    now[0] += 1.0
+    following = record("a", 5)
+    assert seldom.filter(following)
+    assert following.__dict__["left_out"] == 3
+    assert not seldom.filter(record("a", 6))
+    now[0] += 60.0
+    assert seldom.filter(record("b", 7))
+
+
+def test_nothing_is_said_of_none_left_out() -> None:
+    """A record that others did not come before has no such fact."""
+    first = record("a", 1)
+    assert Seldom(lambda: 0.0).filter(first)
+    assert "left_out" not in first.__dict__
