@@ -6,6 +6,7 @@ text. Times are seconds in the fields, whatever unit upstream's key has.
 
 import contextlib
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Self
@@ -19,9 +20,24 @@ ROUND = {"true": True, "yes": True, "on": True, "false": False, "no": False, "of
 FRAME_BYTES_MIN = 128
 
 
-def key(name: str, default: Any, *, low: float = 0, scale: float = 1, choices: tuple[str, ...] = ()) -> Any:
-    """A field under upstream's `name`; `scale` turns the key's unit into the field's."""
-    return field(default=default, metadata={"key": name, "low": low, "scale": scale, "choices": choices})
+JAVA_POLICY = re.compile(r"(?:[\w.]+\.)?(\w+?)(?:aware)?ensembleplacementpolicy(?:impl)?")
+
+
+def key(
+    name: str,
+    default: Any,
+    *,
+    low: float = 0,
+    scale: float = 1,
+    choices: tuple[str, ...] = (),
+    long: re.Pattern[str] | None = None,
+) -> Any:
+    """A field under upstream's `name`; `scale` turns the key's unit into the field's.
+
+    `choices` are taken in either case; `long` has a group that is one of them, in what Java calls it, in lower case.
+    """
+    metadata = {"key": name, "low": low, "scale": scale, "choices": choices, "long": long}
+    return field(default=default, metadata=metadata)
 
 
 class SettingsOf:
@@ -116,6 +132,7 @@ class ClientConfig(SettingsOf):
     # Recovery and replication.
     recovery_read_batch: int = key("recoveryReadBatchSize", 1, low=1)
     recovery_batch_reads: bool = key("recoveryBatchReadEnabled", default=False)
+    """Upstream's, taken and not looked at: ledgers are copied in batches wherever they can be read so."""
     admin_digest_type: str = key("digestType", "CRC32", choices=("CRC32", "MAC", "CRC32C", "DUMMY"))
     admin_password: str = key("passwd", "")
     rereplication_entries: int = key("rereplicationEntryBatchSize", 10, low=-1)
@@ -124,7 +141,9 @@ class ClientConfig(SettingsOf):
     weight_paced_pause_max_s: float = key("weightPacedReplicationMaxPauseMs", 10.0, scale=MS)
 
     # Placement.
-    placement_policy: str = key("ensemblePlacementPolicy", "rack", choices=("default", "rack", "region", "zone"))
+    placement_policy: str = key(
+        "ensemblePlacementPolicy", "rack", choices=("default", "rack", "region", "zone"), long=JAVA_POLICY
+    )
     """Java's class names are understood too."""
     resolver: str = key("reppDnsResolverClass", "")
     """`module:factory` of a resolver of ours; empty: the script."""
@@ -180,12 +199,18 @@ def _value(name: str, one: Field[Any], value: Any, *, scaled: bool) -> Any:
         raise ConfigurationError(f"{name}={value!r}: it must be {_expected(one)}")
     if scaled and kind is float and value > 0:
         value *= one.metadata["scale"]
-    if choices and value not in choices:
-        found = [choice for choice in choices if value.rpartition(".")[2].lower().startswith(choice.lower())]
-        if not found:
-            raise ConfigurationError(f"{name}={value!r}: it must be one of {', '.join(choices)}")
-        value = found[0]
-    return value
+    return _chosen(name, one, value) if choices else value
+
+
+def _chosen(name: str, one: Field[Any], value: str) -> str:
+    choices, long = one.metadata["choices"], one.metadata["long"]
+    said = value.casefold()
+    if long is not None and (java := long.fullmatch(said)):
+        said = java[1]
+    for choice in choices:
+        if choice.casefold() == said:
+            return str(choice)
+    raise ConfigurationError(f"{name}={value!r}: it must be one of {', '.join(choices)}")
 
 
 def _expected(one: Field[Any]) -> str:

@@ -9,6 +9,7 @@ The first two names are the defaults of `disableEnsembleChangeFeatureName` and `
 """
 
 from collections.abc import Iterable
+from typing import Self
 
 __all__ = ["Features"]
 
@@ -18,6 +19,11 @@ class Features:
 
     def __init__(self, on: Iterable[str] = ()) -> None:
         self._on = frozenset(on)
+
+    @classmethod
+    def named(cls, names: str) -> Self:
+        """Those, separated by commas."""
+        return cls(name.strip() for name in names.split(",") if name.strip())
 
     def on(self, name: str) -> bool:
         """Whether it is."""

@@ -6,6 +6,7 @@ One for each client and one for auto-recovery. Event loop.
 import asyncio
 from collections.abc import Callable
 from random import Random
+from typing import Self
 
 from bookie.client.bookies.client import BookieClient
 from bookie.client.bookies.quarantine import WithoutQuarantined
@@ -21,23 +22,25 @@ from bookie.client.placement.newcomers import Newcomers
 
 __all__ = ["KnownCluster"]
 
+Listener = Callable[[frozenset[str], frozenset[str]], None]
+"""Told who is writable, and who read-only."""
+
 
 class KnownCluster:
-    """Over an open store, which stays open. `listener` is told who there is (writable, read-only) after the policy."""
+    """Made by `over`."""
 
     def __init__(
         self,
-        config: ClientConfig,
         store: MetadataStore,
+        config: ClientConfig,
         random: Random,
-        listener: Callable[[frozenset[str], frozenset[str]], None] | None = None,
+        placement: Placement,
+        features: Features,
+        listener: Listener | None,
     ) -> None:
-        """Asks the resolver where we stand. ConfigurationError."""
+        """`placement`: the policy that is asked and told, `features` its switches."""
         self.store = store
         self.bookies = BookieClient(config, store.info, health_checks=store.health_checks)
-        features = Features(name.strip() for name in config.features.split(","))
-        clock = asyncio.get_running_loop().time
-        placement: Placement = placement_for(config, random, clock, features=features)
         self._newcomers = Newcomers(placement)
         self._listener = listener
         self.writable: frozenset[str] = frozenset()
@@ -45,8 +48,21 @@ class KnownCluster:
         if config.health_check_enabled:
             placement = WithoutQuarantined(placement, self.bookies.excluded)
         self.context = ClientContext(config, self.bookies, store, placement, random, features=features)
-        self.info = BookieInfoReader(config, self.bookies, store, placement)
+        self.info = BookieInfoReader(config, self.bookies, placement)
         self._members = Members(store, self._changed)
+
+    @classmethod
+    async def over(
+        cls, store: MetadataStore, config: ClientConfig, random: Random, listener: Listener | None = None
+    ) -> Self:
+        """Over an open store, which stays open. `listener` is told who there is after the policy. ConfigurationError.
+
+        The resolver is asked where we stand, which may take its time: in a thread of the store's.
+        """
+        features = Features.named(config.features)
+        clock = asyncio.get_running_loop().time
+        placement = await store.run(placement_for, config, random, clock, features=features)
+        return cls(store, config, random, placement, features, listener)
 
     async def start(self) -> None:
         """Once it returned the policy knows everybody. MetadataStoreError; then it can be called again."""
@@ -64,5 +80,6 @@ class KnownCluster:
     def _changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
         self.writable, self.read_only = writable, read_only
         self._newcomers(writable, read_only)
+        self.info.members_changed(writable)
         if self._listener is not None:
             self._listener(writable, read_only)

@@ -1,7 +1,6 @@
 """Logs of a cluster, for threads: `bookie.client.aio.logs` on the client's event loop. Any thread."""
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
 from bookie.client.aio.logs import Logs as AioLogs
 from bookie.client.loop_thread import LoopThread
@@ -59,14 +58,14 @@ class Logs:
 
     def names(self) -> Iterator[str]:
         """All names, ascending."""
-        names = self._aio.names()
-        while (name := self._thread.run(_following(anext(names, None)))) is not None:
-            yield name
+        pages = self._aio.pages()
+        while page := self._thread.run(_following(anext(pages, []))):
+            yield from page
 
     def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
         """Tell `listener` what the log is now and after each change; None: gone."""
         return self._aio.watch(name, listener)
 
 
-async def _following(name: Coroutine[Any, Any, str | None]) -> str | None:
-    return await name
+async def _following(page: Awaitable[list[str]]) -> list[str]:
+    return await page

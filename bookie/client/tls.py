@@ -13,9 +13,10 @@ from pathlib import Path
 
 from typing_extensions import Buffer
 
+from bookie.changed_files import ChangedFiles
 from bookie.errors import BookieUnavailable, ConfigurationError, SecurityError
 
-__all__ = ["Tls", "TlsLink"]
+__all__ = ["Tls", "TlsContexts", "TlsLink"]
 
 RAW_BYTES = 1 << 18
 CHUNK_BYTES = 1 << 18
@@ -69,6 +70,28 @@ class Tls:
     def _password(self) -> bytes:
         # Empty rather than None: OpenSSL would ask at the terminal.
         return Path(self.key_password_path).read_bytes().strip() if self.key_password_path else b""
+
+
+class TlsContexts:
+    """The context of a `Tls`, made once, and anew when a file of it has changed. Any thread; `now` may read files."""
+
+    def __init__(self, tls: Tls) -> None:
+        self._tls = tls
+        authorities = ssl.get_default_verify_paths()
+        stores = (tls.trust_store,) if tls.trust_store is not None else (authorities.cafile, authorities.capath)
+        paths = (*stores, tls.certificate, tls.key, tls.key_password_path)
+        self._files = ChangedFiles(*(str(path) for path in paths if path is not None))
+        self._context: ssl.SSLContext | None = None
+        self._lock = threading.Lock()
+
+    def now(self) -> ssl.SSLContext:
+        """With the files as they are. ConfigurationError."""
+        with self._lock:
+            if self._files.changed():
+                self._context = None
+            if self._context is None:
+                self._context = self._tls.context()
+            return self._context
 
 
 def handshake_error(error: OSError, host: str) -> SecurityError | BookieUnavailable:

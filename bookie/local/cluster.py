@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -187,13 +188,19 @@ class LocalCluster:
             return self.bookies[before:]
 
     def stop(self) -> None:
-        """End all, the holder of the metadata last, and remove what is temporary. Twice is fine."""
-        first, others = self.bookies[:1], self.bookies[1:]
-        for bookie in others:
-            bookie.signal(signal.SIGTERM)
-        for bookie in (*others, *first):
-            bookie.stop()
-        self._nursery.stop()
+        """End all, the holder of the metadata last, and remove what is temporary. Twice is fine.
+
+        Where one cannot be stopped the rest is done all the same, before that error is raised.
+        """
+        with ExitStack() as ends:  # the last one first
+            ends.callback(self._remove)
+            ends.callback(self._nursery.stop)
+            for bookie in self.bookies:
+                ends.callback(bookie.stop)
+            for bookie in self.bookies[1:]:
+                ends.callback(bookie.signal, signal.SIGTERM)
+
+    def _remove(self) -> None:
         if self._temporary is not None:
             shutil.rmtree(self._temporary)
             self._temporary = None

@@ -6,6 +6,7 @@ Start with `driver` (what a store can do, and `open_driver`). Then by idea:
     ledger_metadata  ledger_codec           one ledger, and its bytes
     logs  changing_logs                     named lists of ledgers, their bytes, and how they change
     identity  service_info  registration    who a bookie is, what it publishes, and how it stays registered
+    bookie_states                           which bookies there are: writable, read-only, absent
     replication                             which ledgers lack replicas, who copies them, and who looks for them
     watching                                the thread that re-reads what changed and tells listeners
     zookeeper  zookeeper_*                  the store that Apache BookKeeper clusters use

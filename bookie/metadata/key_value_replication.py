@@ -82,9 +82,12 @@ class KeyValueReplication:
             free = [number for key in page if (number := key.removeprefix(MARKS)) not in locked]
             random.shuffle(free)
             for number in free:
-                item = self._store.get(MARKS + number)
-                if item is not None and self._take(int(number), owner):
+                if not self._take(int(number), owner):
+                    continue
+                item = self._store.get(MARKS + number)  # who held the lock until now may have finished
+                if item is not None:
                     return Claim(int(number), item.version)
+                self.release(Claim(int(number), 0))
         return None
 
     def finish(self, claim: Claim) -> bool:

@@ -99,9 +99,12 @@ class ZooKeeperReplication:
                 ledger = ledger_of(name)
                 if ledger is None or name in locked:
                     continue
-                stat = self._stat(f"{path}/{name}")
-                if stat is not None and self._take(ledger, owner):
+                if not self._take(ledger, owner):
+                    continue
+                stat = self._stat(f"{path}/{name}")  # who held the lock until now may have finished
+                if stat is not None:
                     return Claim(ledger, int(stat.version))
+                self.release(Claim(ledger, ANY_VERSION))
         return None
 
     def finish(self, claim: Claim) -> bool:

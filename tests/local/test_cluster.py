@@ -46,6 +46,28 @@ def test_bookies_come_and_go(new_bookie_cluster: Clusters) -> None:
     cluster.stop()
 
 
+def test_a_stop_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bookie that cannot be stopped is told of, once the others have ended and the directory is gone."""
+    with LocalCluster(3) as cluster:
+        first, middle, last = cluster
+        broken = middle.stop
+        pids = [os.pidfd_open(one.pid or 0) for one in cluster]
+
+        def fails() -> int:
+            broken()
+            raise OSError("cannot be stopped")
+
+        monkeypatch.setattr(middle, "stop", fails)
+        with pytest.raises(OSError, match="cannot be stopped"):
+            cluster.stop()
+        assert [select.select([pid], [], [], 60)[0] for pid in pids] == [[pid] for pid in pids]
+        for pid in pids:
+            os.close(pid)
+        assert (first.pid, last.pid) == (None, None)
+        assert not first.directory.parent.exists()
+        monkeypatch.undo()
+
+
 def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     """The line of the bookie's log says why, the others are ended."""
     with pytest.raises(StartRefused, match=r"bookie-1 did not start.*flushInterval"):

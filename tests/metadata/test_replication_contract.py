@@ -2,6 +2,7 @@
 
 import threading
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,25 @@ def test_a_ledger_that_is_marked_anew_stays_marked(cluster: Cluster) -> None:
     again = ours.replication.claim("w", Random(1), ignore)
     assert again is not None
     assert again.version > claim.version
+
+
+def test_what_others_finished_meanwhile_is_not_claimed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim on a mark that is gone would, with its old version, take the next mark away unseen."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    theirs.replication.mark(7, ["a:1"], 1)
+    kind: Any = type(ours.replication)
+    take = kind._take
+
+    def late(self: object, ledger: int, owner: str) -> bool:
+        if owner == "late":
+            claim = theirs.replication.claim("w", Random(1), ignore)
+            assert claim is not None
+            assert theirs.replication.finish(claim)
+        return bool(take(self, ledger, owner))
+
+    monkeypatch.setattr(kind, "_take", late)
+    assert ours.replication.claim("late", Random(1), ignore) is None
+    assert ours.replication.holders() == {}
 
 
 def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from bookie.client.digest import Digest, DigestType
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.creating import NewLedger, create_ledger
 from bookie.client.ledgers.members import Members
-from bookie.client.ledgers.opening import Credentials, open_ledger
+from bookie.client.ledgers.opening import Credentials, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.placement.factory import placement_for
@@ -70,20 +70,7 @@ class _Client:
 
     async def open(self, ledger: int, password: bytes, *, recovery: bool) -> "_Reader":
         context = self._context
-        known, digest = await open_ledger(context, ledger, Credentials(password), recovery=recovery)
-        reader = LedgerReader(
-            ledger,
-            known.stored,
-            digest,
-            context.bookies,
-            context.metadata,
-            context.placement,
-            context.config,
-            context.random,
-        )
-        if not known.closed:
-            await reader.read_last_add_confirmed()
-            reader.start()
+        reader = await open_reader(context, ledger, Credentials(password), recovery=recovery)
         return _Reader(reader, context.config.read_timeout_s)
 
     async def replicate(self, ledger: int, patience_s: float) -> None:

@@ -18,8 +18,7 @@ from bookie.client.features import Features
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.creating import NewLedger, create_ledger
-from bookie.client.ledgers.metadata_loop import Known
-from bookie.client.ledgers.opening import Credentials, digest_type_of, open_ledger
+from bookie.client.ledgers.opening import Credentials, digest_type_of, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.metrics import client_families
@@ -61,7 +60,7 @@ class BookKeeper:
         try:
             store = await MetadataStore.open(self._driver)
             self._ends.push_async_callback(store.close)
-            self._cluster = KnownCluster(self.config, store, random.Random())
+            self._cluster = await KnownCluster.over(store, self.config, random.Random())
             self._ends.push_async_callback(self._cluster.close)
             await self._cluster.start()
         except BaseException:
@@ -242,31 +241,13 @@ class BookKeeper:
         writer = LedgerWriter(known, digest, context, advanced=kind is AdvancedWriteHandle, deferred_sync=deferred_sync)
         writer.start()
         self._writers.add(writer)
-        return kind(self._scope, self._reader(known, digest), writer)
+        return kind(self._scope, LedgerReader(known.ledger, known.stored, digest, context), writer)
 
     async def _open(self, ledger: int, wanted: Credentials, *, recovery: bool) -> ReadHandle:
         return await self._scope.run(self._opened(ledger, wanted, recovery=recovery))
 
     async def _opened(self, ledger: int, wanted: Credentials, *, recovery: bool) -> ReadHandle:
-        known, digest = await open_ledger(self.context, ledger, wanted, recovery=recovery)
-        reader = self._reader(known, digest)
-        if not known.closed:
-            await reader.read_last_add_confirmed()
-            reader.start()
-        return ReadHandle(self._scope, reader)
-
-    def _reader(self, known: Known, digest: Digest) -> LedgerReader:
-        context = self.context
-        return LedgerReader(
-            known.ledger,
-            known.stored,
-            digest,
-            context.bookies,
-            context.metadata,
-            context.placement,
-            context.config,
-            context.random,
-        )
+        return ReadHandle(self._scope, await open_reader(self.context, ledger, wanted, recovery=recovery))
 
 
 def _wanted(

@@ -70,10 +70,15 @@ class Logs:
 
     async def names(self) -> AsyncIterator[str]:
         """All names, ascending."""
-        pages: Iterator[list[str]] = self._logs.names()
-        while page := await self._run(lambda: next(pages, [])):
+        async for page in self.pages():
             for name in page:
                 yield name
+
+    async def pages(self) -> AsyncIterator[list[str]]:
+        """All names, ascending, in pieces, as the metadata store tells them."""
+        pages: Iterator[list[str]] = self._logs.names()
+        while page := await self._run(lambda: next(pages, [])):
+            yield page
 
     def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
         """Tell `listener`, on a thread of the metadata store, what the log is now and after each change; None: gone."""

@@ -1,33 +1,32 @@
 """A link's connection: TCP, encryption, authentication, in this order, all within the connect timeout."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from bookie.auth.provider import ClientProvider
 from bookie.client.bookies.link import Link
 from bookie.client.security import FRAME_PREFIX, conversation, start_tls_granted, start_tls_request, start_tls_size
-from bookie.client.tls import Tls, handshake_error
+from bookie.client.tls import Tls, TlsContexts, handshake_error
 from bookie.errors import BookieUnavailable, BookKeeperError
 
 
-@dataclass(frozen=True, slots=True)
 class Connector:
     """How links are connected. `timeout_s` bounds all of it; 0 is for ever."""
 
-    timeout_s: float
-    tls: Tls | None = None
-    auth: ClientProvider | None = None
+    def __init__(self, timeout_s: float, tls: Tls | None = None, auth: ClientProvider | None = None) -> None:
+        self.timeout_s = timeout_s
+        self.auth = auth
+        self._contexts = TlsContexts(tls) if tls is not None else None
 
     async def connect(self, link: Link[Any], host: str, port: int) -> None:
         """Open the link, or fail it: BookieUnavailable, SecurityError, UnauthorizedAccess, ConfigurationError."""
         address = f"{host}:{port}"
         try:
             async with asyncio.timeout(self.timeout_s or None):
-                if self.tls is None:
+                if self._contexts is None:
                     await asyncio.get_running_loop().create_connection(lambda: link, host, port)
                 else:
-                    await self._encrypted(link, self.tls, host, port)
+                    await self._encrypted(link, self._contexts, host, port)
                 if self.auth is not None:
                     await self._authenticate(link, self.auth, host, address)
         except TimeoutError:
@@ -39,9 +38,9 @@ class Connector:
         else:
             link.opened()
 
-    async def _encrypted(self, link: Link[Any], tls: Tls, host: str, port: int) -> None:
+    async def _encrypted(self, link: Link[Any], contexts: TlsContexts, host: str, port: int) -> None:
         loop = asyncio.get_running_loop()
-        context = tls.context()
+        context = await asyncio.to_thread(contexts.now)
         transport, clear = await loop.create_connection(_ClearText, host, port)
         address = f"{host}:{port}"
         try:

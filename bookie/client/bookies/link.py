@@ -7,6 +7,7 @@ table of what is unanswered. Everything ends once: by its answer, by its time, o
 import asyncio
 import contextlib
 import itertools
+import logging
 import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -47,6 +48,8 @@ HEAD_BYTES = 64
 ADD, READ = 1, 2
 """Operations of a V2 key."""
 NEVER_S = 1e12
+
+log = logging.getLogger(__name__)
 
 
 class Link(asyncio.BufferedProtocol, Generic[W]):
@@ -109,7 +112,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """The value of the answer. In V2 an earlier request of the same name is waited for first."""
         if not self.wire.by_transaction and self._taken(ask.key):
             due = self._due(ask.timeout_s)
-            while self._taken(ask.key):
+            while self.broken is None and self._taken(ask.key):
                 await self._name_wait(ask, due)
         return await self.submit(ask)
 
@@ -117,7 +120,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Single reads of these entries, ascending; `timeout_s` 0 is for ever. In V2 it waits for their names."""
         what = f"reads of ledger {ledger}, entries {entries[0]} to {entries[-1]}"
         due = self._due(timeout_s)
-        while self._read_known(ledger, entries):
+        while self.broken is None and self._read_known(ledger, entries):
             await self._name_wait(what, due)
         if self.broken is not None:
             raise type(self.broken)(f"{self.bookie}: {what}: {self.broken}")
@@ -417,13 +420,17 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             ask.due = math.inf
             if self.wire.by_transaction:
                 del self._asks[ask.key]
-        self._reads.overdue(int(now * 1000))
+        try:
+            self._reads.overdue(int(now * 1000))
+        except ProtocolVersionMismatch as error:
+            self.fail(error)
+            return
         late = set(self._adds.overdue(int(now * 1000)))
         late.update(lane.number for lane in self._lanes.values() if lane.held and lane.held[0][3] <= now)
         for number in sorted(late):
             if lane := self._lanes.get(number):
                 self._on_error(RequestTimeout.code, 1)
-                lane.end(RequestTimeout(f"{self.bookie}: {lane}: no answer in time, but they may have been stored"))
+                _end(lane, RequestTimeout(f"{self.bookie}: {lane}: no answer in time, but they may have been stored"))
         if self.pending or any(lane.held for lane in self._lanes.values()):
             self._arm()
 
@@ -446,7 +453,15 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             ask.fail(type(error)(f"{self.bookie}: {ask}: {error}"))
         self._reads.fail(error)
         for lane in list(self._lanes.values()):
-            lane.end(type(error)(f"{self.bookie}: {lane}: {error}"))
+            _end(lane, type(error)(f"{self.bookie}: {lane}: {error}"))
         self._out.clear()
         self._queued = 0
         self._retry()
+
+
+def _end(lane: Lane, error: BookKeeperError) -> None:
+    """The others end too when its owner fails."""
+    try:
+        lane.end(error)
+    except Exception:
+        log.exception("%s: their owner failed when they ended: %s", lane, error)

@@ -5,6 +5,7 @@ ledger's id; a broken one is replaced by the next request.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -24,6 +25,8 @@ W = TypeVar("W", bound=Wire)
 TICK_S = 1.0
 BATCHES_REFUSED_S = 600.0
 """For so long a bookie that seems to be too old for batch reads is not asked for one again."""
+
+log = logging.getLogger(__name__)
 
 Resolver = Callable[[str], Awaitable[BookieServiceInfo]]
 
@@ -104,6 +107,9 @@ class Peer:
             await self._connector.connect(link, end.host, end.port)
         except BookKeeperError as error:
             link.fail(error)
+        except Exception as error:  # whatever it was, requests wait for this
+            log.exception("cannot connect bookieId=%s", self.bookie)
+            link.fail(BookieUnavailable(f"an error that nobody foresaw while connecting, please report it: {error!r}"))
         finally:
             if not link.connected and not link.gone.done():
                 link.gone.set_result(None)

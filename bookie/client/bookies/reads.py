@@ -58,30 +58,38 @@ class Reads:
     def take(self, rows: NDArray[Any], count: int, received: Buffer) -> int:
         """Take answers out of the first `count` rows: how many are left. ProtocolVersionMismatch."""
         left, whole = self._names.pick(rows, count, received, self._wire.frame_bytes_max)
-        self._end(whole, None)
+        self._finish(whole, None)
         return left
 
     def too_long(self, rows: NDArray[Any]) -> bool:
         """Whether the answer that this head of a row names is one of ours, which is more than a frame takes."""
         left, whole = self._names.pick(rows, 1, NOTHING, -1)
-        self._end(whole, None)
+        self._finish(whole, None)
         return left == 0
 
     def overdue(self, now_ms: int) -> None:
-        """Time out what is due."""
-        for number in self._names.overdue(now_ms):
-            self._on_error(RequestTimeout.code, 1)
-            self._end([number], RequestTimeout(f"{self._bookie}: no answer in time"))
+        """Time out what is due. ProtocolVersionMismatch, as in what had come of it."""
+        late = self._names.overdue(now_ms)
+        if late:
+            self._on_error(RequestTimeout.code, len(late))
+            self._finish(late, RequestTimeout(f"{self._bookie}: no answer in time"))
 
     def fail(self, error: BookKeeperError) -> None:
-        """The connection is over."""
+        """The connection is over, whatever had come."""
         self._end(list(self._waiting), error)
+
+    def _finish(self, numbers: list[int], lost: BookKeeperError | None) -> None:
+        """All of them; then ProtocolVersionMismatch if one was answered with nonsense: the connection is no good."""
+        mismatch = self._end(numbers, lost)
+        if mismatch is not None:
+            raise mismatch
 
     def _leave(self, number: int) -> None:
         if self._waiting.pop(number, None) is not None:
             self._names.leave(number)
 
-    def _end(self, numbers: list[int], lost: BookKeeperError | None) -> None:
+    def _end(self, numbers: list[int], lost: BookKeeperError | None) -> ProtocolVersionMismatch | None:
+        nonsense = None
         for number in numbers:
             run, answers = self._waiting.pop(number)
             if run.left:
@@ -96,8 +104,9 @@ class Reads:
                 try:
                     answers.set_result(ReadAnswers(run, self._errors(run), error))
                 except ProtocolVersionMismatch as mismatch:
+                    nonsense = mismatch
                     answers.set_exception(ProtocolVersionMismatch(f"{what}: {mismatch}"))
-                    raise
+        return nonsense
 
     def _errors(self, run: ReadRun) -> dict[int, BookKeeperError]:
         found: dict[int, BookKeeperError] = {}

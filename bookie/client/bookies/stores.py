@@ -6,15 +6,19 @@ with this object.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, Self, TypeVar
+from functools import partial
+from typing import Generic, ParamSpec, Self, TypeVar
 
-from bookie.errors import ClientClosed
+from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.driver import MetadataDriver, Subscription, Versioned
 from bookie.metadata.ledger_metadata import LedgerMetadata
 
-__all__ = ["MetadataStore"]
+__all__ = ["MetadataStore", "on_loop"]
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +49,12 @@ class MetadataStore:
         if self._closed:
             raise ClientClosed("the metadata store was closed")
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+
+    def subscribed(
+        self, watch: Callable[[Callable[[T], None]], Subscription], listener: Callable[[T], None]
+    ) -> Subscription:
+        """What `watch` of the driver's tells, on the loop. Its end does not block, and nothing comes behind it."""
+        return _Subscription(self._pool, watch, listener)
 
     async def close(self) -> None:
         """End the session when the calls under way are done. Idempotent."""
@@ -90,8 +100,7 @@ class MetadataStore:
 
     def watch(self, ledger: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
         """Follow one ledger; None: it does not exist."""
-        told = _OnLoop(self._pool, listener)
-        return told.of(self.driver.ledgers.watch(ledger, told))
+        return self.subscribed(partial(self.driver.ledgers.watch, ledger), listener)
 
     # --- bookies ------------------------------------------------------------------------------------------------------
 
@@ -113,34 +122,47 @@ class MetadataStore:
 
     def watch_bookies(self, listener: Callable[[frozenset[str]], None], *, read_only: bool) -> Subscription:
         """Follow `bookies`."""
-        told = _OnLoop(self._pool, listener)
-        return told.of(self.driver.bookies.watch(told, read_only=read_only))
+        return self.subscribed(partial(self.driver.bookies.watch, read_only=read_only), listener)
 
 
-class _OnLoop:
-    """A listener that is called on the loop; nothing reaches it once it is closed."""
+def on_loop(call: Callable[P, object]) -> Callable[P, None]:
+    """For any thread: `call` on this event loop; nothing once the loop was closed."""
+    loop = asyncio.get_running_loop()
 
-    def __init__(self, pool: ThreadPoolExecutor, listener: Callable[[T], None]) -> None:
-        self._loop = asyncio.get_running_loop()
+    def told(*args: P.args, **kwargs: P.kwargs) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody listens
+            loop.call_soon_threadsafe(partial(call, *args, **kwargs))
+
+    return told
+
+
+class _Subscription(Generic[T]):
+    """Whose listener is called on the loop; nothing reaches it once it is closed."""
+
+    def __init__(
+        self,
+        pool: ThreadPoolExecutor,
+        watch: Callable[[Callable[[T], None]], Subscription],
+        listener: Callable[[T], None],
+    ) -> None:
         self._pool = pool
         self._listener: Callable[[T], None] | None = listener
-        self._subscription: Subscription | None = None
+        self._subscription: Subscription | None = watch(on_loop(self._tell))
 
-    def of(self, subscription: Subscription) -> Subscription:
-        self._subscription = subscription
-        return self
-
-    def __call__(self, value: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody listens
-            self._loop.call_soon_threadsafe(self._tell, value)
-
-    def _tell(self, value: object) -> None:
+    def _tell(self, value: T) -> None:
         if self._listener is not None:
-            self._listener(value)  # type: ignore[arg-type]
+            self._listener(value)
 
     def close(self) -> None:
         self._listener = None
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             with contextlib.suppress(RuntimeError):  # the store was closed, and its watches with it
-                self._pool.submit(subscription.close)  # it waits for a read that is under way
+                self._pool.submit(_end, subscription)  # it waits for a read that is under way
+
+
+def _end(subscription: Subscription) -> None:
+    try:
+        subscription.close()
+    except BookKeeperError as error:
+        log.warning("a watch ends with its session only: %s", error)

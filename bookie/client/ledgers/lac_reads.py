@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.config import ClientConfig
-from bookie.client.contracts import Bookies, Placement
 from bookie.client.digest import Digest
 from bookie.client.entries import EntryBatch
 from bookie.client.flags import LAST_ENTRY
+from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.coverage import Coverage, ask_all
 from bookie.client.ledgers.race import MISSING, Patience, Race, weightier
 from bookie.client.ledgers.replicas import Replicas
@@ -41,22 +40,14 @@ class LastConfirmed(NamedTuple):
 class LacReads:
     """Of one ledger. Each answer raises the view's LAC."""
 
-    def __init__(
-        self,
-        view: LedgerView,
-        digest: Digest,
-        bookies: Bookies,
-        replicas: Replicas,
-        placement: Placement,
-        config: ClientConfig,
-    ) -> None:
+    def __init__(self, view: LedgerView, digest: Digest, replicas: Replicas, context: ClientContext) -> None:
         self._view = view
         self._digest = digest
-        self._bookies = bookies
+        self._bookies = context.bookies
         self._replicas = replicas
-        self._placement = placement
+        self._placement = context.placement
+        config = context.config
         self._v2 = config.use_v2_wire_protocol
-        self._track_failures = config.bookie_failure_tracking
         self._patience = Patience(
             config.speculative_lac_first_s, config.speculative_lac_max_s, config.speculative_lac_backoff
         )
@@ -124,14 +115,20 @@ class LacReads:
         wait = _Wait(self, entry, self._view)
         order = self._replicas.order(entry, whole_ensemble=True)
 
+        holders = self._view.metadata.write_set(entry)
+
         async def ask(bookie: str) -> ReadAnswer:
-            return await self._bookies.wait_for_lac(bookie, self._view.ledger, entry - 1, timeout_ms)
+            try:
+                return await self._bookies.wait_for_lac(bookie, self._view.ledger, entry - 1, timeout_ms)
+            except MISSING:
+                if bookie in holders:
+                    self._placement.failed(bookie, entry)
+                raise
 
         if parallel:
             return await wait.at_all(order, ask)
-        race = Race(order, ask, wait.judge, self._patience, on_error=self._missed, on_slow=None)
         try:
-            return await race.run()
+            return await Race(order, ask, wait.judge, self._patience).run()
         except BookKeeperError as error:
             return wait.failed(order, error)
 
@@ -153,10 +150,6 @@ class LacReads:
         if last is not None:
             opened = self._digest.open(last, self._view.ledger)
             self._view.saw_lac(opened.lac, opened.length if self._v2 else 0)
-
-    def _missed(self, bookie: str, error: BookKeeperError) -> None:
-        if self._track_failures and isinstance(error, MISSING):
-            self._placement.slow(bookie)
 
     def opened(self, answer: ReadAnswer, entry: int) -> LastConfirmed:
         """The answer to a long poll: the LAC, and `entry` if it came and is acknowledged. DigestMismatch."""
@@ -180,7 +173,6 @@ class _Wait:
         self._view = view
         self._enough = view.metadata.ensemble_size - view.metadata.ack_quorum + 1
         self._empty = 0
-        self._missed = 0
         self._error: BookKeeperError | None = None
 
     def judge(self, _: str, answer: ReadAnswer) -> LastConfirmed:

@@ -7,11 +7,12 @@ from bookie.client.config import ClientConfig
 from bookie.client.digest import Digest, DigestType
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.metadata_loop import Known
+from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.recovery import recover
 from bookie.errors import DigestMismatch, IncorrectParameter, UnauthorizedAccess
 from bookie.metadata.ledger_metadata import LedgerMetadata
 
-__all__ = ["credentials", "Credentials", "digest_type_of", "open_ledger"]
+__all__ = ["credentials", "Credentials", "digest_of", "digest_type_of", "open_ledger", "open_reader"]
 
 OTHER_NAMES = {"MAC": "HMAC"}
 
@@ -41,13 +42,21 @@ async def open_ledger(
     return known, digest
 
 
+async def open_reader(context: ClientContext, ledger: int, wanted: Credentials, *, recovery: bool) -> LedgerReader:
+    """`open_ledger` to read it; started, and with the LAC that its bookies tell, while it is not closed. ReadError."""
+    known, digest = await open_ledger(context, ledger, wanted, recovery=recovery)
+    reader = LedgerReader(ledger, known.stored, digest, context)
+    if not known.closed:
+        await reader.read_last_add_confirmed()
+        reader.start()
+    return reader
+
+
 def credentials(config: ClientConfig, ledger: int, metadata: LedgerMetadata, wanted: Credentials) -> Digest:
     """The keys of a ledger. UnauthorizedAccess, DigestMismatch."""
     stored = metadata.digest_type
     if wanted.password is None:
-        if stored is None:
-            return Digest.of(digest_type_of(config.admin_digest_type), config.admin_password.encode())
-        return Digest.of(DigestType(stored), metadata.password)
+        return digest_of(metadata, config)
     if stored is None:  # older than stored passwords: the bookies judge
         return Digest.of(wanted.digest_type, wanted.password)
     if not hmac.compare_digest(metadata.password, wanted.password):
@@ -58,6 +67,13 @@ def credentials(config: ClientConfig, ledger: int, metadata: LedgerMetadata, wan
             " with enableDigestTypeAutodetection=true"
         )
     return Digest.of(DigestType(stored), wanted.password)
+
+
+def digest_of(metadata: LedgerMetadata, config: ClientConfig) -> Digest:
+    """The keys that the metadata of a ledger tell; of ledgers older than that the configuration does."""
+    if metadata.digest_type is None:
+        return Digest.of(digest_type_of(config.admin_digest_type), config.admin_password.encode())
+    return Digest.of(DigestType(metadata.digest_type), metadata.password)
 
 
 def digest_type_of(given: str | DigestType) -> DigestType:

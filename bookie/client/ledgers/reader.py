@@ -4,13 +4,10 @@ Errors name ledger, entry and bookies. IncorrectParameter: an argument is out of
 the LAC was asked for. Reads through a handle raise its LAC and never lower it.
 """
 
-from random import Random
-
-from bookie.client.config import ClientConfig
-from bookie.client.contracts import Bookies, Metadata, Placement
 from bookie.client.digest import Digest
 from bookie.client.entries import Entry, EntryBatch
 from bookie.client.ledgers.batch_reads import BatchReads
+from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.follow import Follower
 from bookie.client.ledgers.lac_reads import LacReads, LastConfirmed
 from bookie.client.ledgers.ranges import RangeReader
@@ -37,19 +34,15 @@ class LedgerReader:
         ledger: int,
         metadata: Versioned[LedgerMetadata],
         digest: Digest,
-        bookies: Bookies,
-        store: Metadata,
-        placement: Placement,
-        config: ClientConfig,
-        random: Random,
+        context: ClientContext,
     ) -> None:
         self.view = LedgerView(ledger, metadata)
-        self._store = store
-        self._config = config
-        replicas = Replicas(self.view, bookies, store, placement, config, random)
+        self._store = context.metadata
+        self._config = context.config
+        bookies, replicas = context.bookies, Replicas(self.view, context)
         self.singles = SingleReads(self.view, digest, bookies, replicas)
-        self._batches = BatchReads(self.view, digest, bookies, replicas, self.singles, config)
-        self._lacs = LacReads(self.view, digest, bookies, replicas, placement, config)
+        self._batches = BatchReads(self.view, digest, bookies, replicas, self.singles, self._config)
+        self._lacs = LacReads(self.view, digest, replicas, context)
 
     def start(self) -> None:
         """Follow the metadata until the ledger is closed: ensembles that change, the end, a deletion."""

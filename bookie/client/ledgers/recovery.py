@@ -41,14 +41,10 @@ __all__ = ["recover"]
 
 log = logging.getLogger(__name__)
 
-TOLD_AS_THEY_ARE = (
-    ClientClosed,
-    MetadataStoreError,
-    NoSuchLedgerMetadata,
-    RequestTimeout,
-    UnauthorizedAccess,
-    ZooKeeperError,
-)
+OF_THE_STORE = (ClientClosed, MetadataStoreError, NoSuchLedgerMetadata, ZooKeeperError)
+"""The metadata need not be looked at again, or cannot be."""
+OF_THE_BOOKIES = (RequestTimeout, UnauthorizedAccess)
+"""Told as they are, unless somebody else closed the ledger meanwhile."""
 READING = Flags.FENCE | Flags.HIGH_PRIORITY
 
 
@@ -62,13 +58,13 @@ async def recover(context: ClientContext, known: Known, digest: Digest) -> None:
         return
     try:
         await _Recovery(context, known, digest).run()
-    except (ClientClosed, MetadataStoreError, NoSuchLedgerMetadata, ZooKeeperError):
+    except OF_THE_STORE:
         raise
     except BookKeeperError as error:
         known.learn(await context.metadata.read(known.ledger))
         if known.closed:
             return
-        if isinstance(error, TOLD_AS_THEY_ARE):
+        if isinstance(error, OF_THE_BOOKIES):
             raise
         raise LedgerRecoveryError(f"ledger {known.ledger} could not be recovered: {error}") from error
 

@@ -1,11 +1,9 @@
 """In which order the replicas of an entry are asked, and a question put to them in that order. Event loop."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from random import Random
 from typing import TypeVar
 
-from bookie.client.config import ClientConfig
-from bookie.client.contracts import Bookies, Metadata, Placement
+from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.race import MISSING, Patience, Race
 from bookie.client.ledgers.throttle import Rate
 from bookie.client.ledgers.view import LedgerView
@@ -20,21 +18,12 @@ R = TypeVar("R")
 class Replicas:
     """Of one ledger. With sticky reads all entries are asked of the same bookie first, until it fails."""
 
-    def __init__(
-        self,
-        view: LedgerView,
-        bookies: Bookies,
-        store: Metadata,
-        placement: Placement,
-        config: ClientConfig,
-        random: Random,
-    ) -> None:
+    def __init__(self, view: LedgerView, context: ClientContext) -> None:
         self._view = view
-        self._bookies = bookies
-        self._store = store
-        self._placement = placement
-        self._reorder = config.reorder_reads
-        self._slow_by_time = config.reorder_pending_threshold <= 0
+        self._bookies = context.bookies
+        self._store = context.metadata
+        self._placement = context.placement
+        config = context.config
         self._patience = Patience(
             config.speculative_read_first_s, config.speculative_read_max_s, config.speculative_read_backoff
         )
@@ -42,7 +31,9 @@ class Replicas:
         metadata = view.metadata
         self._size = metadata.ensemble_size
         self._quorum = metadata.write_quorum
-        self._sticky = random.randrange(self._size) if config.sticky_reads and self._size == self._quorum else None
+        self._sticky = (
+            context.random.randrange(self._size) if config.sticky_reads and self._size == self._quorum else None
+        )
 
     @property
     def stripes(self) -> int:
@@ -55,7 +46,7 @@ class Replicas:
         start = entry % self._size if self._sticky is None else self._sticky
         count = self._size if whole_ensemble else self._quorum
         indices: Sequence[int] = [(start + k) % self._size for k in range(count)]
-        if self._reorder and count > 1:
+        if count > 1:
             indices = self._placement.read_order(ensemble, indices, self._bookies.pending)
         return [ensemble[index] for index in indices]
 
@@ -114,7 +105,7 @@ class Replicas:
             self._patience,
             heard=heard,
             on_error=None if self._sticky is None else self._unstick,
-            on_slow=self._placement.slow if self._slow_by_time else None,
+            on_slow=self._placement.slow,
         )
 
     def _in_turn(self, ask: Callable[[str], Awaitable[A]], turns: int) -> Callable[[str], Awaitable[A]]:

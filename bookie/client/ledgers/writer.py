@@ -9,7 +9,8 @@ before it are and no bookie is being replaced. Then the LAC is this entry; where
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -298,12 +299,10 @@ class LedgerWriter(Adds):
             self._spawn(self._change_ensemble())
 
     async def _change_ensemble(self) -> None:
-        try:
+        async with self._or_give_up():
             await self._replacer.run(self.known)
-        except BookKeeperError as error:
-            self._give_up(error)
-        if self._window.error is None:
-            self._adopt()
+            if self._window.error is None:
+                self._adopt()
 
     def _adopt(self) -> None:
         """The ensemble is the ledger's now: move there what is pending, then acknowledge again."""
@@ -336,10 +335,8 @@ class LedgerWriter(Adds):
             self._spawn(self._make_sure())
 
     async def _make_sure(self) -> None:
-        try:
+        async with self._or_give_up():
             await still_open(self._store, self.known, lambda: self._window.error is not None)
-        except BookKeeperError as error:
-            self._give_up(error)
         self._doubts -= 1
         self._go_on()
 
@@ -355,6 +352,17 @@ class LedgerWriter(Adds):
                 timer.cancel()
             for lane in self._lanes:
                 lane.retire()
+
+    @asynccontextmanager
+    async def _or_give_up(self) -> AsyncIterator[None]:
+        """What goes wrong within ends the ledger, whatever it is: adds wait for the work in it."""
+        try:
+            yield
+        except BookKeeperError as error:
+            self._give_up(error)
+        except Exception as error:
+            log.exception("ledger %d: not foreseen", self.ledger)
+            self._give_up(WriteError(f"an error that nobody foresaw, please report it: {error!r}"))
 
     def _give_up(self, error: BookKeeperError) -> None:
         """The ledger cannot be written: end the pending adds with `error`, and close it at the LAC."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import Bookies, Metadata, Placement
+from bookie.client.contracts import Bookies, Placement
 from bookie.errors import BookKeeperError, ClientClosed, RequestTimeout
 from bookie.metadata.driver import Subscription
 
@@ -49,15 +49,12 @@ async def scan(bookies: Bookies, asked: Collection[str], timeout_s: float) -> di
 class BookieInfoReader:
     """Polls while it is started and somebody uses it: the policy with weights, or a subscriber."""
 
-    def __init__(
-        self, config: ClientConfig, bookies: Bookies, metadata: Metadata, placement: Placement | None = None
-    ) -> None:
+    def __init__(self, config: ClientConfig, bookies: Bookies, placement: Placement | None = None) -> None:
         self.known: dict[str, BookieInfo] = {}
         self.errors: dict[str, BookKeeperError] = {}
         """Of bookies of which nothing is known: why."""
         self._config = config
         self._bookies = bookies
-        self._metadata = metadata
         self._listeners: list[Listener] = []
         if placement is not None and config.weighted_placement:
             self._listeners.append(lambda known: placement.weights_changed(free_bytes(known)))
@@ -66,23 +63,18 @@ class BookieInfoReader:
         self._partial_at = math.inf
         self._wake = asyncio.Event()
         self._started = False
-        self._watch: Subscription | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """From now on poll, as soon as somebody listens."""
         self._started = True
         if self._listeners and self._task is None:
-            self._watch = self._metadata.watch_bookies(self._changed, read_only=False)
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
         """No more questions. May be called twice."""
         self._started = False
-        watch, task = self._watch, self._task
-        self._watch = self._task = None
-        if watch is not None:
-            watch.close()
+        task, self._task = self._task, None
         if task is not None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -103,8 +95,8 @@ class BookieInfoReader:
         self._full_at = -math.inf
         self._wake.set()
 
-    def _changed(self, members: frozenset[str]) -> None:
-        """Who left is forgotten, who came is asked."""
+    def members_changed(self, members: frozenset[str]) -> None:
+        """These are writable now: who left is forgotten, who came is asked."""
         if members != self._members:
             self._members = members
             for gone in self.known.keys() - members:
@@ -128,14 +120,7 @@ class BookieInfoReader:
                     await self._wake.wait()
 
     async def _full(self) -> None:
-        now = asyncio.get_running_loop().time
-        try:
-            self._changed(await self._metadata.bookies(read_only=False))
-        except BookKeeperError as error:
-            log.warning("bookies not listed error=%s", error)
-            self._full_at = now() + self._config.bookie_info_retry_s
-            return
-        self._full_at = now() + self._config.bookie_info_interval_s
+        self._full_at = asyncio.get_running_loop().time() + self._config.bookie_info_interval_s
         await self._ask(self._members)
 
     async def _partial(self) -> None:

@@ -6,39 +6,50 @@ ones that hold most each.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 __all__ = ["covered", "RegionDurability", "Spread"]
 
+W = TypeVar("W")
 
-class Spread:
-    """Each write quorum spans so many different places, be it racks or regions. Knows places, not bookies."""
 
-    __slots__ = ("_at_least", "_size", "_windows", "_write_quorum", "places")
+class _Windows(Generic[W]):
+    """What is known of each write quorum of an ensemble of `size` bookies, while it grows."""
 
-    def __init__(self, size: int, write_quorum: int, at_least: int) -> None:
-        """Of an ensemble of `size` bookies."""
-        self._size = size
+    __slots__ = ("_windows", "_write_quorum", "places")
+
+    def __init__(self, size: int, write_quorum: int, window: Callable[[], W]) -> None:
         self._write_quorum = min(write_quorum, size)
-        self._at_least = min(write_quorum, at_least) if write_quorum > 1 else 0
         # Where the write quorum is the ensemble there is one set of places, however it is turned.
-        windows = 1 if size == self._write_quorum else size
-        self._windows: list[list[str]] = [[] for _ in range(windows)]
+        self._windows = [window() for _ in range(1 if size == self._write_quorum else size)]
         self.places: list[str] = []
 
-    def copy(self) -> "Spread":
-        """To go on from here in two ways."""
-        twin = Spread.__new__(Spread)
-        twin._size, twin._write_quorum, twin._at_least = self._size, self._write_quorum, self._at_least
-        twin._windows = [window.copy() for window in self._windows]
-        twin.places = self.places.copy()
-        return twin
-
-    def _open(self) -> Sequence[list[str]]:
+    def _open(self) -> Sequence[W]:
+        """Those that the next bookie belongs to."""
         windows = self._windows
         if len(windows) == 1:
             return windows
         place = len(self.places)
         return [windows[start] for start in range(place - self._write_quorum + 1, place + 1)]
+
+
+class Spread(_Windows[list[str]]):
+    """Each write quorum spans so many different places, be it racks or regions. Knows places, not bookies."""
+
+    __slots__ = ("_at_least",)
+
+    def __init__(self, size: int, write_quorum: int, at_least: int) -> None:
+        """Of an ensemble of `size` bookies."""
+        super().__init__(size, write_quorum, list)
+        self._at_least = min(write_quorum, at_least) if write_quorum > 1 else 0
+
+    def copy(self) -> "Spread":
+        """To go on from here in two ways."""
+        twin = Spread.__new__(Spread)
+        twin._write_quorum, twin._at_least = self._write_quorum, self._at_least
+        twin._windows = [window.copy() for window in self._windows]
+        twin.places = self.places.copy()
+        return twin
 
     def accepts(self, place: str) -> bool:
         """Whether every quorum can still be spread when the next bookie stands there."""
@@ -60,34 +71,24 @@ class Spread:
         self.places.append(place)
 
 
-class RegionDurability:
+class RegionDurability(_Windows[Counter[str]]):
     """No `regions - 1` regions together hold an ack quorum of a write quorum, so that to lose them loses nothing."""
 
-    __slots__ = ("_ack_quorum", "_regions", "_size", "_windows", "_write_quorum", "places")
+    __slots__ = ("_ack_quorum", "_regions")
 
     def __init__(self, size: int, write_quorum: int, ack_quorum: int, regions: int) -> None:
         """Of an ensemble of `size` bookies."""
-        self._size = size
-        self._write_quorum = min(write_quorum, size)
+        super().__init__(size, write_quorum, Counter)
         self._ack_quorum = ack_quorum
         self._regions = regions
-        windows = 1 if size == self._write_quorum else size
-        self._windows: list[Counter[str]] = [Counter() for _ in range(windows)]
-        self.places: list[str] = []
 
     def copy(self) -> "RegionDurability":
         """To go on from here in two ways."""
-        twin = RegionDurability(self._size, self._write_quorum, self._ack_quorum, self._regions)
+        twin = RegionDurability.__new__(RegionDurability)
+        twin._write_quorum, twin._ack_quorum, twin._regions = self._write_quorum, self._ack_quorum, self._regions
         twin._windows = [window.copy() for window in self._windows]
         twin.places = self.places.copy()
         return twin
-
-    def _open(self) -> Sequence[Counter[str]]:
-        windows = self._windows
-        if len(windows) == 1:
-            return windows
-        place = len(self.places)
-        return [windows[start] for start in range(place - self._write_quorum + 1, place + 1)]
 
     def accepts(self, place: str) -> bool:
         """Whether no quorum would then lean on too few regions."""

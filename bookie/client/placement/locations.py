@@ -67,15 +67,6 @@ class Locations:
         """As learnt, else the default."""
         return self._known.get(bookie, self.default)
 
-    def forget(self, bookies: Collection[str]) -> None:
-        """They were moved: `learn` asks anew."""
-        for bookie in bookies:
-            self._known.pop(bookie, None)
-
-    def keep(self, bookie: str, location: str) -> None:
-        """It stands there as long as nothing else is learnt of it."""
-        self._known.setdefault(bookie, location)
-
     def local(self, *, by_name: bool) -> str:
         """Of this machine."""
         if self._resolver is None:

@@ -42,13 +42,12 @@ class PlacedPolicy(Policy):
         """False: somebody else calls `Locations.learn`, beside the event loop."""
         self.reads = ReadOrder(config, random, clock)
         self._clock = clock
-        self._candidates: frozenset[str] = frozenset()
         self._departed: dict[str, float] = {}
         self._racks: Racks | None = None
 
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
         """Newcomers are looked up, which may wait for the resolver; not where `learns` is false."""
-        candidates = self._candidates = writable - read_only
+        candidates = writable - read_only
         if self.learns:
             self.locations.learn(candidates - self.members)
         stayed, left = self.members & candidates, self.members - candidates
@@ -57,15 +56,6 @@ class PlacedPolicy(Policy):
         for bookie in writable | read_only:
             self._departed.pop(bookie, None)
         super().bookies_changed(self._at_one_depth(candidates, stayed), read_only)
-
-    def bookies_moved(self, bookies: Collection[str]) -> None:
-        """They are looked up anew, and stay where they are if the resolver no longer knows them."""
-        old = {bookie: self.locations.of(bookie) for bookie in bookies}
-        self.locations.forget(bookies)
-        self.locations.learn(bookies)
-        for bookie, location in old.items():
-            self.locations.keep(bookie, location)
-        self.bookies_changed(self._candidates, self.read_only)
 
     def _at_one_depth(self, candidates: Collection[str], stayed: Collection[str]) -> frozenset[str]:
         depths = {bookie: depth(self.locations.of(bookie)) for bookie in sorted(candidates)}
@@ -109,6 +99,10 @@ class PlacedPolicy(Policy):
     ) -> Sequence[int]:
         """The write set, best replica first."""
         return self.reads.order(ensemble, write_set, pending, writable=self.members, read_only=self.read_only)
+
+    def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
+        """Whether they stand in enough racks. Who acknowledged counts, also when it is no longer writable."""
+        return len({self.locations.of(bookie) for bookie in acked}) >= min(write_quorum, self.config.racks_min)
 
     def slow(self, bookie: str) -> None:
         """It answered late: it is read later for a while."""

@@ -57,7 +57,3 @@ class RackPlacement(PlacedPolicy):
         if self.choice.enforced and any(place_of(bookie) == self.locations.default for bookie in ensemble):
             return Adherence.FAIL
         return Adherence.MEETS_STRICT
-
-    def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
-        """Whether they stand in enough racks. Who acknowledged counts, also when it is no longer writable."""
-        return len({self.locations.of(bookie) for bookie in acked}) >= min(write_quorum, self.choice.racks_min)

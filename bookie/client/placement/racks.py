@@ -6,12 +6,12 @@ must not take.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 
 from bookie.client.config import ClientConfig
 from bookie.client.placement.pool import DRAWS_MAX, Pool
-from bookie.client.placement.weights import Limits, limits
+from bookie.client.placement.weights import Limits, limits, limits_of
 
 __all__ = ["Racks"]
 
@@ -35,7 +35,7 @@ class Racks:
         for bookie, rack in rack_of.items():
             self.members.setdefault(rack, []).append(bookie)
         self._pools: dict[str, Pool] = {}
-        self._outsides: dict[tuple[str, ...], tuple[Limits, float]] = {}
+        self._outsides: dict[frozenset[str], tuple[Limits, float]] = {}
         # The free bytes of all candidates in order, unknown ones first; who stands where in it, and each rack's.
         self._order: list[int] = []
         self._unknown = 0
@@ -58,12 +58,16 @@ class Racks:
         self._unknown = bisect_right(self._order, 0)
         self._limits = self.limits_outside((), ())
 
-    def limits_outside(self, racks: Sequence[str], without: Collection[str]) -> Limits:
-        """Of the weights of candidates outside of these racks, and not among `without`. Only where weights count."""
-        order, taken = self._order, []
+    def limits_outside(self, racks: Collection[str], without: Collection[str]) -> Limits:
+        """Of the weights of candidates outside of these racks, and but for those of `without`, who are such candidates.
+
+        Only where weights count.
+        """
+        order = self._order
+        taken: list[int] = []
         for rack in racks:
-            taken += self._ranks[rack]
-        taken += [self._rank_of[one] for one in without if one in self._rank_of and self.rack_of[one] not in racks]
+            taken += self._ranks.get(rack, ())
+        taken += [self._rank_of[one] for one in without]
         taken.sort()
 
         def known(nth: int) -> int:
@@ -88,16 +92,13 @@ class Racks:
             weights = None
             if self.weighted and found:
                 free = [self._free.get(bookie, 0) for bookie in found]
-                ordered = sorted(free)
-                smallest = next((one for one in ordered if one > 0), 0)
-                config = self._config
-                bound = limits(ordered.__getitem__, len(free), smallest, config.weight_multiple_max, config.weight_cap)
+                bound = limits_of(free, self._config.weight_multiple_max, self._config.weight_cap)
                 weights = [bound.weight(one) for one in free]
             pool = self._pools[place] = Pool(found, weights, self.random)
         return pool
 
     def outside(
-        self, avoided: Sequence[str], refused: Callable[[str], bool], without: Collection[str] = ()
+        self, avoided: Collection[str], refused: Callable[[str], bool], without: Collection[str] = ()
     ) -> str | None:
         """One that stands in none of the racks avoided and is not refused; None: there is none.
 
@@ -108,16 +109,18 @@ class Racks:
             return self.all.choose(refused)
         if len(avoided) >= len(self.members) and self.members.keys() <= set(avoided):
             return None
-        if self.weighted and not self._unbounded(avoided, without):
-            return self._weighed(avoided, refused, without)
         rack_of, draw = self.rack_of, self.all.draw
+        if self.weighted:
+            others = [one for one in without if one in rack_of and rack_of[one] not in avoided]
+            if not self._unbounded(avoided, others):
+                return self._weighed(frozenset(avoided), refused, others)
         for _ in range(DRAWS_MAX):
             drawn = draw()
             if rack_of[drawn] not in avoided and not refused(drawn):
                 return drawn
         return self._found(avoided, refused, self._limits if self.weighted else None)
 
-    def _unbounded(self, avoided: Sequence[str], without: Collection[str]) -> bool:
+    def _unbounded(self, avoided: Collection[str], without: Collection[str]) -> bool:
         """Whether it is certain that nobody outside is unknown or capped, and weighs what it weighs in the whole."""
         order, members, multiple = self._order, self.members, self._config.weight_multiple_max
         if not order[0] or multiple <= 0:
@@ -130,8 +133,7 @@ class Racks:
         # Among fewer the median is not below what stands in its place among all.
         return order[-1] <= multiple * order[max(count - 1, 0) // 2]
 
-    def _weighed(self, avoided: Sequence[str], refused: Callable[[str], bool], without: Collection[str]) -> str | None:
-        racks = tuple(sorted({rack for rack in avoided if rack in self.members}))
+    def _weighed(self, racks: frozenset[str], refused: Callable[[str], bool], without: Collection[str]) -> str | None:
         bound, most = self._outside(racks, without)
         rack_of, draw = self.rack_of, self.all.draw
         free, whole, random = self._free, self._limits, self.random.random
@@ -145,7 +147,7 @@ class Racks:
                 return drawn
         return self._found(racks, refused, bound)
 
-    def _outside(self, racks: tuple[str, ...], without: Collection[str]) -> tuple[Limits, float]:
+    def _outside(self, racks: frozenset[str], without: Collection[str]) -> tuple[Limits, float]:
         """The limits outside, and by how much a weight there exceeds the one in the whole at most."""
         known = None if without else self._outsides.get(racks)
         if known is None:

@@ -108,25 +108,25 @@ class RegionPlacement(PlacedPolicy):
         self._regions = None
 
     def regions_of(self, racks: Racks) -> Regions:
-        """These candidates, by region."""
-        if racks is not self.racks:
-            return Regions(self._allowed(racks), self.region_of, self.racks_of)
-        disallowed = self._disallowed_among({self.region_of(rack) for rack in racks.members})
-        if self._regions is None or disallowed != self._disallowed:
-            self._disallowed = disallowed
-            self._regions = Regions(self._allowed(racks), self.region_of, self.racks_of)
-        return self._regions
+        """These candidates, by region, but for regions in which nothing may be placed now. Kept while all are meant."""
+        disallowed = self._disallowed_among(racks)
+        kept = racks is self.racks
+        if kept and self._regions is not None and disallowed == self._disallowed:
+            return self._regions
+        if disallowed:
+            left = [one for one, rack in racks.rack_of.items() if self.region_of(rack) not in disallowed]
+            racks = self.racks_of(left)
+        regions = Regions(racks, self.region_of, self.racks_of)
+        if kept:
+            self._regions, self._disallowed = regions, disallowed
+        return regions
 
-    def _disallowed_among(self, regions: Collection[str]) -> frozenset[str]:
+    def _disallowed_among(self, racks: Racks) -> frozenset[str]:
         name = self.config.regions_disallow_feature
-        return frozenset(one for one in regions if name and self._features.on(f"{one}.{name}"))
-
-    def _allowed(self, racks: Racks) -> Racks:
-        """Without the regions in which nothing may be placed now."""
-        out = self._disallowed_among({self.region_of(rack) for rack in racks.members})
-        if not out:
-            return racks
-        return self.racks_of([one for one, rack in racks.rack_of.items() if self.region_of(rack) not in out])
+        if not name:
+            return frozenset()
+        regions = {self.region_of(rack) for rack in racks.members}
+        return frozenset(one for one in regions if self._features.on(f"{one}.{name}"))
 
     def new_ensemble(
         self,
@@ -246,10 +246,6 @@ class RegionPlacement(PlacedPolicy):
             raise not_enough(1, regions.of, taken, f"in {len(regions.names)} regions")
         return bookie
 
-    def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
-        """Whether they stand in enough racks."""
-        return len({self.locations.of(bookie) for bookie in acked}) >= min(write_quorum, self.config.racks_min)
-
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:
@@ -314,7 +310,7 @@ class Allocation:
         return None
 
     def _placed(self, region: str, count: int, write_quorum: int, grown: Ensemble) -> Ensemble | None:
-        further = grown.copy()
+        further = grown.copy() if count > 1 else grown  # a single one is found, or nothing was added
         try:
             self._choice.ensemble(
                 self._regions.racks[region], count, write_quorum, {*self._excluded, *grown.bookies}, further

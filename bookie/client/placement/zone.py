@@ -18,6 +18,9 @@ from bookie.errors import ConfigurationError, QuorumError
 __all__ = ["ZonePlacement"]
 
 Place = tuple[str, str]
+"""Zone and upgrade domain."""
+AVOIDED_MAX = 4096
+"""What is avoided is kept for so many different sets of zones and domains."""
 
 
 class ZonePlacement(PlacedPolicy):
@@ -28,6 +31,7 @@ class ZonePlacement(PlacedPolicy):
     ) -> None:
         """ConfigurationError when more zones are required than desired."""
         super().__init__(config, random, clock, locations, local)
+        self._zones: Zones | None = None
         if config.zones_min > config.zones_desired:
             raise ConfigurationError(
                 f"minNumZonesPerWriteQuorum={config.zones_min}: it must be at most "
@@ -43,6 +47,16 @@ class ZonePlacement(PlacedPolicy):
 
     def _place(self, bookie: str) -> Place:
         return self._split(self.locations.of(bookie))
+
+    def changed(self) -> None:
+        """What was derived is no longer true."""
+        super().changed()
+        self._zones = None
+
+    def _zoned(self, racks: Racks) -> "Zones":
+        if self._zones is None or self._zones.racks is not racks:
+            self._zones = Zones(racks, {rack: self._split(rack) for rack in racks.members}, self.locations.default)
+        return self._zones
 
     def new_ensemble(
         self,
@@ -64,10 +78,11 @@ class ZonePlacement(PlacedPolicy):
 
     def _ensemble(self, racks: Racks, size: int, write_quorum: int, excluded: Collection[str]) -> tuple[str, ...]:
         places: list[Place | None] = [None] * size
+        zoned = self._zoned(racks)
         taken = set(excluded)
         chosen = []
         for index in range(size):
-            bookie = self._choose(racks, write_quorum, places, index, taken)
+            bookie = self._choose(zoned, write_quorum, places, index, taken)
             taken.add(bookie)
             chosen.append(bookie)
             places[index] = self._place(bookie)
@@ -86,12 +101,13 @@ class ZonePlacement(PlacedPolicy):
         """NotEnoughBookies."""
         places: list[Place | None] = [self._place(bookie) for bookie in ensemble]
         taken = {*excluded, *ensemble}
-        return self.either(lambda racks: self._choose(racks, write_quorum, places, index, taken))
+        return self.either(lambda racks: self._choose(self._zoned(racks), write_quorum, places, index, taken))
 
     def _choose(
-        self, racks: Racks, write_quorum: int, places: Sequence[Place | None], index: int, taken: Collection[str]
+        self, zoned: "Zones", write_quorum: int, places: Sequence[Place | None], index: int, taken: Collection[str]
     ) -> str:
         """For one place: by zones of fewer and fewer neighbours, and last by what a quorum needs at least."""
+        racks = zoned.racks
         if not self.config.zones_strict:
             bookie = racks.outside((), taken.__contains__, taken)
             if bookie is None:
@@ -100,7 +116,7 @@ class ZonePlacement(PlacedPolicy):
         desired = min(write_quorum, self.config.zones_desired)
         for neighbours in range(desired - 1, self.config.zones_min - 2, -1):
             near = _others(places, index, neighbours)
-            bookie = self._outside(racks, {place[0] for place in near}, write_quorum, places, index, taken)
+            bookie = self._outside(zoned, frozenset([place[0] for place in near]), write_quorum, places, index, taken)
             if bookie is not None:
                 return bookie
         needed: set[str] = set()
@@ -108,22 +124,24 @@ class ZonePlacement(PlacedPolicy):
             zones = {place[0] for place in quorum}
             if len(zones) < self.config.zones_min:
                 needed |= zones
-        bookie = self._outside(racks, needed, write_quorum, places, index, taken)
+        bookie = self._outside(zoned, frozenset(needed), write_quorum, places, index, taken)
         if bookie is None:
             raise not_enough(1, racks.rack_of, taken, f"in {len({rack.split('/')[1] for rack in racks.members})} zones")
         return bookie
 
     def _outside(
         self,
-        racks: Racks,
-        zones: Collection[str],
+        zoned: "Zones",
+        zones: frozenset[str],
         write_quorum: int,
         places: Sequence[Place | None],
         index: int,
         taken: Collection[str],
     ) -> str | None:
         """In another zone than these, in an upgrade domain that is new to its quorums, or at least not the only one."""
-        near = set(_others(places, index, write_quorum - 1))
+        bookie = self._drawn(zoned, zones, _others(places, index, write_quorum - 1), taken)
+        if bookie is not None:
+            return bookie
         lone: set[Place] = set()
         for quorum in _quorums(places, index, write_quorum):
             domains: dict[str, set[Place]] = {}
@@ -132,21 +150,13 @@ class ZonePlacement(PlacedPolicy):
             for found in domains.values():
                 if len(found) == 1:
                     lone |= found
-        open_racks = [
-            (rack, place)
-            for rack in racks.members
-            if (place := self._split(rack))[0] not in zones and rack != self.locations.default
-        ]
-        for barred in (near, lone):
-            bookie = self._drawn(racks, {rack for rack, place in open_racks if place not in barred}, taken)
-            if bookie is not None:
-                return bookie
-        return None
+        return self._drawn(zoned, zones, lone, taken)
 
-    def _drawn(self, racks: Racks, among: Collection[str], taken: Collection[str]) -> str | None:
+    @staticmethod
+    def _drawn(zoned: "Zones", zones: frozenset[str], barred: Collection[Place], taken: Collection[str]) -> str | None:
         """By weight, which the candidates themselves bound: upstream's dynamic selector."""
-        avoided = [rack for rack in racks.members if rack not in among]
-        return racks.outside(avoided, taken.__contains__, taken)
+        avoided = zoned.avoided(zones, frozenset(place for place in barred if place[0] not in zones))
+        return zoned.racks.outside(avoided, taken.__contains__, taken)
 
     def adheres(self, ensemble: Sequence[str], write_quorum: int, ack_quorum: int) -> Adherence:
         """MEETS_STRICT with the zones that are desired in each quorum, MEETS_SOFT with those that are required."""
@@ -172,6 +182,30 @@ class ZonePlacement(PlacedPolicy):
         """Whether an ack quorum of them stands in enough zones."""
         zones = {self._place(bookie)[0] for bookie in acked}
         return len(zones) >= min(write_quorum, self.config.zones_min) and len(acked) >= ack_quorum
+
+
+class Zones:
+    """Candidates by zone and upgrade domain, where each rack is one domain. Kept as long as the racks are."""
+
+    def __init__(self, racks: Racks, places: Mapping[str, Place], nowhere: str) -> None:
+        """`nowhere`: the rack of those who are never chosen."""
+        self.racks = racks
+        self._places = places
+        self._nowhere = nowhere
+        self._avoided: dict[tuple[frozenset[str], frozenset[Place]], frozenset[str]] = {}
+
+    def avoided(self, zones: frozenset[str], domains: frozenset[Place]) -> frozenset[str]:
+        """The racks in these zones, and these domains."""
+        found = self._avoided.get((zones, domains))
+        if found is None:
+            if len(self._avoided) >= AVOIDED_MAX:
+                self._avoided.clear()
+            found = self._avoided[zones, domains] = frozenset(
+                rack
+                for rack, place in self._places.items()
+                if place[0] in zones or place in domains or rack == self._nowhere
+            )
+        return found
 
 
 def _others(places: Sequence[Place | None], index: int, reach: int) -> list[Place]:

@@ -13,7 +13,8 @@ copier         a segment's fragments copied, then the metadata changed
 worker         takes marked ledgers and copies what they lack
 lost_bookies   who counts as lost, and since when
 recovering     copying what lost bookies hold, ledger by ledger
-restoring      copying it beside auto-recovery, under its locks
+rewriting      what live bookies lack, or have damaged, written to them again
+restoring      both of these beside auto-recovery, under its locks
 walking        every ledger of the cluster
 audits         the checks of an auditor
 auditor        the elected one runs them

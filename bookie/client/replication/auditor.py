@@ -33,42 +33,66 @@ class Auditor:
         self._now_ms = world.epoch_ms
         self._audits = Audits(world)
         self._elected = False
-        self._election = asyncio.Event()
+        self._changed = asyncio.Event()
         self._look = asyncio.Event()
         self._lost = LostBookies()
         self._delay_s: int | None = None
         self._asked = False
 
     async def run(self) -> None:
-        """Stand for election, and be the auditor while elected."""
+        """Stand for election, and be the auditor while elected. ClientClosed.
+
+        An audit that fails ends the office, so that another may take it; a while later we stand again.
+        """
         self._cluster.listeners.append(self._look.set)
+        try:
+            while True:
+                try:
+                    await self._hold_office()
+                except ClientClosed:
+                    raise
+                except Exception:
+                    log.exception("audit failed, the office is given up bookie=%s", self._bookie)
+                    await asyncio.sleep(self._settings.backoff_s)
+        finally:
+            self._cluster.listeners.remove(self._look.set)
+
+    async def _hold_office(self) -> None:
+        """Whenever elected; raises what the duty raises."""
         candidacy = self._queue.stand(self._bookie, self._told)
         try:
             while True:
-                await self._election.wait()
-                self._election.clear()
-                if not self._elected:
-                    continue
-                duty = asyncio.ensure_future(self._duty())
-                try:
-                    while self._elected:
-                        await self._election.wait()
-                        self._election.clear()
-                finally:
-                    duty.cancel()
-                    await asyncio.gather(duty, return_exceptions=True)
+                await self._changes()
+                if self._elected:
+                    await self._term()
         finally:
             self._elected = False
             self._counters.elected_now = 0
             candidacy.close()
-            self._cluster.listeners.remove(self._look.set)
+
+    async def _term(self) -> None:
+        duty = asyncio.ensure_future(self._duty())
+        duty.add_done_callback(lambda _: self._changed.set())
+        try:
+            while self._elected:
+                await self._changes()
+                if duty.done():
+                    duty.result()
+        finally:
+            duty.cancel()
+            await asyncio.gather(duty, return_exceptions=True)
+
+    async def _changes(self) -> None:
+        """Of the election, or of the duty."""
+        await self._changed.wait()
+        self._changed.clear()
 
     def _told(self, won: bool) -> None:  # noqa: FBT001 - the listener's form
         self._elected = won
         self._counters.elected_now = int(won)
         self._counters.elections += won
         log.info("auditor elected=%s bookie=%s", won, self._bookie)
-        self._election.set()
+        self._changed.set()
 
     async def _duty(self) -> None:
         """Everything an auditor does, until cancelled."""
@@ -87,11 +111,6 @@ class Auditor:
         ]
         try:
             await together(work)
-        except ClientClosed:
-            return
-        except Exception:
-            log.exception("auditor failed")
-            raise
         finally:
             watch.close()
 

@@ -7,16 +7,16 @@ enough. Whoever copies verifies the digests.
 import asyncio
 from collections.abc import Collection, Sequence
 
+from bookie.client.ledgers.race import MISSING
 from bookie.client.replication.contracts import World
 from bookie.client.replication.fragments import Fragment, fragments, holds
 from bookie.client.together import together
-from bookie.errors import BookKeeperError, ClientClosed, NoSuchEntry, NoSuchLedger
+from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.ledger_metadata import LedgerMetadata
 
 __all__ = ["LedgerChecker"]
 
 READS_IN_FLIGHT = 100
-NOTHING_THERE = (NoSuchEntry, NoSuchLedger)
 
 
 class LedgerChecker:
@@ -49,7 +49,7 @@ class LedgerChecker:
     async def _denies(self, ledger: int, bookie: str, entry: int) -> bool:
         try:
             await self._read(ledger, bookie, entry)
-        except NOTHING_THERE:
+        except MISSING:
             return True
         except ClientClosed:
             raise

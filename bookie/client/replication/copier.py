@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from bookie.client.ledgers.metadata_loop import Known, change_metadata
+from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.contracts import World
 from bookie.client.replication.fragments import Fragment, holds
-from bookie.client.replication.sources import Sources, Verified, digest_of
+from bookie.client.replication.sources import Sources, Verified
 from bookie.client.replication.target import Target
 from bookie.client.replication.throttle import Throttle
 from bookie.client.together import together

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bookie.client.replication.contracts import World
 from bookie.client.replication.fragments import stored_on
 from bookie.client.replication.walking import each_ledger
-from bookie.errors import IllegalOperation, NoSuchLedgerMetadata
+from bookie.errors import IllegalOperation
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["decommission", "Progress"]
@@ -42,8 +42,12 @@ class Progress:
         return not self.remaining
 
 
-async def decommission(world: World, bookie: str, *, poll_s: float = POLL_S) -> AsyncIterator[Progress]:
+async def decommission(
+    world: World, bookie: str, *, poll_s: float = POLL_S, dry_run: bool = False
+) -> AsyncIterator[Progress]:
     """Mark all ledgers of `bookie` and follow them; ends with the look after which nothing remains.
+
+    `dry_run`: nothing is marked, and the first look is the last.
 
     IllegalOperation while the bookie is registered: it must be stopped first, or it gets new ledgers. Whoever breaks
     it off loses nothing: the marks stay, and the next call takes up where the work is.
@@ -52,18 +56,23 @@ async def decommission(world: World, bookie: str, *, poll_s: float = POLL_S) -> 
         raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
     found: set[int] = set()
     blocked: dict[int, str] = {}
+    at_once = world.settings.ledgers_at_once
 
-    async def visit(ledger: int, metadata: LedgerMetadata) -> None:
+    async def look(ledger: int, metadata: LedgerMetadata) -> None:
         if not _left_on(metadata, bookie):
             return
         reason = _unrecoverable(metadata, bookie, world.cluster.alive)
         if reason:
             blocked[ledger] = reason
-            return
-        found.add(ledger)
-        await world.queue.mark(ledger, [bookie], world.epoch_ms() if world.settings.mark_time_stored else None)
+        else:
+            found.add(ledger)
 
-    await each_ledger(world.metadata, visit, at_once=world.settings.ledgers_at_once)
+    async def mark(ledger: int, metadata: LedgerMetadata) -> None:
+        await look(ledger, metadata)
+        if ledger in found:
+            await world.queue.mark(ledger, [bookie], world.epoch_ms() if world.settings.mark_time_stored else None)
+
+    await each_ledger(world.metadata, look if dry_run else mark, at_once=at_once)
     clock = asyncio.get_running_loop().time
     looks: deque[tuple[float, int]] = deque([(clock(), len(found))], maxlen=RATE_OVER)
     total = len(found) + len(blocked)
@@ -71,20 +80,12 @@ async def decommission(world: World, bookie: str, *, poll_s: float = POLL_S) -> 
         paused = not await world.queue.enabled()
         rate = _rate(looks)
         yield Progress(tuple(sorted(found)), total, dict(blocked), rate, len(found) / rate if rate else None, paused)
-        if not found:
+        if dry_run or not found:
             return
         await asyncio.sleep(poll_s)
-        for ledger in sorted(found):
-            try:
-                metadata = (await world.metadata.read(ledger)).value
-            except NoSuchLedgerMetadata:
-                found.discard(ledger)
-                continue
-            if not _left_on(metadata, bookie):
-                found.discard(ledger)
-            elif reason := _unrecoverable(metadata, bookie, world.cluster.alive):
-                found.discard(ledger)
-                blocked[ledger] = reason
+        before = sorted(found)
+        found.clear()
+        await each_ledger(world.metadata, look, at_once=at_once, among=before)
         looks.append((clock(), len(found)))
 
 

@@ -1,9 +1,8 @@
 """Opening ledgers as auto-recovery does: `contracts.Ledgers` over the client's own reads and recovery. Event loop."""
 
 from bookie.client.ledgers.context import ClientContext
-from bookie.client.ledgers.opening import Credentials, open_ledger
+from bookie.client.ledgers.opening import Credentials, digest_of, open_ledger
 from bookie.client.ledgers.reader import LedgerReader
-from bookie.client.replication.sources import digest_of
 from bookie.metadata.driver import Versioned
 from bookie.metadata.ledger_metadata import LedgerMetadata
 
@@ -25,11 +24,7 @@ class OpenedLedgers:
             ledger,
             Versioned(metadata, 0, 0),
             digest_of(metadata, context.config),
-            context.bookies,
-            context.metadata,
-            context.placement,
-            context.config,
-            context.random,
+            context,
         )
         return await reader.read_last_add_confirmed()
 

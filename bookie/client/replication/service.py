@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from random import Random
 from typing import Any
 
-from bookie.client.bookies.stores import MetadataStore
+from bookie.client.bookies.stores import MetadataStore, on_loop
 from bookie.client.config import ClientConfig
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.placement.bookie_info import free_bytes
@@ -93,13 +93,8 @@ class AutoRecovery:
 
 async def _serve_sessions(world: World, store: MetadataStore) -> None:
     """`serve`, anew under each session: what an expired one held, somebody else may hold by now."""
-    loop, lost = asyncio.get_running_loop(), asyncio.Event()
-
-    def told() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody serves
-            loop.call_soon_threadsafe(lost.set)
-
-    store.driver.registrations.on_session_loss(told)
+    lost = asyncio.Event()
+    store.driver.registrations.on_session_loss(on_loop(lost.set))
     while True:
         lost.clear()
         serving, waiting = asyncio.ensure_future(serve(world)), asyncio.ensure_future(lost.wait())
@@ -130,7 +125,7 @@ async def connected(
 ) -> AsyncIterator[World]:
     """The world over real bookies and an open store, which stays open. It knows all bookies, and follows them."""
     cluster = Cluster()
-    known = KnownCluster(config, store, Random(), cluster.changed)
+    known = await KnownCluster.over(store, config, Random(), cluster.changed)
     context = known.context
     try:
         await _started(known)

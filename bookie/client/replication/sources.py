@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast import record
-from bookie.client.config import ClientConfig
-from bookie.client.digest import Digest, DigestType
+from bookie.client.batch import LENGTH_PREFIX
+from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.contracts import World
 from bookie.errors import (
     BookKeeperError,
@@ -23,11 +23,9 @@ from bookie.errors import (
 )
 from bookie.metadata.ledger_metadata import LedgerMetadata
 
-__all__ = ["digest_of", "Sources", "Verified"]
+__all__ = ["Sources", "Verified"]
 
 BATCH_BYTES = 1 << 20
-LENGTH_BYTES = 4
-TYPES = {"CRC32": DigestType.CRC32, "MAC": DigestType.HMAC, "CRC32C": DigestType.CRC32C, "DUMMY": DigestType.DUMMY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +43,6 @@ class Verified:
     @property
     def nbytes(self) -> int:
         return int(self.offsets[-1])
-
-
-def digest_of(metadata: LedgerMetadata, config: ClientConfig) -> Digest:
-    """What protects a ledger's entries; of ledgers older than that the configuration says it."""
-    if metadata.digest_type is None:
-        return Digest.of(TYPES[config.admin_digest_type], config.admin_password.encode())
-    return Digest.of(DigestType(metadata.digest_type), metadata.password)
 
 
 class Sources:
@@ -80,20 +71,15 @@ class Sources:
                 said.append(f"{bookie} is not registered")
                 continue
             try:
-                return await self._ask(bookie, first, count_max)
+                return await self.ask(bookie, first, count_max)
             except ClientClosed:
                 raise
             except BookKeeperError as error:
                 said.append(f"{bookie}: {error}")
         raise ReplicationError(f"ledger {self._ledger}, entry {first}: no replica gives it ({'; '.join(said)})")
 
-    def _order(self, entry: int, ensemble: Sequence[str], doubted: frozenset[str]) -> list[str]:
-        size, quorum = self._metadata.ensemble_size, self._metadata.write_quorum
-        write_set = [(entry + k) % size for k in range(quorum)]
-        order = self._placement.read_order(ensemble, write_set, self._bookies.pending)
-        return sorted((ensemble[index] for index in order), key=lambda bookie: bookie in doubted)
-
-    async def _ask(self, bookie: str, first: int, count_max: int) -> Verified:
+    async def ask(self, bookie: str, first: int, count_max: int) -> Verified:
+        """Entries from `first` on, one at least, of this replica. DigestMismatch, and what it answers."""
         if self._whole and count_max > 1 and bookie not in self._unbatched and self._bookies.batches(bookie):
             try:
                 batch = await self._bookies.batch_read(bookie, self._ledger, first, count_max, BATCH_BYTES)
@@ -104,8 +90,14 @@ class Sources:
         answer = await self._bookies.read(bookie, self._ledger, first)
         if answer.stored is None:
             raise NoSuchEntry(f"ledger {self._ledger}, entry {first}: not at {bookie}")
-        records = memoryview(len(answer.stored).to_bytes(LENGTH_BYTES, "big") + answer.stored)
+        records = memoryview(len(answer.stored).to_bytes(LENGTH_PREFIX, "big") + answer.stored)
         return self._verified(bookie, first, records, record.offsets(records))
+
+    def _order(self, entry: int, ensemble: Sequence[str], doubted: frozenset[str]) -> list[str]:
+        size, quorum = self._metadata.ensemble_size, self._metadata.write_quorum
+        write_set = [(entry + k) % size for k in range(quorum)]
+        order = self._placement.read_order(ensemble, write_set, self._bookies.pending)
+        return sorted((ensemble[index] for index in order), key=lambda bookie: bookie in doubted)
 
     def _verified(self, bookie: str, first: int, records: memoryview, offsets: NDArray[np.int64]) -> Verified:
         run = records[: int(offsets[-1])]

@@ -1,7 +1,7 @@
 """Every ledger of the cluster, a bounded number at a time. Event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
 from bookie.client.contracts import Metadata
 from bookie.errors import NoSuchLedgerMetadata
@@ -11,9 +11,16 @@ __all__ = ["each_ledger"]
 
 
 async def each_ledger(
-    store: Metadata, visit: Callable[[int, LedgerMetadata], Awaitable[None]], *, at_once: int
+    store: Metadata,
+    visit: Callable[[int, LedgerMetadata], Awaitable[None]],
+    *,
+    at_once: int,
+    among: Collection[int] | None = None,
 ) -> None:
-    """Read each ledger's metadata and visit it. Ledgers that go meanwhile are passed over; the first error ends it."""
+    """Read each ledger's metadata and visit it; or those `among` them. The first error ends it.
+
+    Ledgers that go meanwhile are passed over.
+    """
     under_way: set[asyncio.Task[None]] = set()
 
     async def one(ledger: int) -> None:
@@ -31,7 +38,7 @@ async def each_ledger(
                 task.result()
 
     try:
-        async for page in store.ledgers():
+        async for page in store.ledgers() if among is None else _one_page(among):
             for ledger in page:
                 await settle(at_once - 1)
                 under_way.add(asyncio.ensure_future(one(ledger)))
@@ -40,3 +47,7 @@ async def each_ledger(
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
+
+
+async def _one_page(ledgers: Collection[int]) -> AsyncIterator[Collection[int]]:
+    yield ledgers

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import ssl
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,38 @@ def with_client(
             await work(client)
 
     asyncio.run(main())
+
+
+@pytest.mark.leaks("asyncio looks `localhost` up in a thread that it keeps")
+def test_certificates_are_read_once_beside_the_loop(
+    tmp_path: Path, ca: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context serves all connections until one of its files changes."""
+    made: list[int] = []
+    real = Tls.context
+
+    def counted(self: Tls) -> ssl.SSLContext:
+        made.append(threading.get_ident())
+        return real(self)
+
+    monkeypatch.setattr(Tls, "context", counted)
+    party = ca.issue("bookie", hosts=["localhost"])
+    trust = tmp_path / "trust.pem"
+    trust.write_bytes(ca.certificate.read_bytes())
+
+    async def work(client: BookieClient) -> None:
+        for ledger in range(3):
+            with pytest.raises(BookKeeperError):
+                await client.read("bookie:1", ledger, 0)
+        assert len(made) == 1
+        await asyncio.to_thread(trust.write_bytes, ca.certificate.read_bytes() + b"\n")
+        with pytest.raises(BookKeeperError):
+            await client.read("bookie:1", 3, 0)
+        assert len(made) == 2
+        assert threading.get_ident() not in made
+
+    with local_bookie(tmp_path / "bookie", tls=settings_of(party), **ROOM) as one:
+        with_client(one, None, work, tls_trust_store=str(trust), channels_per_bookie=4)
 
 
 @BOTH

@@ -14,6 +14,7 @@ from bookie.client import Channel, Digest
 from bookie.client.bookies.client import BookieClient
 from bookie.client.bookies.stores import MetadataStore
 from bookie.client.config import ClientConfig
+from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.placement.default import DefaultPlacement
 from bookie.metadata.driver import Versioned, open_driver
@@ -113,7 +114,7 @@ class Shelf:
     ) -> LedgerReader:
         """Of a client and a store that are there."""
         placement = DefaultPlacement(config, Random(1))
-        return LedgerReader(ledger, versioned, DIGEST, client, store, placement, config, Random(1))
+        return LedgerReader(ledger, versioned, DIGEST, ClientContext(config, client, store, placement, Random(1)))
 
     def read(
         self, ledger: int, value: LedgerMetadata, work: Callable[[LedgerReader], Awaitable[None]], **settings: Any

@@ -9,11 +9,10 @@ import pytest
 
 from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import Bookies, Metadata
+from bookie.client.contracts import Bookies
 from bookie.client.placement.bookie_info import BookieInfoReader, scan
 from bookie.client.placement.factory import placement_for
-from bookie.errors import BookieUnavailable, MetadataStoreError, RequestTimeout
-from bookie.metadata.driver import Subscription
+from bookie.errors import BookieUnavailable, RequestTimeout
 from tests.client.placement.modelled_time import run
 
 GB = 1 << 30
@@ -27,7 +26,6 @@ class Cluster:
         self.down: set[str] = set()
         self.silent: set[str] = set()
         self.asked: list[tuple[float, str]] = []
-        self.listed = True
         self._watchers: list[Callable[[frozenset[str]], None]] = []
 
     async def bookie_info(self, bookie: str) -> BookieInfo:
@@ -40,25 +38,11 @@ class Cluster:
             raise BookieUnavailable(f"bookie {bookie}: connection refused")
         return BookieInfo(1000 * GB, self.free[bookie])
 
-    async def bookies(self, *, read_only: bool) -> frozenset[str]:
-        """As a metadata store does."""
-        assert not read_only
-        if not self.listed:
-            raise MetadataStoreError("no connection")
-        return frozenset(self.free)
-
-    def watch_bookies(self, listener: Callable[[frozenset[str]], None], *, read_only: bool) -> Subscription:
-        """Tells of each change, and first of what there is."""
-        assert not read_only
-        self._watchers.append(listener)
-        asyncio.get_running_loop().call_soon(listener, frozenset(self.free))
-        watchers = self._watchers
-
-        class Watch:
-            def close(self) -> None:
-                watchers.remove(listener)
-
-        return Watch()
+    def watch(self, reader: BookieInfoReader) -> BookieInfoReader:
+        """It is told of each change, and first of what there is."""
+        self._watchers.append(reader.members_changed)
+        reader.members_changed(frozenset(self.free))
+        return reader
 
     def change(self, *gone: str, **free: int) -> None:
         """Some leave, some come."""
@@ -70,16 +54,11 @@ class Cluster:
         """By name."""
         return sorted(bookie for at, bookie in self.asked if at >= since)
 
-    @property
-    def watched(self) -> bool:
-        """Whether anybody still listens."""
-        return bool(self._watchers)
-
 
 def reader_of(cluster: Cluster, **settings: object) -> BookieInfoReader:
     """With weights off and without a policy: it polls for its subscribers."""
     config = ClientConfig.of(settings)
-    return BookieInfoReader(config, cast("Bookies", cluster), cast("Metadata", cluster))
+    return cluster.watch(BookieInfoReader(config, cast("Bookies", cluster)))
 
 
 def test_all_are_asked_at_first_and_once_an_interval() -> None:
@@ -113,7 +92,6 @@ def test_all_are_asked_at_first_and_once_an_interval() -> None:
         third.close()
         await reader.stop()
         await reader.stop()
-        assert not cluster.watched
 
     run(story())
 
@@ -169,25 +147,6 @@ def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
     run(story())
 
 
-def test_a_list_that_cannot_be_had_is_tried_again() -> None:
-    """After the retry interval too."""
-
-    async def story() -> None:
-        cluster = Cluster(a=1)
-        cluster.listed = False
-        reader = reader_of(cluster, getBookieInfoIntervalSeconds=1000, getBookieInfoRetryIntervalSeconds=7)
-        reader.subscribe(lambda _: None)
-        reader.start()
-        await asyncio.sleep(1)
-        cluster.listed = True
-        cluster.free["b"] = 2
-        await asyncio.sleep(8)
-        assert sorted(reader.known) == ["a", "b"]
-        await reader.stop()
-
-    run(story())
-
-
 @pytest.mark.parametrize("count", [3, 300])
 def test_pl3_silence_ends_with_the_timeout(count: int) -> None:
     """PL3: nobody is up, some do not even refuse; the answer is there in its own time, for as many as there are."""
@@ -217,7 +176,7 @@ def test_pl2_the_policy_gets_fresh_weights_where_they_count(weighted: bool) -> N
         config = ClientConfig(weighted_placement=weighted, weight_multiple_max=0, placement_policy="default")
         placement = placement_for(config, Random(1), asyncio.get_running_loop().time)
         placement.bookies_changed(frozenset("ab"), frozenset())
-        reader = BookieInfoReader(config, cast("Bookies", cluster), cast("Metadata", cluster), placement)
+        reader = cluster.watch(BookieInfoReader(config, cast("Bookies", cluster), placement))
         reader.start()
         await asyncio.sleep(1)
         assert bool(cluster.asked) == weighted

@@ -53,15 +53,12 @@ def test_a_script_that_fails_or_prints_too_little_resolves_nothing(script: Path,
 
 
 def test_answers_are_kept(script: Path) -> None:
-    """A host is asked for once, for all its bookies, until it is forgotten."""
+    """A host is asked for once, for all its bookies."""
     locations = Locations(ScriptResolver(str(script), 100), "/default-rack")
     locations.learn(["10.0.0.1:3181", "10.0.0.1:3182"])
     locations.learn(["10.0.0.1:3181", "10.0.0.2:3181"])
     assert [locations.of(f"10.0.0.{n}:3181") for n in (1, 2, 3)] == ["/r1", "/r2", "/default-rack"]
     assert calls(script) == ["", "10.0.0.1", "10.0.0.2"]
-    locations.forget(["10.0.0.1:3181"])
-    locations.learn(["10.0.0.1:3181"])
-    assert calls(script)[3:] == ["10.0.0.1"]
 
 
 @pytest.mark.parametrize(
@@ -97,19 +94,6 @@ def test_the_configured_script_is_used(script: Path) -> None:
     placement.bookies_changed(frozenset({"10.0.0.1:1", "10.0.1.1:1", "10.0.0.2:1"}), frozenset())
     for _ in range(20):
         assert "10.0.0.2:1" in placement.new_ensemble(2, 2, 2)
-
-
-def test_a_bookie_that_was_moved_is_looked_up_again() -> None:
-    """And stays where it was when the resolver has forgotten it."""
-    table = Table({"a": "/a", "b": "/b", "c": "/a"})
-    locations = Locations(table, "/default-rack", str)
-    placement = RackPlacement(ClientConfig(), Random(1), Clock(), locations, locations.default)
-    placement.bookies_changed(frozenset("abc"), frozenset())
-    table.places = {"a": "/a", "c": "/b"}
-    placement.bookies_moved(["b", "c"])
-    assert [locations.of(bookie) for bookie in "abc"] == ["/a", "/b", "/b"]
-    for _ in range(20):
-        assert "a" in placement.new_ensemble(2, 2, 2)
 
 
 def test_the_client_itself_is_looked_up() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bookie.client import EntryBatch
 from bookie.client.answers_v3 import ReadAnswer
-from bookie.client.ledgers.opening import Credentials, open_ledger
+from bookie.client.ledgers.opening import Credentials, open_ledger, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.errors import BookieUnavailable, LedgerClosed, LedgerFenced
@@ -120,24 +120,10 @@ def test_bug_37_a_reader_whose_bookies_were_retired(five: list[BookieProcess]) -
                 for gone in GONE:
                     moved = replace(metadata, segments=(Segment(0, (gone,)),))
                     version = (await store.write(writer.ledger, moved, version)).version
-                    readers.append(await reader_of(c, writer.ledger))
+                    readers.append(await open_reader(c.context, writer.ledger, OURS, recovery=True))
                 await store.write(writer.ledger, metadata, version)
                 for reader in readers:
                     assert [bytes(one.data) for one in await read(reader, how)] == [b"late"]
-
-    async def reader_of(c: Client, ledger: int) -> LedgerReader:
-        known, digest = await open_ledger(c.context, ledger, OURS, recovery=True)
-        context = c.context
-        return LedgerReader(
-            ledger,
-            known.stored,
-            digest,
-            context.bookies,
-            context.metadata,
-            context.placement,
-            context.config,
-            context.random,
-        )
 
     async def read(reader: LedgerReader, how: str) -> Sequence[Any]:
         if how == "batches":

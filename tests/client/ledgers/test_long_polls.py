@@ -1,0 +1,77 @@
+"""Who is taken to lack an entry that was waited for at all bookies of an ensemble, on modelled ones."""
+
+import asyncio
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from bookie.client.answers_v3 import ReadAnswer
+from bookie.client.config import ClientConfig
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.reader import LedgerReader
+from bookie.client.placement.default import DefaultPlacement
+from bookie.errors import BookieUnavailable, BookKeeperError, NoSuchEntry, NoSuchLedger
+from bookie.metadata.driver import Versioned
+from tests.client.ledgers.shelf import DIGEST, metadata, sealed
+
+
+class Told(DefaultPlacement):
+    """A policy that keeps what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__(ClientConfig(), Random(1))
+        self.failures: list[tuple[str, int]] = []
+        self.late: list[str] = []
+
+    def failed(self, bookie: str, entry: int) -> None:
+        """As the others forget it."""
+        self.failures.append((bookie, entry))
+
+    def slow(self, bookie: str) -> None:
+        """The same."""
+        self.late.append(bookie)
+
+
+class Answers:
+    """Bookies that answer a long poll with what is given, or raise it."""
+
+    def __init__(self, given: dict[str, ReadAnswer | BookKeeperError]) -> None:
+        self.given = given
+
+    def pending(self, _: str) -> int:
+        """Nothing waits."""
+        return 0
+
+    async def wait_for_lac(self, bookie: str, *_: object) -> ReadAnswer:
+        """At once."""
+        answer = self.given[bookie]
+        if isinstance(answer, BookKeeperError):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_who_lacks_the_entry(parallel: bool) -> None:
+    """Only who should have it and says that it is not there; nobody to whom nothing came, nor who was not reached."""
+
+    async def main() -> None:
+        placement = Told()
+        quiet = ReadAnswer(-1, None, -1, None)
+        good = ReadAnswer(0, sealed(7, 0), 0, None)
+        given: dict[str, ReadAnswer | BookKeeperError] = {
+            "lacks": NoSuchLedger("lacks"),
+            "quiet": quiet,
+            "away": BookieUnavailable("away"),
+            "other": NoSuchEntry("other"),
+            "good": good,
+        }
+        context = ClientContext(ClientConfig(), cast("Any", Answers(given)), cast("Any", None), placement, Random(1))
+        value = metadata({0: list(given)}, None, quorums=(5, 3, 1))
+        reader = LedgerReader(7, Versioned(value, 0, 0), DIGEST, context)
+        found = await reader.read_last_add_confirmed_and_entry(0, 100, parallel=parallel)
+        assert found.lac == 0
+        assert placement.failures == [("lacks", 0)]
+        assert placement.late == []
+
+    asyncio.run(main())

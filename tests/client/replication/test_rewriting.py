@@ -1,0 +1,66 @@
+"""What live bookies lack or have damaged is written to them again; who does not take it is replaced."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from bookie.client.replication.restoring import Restored, rewrite
+from bookie.client.replication.rewriting import Runs
+from tests.client.replication.conftest import GHOST, Cluster
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+
+
+def rewritten(cluster: Cluster, found: Mapping[int, Runs], *, replace: bool = False) -> list[Restored]:
+    """What comes of each."""
+
+    async def run() -> list[Restored]:
+        async with cluster.world("bkpipe") as world:
+            return [row async for row in rewrite(world, found, replace=replace)]
+
+    return asyncio.run(run())
+
+
+def test_each_kind_is_whole_again(cluster: Cluster) -> None:
+    """Damaged entries and missing ones, striped or not, over two segments; what is no duty of the bookie is left, and
+    the second call writes the same once more.
+    """
+    one, two, three, four = cluster.ids
+    damaged = asyncio.run(cluster.write([(0, (one, two, three)), (7, (one, two, four))], 20, spoiled=[two]))
+    striped = asyncio.run(cluster.write([(0, (one, two, three))], 20, write_quorum=2, absent=[three]))
+    before = cluster.bookies_of(damaged), cluster.bookies_of(striped)
+    found = {damaged: {two: [(0, 20)], three: [(7, 9)]}, striped: {three: [(0, 99)]}}
+    for _ in range(2):
+        first, second = rewritten(cluster, found)
+        assert (first.state, first.entries, first.taken_by) == ("rewritten", 21, ())
+        assert (second.state, second.entries, second.taken_by) == ("rewritten", 14, ())
+    assert (cluster.bookies_of(damaged), cluster.bookies_of(striped)) == before
+    for ledger in (damaged, striped):
+        cluster.holds(ledger, cluster.driver.ledgers.read(ledger).value)
+
+
+def test_who_does_not_take_it_is_replaced(cluster: Cluster) -> None:
+    """One that is gone, in the segments that are named; one that takes it, when that is asked for; the rest stays."""
+    one, two, three, four = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two)), (5, (one, GHOST, two))], 9))
+    other = asyncio.run(cluster.write([(0, (one, two, three))], 9, spoiled=[two]))
+    (row,) = rewritten(cluster, {ledger: {GHOST: [(6, 6)]}})
+    assert (row.state, row.entries, len(row.taken_by)) == ("copied", 5, 1)
+    assert [GHOST in ensemble for ensemble in cluster.bookies_of(ledger)] == [True, False]
+    (row,) = rewritten(cluster, {other: {two: [(0, 0)]}}, replace=True)
+    assert (row.state, row.entries, row.taken_by) == ("copied", 10, (four,))
+    cluster.holds(other, cluster.driver.ledgers.read(other).value)
+
+
+def test_what_nobody_has(cluster: Cluster) -> None:
+    """The entries beside it are written, and it is told; a ledger that is not marked as wrong is not touched."""
+    one, two, three, _ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, two, three))], 9, absent=[two], holes=[4]))
+    fine = asyncio.run(cluster.write([(0, (one, two, three))], 9))
+    row, other = rewritten(cluster, {ledger: {two: [(0, 9)]}, fine: {two: [(10, 20)]}})
+    assert (row.state, row.entries) == ("failed", 9)
+    assert row.error.startswith(
+        f"1 entries are on no replica; the first: ledger {ledger}, entry 4: no replica gives it"
+    )
+    assert (other.state, other.entries) == ("whole", 0)

@@ -1,0 +1,68 @@
+"""Errors that nobody foresaw, beside the adds of a writer: they end the ledger, and nothing waits for ever."""
+
+from typing import Any
+
+import pytest
+
+from bookie.client.bookies.stores import MetadataStore
+from bookie.errors import BookieUnavailable, LedgerClosed, WriteError
+from bookie.metadata.ledger_metadata import LedgerState
+from tests.client.writing.cluster import client, run, uri_of
+from tests.fixtures.bookies import BookieProcess
+
+DEAD = "127.0.0.1:1"
+
+
+def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy that fails ends the adds that wait for another bookie; the ledger is closed at its LAC."""
+
+    def fails(*_: Any, **__: Any) -> str:
+        raise ValueError("not foreseen")
+
+    async def story() -> None:
+        async with client(uri_of(five[0])) as c:
+            monkeypatch.setattr(c.context.placement, "replacement", fails)
+            writer = await c.create((2, 2, 2), [five[0].id, DEAD])
+            with pytest.raises(WriteError, match="not foreseen"):
+                await writer.append(b"one")
+            with pytest.raises(LedgerClosed):
+                await writer.append(b"two")
+            assert (await writer.close()).state is LedgerState.CLOSED
+
+    run(story())
+
+
+class Failing:
+    """A metadata store that cannot be read."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.store = store
+        self.fails = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def read(self, ledger: int) -> Any:
+        """As the store's."""
+        if self.fails:
+            raise ValueError("not foreseen")
+        return await self.store.read(ledger)
+
+
+def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> None:
+    """Behind a connection that was made anew an add waits for that: it ends with the ledger."""
+
+    async def story() -> None:
+        async with client(uri_of(five[0]), wrap=Failing) as c:
+            writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
+            await writer.append(b"one")
+            bookies: Any = c.context.bookies
+            bookies._peer(five[1].id).link(writer.ledger).fail(BookieUnavailable("cut"))
+            store: Any = c.context.metadata
+            store.fails = True
+            with pytest.raises(WriteError, match="not foreseen"):
+                await writer.append(b"two")
+            store.fails = False
+            assert (await writer.close()).last_entry == 0
+
+    run(story())
