@@ -18,11 +18,14 @@ sink/       format `bookkeeper`, writing
 bkpipe      the command: jobs by name
 jobs/       one job a file
 planning    units of a job that stay the same when it is called again
-job         what every job has: dry run, progress, summary, options that jobs share
+job         what every job has: dry run, progress, summary, a cluster, Spark
+job_options options that several jobs have, each spelled once
 state       what a job has done, for the same call to go on from
 sessions    the Spark session of a job
 plots       lines as SVG, and pages of them
+restoring   ledgers that a lost bookie held, copied by a task
 parallel    one function on many arguments, in processes or on Spark
+runs        runs of a job that need no cluster, each done once
 simulation/ how a cluster fills under a placement policy
 reread/     a bookie's access log against its read cache, replayed
 """

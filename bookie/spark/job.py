@@ -24,16 +24,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
 from bookie.errors import IllegalOperation
+from bookie.spark.job_options import client_option, conf_option, password_option, uri_option
 from bookie.spark.sessions import Sessions
-from bookie.spark.state import State, write_file
+from bookie.spark.state import State
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
 if TYPE_CHECKING:
     from bookie.client import BookKeeper
 
-__all__ = ["Cluster", "Job", "settings_given", "with_cluster", "with_job", "with_spark"]
+__all__ = ["Cluster", "Job", "with_cluster", "with_job", "with_spark"]
 
 Row = Mapping[str, Any]
 
@@ -133,17 +135,6 @@ def with_job(function: Callable[..., int]) -> Callable[..., int]:
     return with_it
 
 
-def settings_given(_context: click.Context, option: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE, again and again: what an option's callback makes of it."""
-    found = {}
-    for one in values:
-        key, equals, value = one.partition("=")
-        if not equals or not key.strip():
-            raise click.BadParameter(f"{one!r} is not KEY=VALUE", param=option)
-        found[key.strip()] = value
-    return found
-
-
 def with_spark(function: Callable[..., int]) -> Callable[..., int]:
     """Options that say where Spark runs; the command gets them as `spark`."""
 
@@ -155,14 +146,7 @@ def with_spark(function: Callable[..., int]) -> Callable[..., int]:
         metavar="URL",
         help="Where Spark runs: local[N], spark://host:7077, yarn.  [env: SPARK_MASTER]",
     )
-    @click.option(
-        "--conf",
-        "conf",
-        multiple=True,
-        callback=settings_given,
-        metavar="KEY=VALUE",
-        help="A setting of Spark, as spark.driver.memory=4g. Repeat it for more.",
-    )
+    @conf_option()
     @functools.wraps(function)
     def with_it(*args: Any, master: str, conf: Mapping[str, str], **options: Any) -> int:
         return function(*args, spark=Sessions(master, conf), **options)
@@ -193,30 +177,9 @@ class Cluster:
 def with_cluster(function: Callable[..., int]) -> Callable[..., int]:
     """Options that say which cluster; the command gets them as `cluster`."""
 
-    @click.option(
-        "-u",
-        "--metadata-service-uri",
-        "uri",
-        envvar="BOOKIE_METADATA_URI",
-        metavar="URI",
-        help="The cluster's metadata: zk+hierarchical://h1:2181;h2:2181/ledgers, or grpc://host:3182 of a bookie that"
-        " holds it.  [env: BOOKIE_METADATA_URI]",
-    )
-    @click.option(
-        "--client",
-        "client_settings",
-        multiple=True,
-        callback=settings_given,
-        metavar="KEY=VALUE",
-        help="A setting of the BookKeeper client, as diskWeightBasedPlacementEnabled=true. Repeat it for more.",
-    )
-    @click.option(
-        "--password",
-        envvar="BOOKIE_PASSWORD",
-        default="",
-        metavar="TEXT",
-        help="The password of the ledgers; better in the environment.  [env: BOOKIE_PASSWORD]",
-    )
+    @uri_option("zk+hierarchical://h1:2181;h2:2181/ledgers, or grpc://host:3182 of a bookie that holds it")
+    @client_option()
+    @password_option("The password of the ledgers")
     @functools.wraps(function)
     def with_it(*args: Any, uri: str | None, client_settings: Mapping[str, str], password: str, **options: Any) -> int:
         if uri is None:

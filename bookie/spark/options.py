@@ -17,6 +17,8 @@ __all__ = ["Cluster", "Options", "Ranges", "within"]
 T = TypeVar("T")
 Ranges = tuple[tuple[int, int], ...]
 
+IDS_MAX = 1_000_000
+"""Of ids that are kept one by one. Ranges that only choose have no such limit."""
 PASSED_ON = "bookkeeper."
 BOOLEANS = {"true": True, "false": False}
 UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -130,6 +132,14 @@ class Options:
             else:
                 merged.append((first, last))
         return tuple(merged)
+
+    def ids(self, name: str, most: int = IDS_MAX) -> tuple[int, ...]:
+        """The same, one by one, each once and ascending; () where it is not given. ConfigurationError: too many."""
+        ranges = self.ranges(name) or ()
+        count = sum(last + 1 - first for first, last in ranges)
+        if count > most:
+            raise self.wrong(name, f"names {count}, at most {most} can be named; use a log or a filter, or name fewer")
+        return tuple(number for first, last in ranges for number in range(first, last + 1))
 
     def exactly_one(self, *names: str) -> str:
         """The name out of several that was given. ConfigurationError: none, or more than one."""

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bookie.spark.state import State
 
-__all__ = ["in_groups", "ledger_units", "planned", "units_done"]
+if TYPE_CHECKING:
+    from bookie.spark.options import Ranges
+
+__all__ = ["clipped", "in_groups", "ledger_units", "PLAN", "planned", "units_done"]
 
 T = TypeVar("T")
 
 PLAN = "plan"
+"""Under which the state of a job keeps its units."""
 
 
 def planned(state: State, make: Callable[[], list[str]]) -> list[str]:
@@ -32,10 +36,19 @@ def in_groups(things: Iterable[T], size: int) -> Iterator[list[T]]:
         yield group
 
 
-def ledger_units(uri: str, settings: dict[str, str], wanted: Callable[[int], bool], size: int) -> list[str]:
+def ledger_units(uri: str, settings: dict[str, str], wanted: "Ranges | None", size: int) -> list[str]:
     """All ledgers of a cluster that are wanted, by so many: the first and the last id of each unit."""
     from bookie.client import BookKeeper  # noqa: PLC0415  # help loads no client
+    from bookie.spark.options import within  # noqa: PLC0415
 
     with BookKeeper(uri, **settings) as client:
-        ids = (str(ledger) for ledger in client.list_ledgers() if wanted(ledger))
+        ids = (str(ledger) for ledger in client.list_ledgers() if within(wanted, ledger))
         return [f"{group[0]}-{group[-1]}" for group in in_groups(ids, size)]
+
+
+def clipped(unit: str, ranges: "Ranges | None") -> str:
+    """What is asked for within a unit of `ledger_units`."""
+    if ranges is None:
+        return unit
+    first, last = map(int, unit.split("-"))
+    return ",".join(f"{max(first, low)}-{min(last, high)}" for low, high in ranges if low <= last and high >= first)

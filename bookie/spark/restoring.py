@@ -1,39 +1,74 @@
-"""A task that copies what lost bookies held of some ledgers. It has a session with the metadata store of its own."""
+"""A task that mends some ledgers: copies what lost bookies held, or gives live ones back what they lack.
+
+It has a session with the metadata store of its own. What a replicator works on is asked for once more at the end.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["restore_ledgers"]
+if TYPE_CHECKING:
+    from bookie.client.replication.contracts import World
+    from bookie.client.replication.restoring import Restored
+
+__all__ = ["restore_ledgers", "rewrite_ledgers"]
 
 
 def restore_ledgers(
     ledgers: Iterable[int], *, uri: str, given: Mapping[str, str], lost: frozenset[str], fence: bool
 ) -> Iterator[dict[str, Any]]:
-    """A row a ledger, as `Restored`. What a replicator works on is asked for once more when the others are done.
+    """A row a ledger, as `Restored`. `given`: settings of client and auto-recovery.
 
-    `given`: settings of client and auto-recovery. ConfigurationError, MetadataStoreError.
+    ConfigurationError, MetadataStoreError.
     """
-    wanted = list(ledgers)
-    if wanted:
-        yield from asyncio.run(_all(wanted, uri, given, lost, fence=fence))
+    from bookie.client.replication.restoring import restore  # noqa: PLC0415  # help loads no client
+
+    yield from _mended(list(ledgers), uri, given, lambda world, some: restore(world, some, lost, fence=fence))
+
+
+def rewrite_ledgers(
+    rows: Iterable[Any], *, uri: str, given: Mapping[str, str], replace: bool
+) -> Iterator[dict[str, Any]]:
+    """The same for rows of a ledger and its runs: bookie, first and last entry."""
+    from bookie.client.replication.restoring import rewrite  # noqa: PLC0415  # help loads no client
+
+    found: dict[int, dict[str, list[tuple[int, int]]]] = {}
+    for ledger, runs in rows:
+        for bookie, first, last in runs:
+            found.setdefault(ledger, {}).setdefault(bookie, []).append((first, last))
+
+    def work(world: "World", some: list[int]) -> "AsyncIterator[Restored]":
+        return rewrite(world, {ledger: found[ledger] for ledger in some}, replace=replace)
+
+    yield from _mended(list(found), uri, given, work)
+
+
+def _mended(
+    wanted: list[int],
+    uri: str,
+    given: Mapping[str, str],
+    work: "Callable[[World, list[int]], AsyncIterator[Restored]]",
+) -> list[dict[str, Any]]:
+    return asyncio.run(_all(wanted, uri, given, work)) if wanted else []
 
 
 async def _all(
-    wanted: list[int], uri: str, given: Mapping[str, str], lost: frozenset[str], *, fence: bool
+    wanted: list[int],
+    uri: str,
+    given: Mapping[str, str],
+    work: "Callable[[World, list[int]], AsyncIterator[Restored]]",
 ) -> list[dict[str, Any]]:
-    from bookie.client.replication.restoring import Restored, restore  # noqa: PLC0415  # help loads no client
     from bookie.client.replication.service import opened  # noqa: PLC0415
     from bookie.metadata.driver import open_driver  # noqa: PLC0415
 
-    async def rows(of: AsyncIterator[Restored]) -> dict[int, Restored]:
+    async def rows(of: "AsyncIterator[Restored]") -> "dict[int, Restored]":
         async with aclosing(of) as each:  # type: ignore[type-var]
             return {row.ledger: row async for row in each}
 
     async with opened("bkpipe", open_driver(uri), given) as world:
-        found = await rows(restore(world, wanted, lost, fence=fence))
+        found = await rows(work(world, wanted))
         held = [ledger for ledger in wanted if found[ledger].state == "held"]
-        found |= await rows(restore(world, held, lost, fence=fence))
+        found |= await rows(work(world, held))
     return [{**asdict(row), "taken_by": list(row.taken_by)} for row in found.values()]

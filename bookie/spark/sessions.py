@@ -42,7 +42,6 @@ class Sessions:
         ToolRefused: a query of the block failed; it tells our own error where one was the cause.
         """
         check_packages()
-        check_java()
         from pyspark.errors import PySparkException  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -56,6 +55,7 @@ class Sessions:
             except PySparkException as error:
                 raise ToolRefused(cause_of(str(error))) from error
             return
+        check_java()
         # Workers must be this very Python: another one has neither our package nor the same Arrow.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         builder = SparkSession.builder.appName(f"bkpipe {name}").master(self.master)

@@ -12,27 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from bookie.durable import sync_directory
+from bookie.durable import write_file
 from bookie.errors import IllegalOperation
 
-__all__ = ["State", "write_file"]
+__all__ = ["State"]
 
 Facts = dict[str, Any]
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """The whole file or none of it, durably. OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    sync_directory(path.parent)
 
 
 class State:

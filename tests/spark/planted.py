@@ -25,7 +25,15 @@ class Planted:
     extra: Sequence[tuple[int, int]] = ()
 
 
-def plant(uri: str, bookies: Sequence[BookieProcess], ledger: int, entries: int, planted: Planted) -> list[str]:
+def plant(
+    uri: str,
+    bookies: Sequence[BookieProcess],
+    ledger: int,
+    entries: int,
+    planted: Planted,
+    *,
+    payload: bytes = PAYLOAD,
+) -> list[str]:
     """A closed ledger of `entries` entries on all of these bookies; their ids, in the order of the ensemble."""
     ids = [bookie.id for bookie in bookies]
     count = len(bookies)
@@ -40,7 +48,7 @@ def plant(uri: str, bookies: Sequence[BookieProcess], ledger: int, entries: int,
                 ack_quorum=count,
                 segments=(Segment(0, tuple(ids)),),
                 state=LedgerState.CLOSED,
-                length=entries * len(PAYLOAD),
+                length=entries * len(payload),
                 last_entry=entries - 1,
                 digest_type=StoredDigestType.CRC32C,
                 password=b"secret",
@@ -54,10 +62,13 @@ def plant(uri: str, bookies: Sequence[BookieProcess], ledger: int, entries: int,
         mine = [entry for entry in range(entries) if (index, entry) not in planted.missing]
         mine += [entry for at, entry in planted.extra if at == index]
         with Channel.connect(*bookie.address) as channel:
+            adds = []
             for entry in mine:
                 off = 1 if (index, entry) in planted.wrong_length else 0
-                length = (entry + 1) * len(PAYLOAD) + off
-                stored = bytearray(DIGEST.seal(ledger, entry, PAYLOAD, lac=entry - 1, length=length))
+                length = (entry + 1) * len(payload) + off
+                stored = bytearray(DIGEST.seal(ledger, entry, payload, lac=entry - 1, length=length))
                 stored[-1] ^= 4 if (index, entry) in planted.flipped else 0
-                channel.add_stored_async(bytes(stored), DIGEST.master_key, flags=Flags.RECOVERY_ADD).result()
+                adds.append(channel.add_stored_async(bytes(stored), DIGEST.master_key, flags=Flags.RECOVERY_ADD))
+            for add in adds:
+                add.result()
     return ids

@@ -21,6 +21,13 @@ def test_every_job_is_there_and_explains_itself(capsys: pytest.CaptureFixture[st
         assert name in listed
 
 
+def test_a_range_that_nobody_can_list_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before a cluster is asked for anything."""
+    ids = "0-999999999999"
+    assert run(["export", "-u", "grpc://127.0.0.1:1", "--ledgers", ids, "--to", "nowhere"]) == 1
+    assert f"option ledgers='{ids}' of format export: names 1000000000000, at most 1000000" in capsys.readouterr().err
+
+
 def test_help_loads_nothing_heavy() -> None:
     """Neither Spark nor what it needs, for the list of jobs or for one job."""
     calls = "".join(f"run([{name!r}, '--help']);" for name in JOBS)

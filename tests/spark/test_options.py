@@ -57,6 +57,15 @@ def test_a_wrong_value_is_one_line_with_the_remedy(read: object, message: str) -
     assert "\n" not in str(error.value)
 
 
+def test_ids_are_counted_before_they_are_listed() -> None:
+    """Each once, ascending; too many are one line with option, value and limit, and take no memory."""
+    assert options(ledgers="7, 1-3,2").ids("ledgers", 4) == (1, 2, 3, 7)
+    assert options().ids("ledgers", 4) == ()
+    for text in ("0-4", "0-999999999999"):
+        with pytest.raises(ConfigurationError, match=f"option ledgers='{text}' .* at most 4 can be"):
+            options(ledgers=text).ids("ledgers", 4)
+
+
 def test_settings_of_the_client_are_passed_on() -> None:
     """`bookkeeper.*` in lower case becomes the client's setting as it is spelled, checked as the client would."""
     cluster = options(**{"bookkeeper.batchReadEnabled": "false", "bookkeeper.readentrytimeoutsec": "7"}).cluster()

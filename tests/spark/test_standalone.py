@@ -1,5 +1,6 @@
-"""A standalone cluster of Spark on loopback, master and worker processes of their own, whose executor reads a log."""
+"""A standalone cluster of Spark on loopback: a master and two workers, whose executors read a log and run jobs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from bookie.local import LocalCluster
 from tests.fixtures.ports import free_port
+from tests.fixtures.spark import SETTINGS
 from tests.fixtures.spark_world import World
 
 pytestmark = [
@@ -22,18 +24,39 @@ pytestmark = [
 pytest_plugins = ["bookie.local.fixtures"]
 
 ROOT = Path(__file__).resolve().parents[2]
+LIGHT = SETTINGS["spark.driver.extraJavaOptions"]
+PATIENCE_S = 900
+"""Five JVMs start, on machines that have other things to do."""
+CONF = {
+    **SETTINGS,
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": LIGHT,
+    # A query begins when both executors are there.
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
 PROGRAM = """
-import os, sys
+import json, os, sys
 from pyspark.sql import SparkSession
 from bookie.spark import register
-master, uri = sys.argv[1:]
-spark = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config(
-    "spark.executor.memory", "512m").config("spark.driver.host", "127.0.0.1").getOrCreate()
+master, uri, conf = sys.argv[1:]
+builder = SparkSession.builder.master(master)
+for key, value in json.loads(conf).items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
 register(spark)
-log = spark.read.format("bookkeeper").option("metadataServiceUri", uri).option("log", "far").load()
+
+def workers(batches):
+    import pyarrow as pa
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"worker": [os.getppid()], "entries": [len(batch)]})
+
+log = spark.read.format("bookkeeper").option("metadataServiceUri", uri).option("log", "far")
+log = log.option("minPartitions", "8").load()
 print(*log.selectExpr("count(*)", "count(distinct ledger_id)", "sum(entry_size)").first())
-executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
-print(executors, spark.sparkContext.master)
+rows = log.mapInArrow(workers, "worker long, entries long").collect()
+print(len({row.worker for row in rows}), sum(row.entries for row in rows))
 spark.stop()
 """
 
@@ -45,6 +68,7 @@ def process(log: Path, *words: str) -> Iterator[None]:
 
     command = [str(Path(pyspark.__file__).parent / "bin/spark-class"), *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_DAEMON_MEMORY": "256m"}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = LIGHT
     with log.open("wb") as out:
         child = subprocess.Popen(command, cwd=log.parent, env=environment, stdout=out, stderr=out)
     try:
@@ -54,27 +78,63 @@ def process(log: Path, *words: str) -> Iterator[None]:
         child.wait()
 
 
-def test_an_executor_reads_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path) -> None:
-    """All entries of its ledgers, read in processes that the worker started."""
-    master = f"spark://127.0.0.1:{(port := free_port())}"
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """A master with two workers of one core each."""
+    url = f"spark://127.0.0.1:{(port := free_port())}"
+    where = ("--host", "127.0.0.1", "--webui-port", "0")
+    daemons = "org.apache.spark.deploy"
+    worker = (f"{daemons}.worker.Worker", *where, "-c", "1", "-m", "1g", "-d", str(tmp_path / "work"), url)
+    with (
+        process(tmp_path / "master.log", f"{daemons}.master.Master", *where, "--port", str(port)),
+        process(tmp_path / "worker1.log", *worker),
+        process(tmp_path / "worker2.log", *worker),
+    ):
+        yield url
+
+
+def ran(directory: Path, *words: str) -> str:
+    """What a Python program of its own printed: this process has a session already."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=environment,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    logs = "".join(log.read_text() for log in directory.glob("worker*.log"))
+    assert done.returncode == 0, done.stderr + logs
+    return done.stdout
+
+
+def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
+    """All entries of its ledgers, by Python workers of both executors."""
     world = World(spark, bookie_cluster.uri)
     with world.client as client:
         client.logs.create("far", [world.ledger(count) for count in (300, 30)])
-    where = ("--host", "127.0.0.1", "--webui-port", "0")
-    daemons = "org.apache.spark.deploy"
-    with (
-        process(tmp_path / "master.log", f"{daemons}.master.Master", *where, "--port", str(port)),
-        process(tmp_path / "worker.log", f"{daemons}.worker.Worker", *where, "-c", "2", "-m", "1g", master),
-    ):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, master, world.uri],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-    assert done.returncode == 0, done.stderr + (tmp_path / "worker.log").read_text()
-    assert done.stdout.splitlines() == ["330 2 3300", f"1 {master}"]
+    printed = ran(tmp_path, "-c", PROGRAM, master, world.uri, json.dumps(CONF))
+    assert printed.splitlines() == ["330 2 3300", "2 330"]
+
+
+def test_jobs_run_there(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
+    """Every replica is audited, and all entries are exported, by tasks of that cluster."""
+    world = World(spark, bookie_cluster.uri)
+    with world.client:
+        ids = [world.ledger(count, ensemble=3, quorum=2) for count in (300, 30, 3)]
+    words = ["-u", world.uri, "--master", master, "--ledgers", ",".join(map(str, ids)), "-o", "json"]
+    words += [word for key, value in CONF.items() for word in ("--conf", f"{key}={value}")]
+
+    def told(job: str, *options: str) -> Any:
+        return json.loads(ran(tmp_path, "-m", "bookie.spark.bkpipe", job, *words, *options))
+
+    audited = told("audit", "--sample", "all", "--to", str(tmp_path / "audit"))
+    assert (audited["findings"], audited["replicas"]) == (0, 2 * 333)
+    exported = told("export", "--to", str(tmp_path / "exported"))
+    assert (exported["ledgers"], exported["entries"]) == (3, 333)
+    rows = spark.read.parquet(str(tmp_path / "exported"))
+    assert {(row.ledger_id, row["count"]) for row in rows.groupBy("ledger_id").count().collect()} == {
+        *zip(ids, (300, 30, 3), strict=True)
+    }

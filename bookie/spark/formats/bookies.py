@@ -10,6 +10,7 @@ from bookie.client.placement.locations import Locations
 from bookie.client.placement.resolver import resolver_for
 from bookie.client.together import together
 from bookie.errors import BookKeeperError
+from bookie.metadata.bookie_states import BookieState, states_of
 from bookie.spark.formats.tasks import task_of
 from bookie.spark.options import Cluster, Options
 from bookie.spark.schemas import BOOKIES
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Bookies"]
 
 DEFAULT_RACK = "/default-rack"
+MODES = {BookieState.WRITABLE: "writable", BookieState.READ_ONLY: "read_only", BookieState.ABSENT: "down"}
 ENDPOINT = ("id", "protocol", "host", "port")
 
 
@@ -67,17 +69,14 @@ class BookiesReader(DataSourceReader):
 
 
 async def _rows(client: aio.BookKeeper) -> AsyncIterator[list[dict[str, Any]]]:
-    writable = await client.bookies()
-    read_only = await client.bookies(read_only=True) - writable
-    known = await client.known_bookies()
-    modes = {
-        **dict.fromkeys(known, "down"),
-        **dict.fromkeys(read_only, "read_only"),
-        **dict.fromkeys(writable, "writable"),
-    }
+    states = states_of(
+        writable=await client.bookies(),
+        read_only=await client.bookies(read_only=True),
+        known=await client.known_bookies(),
+    )
     locations = Locations(resolver_for(client.config), DEFAULT_RACK)
-    locations.learn(modes)
-    rows = [_empty(bookie, modes[bookie], locations.of(bookie)) for bookie in sorted(modes)]
+    locations.learn(states)
+    rows = [_empty(bookie, MODES[state], locations.of(bookie)) for bookie, state in states.items()]
     await together(_ask(client, row) for row in rows if row["mode"] != "down")
     yield rows
 

@@ -16,9 +16,9 @@ from bookie.availability import AvailableEntries
 from bookie.client.batch import StoredBatch
 from bookie.client.digest import Digest
 from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.fragments import holds
 from bookie.client.replication.opening import OpenedLedgers
-from bookie.client.replication.sources import digest_of
 from bookie.client.replication.throttle import Throttle
 from bookie.errors import (
     BookieUnavailable,
@@ -74,9 +74,8 @@ class Found(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A bookie's part of a chunk: what it should hold, what it has, what of it was read."""
+    """A bookie's part of a chunk: what it should hold or has, and what became of each."""
 
-    wanted: Ids
     entries: Ids
     status: NDArray[np.int8]
     lengths: Ids
@@ -166,7 +165,7 @@ class Comparison:
         states = np.concatenate([status, np.full(len(missing), MISSING, np.int8), np.full(len(extra), EXTRA, np.int8)])
         order = np.argsort(known, kind="stable")
         nothing = np.full(len(missing) + len(extra), UNREAD, np.int64)
-        return _Held(wanted, known[order], states[order], np.concatenate([lengths, nothing])[order], detail)
+        return _Held(known[order], states[order], np.concatenate([lengths, nothing])[order], detail)
 
     async def _read(
         self, bookie: str, ledger: int, metadata: LedgerMetadata, entries: Ids

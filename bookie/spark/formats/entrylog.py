@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 
-from bookie.spark.formats.files import closed_log, find_files, packed
+from bookie.spark.formats.files import find_files, finished, packed
 from bookie.spark.formats.partitions import FilesReader
 from bookie.spark.formats.scanning import Plan, log_batches
 from bookie.spark.options import Options, within
@@ -32,7 +32,7 @@ class EntryLog(DataSource):
         self._files = find_files(
             given,
             ".log",
-            lambda file: within(ids, file.id) and (active or not file.newest or closed_log(file.path)),
+            lambda file: within(ids, file.id) and (active or finished(file)),
         )
         given.finish()
 

@@ -8,8 +8,9 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from bookie.spark.options import Options
+from bookie.storage.layout import current
 
-__all__ = ["closed_log", "DataFile", "find_files", "packed"]
+__all__ = ["closed_log", "DataFile", "find_files", "finished", "packed"]
 
 LOG_HEADER_BYTES = 20
 MAP_AT, MAP_END = 8, 16
@@ -71,6 +72,11 @@ def closed_log(path: str) -> bool:
     return any(header[MAP_AT:MAP_END])
 
 
+def finished(file: DataFile) -> bool:
+    """Whether nobody writes to an entry log any more. OSError."""
+    return not file.newest or closed_log(file.path)
+
+
 def packed(files: Iterable[DataFile], bytes_max: int) -> list[list[DataFile]]:
     """Consecutive files with `bytes_max` bytes together, each at least one: a file is never split."""
     partitions: list[list[DataFile]] = []
@@ -94,7 +100,7 @@ def _paths(options: Options) -> Sequence[str]:
 def _inside(places: Iterable[Path]) -> Iterable[Path]:
     for place in places:
         if place.is_dir():
-            for directory in (place, place / "current"):
+            for directory in (place, current(place)):
                 if directory.is_dir():
                     yield from directory.iterdir()
         else:

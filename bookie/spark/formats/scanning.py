@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bookie.client.digest import Digest, DigestType
 from bookie.spark.formats.files import DataFile, closed_log
-from bookie.spark.options import Options, Ranges
+from bookie.spark.formats.known import known_digest
+from bookie.spark.options import Cluster, Options, Ranges
 from bookie.spark.schemas import Table
 from bookie.storage.rows import KINDS, JournalRows, LogRows, Rows, RowSheet
 
@@ -47,6 +48,8 @@ class Plan:
     ledgers: Ranges | None
     digest_type: str
     password: bytes
+    cluster: Cluster | None = None
+    """Whose metadata has digest type and password of each ledger; those above are left for what is not there."""
 
     @classmethod
     def of(cls, options: Options) -> "Plan":
@@ -58,6 +61,7 @@ class Plan:
             options.ranges("ledgers"),
             options.choice("digestType", "auto", TYPES),
             options.text("password").encode(),
+            options.cluster() if options.text("metadataServiceUri") else None,
         )
 
     def sheet(self) -> RowSheet:
@@ -69,7 +73,12 @@ class Plan:
             ranges=None if self.ledgers is None else np.array(self.ledgers, np.int64),
             rows_max=ROWS_OF_A_BATCH,
             values_max=BYTES_OF_A_BATCH if self.include_value else 0,
+            digest_of=self._digest_of if self.cluster else None,
         )
+
+    def _digest_of(self, ledger: int) -> Any:
+        known = known_digest(self.cluster, ledger) if self.cluster else None
+        return known.digester if known else None
 
     def columns(self, table: Table) -> Table:
         """Those that are asked for."""

@@ -6,21 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
-from bookie.spark.planning import ledger_units, planned, units_done
+from bookie.spark.job_options import format_option, ledgers_option, target_option, unit_option
+from bookie.spark.planning import clipped, ledger_units, planned, units_done
 from bookie.spark.plots import bar_plot, page
 from bookie.spark.sessions import Sessions
-from bookie.spark.state import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from bookie.spark.options import Ranges
 
 STATUSES = ("MISSING", "DIGEST", "LENGTH", "EXTRA", "ERROR", "TIMEOUT")
 
 
 @click.command()
 @with_cluster
-@click.option("--ledgers", default="", metavar="IDS", help="Only these: 12,15-18.  [default: all]")
+@ledgers_option()
 @click.option(
     "--sample",
     type=click.Choice(("first_last", "percent", "all")),
@@ -30,26 +33,13 @@ STATUSES = ("MISSING", "DIGEST", "LENGTH", "EXTRA", "ERROR", "TIMEOUT")
 )
 @click.option("--percent", type=click.IntRange(1, 100), default=10, show_default=True, help="With --sample percent.")
 @click.option("--rate", default="0", metavar="BYTES", help="From each bookie, a second: 20m.  [default: no limit]")
-@click.option("--unit", type=click.IntRange(1), default=2000, show_default=True, help="Ledgers that are done at once.")
+@unit_option(2000)
 @click.option("--tasks", type=click.IntRange(1), default=8, show_default=True, help="Tasks of such a unit.")
 @click.option(
     "--ignore", multiple=True, type=click.Choice(STATUSES), help="Findings that do not count. Repeat it for more."
 )
-@click.option(
-    "--to",
-    "target",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write the table findings/ and report.html there.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("parquet", "json")),
-    default="parquet",
-    show_default=True,
-    help="Of the table of findings.",
-)
+@target_option("Write the table findings/ and report.html there.", required=True)
+@format_option("the table of findings")
 @with_spark
 @with_job
 def command(  # a parameter an option
@@ -78,42 +68,43 @@ def command(  # a parameter an option
       bkpipe audit --sample all --rate 20m --to /audits/today --state /audits/today/state
     """
     asked = {"uri": cluster.uri, "ledgers": ledgers, "unit": unit, "to": str(target), "kind": kind, **given}
-    wanted = _chosen(ledgers, given["rate"])
+    ranges = _chosen(ledgers, given["rate"])
     with job.open(**asked) as state:
         settings = dict(cluster.settings)
         if job.dry_run:
-            units = ledger_units(cluster.uri, settings, wanted, unit)
+            units = ledger_units(cluster.uri, settings, ranges, unit)
             return job.end(({"ledgers": one, "done": one in state.done} for one in units), called="units")
-        units = planned(state, lambda: ledger_units(cluster.uri, settings, wanted, unit))
+        units = planned(state, lambda: ledger_units(cluster.uri, settings, ranges, unit))
         left = [one for one in units if one not in state.done]
         if left:
             with spark.open(job.name) as session:
                 for one in job.left(units, "ledgers"):
-                    state.note(one, **_audit(session, cluster, one, ledgers, (target / "findings", kind), given))
+                    state.note(
+                        one, **_audit(session, cluster, clipped(one, ranges), one, (target / "findings", kind), given)
+                    )
         return _tell(job, dict(units_done(state)), target, ignore)
 
 
-def _chosen(text: str, rate: str) -> Any:
+def _chosen(text: str, rate: str) -> "Ranges | None":
     """Which ledgers; wrong options are told before anything is done. ConfigurationError."""
-    from bookie.spark.options import Options, within  # noqa: PLC0415  # help loads nothing of it
+    from bookie.spark.options import Options  # noqa: PLC0415  # help loads nothing of it
 
     options = Options("audit", {"ledgers": text, "rate": rate})
     options.size("rate", 0, low=0)
-    ranges = options.ranges("ledgers")
-    return lambda ledger: within(ranges, ledger)
+    return options.ranges("ledgers")
 
 
 def _audit(
     session: "SparkSession",
     cluster: Cluster,
-    unit: str,
     ledgers: str,
+    unit: str,
     into: tuple[Path, str],
     given: dict[str, Any],
 ) -> dict[str, Any]:
-    """Rows of a unit by bookie and status; its findings are written."""
+    """Rows of `ledgers` of a unit by bookie and status; their findings are written."""
     options = {
-        "ledgers": unit if not ledgers else _both(unit, ledgers),
+        "ledgers": ledgers,
         "sample": given["sample"],
         "samplePercent": str(given["percent"]),
         "partitions": str(given["tasks"]),
@@ -128,18 +119,6 @@ def _audit(
     finally:
         rows.unpersist()
     return {"counts": [[row["bookie_id"], row["status"], row["count"]] for row in counts]}
-
-
-def _both(unit: str, ledgers: str) -> str:
-    """The ranges that are asked for, within a unit."""
-    first, last = map(int, unit.split("-"))
-    found = []
-    for part in ledgers.replace(" ", "").split(","):
-        low, _, high = part.partition("-")
-        start, end = max(first, int(low)), min(last, int(high or low))
-        if start <= end:
-            found.append(f"{start}-{end}")
-    return ",".join(found)
 
 
 def _tell(job: Job, done: dict[str, dict[str, Any]], target: Path, ignore: tuple[str, ...]) -> int:

@@ -1,11 +1,16 @@
-"""`bkpipe diff`: the ledgers of two clusters beside each other."""
+"""`bkpipe diff`: the ledgers of two clusters beside each other, and their entries when asked."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
+from bookie.spark.contents import compared_contents, sampled
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
+from bookie.spark.job_options import ledgers_option, target_option, unit_option
+from bookie.spark.planning import clipped, ledger_units, planned
 from bookie.spark.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -13,42 +18,110 @@ if TYPE_CHECKING:
 
 COMPARED = ("state", "last_entry", "length", "digest_type", "metadata")
 LISTED_MAX = 1000
+LEDGERS = "ledgers"
+"""The unit that compares all metadata."""
 
 
 @click.command()
 @with_cluster
 @click.option("--other", required=True, metavar="URI", help="The metadata of the other cluster.")
-@click.option("--ledgers", default="", metavar="IDS", help="Only these: 12,15-18.  [default: all]")
+@ledgers_option()
 @click.option(
-    "--to",
-    "target",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write all differences there, as JSON lines.",
+    "--content", is_flag=True, help="Also compare the entries, by checksums: all are read, from both clusters."
 )
+@click.option(
+    "--percent",
+    type=click.IntRange(1, 100),
+    default=100,
+    show_default=True,
+    help="With --content: the share of the ledgers that is read.",
+)
+@unit_option(2000)
+@target_option("Write all differences there, as JSON lines.")
 @with_spark
 @with_job
-def command(job: Job, cluster: Cluster, spark: Sessions, other: str, ledgers: str, target: Path | None) -> int:
+def command(
+    job: Job, cluster: Cluster, spark: Sessions, other: str, ledgers: str, target: Path | None, **given: Any
+) -> int:
     """The ledgers of two clusters beside each other, by id.
 
     A ledger that only one of them has is told, and one whose state, last entry, length, digest type or custom metadata
-    differ. Where the bookies of a ledger stand is not compared. The exit code is 3 when there are differences.
+    differ. Where the bookies of a ledger stand is not compared. With --content the entries of ledgers that are closed
+    on both sides and end with the same entry are read, digests verified, and compared by checksums, 4096 at a time:
+    `content` names the first such stretch that differs. What is open is not read; what no replica gives differs.
+
+    The exit code is 3 when there are differences.
 
     \b
     EXAMPLES
       bkpipe diff -u grpc://h1:3182 --other zk+hierarchical://h2:2181/ledgers
+      bkpipe diff -u grpc://h1:3182 --other grpc://h2:3182 --content --state /diffs/state --to /diffs/found
     """
-    asked = {"uri": cluster.uri, "other": other, "ledgers": ledgers, "to": str(target)}
+    asked = {"uri": cluster.uri, "other": other, "ledgers": ledgers, "to": str(target), **given}
+    from bookie.spark.options import Options  # noqa: PLC0415  # help loads nothing of it
+
+    ranges = Options(job.name, {"ledgers": ledgers}).ranges("ledgers")
     with job.open(**asked) as state:
+
+        def units() -> list[str]:
+            if not given["content"]:
+                return []
+            return ledger_units(cluster.uri, dict(cluster.settings), ranges, given["unit"])
+
         if job.dry_run:
-            planned = [{"cluster": uri, "format": "bookkeeper-ledgers"} for uri in (cluster.uri, other)]
-            return job.end(planned, called="units")
-        if "ledgers" not in state.done:
+            looked_at = [{"cluster": uri, "format": "bookkeeper-ledgers"} for uri in (cluster.uri, other)]
+            return job.end([*looked_at, *({"content_of": one} for one in units())], called="units")
+        todo = [LEDGERS, *planned(state, units)]
+        if any(one not in state.done for one in todo):
             with spark.open(job.name) as session:
-                for unit in job.left(["ledgers"], "clusters"):
-                    state.note(unit, **_compared(session, cluster, other, ledgers, target))
-        found = state.done["ledgers"]
-        counts = found["counts"]
-        return job.end(found["rows"], called="differences", well=not sum(counts.values()), **counts)
+                for one in job.left(todo, "units"):
+                    if one == LEDGERS:
+                        state.note(one, **_compared(session, cluster, other, ledgers, target))
+                    else:
+                        asked_for = clipped(one, ranges)
+                        state.note(one, **_read(session, cluster, other, (one, asked_for), given["percent"], target))
+        return _tell(job, [state.done[one] for one in todo], content=given["content"])
+
+
+def _tell(job: Job, facts: list[dict[str, Any]], *, content: bool) -> int:
+    metadata, *contents = facts
+    counts = dict(metadata["counts"])
+    rows = metadata["rows"]
+    told = {}
+    if content:
+        counts["content"] = sum(one["differ"] for one in contents)
+        rows = [*rows, *(row for one in contents for row in one["rows"])][:LISTED_MAX]
+        told = {name: sum(one[name] for one in contents) for name in ("ledgers_read", "entries_read")}
+    return job.end(rows, called="differences", well=not sum(counts.values()), **counts, **told)
+
+
+def _read(
+    session: "SparkSession", cluster: Cluster, other: str, unit: tuple[str, str], percent: int, target: Path | None
+) -> dict[str, Any]:
+    """The entries of a unit's ledgers that can be alike."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    name, ledgers = unit
+    a, b = (_sorted_metadata(session, cluster, uri, ledgers) for uri in (cluster.uri, other))
+    both = a.alias("a").join(b.alias("b"), "ledger_id").where("a.state = 'CLOSED' and b.state = 'CLOSED'")
+    both = both.where((f.col("a.last_entry") == f.col("b.last_entry")) & (f.col("a.last_entry") >= 0))
+    ids = sampled([row["ledger_id"] for row in both.select("ledger_id").collect()], percent)
+    here = cluster.options()
+    found = compared_contents(session, here, {**here, "metadataServiceUri": other}, ids) if ids else []
+    rows = [
+        {
+            "ledger_id": row["ledger_id"],
+            "difference": "content",
+            "columns": f"entries {row['first']} to {row['last']}",
+        }
+        for row in found
+        if row["first"] is not None
+    ]
+    if target is not None and rows:
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        write_file(target / f"content-{name}.json", lines.encode())
+    entries = sum(row["entries"] for row in found)
+    return {"rows": rows[:LISTED_MAX], "differ": len(rows), "ledgers_read": len(ids), "entries_read": entries}
 
 
 def _compared(

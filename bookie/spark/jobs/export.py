@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
 from bookie.errors import IllegalOperation
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
+from bookie.spark.job_options import ledgers_option, target_option, unit_option
 from bookie.spark.planning import in_groups
 from bookie.spark.sessions import Sessions
-from bookie.spark.state import State, write_file
+from bookie.spark.state import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,16 +25,10 @@ MANIFEST = "manifest.json"
 
 @click.command()
 @with_cluster
-@click.option("--ledgers", default="", metavar="IDS", help="Only these, as 12,15-18.  [default: all that are closed]")
+@ledgers_option("all that are closed")
 @click.option("--log", "log_name", help="The ledgers of this log, in its order.")
-@click.option("--unit", type=click.IntRange(1), default=200, show_default=True, help="Ledgers that are done at once.")
-@click.option(
-    "--to",
-    "target",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Where to; all workers see it by this path.",
-)
+@unit_option(200)
+@target_option("Where to; all workers see it by this path.", required=True)
 @with_spark
 @with_job
 def command(
@@ -51,8 +47,9 @@ def command(
       bkpipe export --log orders --to /exports/orders --state /exports/orders.state
     """
     asked = {"uri": cluster.uri, "ledgers": ledgers, "log": log_name, "to": str(target)}
+    named = _named(ledgers, log_name)
     with job.open(**asked) as state, cluster.client() as client:
-        ids = _ids(client, ledgers, log_name)
+        ids = list(named) or _ids(client, log_name)
         left = [one for one in ids if str(one) not in state.done]
         if job.dry_run:
             return job.end(({"ledger": one, "done": one not in left} for one in ids), called="ledgers")
@@ -72,17 +69,20 @@ def command(
     )
 
 
-def _ids(client: "BookKeeper", ledgers: str, log_name: str | None) -> list[int]:
-    if ledgers and log_name:
-        raise IllegalOperation("--ledgers and --log: give one of them")
-    if log_name:
-        return list(client.logs.get(log_name).value.ledgers)
-    if not ledgers:
-        return [one for one in client.list_ledgers() if client.ledger_metadata(one).state.name == "CLOSED"]
+def _named(ledgers: str, log_name: str | None) -> tuple[int, ...]:
+    """One by one; () for none. ConfigurationError, IllegalOperation."""
     from bookie.spark.options import Options  # noqa: PLC0415  # help loads no client
 
-    ranges = Options("export", {"ledgers": ledgers}).ranges("ledgers") or ()
-    return [ledger for first, last in ranges for ledger in range(first, last + 1)]
+    if ledgers and log_name:
+        raise IllegalOperation("--ledgers and --log: give one of them")
+    return Options("export", {"ledgers": ledgers}).ids("ledgers")
+
+
+def _ids(client: "BookKeeper", log_name: str | None) -> list[int]:
+    """Of the log, or all that are closed."""
+    if log_name:
+        return list(client.logs.get(log_name).value.ledgers)
+    return [one for one in client.list_ledgers() if client.ledger_metadata(one).state.name == "CLOSED"]
 
 
 def checked(frame: "DataFrame") -> "DataFrame":

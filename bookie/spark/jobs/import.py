@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
 from bookie.errors import IllegalOperation
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
+from bookie.spark.job_options import unit_option
 from bookie.spark.jobs.export import MANIFEST
 from bookie.spark.options import Cluster as Reachable
 from bookie.spark.planning import in_groups
 from bookie.spark.sessions import Sessions
-from bookie.spark.state import State, write_file
+from bookie.spark.state import State
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +41,7 @@ COLUMNS = "old bigint, new bigint, entries bigint, crc bigint"
     help="What was exported; all workers see it by this path.",
 )
 @click.option("--map", "id_map", type=click.Path(path_type=Path), help="Where to.  [default: id-map.json in --from]")
-@click.option("--unit", type=click.IntRange(1), default=200, show_default=True, help="Ledgers that are done at once.")
+@unit_option(200)
 @click.option("--ensemble", type=click.IntRange(1), help="Bookies of a ledger.  [default: as it had]")
 @click.option("--write-quorum", type=click.IntRange(1), help="Copies.  [default: as it had]")
 @click.option("--ack-quorum", type=click.IntRange(1), help="Acknowledgements.  [default: as it had]")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookie.spark.job import Job, settings_given, with_job, with_spark
+from bookie.durable import write_file
+from bookie.spark.job import Job, with_job, with_spark
+from bookie.spark.job_options import client_option, password_option, target_option, unit_option, uri_option
 from bookie.spark.planning import in_groups, planned, units_done
 from bookie.spark.plots import bar_plot, page
 from bookie.spark.sessions import Sessions
-from bookie.spark.state import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,15 +21,8 @@ DRAWN_MAX = 40
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
-    "-u",
-    "--metadata-service-uri",
-    "uri",
-    envvar="BOOKIE_METADATA_URI",
-    metavar="URI",
-    help="The cluster's metadata: a ledger that is not there is garbage.  [env: BOOKIE_METADATA_URI]",
-)
-@click.option("--client", multiple=True, callback=settings_given, metavar="KEY=VALUE", help="A setting of the client.")
+@uri_option("a ledger that is not there is garbage, the others say how their entries are protected")
+@client_option()
 @click.option(
     "--validate",
     type=click.Choice(("none", "header", "digest")),
@@ -36,16 +30,10 @@ DRAWN_MAX = 40
     show_default=True,
     help="What of each entry is judged.",
 )
-@click.option(
-    "--password",
-    envvar="BOOKIE_PASSWORD",
-    default="",
-    metavar="TEXT",
-    help="For digests of type HMAC.  [env: BOOKIE_PASSWORD]",
-)
+@password_option("For digests of type HMAC, where the metadata does not have it")
 @click.option("--active", is_flag=True, help="Also the log that is being written.")
-@click.option("--unit", type=click.IntRange(1), default=64, show_default=True, help="Logs that are done at once.")
-@click.option("--to", "target", type=click.Path(path_type=Path, file_okay=False), help="Write report.html there.")
+@unit_option(64, "Logs")
+@target_option("Write report.html there.")
 @with_spark
 @with_job
 def command(job: Job, spark: Sessions, paths: Sequence[str], **given: Any) -> int:
@@ -63,11 +51,11 @@ def command(job: Job, spark: Sessions, paths: Sequence[str], **given: Any) -> in
       bkpipe logscan -u grpc://h1:3182 /data/ledgers --to build/logs
       bkpipe logscan --validate header '/data/*/current/*.log' -o json
     """
-    from bookie.spark.formats.files import DataFile, closed_log, find_files  # noqa: PLC0415  # help loads nothing of it
+    from bookie.spark.formats.files import DataFile, find_files, finished  # noqa: PLC0415  # help loads nothing of it
     from bookie.spark.options import Options  # noqa: PLC0415
 
     def wanted(file: DataFile) -> bool:
-        return given["active"] or not file.newest or closed_log(file.path)
+        return given["active"] or finished(file)
 
     def logs() -> list[str]:
         found = [find_files(Options(job.name, {"path": one}), ".log", wanted) for one in paths]
@@ -93,7 +81,9 @@ def _scanned(session: "SparkSession", files: Sequence[str], given: Mapping[str, 
 
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    options = {"validate": given["validate"], "onCorruption": "skip", "password": given["password"]}
+    cluster = {f"bookkeeper.{key}": value for key, value in given["client_settings"].items()}
+    cluster = {"metadataServiceUri": given["uri"], **cluster} if given["uri"] else {}
+    options = {"validate": given["validate"], "onCorruption": "skip", "password": given["password"], **cluster}
     names = [name for name in files if Path(name).exists()]  # garbage collection may have been quicker
     if not names:
         return []
@@ -107,8 +97,7 @@ def _scanned(session: "SparkSession", files: Sequence[str], given: Mapping[str, 
     )
     live = f.lit(1)
     if given["uri"]:
-        cluster = {f"bookkeeper.{key}": value for key, value in given["client"].items()}
-        ledgers = session.read.format("bookkeeper-ledgers").options(metadataServiceUri=given["uri"], **cluster).load()
+        ledgers = session.read.format("bookkeeper-ledgers").options(**cluster).load()
         by_ledger = by_ledger.join(ledgers.select("ledger_id", f.lit(1).alias("there")), "ledger_id", "left")
         live = f.coalesce("there", f.lit(0))
     rows = by_ledger.groupBy("path").agg(

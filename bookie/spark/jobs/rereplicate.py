@@ -1,25 +1,29 @@
-"""`bkpipe rereplicate`: what lost bookies held, planned as a table, then copied by tasks, under locks."""
+"""`bkpipe rereplicate`: what lost bookies held, or an audit found, planned as a table, then mended by tasks."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
 from bookie.errors import IllegalOperation
+from bookie.spark.findings import parts_found
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
-from bookie.spark.planning import in_groups
+from bookie.spark.job_options import format_option, ledgers_option, target_option, unit_option
+from bookie.spark.planning import PLAN, in_groups
 from bookie.spark.plots import bar_plot, page
-from bookie.spark.restoring import restore_ledgers
+from bookie.spark.restoring import restore_ledgers, rewrite_ledgers
 from bookie.spark.sessions import Sessions
-from bookie.spark.state import State, write_file
+from bookie.spark.state import State
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
-PLAN = "plan"
-DONE = ("copied", "whole", "gone")
+DONE = ("copied", "rewritten", "whole", "gone")
 NOT_DONE = ("held", "off", "open", "failed")
 OUTCOME = (
     "ledger bigint, state string, entries bigint, bytes bigint, taken_by array<string>, paused_ms bigint, error string"
@@ -33,26 +37,19 @@ PACED = {"diskWeightBasedPlacementEnabled": "true", "weightPacedReplicationEnabl
 @click.option(
     "--lost", multiple=True, metavar="BOOKIE", help="Its id; repeat it.  [default: all that are not registered]"
 )
-@click.option("--ledgers", default="", metavar="IDS", help="Only these: 12,15-18.  [default: all]")
+@click.option(
+    "--findings",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="What bkpipe audit wrote with --to: mend what it found missing or damaged, instead.",
+)
+@click.option("--replace", is_flag=True, help="With --findings: write nothing again, replace the bookies at once.")
+@ledgers_option()
 @click.option("--fence-open", is_flag=True, help="Fence and close open ledgers that a lost bookie takes part in.")
 @click.option("--rate", default="0", metavar="BYTES", help="Copied a second, of all tasks: 20m.  [default: no limit]")
-@click.option("--unit", type=click.IntRange(1), default=200, show_default=True, help="Ledgers that are done at once.")
+@unit_option(200)
 @click.option("--tasks", type=click.IntRange(1), default=4, show_default=True, help="Tasks of such a unit.")
-@click.option(
-    "--to",
-    "target",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write the tables plan/ and outcome/ and report.html there.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("parquet", "json")),
-    default="parquet",
-    show_default=True,
-    help="Of the tables.",
-)
+@target_option("Write the tables plan/ and outcome/ and report.html there.", required=True)
+@format_option("the tables")
 @with_spark
 @with_job
 def command(  # a parameter an option
@@ -67,6 +64,10 @@ def command(  # a parameter an option
     copied. New bookies are chosen by free disk; after a copy to a bookie with less room than the median the task
     pauses, up to 10 s (weightPacedReplicationMaxPauseMs).
 
+    With --findings the plan is what an audit found MISSING or DIGEST. These entries are written to their bookie again,
+    from the other replicas, and read back: `rewritten`. Where it does not take them, or is not registered any more,
+    another takes its place in that part of the ledger, as when it is lost.
+
     The exit code is 3 when ledgers are not done: held by others, open without --fence-open, or failed. The same call
     with --state tries those again.
 
@@ -74,35 +75,51 @@ def command(  # a parameter an option
     EXAMPLES
       bkpipe rereplicate -u grpc://h1:3182 --to build/copied --dry-run
       bkpipe rereplicate --lost h7:3181 --rate 50m --to /copies/h7 --state /copies/h7.state
+      bkpipe rereplicate --findings /audits/today --to /audits/mended
     """
     rate = _wrong_or_rate(ledgers, given["rate"])
-    with job.open(uri=cluster.uri, lost=sorted(lost), ledgers=ledgers, unit=unit, kind=given["kind"]) as state:
+    findings = given["findings"]
+    if lost and findings:
+        raise IllegalOperation("--lost and --findings: give one of them")
+    asked = {"lost": sorted(lost), "findings": findings and str(findings), "replace": given["replace"]}
+    with job.open(uri=cluster.uri, ledgers=ledgers, unit=unit, kind=given["kind"], **asked) as state:
         if PLAN in state.done and all(one in state.done for one in state.done[PLAN]["units"]):
             return _tell(job, state, {}, given["target"])
         with spark.open(job.name) as session:
-            into = None if job.dry_run else (given["target"], given["kind"])
-            plan = state.done.get(PLAN) or _plan(session, cluster, lost, ledgers, unit, into)
+            into = given["target"], given["kind"]
+
+            def parts() -> "DataFrame":
+                return parts_found(session, findings, ledgers) if findings else _lost(session, cluster, lost, ledgers)
+
+            plan = state.done.get(PLAN) or _planned(parts(), unit, None if job.dry_run else into)
             if job.dry_run:
                 return job.end(plan["bookies"], called="bookies", ledgers=plan["ledgers"])
             if PLAN not in state.done:
                 state.note(PLAN, **plan)
+            mended = _mending(session, cluster, plan, into, {**given, "rate": rate})
             unfinished: dict[str, Any] = {}
-            work = partial(
-                restore_ledgers,
-                uri=cluster.uri,
-                given={**PACED, **cluster.settings, "replicationRateByBytes": str(-(-rate // given["tasks"]) or -1)},
-                lost=frozenset(plan["lost"]),
-                fence=given["fence_open"],
-            )
             for one in job.left(plan["units"], "units"):
-                ids = [int(ledger) for ledger in one.split(",")]
-                rows = session.sparkContext.parallelize(ids, given["tasks"]).mapPartitions(work).collect()
+                rows = mended(ids := [int(ledger) for ledger in one.split(",")])
                 facts = _written(session, rows, given["target"] / "outcome" / f"unit={ids[0]}", given["kind"])
                 if all(row["state"] in DONE for row in rows):
                     state.note(one, **facts)
                 else:
                     unfinished[one] = facts
         return _tell(job, state, unfinished, given["target"])
+
+
+def _mending(
+    session: "SparkSession", cluster: Cluster, plan: dict[str, Any], into: tuple[Path, str], given: dict[str, Any]
+) -> Callable[[list[int]], list[dict[str, Any]]]:
+    """What tasks do with the ledgers of a unit, and tell of each."""
+    tasks = given["tasks"]
+    settings = {**PACED, **cluster.settings, "replicationRateByBytes": str(-(-given["rate"] // tasks) or -1)}
+    if given["findings"]:
+        rewrite = partial(rewrite_ledgers, uri=cluster.uri, given=settings, replace=given["replace"])
+        return lambda ids: _runs(session, into, ids).repartition(tasks).mapPartitions(rewrite).collect()
+    lost = frozenset(row["bookie_id"] for row in plan["bookies"])
+    restore = partial(restore_ledgers, uri=cluster.uri, given=settings, lost=lost, fence=given["fence_open"])
+    return lambda ids: session.sparkContext.parallelize(ids, tasks).mapPartitions(restore).collect()
 
 
 def _wrong_or_rate(ledgers: str, rate: str) -> int:
@@ -114,29 +131,15 @@ def _wrong_or_rate(ledgers: str, rate: str) -> int:
     return int(options.size("rate", 0, low=0))
 
 
-def _plan(
-    session: "SparkSession",
-    cluster: Cluster,
-    named: tuple[str, ...],
-    ledgers: str,
-    unit: int,
-    into: tuple[Path, str] | None,
-) -> dict[str, Any]:
-    """Who is lost, the ledgers by units, and sums by lost bookie; the table is written. IllegalOperation."""
+def _planned(parts: "DataFrame", unit: int, into: tuple[Path, str] | None) -> dict[str, Any]:
+    """The ledgers by units, and sums by bookie; the table is written."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    members = session.read.format("bookkeeper-bookies").options(**cluster.options()).load().collect()
-    writable = {row["bookie_id"] for row in members if row["mode"] == "writable"}
-    if taking := sorted(writable.intersection(named)):
-        raise IllegalOperation(f"bookie {', '.join(taking)} takes writes: stop it, or make it read-only, first")
-    registered = [row["bookie_id"] for row in members if row["mode"] != "down"]
-    parts = _parts(session, cluster, ledgers)
-    chosen = f.col("bookie_id").isin(*named) if named else ~f.col("bookie_id").isin(*registered)
-    parts = parts.where(chosen).persist()
+    parts = parts.persist()
     try:
         if into:
             directory, kind = into
-            parts.coalesce(1).write.mode("overwrite").format(kind).save(str(directory / "plan"))
+            parts.coalesce(1).write.mode("overwrite").format(kind).save(str(directory / PLAN))
         sums = (
             f.count_distinct("ledger_id").alias("ledgers"),
             f.count("*").alias("parts"),
@@ -149,7 +152,30 @@ def _plan(
     finally:
         parts.unpersist()
     units = [",".join(group) for group in in_groups(ids, unit)]
-    return {"lost": [row["bookie_id"] for row in bookies], "units": units, "ledgers": len(ids), "bookies": bookies}
+    return {"units": units, "ledgers": len(ids), "bookies": bookies}
+
+
+def _runs(session: "SparkSession", plan: tuple[Path, str], ledgers: list[int]) -> "RDD[Any]":
+    """Out of the plan's table: each of these ledgers with its runs."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    directory, kind = plan
+    rows = session.read.format(kind).load(str(directory / PLAN)).where(f.col("ledger_id").isin(ledgers))
+    runs = f.collect_list(f.struct("bookie_id", "first_entry", "last_entry"))
+    return rows.groupBy("ledger_id").agg(runs).rdd
+
+
+def _lost(session: "SparkSession", cluster: Cluster, named: tuple[str, ...], ledgers: str) -> "DataFrame":
+    """The parts of bookies that are lost. IllegalOperation: one of them takes writes."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    members = session.read.format("bookkeeper-bookies").options(**cluster.options()).load().collect()
+    writable = {row["bookie_id"] for row in members if row["mode"] == "writable"}
+    if taking := sorted(writable.intersection(named)):
+        raise IllegalOperation(f"bookie {', '.join(taking)} takes writes: stop it, or make it read-only, first")
+    registered = [row["bookie_id"] for row in members if row["mode"] != "down"]
+    chosen = f.col("bookie_id").isin(*named) if named else ~f.col("bookie_id").isin(*registered)
+    return _parts(session, cluster, ledgers).where(chosen)
 
 
 def _parts(session: "SparkSession", cluster: Cluster, ledgers: str) -> "DataFrame":
@@ -207,9 +233,9 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
         for row in plan["bookies"]
     }
     text = page(
-        "Copies of what lost bookies held",
+        "Copies of what bookies lost",
         {
-            "Parts of ledgers by lost bookie": bar_plot(held, "parts"),
+            "Parts of ledgers by bookie": bar_plot(held, "parts"),
             "Places taken by others": bar_plot({one: {"places": float(taken[one])} for one in sorted(taken)}, "places"),
         },
         plan["bookies"],
@@ -220,4 +246,5 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
     )
     write_file(target / "report.html", text.encode())
     counts = {name: states[name] for name in (*DONE, *NOT_DONE)}
-    return job.end(left, called="left", well=not left, lost=plan["lost"], ledgers=plan["ledgers"], **counts, **sums)
+    bookies = [row["bookie_id"] for row in plan["bookies"]]
+    return job.end(left, called="left", well=not left, lost=bookies, ledgers=plan["ledgers"], **counts, **sums)

@@ -7,19 +7,18 @@ tenth of the time that Spark takes to, and needs no Java; so Spark is used only 
 import csv
 import io
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bookie.spark.job import Job, settings_given, with_job
-from bookie.spark.parallel import each
+from bookie.durable import write_file
+from bookie.spark.job import Job, with_job
+from bookie.spark.job_options import target_option
 from bookie.spark.plots import line_plot, page
-from bookie.spark.sessions import Sessions
+from bookie.spark.runs import Runs, with_runs
 from bookie.spark.simulation.asked import scenarios, with_scenarios
-from bookie.spark.state import write_file
 
 PLOTS = {
     "Fullest and emptiest bookie": (("filled_max", "filled_min"), "used share of the disk"),
@@ -32,17 +31,10 @@ PLOTS = {
 
 @click.command()
 @with_scenarios
-@click.option(
-    "--to",
-    "target",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write course.csv, SVG drawings and report.html there.",
-)
-@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a core]")
-@click.option("--master", metavar="URL", help="Run on Spark there instead of in processes here.")
-@click.option("--conf", multiple=True, callback=settings_given, metavar="KEY=VALUE", help="A setting of Spark.")
+@target_option("Write course.csv, SVG drawings and report.html there.")
+@with_runs
 @with_job
-def command(job: Job, **given: Any) -> int:
+def command(job: Job, runs: Runs, **given: Any) -> int:
     """How a cluster fills under placement policies, and where it runs hot.
 
     Ledgers are placed by the client's own policies and weights, by the thousand; the cluster, the load and the time are
@@ -61,20 +53,12 @@ def command(job: Job, **given: Any) -> int:
     from bookie.spark.simulation.world import simulate  # noqa: PLC0415
 
     runs_asked = {one.name: one for one in scenarios(given)}
-    asked = {name: one for name, one in given.items() if name not in {"target", "workers", "master", "conf"}}
+    asked = {name: one for name, one in given.items() if name != "target"}
     with job.open(**asked) as state:
         if job.dry_run:
             planned = [{"scenario": name, "done": name in state.done} for name in runs_asked]
             return job.end(planned, called="runs")
-        left = [one for name, one in runs_asked.items() if name not in state.done]
-        spark = Sessions(given["master"], given["conf"]) if given["master"] else None
-        runs = each(simulate, left, name=job.name, workers=given["workers"], spark=spark)
-        with closing(runs), job.progress("runs") as tell:
-            tell(len(state.done), len(runs_asked))
-            for found in runs:
-                state.note(found["scenario"], **found)
-                tell(len(state.done), len(runs_asked))
-        outcomes = [dict(state.done[name]) for name in runs_asked]
+        outcomes = runs.outcomes(job, state, "scenario", simulate, runs_asked)
     rows = [{key: value for key, value in one.items() if key != "course"} for one in outcomes]
     if given["target"]:
         _write(given["target"], outcomes, rows)

@@ -1,17 +1,16 @@
 """`bkpipe thrash`: how often disks read an entry before it is served, by cache size and readahead, from access logs."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bookie.durable import write_file
 from bookie.errors import IncorrectParameter
-from bookie.spark.job import Job, settings_given, with_job
-from bookie.spark.parallel import each
+from bookie.spark.job import Job, with_job
+from bookie.spark.job_options import target_option
 from bookie.spark.plots import line_plot, page
-from bookie.spark.sessions import Sessions
-from bookie.spark.state import write_file
+from bookie.spark.runs import Runs, with_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +29,10 @@ MIB = 1 << 20
 @click.option("--adaptive", is_flag=True, help="Also with adaptive readahead.")
 @click.option("--directories", type=click.IntRange(1), default=1, show_default=True, help="Ledger directories.")
 @click.option("--by", type=click.Choice(("ledger", "client")), help="Tell the worst ones for the smallest cache.")
-@click.option("--to", "target", type=click.Path(path_type=Path, file_okay=False), help="Write thrash.svg and a page.")
-@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a core]")
-@click.option("--master", metavar="URL", help="Replay on Spark there; its workers read the logs by the same paths.")
-@click.option("--conf", multiple=True, callback=settings_given, metavar="KEY=VALUE", help="A setting of Spark.")
+@target_option("Write thrash.svg and a page.")
+@with_runs
 @with_job
-def command(job: Job, logs: tuple[Path, ...], **given: Any) -> int:
+def command(job: Job, runs: Runs, logs: tuple[Path, ...], **given: Any) -> int:
     """Disk reads per entry served, against cache size and readahead, from access logs.
 
     LOGS are files that bookies wrote (accessLogFile, with accessLogSampleRate=1), older ones (.1, .2) are found beside
@@ -53,20 +50,11 @@ def command(job: Job, logs: tuple[Path, ...], **given: Any) -> int:
 
     files = files_of(logs)
     asked = {one.name: one for one in _replays(files, given)}
-    aside = {"by", "target", "workers", "master", "conf"}
-    options = {name: value for name, value in given.items() if name not in aside}
+    options = {name: value for name, value in given.items() if name not in {"by", "target"}}
     with job.open(logs=[[str(one), one.stat().st_size] for one in files], **options) as state:
         if job.dry_run:
             return job.end(({"replay": name, "done": name in state.done} for name in asked), called="replays")
-        spark = Sessions(given["master"], given["conf"]) if given["master"] else None
-        left = [one for name, one in asked.items() if name not in state.done]
-        runs = each(replay, left, name=job.name, workers=given["workers"], spark=spark)
-        with closing(runs), job.progress("replays") as tell:
-            tell(len(state.done), len(asked))
-            for found in runs:
-                state.note(found["replay"], **found)
-                tell(len(state.done), len(asked))
-        outcomes = [state.done[name] for name in asked]
+        outcomes = runs.outcomes(job, state, "replay", replay, asked)
     rows = [{key: value for key, value in one.items() if key not in {"ledgers", "clients"}} for one in outcomes]
     if given["target"]:
         _write(given["target"], rows)

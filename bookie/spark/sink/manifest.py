@@ -1,13 +1,11 @@
 """The ledgers of a commit as a file on the driver's machine: `<manifestPath>/<query or job>-<batch>.json`."""
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
-from bookie.durable import sync_directory
+from bookie.durable import write_file
 from bookie.spark.sink.results import Result
 
 __all__ = ["write_manifest"]
@@ -19,11 +17,5 @@ def write_manifest(directory: str, job: str, batch: int, results: Iterable[Resul
     writer = next((one.query for one in results if one.query), job)
     rows = [{"partition": result.partition, **asdict(one)} for result in results for one in result.written]
     path = Path(directory) / f"{writer}-{batch}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=path.parent, prefix=".", delete=False) as file:
-        json.dump({"writer": writer, "batch": batch, "ledgers": rows}, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
-    sync_directory(path.parent)
+    write_file(path, json.dumps({"writer": writer, "batch": batch, "ledgers": rows}, indent=1).encode())
     return path

@@ -1,8 +1,7 @@
 """Which ledgers a source reads, and how far each goes right now. The driver's side; one thread."""
 
-import itertools
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from bookie.client.handles import ReadHandle
 from bookie.errors import BookKeeperError, ConfigurationError, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata
 from bookie.spark.clients import client_of
+from bookie.spark.planning import in_groups
 from bookie.spark.source.settings import SourceSettings
 
 __all__ = ["LedgerEnd", "Ledgers", "lost", "opened"]
@@ -63,7 +63,7 @@ class Ledgers:
         """How far each goes now, in their order. One that is deleted is an error, or left out (`failOnDataLoss`)."""
         wanted = list(ledgers)
         found: dict[int, LedgerEnd] = {}
-        for group in _groups(ledger for ledger in wanted if ledger not in self._ends):
+        for group in in_groups((ledger for ledger in wanted if ledger not in self._ends), AT_ONCE):
             opening = [(one, opened(self._client, one, self._settings)) for one in group]
             handles = []
             for ledger, future in opening:
@@ -125,10 +125,3 @@ def lost(settings: SourceSettings, what: str, error: BookKeeperError) -> None:
     if settings.fail_on_data_loss:
         raise type(error)(f"{what}: {error}; set failOnDataLoss=false to go on without it") from error
     log.warning("data loss in %s: %s: %s", settings.source, what, error)
-
-
-def _groups(ledgers: Iterable[int]) -> Iterator[list[int]]:
-    """So many as are opened side by side."""
-    rest = iter(ledgers)
-    while group := list(itertools.islice(rest, AT_ONCE)):
-        yield group

@@ -15,8 +15,6 @@ __all__ = ["EARLIEST", "LATEST", "SourceSettings"]
 NAME = "bookkeeper"
 EARLIEST = -2
 LATEST = -1
-IDS_MAX = 1_000_000
-"""Ledgers that `ledgers` may name; more are a log or a filter."""
 ANSWER_BYTES_MIN = 64 << 10
 
 
@@ -63,7 +61,8 @@ class SourceSettings:
         starting, starting_at = _offsets(options, "startingOffsets", ("earliest", "latest"))
         _, ending_at = _offsets(options, "endingOffsets", ("latest",))
         recovery = options.choice("openMode", "noRecovery", ("noRecovery", "recovery")) == "recovery"
-        if recovery != options.boolean("allowFencing", default=False) and recovery:
+        fencing = options.boolean("allowFencing", default=False)
+        if recovery and not fencing:
             raise options.wrong("openMode", "fences the ledgers' writers; give allowFencing=true too if that is meant")
         digest = _digest(options)
         batch_bytes = options.size("readBatchBytes", 4 << 20, low=ANSWER_BYTES_MIN, high=64 << 20)
@@ -78,7 +77,7 @@ class SourceSettings:
                 maxReadBytesInFlight=str(in_flight * batch_bytes),
                 enableDigestTypeAutodetection=str(digest is None).lower(),
             ),
-            ledgers=_ids(options) if which == "ledgers" else (),
+            ledgers=options.ids("ledgers"),
             log=options.text("log"),
             ledger_filter=_pairs(options) if which == "ledgerFilter" else (),
             starting=starting,
@@ -120,14 +119,6 @@ class SourceSettings:
         if self.ledger_filter:
             return "ledgers with " + ",".join(f"{key}={value}" for key, value in self.ledger_filter)
         return f"{len(self.ledgers)} ledgers"
-
-
-def _ids(options: Options) -> tuple[int, ...]:
-    """Each once, ascending."""
-    ranges = options.ranges("ledgers") or ()
-    if sum(last + 1 - first for first, last in ranges) > IDS_MAX:
-        raise options.wrong("ledgers", f"names more than {IDS_MAX} ledgers; use a log, or ledgerFilter")
-    return tuple(ledger for first, last in ranges for ledger in range(first, last + 1))
 
 
 def _pairs(options: Options) -> tuple[tuple[str, str], ...]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bookie.client import BookKeeper
 from bookie.client.digest import Digest, DigestType
 from tests.reference import entry_log as model
 from tests.reference import journal as journal_model
@@ -12,6 +13,7 @@ from tests.reference import journal as journal_model
 pytestmark = [pytest.mark.interop, pytest.mark.leaks("the gateway to Spark opens connections of its own")]
 JAVA = Path(__file__).resolve().parents[2] / "golden/java"
 DIGEST = Digest.of(DigestType.CRC32C, b"secret")
+ALONE: dict[str, Any] = {"ensemble_size": 1, "write_quorum_size": 1, "ack_quorum_size": 1}
 
 
 def sealed(ledger: int, entry: int, size: int = 40) -> bytes:
@@ -122,6 +124,38 @@ def test_damage_in_a_journal(spark: Any, tmp_path: Path) -> None:
     assert load.option("onCorruption", "truncate").load(str(path)).count() == 1
     kinds = [row.kind for row in load.option("onCorruption", "skip").load(str(path)).collect()]
     assert kinds == ["entry", "garbage"]
+
+
+def test_the_metadata_tells_digests_and_passwords(spark: Any, three_uri: str, tmp_path: Path) -> None:
+    """HMAC by several passwords, CRC32 and DUMMY, each as its ledger has it, in logs and journals; nothing else holds.
+    What was deleted is judged as without metadata.
+    """
+    kinds = [(DigestType.HMAC, b"one"), (DigestType.HMAC, b"two"), (DigestType.CRC32, b"one"), (DigestType.DUMMY, b"")]
+    digests = [Digest.of(*kind) for kind in kinds]
+    with BookKeeper(three_uri) as bk:
+        ids = [bk.create_ledger(**ALONE, digest_type=kind.name, password=password).id for kind, password in kinds]
+    gone = max(ids) + 1_000_000
+
+    def entry(ledger: int, number: int, digest: Digest) -> bytes:
+        return digest.seal(ledger, number, b"payload", lac=number - 1, length=7 * (number + 1))
+
+    entries = [entry(one, number, digest) for number in range(2) for one, digest in zip(ids, digests, strict=True)]
+    entries += [entry(gone, 0, DIGEST), entry(ids[1], 2, digests[0]), entry(ids[2], 2, DIGEST)]
+    (tmp_path / "1.log").write_bytes(model.build(entries, closed=True))
+    records = b"".join(len(one).to_bytes(4, "big") + one for one in entries)
+    (tmp_path / "1a.txn").write_bytes(journal_model.build([records], 0x1A))
+    for name in ("entrylog", "journal"):
+        load = spark.read.format(f"bookkeeper-{name}")
+        load = load.options(validate="digest", onCorruption="skip", includeValue="true")
+
+        def verdicts(reader: Any) -> list[tuple[bool, bool]]:
+            rows = reader.load(str(tmp_path)).where("kind = 'entry'").orderBy("position").collect()
+            return [(row.digest_ok, bytes(row.value) == b"payload") for row in rows]
+
+        blind = [one for one, _ in verdicts(load)]
+        assert blind == [False, False, True, False] * 2 + [True, False, True]
+        told = verdicts(load.option("metadataServiceUri", three_uri))
+        assert told == [(True, True)] * 9 + [(False, True), (False, False)]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from bookie.client.digest import Digest
 from bookie.spark.bkpipe import run
 from tests.fixtures.bookies import BookieProcess
 from tests.reference import entry_log as model
-from tests.spark.planted import Planted, plant
+from tests.spark.planted import PAYLOAD, Planted, plant
 
 pytestmark = [pytest.mark.interop, pytest.mark.leaks("the gateway to Spark opens connections of its own")]
+FOUND = ("ledger_id", "difference", "columns")
 
 
 @pytest.fixture
@@ -89,6 +90,42 @@ def test_a_cluster_beside_itself_and_another(
         (8122, "differs", "last_entry,length"),
     ]
     assert spark.read.json(str(tmp_path / "found")).count() == 2
+
+
+def test_contents_beside_each_other(
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
+) -> None:
+    """Alike by metadata, not by an entry: told with its stretch, and so is an entry that no replica gives; open ledgers
+    and those that differ already are not read; a share of the ledgers only when asked; a resumed call reads nothing.
+    """
+    [other] = new_bookies(1)
+    other.start()
+    uri = f"grpc://{other.admin}"
+    sides = ((three_uri, three_bookies[0]), (uri, other))
+    for where, bookie in sides:
+        plant(where, [bookie], 8141, 5000, Planted())
+        plant(where, [bookie], 8142, 5000, Planted(missing=[(0, 4500)] if bookie is other else []))
+        plant(where, [bookie], 8143, 5, Planted(flipped=[(0, 3)] if bookie is other else []))
+        plant(where, [bookie], 8144, 6 if bookie is other else 5, Planted())
+        plant(where, [bookie], 8145, 3, Planted(), payload=b"9876543210" if bookie is other else PAYLOAD)
+        plant(where, [bookie], 8146, 0, Planted())
+    words = ["diff", "-u", three_uri, "--other", uri, "--ledgers", "8141-8146", "--unit", "2"]
+    words += ["--to", str(tmp_path / "found"), "--state", str(tmp_path / "state")]
+    assert [row["ledger_id"] for row in told(*words[:9])[1]["differences"]] == [8144]
+    code, summary = told(*words, "--content")
+    rows = [(row["ledger_id"], row["difference"], row["columns"]) for row in summary["differences"]]
+    assert rows == [
+        (8144, "differs", "last_entry,length"),
+        (8142, "content", "entries 4096 to 8191"),
+        (8143, "content", "entries 0 to 4095"),
+        (8145, "content", "entries 0 to 4095"),
+    ]
+    assert (code, summary["content"], summary["differs"]) == (3, 3, 1)
+    assert (summary["ledgers_read"], summary["entries_read"]) == (4, 5000 + 5000 + 5 + 3)
+    assert {tuple(row) for row in spark.read.json(str(tmp_path / "found")).select(*FOUND).collect()} == set(rows)
+    assert told(*words, "--content")[1]["resumed_units"] == 5
+    some = told(*words[:9], "--content", "--percent", "50")[1]
+    assert 0 < some["ledgers_read"] < 4
 
 
 def test_logs_are_judged(

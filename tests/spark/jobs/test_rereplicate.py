@@ -10,8 +10,10 @@ import pytest
 
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
+from bookie.local.cluster import LocalBookie
 from bookie.metadata.driver import open_driver
 from bookie.spark.bkpipe import run
+from tests.spark.planted import Planted, plant
 
 pytestmark = [
     pytest.mark.interop,
@@ -86,6 +88,61 @@ def test_a_bookie_is_lost_and_replaced(
     assert {bookie for one in moved for bookie in one.taken_by} <= {new.id}
 
 
+def flip(bookie: LocalBookie, payload: bytes) -> None:
+    """One bit of an entry in the entry log of a bookie, which is restarted for that."""
+    bookie.stop()
+    places = [(path, path.read_bytes().find(payload)) for path in (bookie.directory / "ledgers").rglob("*.log")]
+    ((path, at),) = [(path, at) for path, at in places if at >= 0]
+    with path.open("r+b") as log:
+        log.seek(at)
+        log.write(bytes([payload[0] ^ 1]))
+    bookie.start()
+
+
+def test_what_an_audit_found_is_mended(
+    spark: Any, new_bookie_cluster: Callable[..., LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bit that a disk flipped, and an entry that is not there: both are written again to their bookie and stay right
+    over its restart; nothing else of the ledgers is touched, nor anything by a dry run.
+    """
+    cluster = new_bookie_cluster(3)
+    _, _, damaged = cluster
+    bookies: Any = list(cluster)
+
+    def told(job: str, *options: str) -> tuple[int, dict[str, Any]]:
+        code = run([job, "-u", cluster.uri, "--format", "json", "-o", "json", *options])
+        printed = capsys.readouterr()
+        assert printed.out, printed.err
+        return code, json.loads(printed.out)
+
+    def audited(name: str) -> tuple[int, dict[str, Any]]:
+        return told("audit", "--to", str(tmp_path / name), "--sample", "all")
+
+    with BookKeeper(cluster.uri) as bk, bk.create_ledger(ensemble_size=3, write_quorum_size=3) as writer:
+        for entry in range(300):
+            writer.append_async(b"payload of entry %d." % entry)
+    plant(cluster.uri, bookies, writer.id + 1, 6, Planted(missing=[(1, 2)]))
+    flip(damaged, b"payload of entry 77.")
+    assert audited("before")[1]["findings"] == 2
+    words = ["rereplicate", "--findings", str(tmp_path / "before"), "--to", str(tmp_path / "out"), "--tasks", "1"]
+    code, planned = told(*words, "--dry-run")
+    rows = {(row["bookie_id"], row["parts"], row["entries"]) for row in planned["bookies"]}
+    assert (code, rows) == (0, {(damaged.id, 1, 1), (bookies[1].id, 1, 1)})
+    assert not (tmp_path / "out").exists()
+    code, summary = told(*words)
+    assert (code, summary["rewritten"], summary["copied"], summary["entries"]) == (0, 2, 0, 2)
+    plan = spark.read.json(str(tmp_path / "out/plan")).collect()
+    assert {(part.ledger_id, part.first_entry, part.last_entry, part.bookie_id) for part in plan} == {
+        (writer.id, 77, 77, damaged.id),
+        (writer.id + 1, 2, 2, bookies[1].id),
+    }
+    assert audited("after")[1]["findings"] == 0
+    damaged.stop()
+    damaged.start()
+    code, summary = audited("restarted")
+    assert (code, summary["findings"], summary["replicas"]) == (0, 0, 3 * 306)
+
+
 def test_wrong_calls(
     spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,4 +153,8 @@ def test_wrong_calls(
     assert f"bookie {one.id} takes writes: stop it" in capsys.readouterr().err
     assert run([*words, "--rate", "fast"]) == 1
     assert "option rate='fast'" in capsys.readouterr().err
+    assert run([*words, "--findings", str(tmp_path)]) == 1
+    assert "has no table findings/: name what bkpipe audit was given with --to" in capsys.readouterr().err
+    assert run([*words, "--findings", str(tmp_path), "--lost", one.id]) == 1
+    assert "--lost and --findings: give one of them" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -16,7 +16,9 @@ from pyspark.sql import SparkSession
 from tests.fixtures.spark import SETTINGS
 
 OPTIONS = {"ensembleSize": "3", "writeQuorumSize": "3", "ackQuorumSize": "2", "orphanTtl": "1h"}
-READING = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "600", "minPartitions": "2"}
+READING = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "300", "minPartitions": "2"}
+# Killed while it writes the first file of a checkpoint, Spark finds what is left of it and refuses to begin.
+UNDETERRED = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}
 PR_SET_PDEATHSIG = 1
 FAILURES_MAX = 10
 """Of the query, in one life of the driver: by bookies and workers that are killed."""
@@ -26,7 +28,7 @@ def main(uri: str, source: str, checkpoint: str, log: str) -> None:
     """Until nothing is left to read."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the JVM ends with this process, this one with the test
     builder: Any = SparkSession.builder.master("local[2,4]").appName("fire")
-    for key, value in SETTINGS.items():
+    for key, value in {**SETTINGS, **UNDETERRED}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -11,8 +11,10 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from threading import Event
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,9 @@ ROOT = Path(__file__).parents[3]
 RESTARTS = int(os.environ.get("BOOKIE_SPARK_RESTARTS", "1"))
 SEED = int(os.environ.get("BOOKIE_SPARK_SEED", random.SystemRandom().randrange(1 << 32)))
 LEDGERS_A_ROUND, ROWS_A_LEDGER = 2, 600
-LIFE_S_MAX = 5.0
+LEDGERS_OF_A_LIFE = 6
+"""Made by tasks before the driver is killed, at most. A round takes eight or so: it shall not be over before."""
+REST_S_MAX = 0.5
 PATIENCE_S = 600.0
 
 
@@ -84,22 +88,39 @@ class Fire:
             if to_the_end:
                 assert driver.wait(PATIENCE_S) == 0, self.errors.read_text(errors="replace")[-2000:]
                 return
-            self._rest()
+            before = self._written()
+            moments = sorted(self.dice.randint(0, LEDGERS_OF_A_LIFE) for _ in range(4))
+            self._await(driver, before + moments[0])
             self._kill_worker(driver.pid)
+            self._await(driver, before + moments[1])
             bookie = self._kill_bookie()
-            self._rest()
+            self._await(driver, before + moments[2])
+            back = self.dice.random() < 0.5
+            if back:
+                bookie.start()
+            self._await(driver, before + moments[3])
             if driver.poll() is None:
                 self.killed["driver"] += 1
                 os.killpg(driver.pid, signal.SIGKILL)
-            bookie.start()
+            if not back:
+                bookie.start()
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
             driver.stdout.close()
 
-    def _rest(self) -> None:
-        self._never.wait(self.dice.uniform(0, LIFE_S_MAX / 2))
+    def _written(self) -> int:
+        """Ids of ledgers grow: how many were made, deleted ones too."""
+        return max(self.bk.list_ledgers())
+
+    def _await(self, driver: subprocess.Popen[bytes], newest: int) -> None:
+        """Until tasks made so many ledgers, or nobody will, and a moment more: any step of a batch may be under way."""
+        end = monotonic() + PATIENCE_S
+        while self._written() < newest and driver.poll() is None:
+            assert monotonic() < end, self.errors.read_text(errors="replace")[-2000:]
+            self._never.wait(0.02)
+        self._never.wait(self.dice.uniform(0, REST_S_MAX))
 
     def _kill_worker(self, driver: int) -> None:
         workers = [pid for pid in below(driver) if b"pyspark" in command_of(pid) and b"java" not in command_of(pid)]
@@ -141,9 +162,13 @@ def test_each_row_is_in_the_log_once(tmp_path: Path) -> None:
         pytest.skip(str(reason))
     with LocalCluster(4) as cluster, BookKeeper(cluster.uri) as bk:
         fire = Fire(cluster, bk, tmp_path, "fire")
-        for number in range(RESTARTS + 1):
+        for number in count():
             fire.feed(number)
-            fire.drive(to_the_end=number == RESTARTS)
+            last = fire.killed["driver"] == RESTARTS
+            fire.drive(to_the_end=last)
+            print(f"life {number}: killed {fire.killed}", flush=True)
+            if last:
+                break
         ledgers = bk.logs.get("fire").value.ledgers
         found = [bytes(entry.data) for ledger in ledgers for entry in entries_of(bk, ledger)]
         print(f"seed {SEED}: killed {fire.killed}, {len(found)} rows in {len(ledgers)} ledgers")
