@@ -13,6 +13,7 @@ import enum
 import hashlib
 import hmac
 import logging
+import os
 import re
 import stat
 import threading
@@ -20,8 +21,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie.changed_files import ChangedFiles
 from bookie.errors import SecurityError
-from bookie.server.changed_files import ChangedFiles
 from bookie.server.errors import ConfigError
 from bookie.server.settings import AccessSettings
 
@@ -151,7 +152,7 @@ def _read_tokens(path: str) -> tuple[_Token, ...]:
         return ()
     try:
         with Path(path).open("rb") as file:
-            mode = stat.S_IMODE(Path(path).stat().st_mode)
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)  # of this very file, whoever replaces it meanwhile
             text = file.read(FILE_BYTES_MAX).decode()
     except (OSError, UnicodeDecodeError):
         raise ConfigError("adminTokensFile", path, "it cannot be read", "name a readable file of UTF-8 text") from None

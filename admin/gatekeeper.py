@@ -194,12 +194,13 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the caller does not wait any more")
         if method.startswith(OPEN):
             return None
-        caller = self._access.caller(header, _subjects(context))
         needed = Role.READ if method.startswith(READS) else Role.OPERATE
         audited = needed is Role.OPERATE and not method.startswith(UNAUDITED)
+        caller = Caller("unknown", Role.READ)
         try:
+            caller = self._access.caller(header, _subjects(context))
             self._access.require(caller, needed)
-        except RoleMissing:
+        except (NotAuthenticated, RoleMissing):
             if audited:
                 audit(caller, context.peer(), _short(method), "refused", request=_told(request))
             raise

@@ -96,8 +96,8 @@ class AdminPlane:
             raise StartRefused(
                 f"adminPort={self._port}: cannot listen on {where}; set another port or adminHost"
             ) from error
-        server.start()
         self._server = server
+        server.start()
         for name in ("", *names):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         return self._host, port

@@ -6,7 +6,7 @@ The ledger has an id of its own and no metadata, so garbage collection takes it 
 import secrets
 import threading
 
-from admin.bkadmin.asking import ask
+from admin.bookie_calls import ask
 from bookie.client.channel_v3 import ChannelV3
 from bookie.client.digest import Digest
 from bookie.errors import BookKeeperError

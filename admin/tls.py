@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from bookie.server.changed_files import ChangedFiles
+from bookie.changed_files import ChangedFiles
 from bookie.server.errors import ConfigError
 from bookie.server.settings import AccessSettings
 

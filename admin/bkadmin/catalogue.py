@@ -70,6 +70,7 @@ INSTEAD = {
     "check-db-ledgers-index": "the ledger records are part of the one index: bkadmin localconsistencycheck",
     "convert-to-db-storage": "a bookie takes over the disks of a Java bookie at its first start on them",
     "convert-to-interleaved-storage": "the way back to a Java bookie is `python -m bookie.storage.takeover.give_back`",
+    "help": "bkadmin --help, or bkadmin COMMAND --help",
     "regenerate-interleaved-storage-index-file": "there are no such files here; of the index: bkadmin"
     " rebuild-db-ledger-locations-index",
 }

@@ -1,5 +1,6 @@
 """The command `bkadmin`."""
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ from bookie.terminal import lazy
 
 __all__ = ["main", "run"]
 
+OBJECTS_MAX = 10_000
+"""Between two runs of the garbage collector. What a command imports is many times that, and no garbage."""
 EPILOG = """\b
 EXIT CODES
   0  done, and all is well
@@ -50,7 +53,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The entry point."""
-    sys.exit(run(sys.argv[1:]))
+    gc.set_threshold(OBJECTS_MAX)
+    code = run(sys.argv[1:])
+    gc.freeze()  # the end of the process would look through all there is for garbage, several times
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from urllib.parse import quote
 import click
 
 from bookie.errors import IllegalOperation
+from bookie.storage.layout import INDEX_NAME, current
+from bookie.terminal.output import done
 
 if TYPE_CHECKING:
     from bookie.metadata.driver import MetadataDriver
@@ -23,24 +25,32 @@ __all__ = [
     "Cluster",
     "configured_identity",
     "configured_recovery",
+    "COUNT",
     "Directories",
+    "ID",
     "settings_of",
     "sure",
     "with_changes",
     "with_cluster",
     "with_configuration",
+    "with_dry_run",
     "with_output",
     "with_timeout",
     "with_yes",
 ]
 
 URI_DEFAULT = "grpc://127.0.0.1:3182"
-INDEX = "locations.lmdb"
+
+ID = click.IntRange(0, (1 << 63) - 1)
+"""Of a ledger or an entry, and places in files: what 64 bits hold on the wire."""
+COUNT = click.IntRange(0, (1 << 31) - 1)
+"""What upstream and our services hold in 32 bits."""
 
 with_output = click.option(
     "-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True, help="Format."
 )
 with_yes = click.option("--yes", is_flag=True, help="Do it without asking.")
+with_dry_run = click.option("--dry-run", is_flag=True, help="Only look, and tell what would be done.")
 _uri = click.option(
     "-u", "--metadata-service-uri", "uri", envvar="BOOKIE_METADATA_URI", metavar="URI",
     help="The cluster's metadata: zk+hierarchical://host:2181/ledgers, or grpc://host:3182 of a bookie that holds it."
@@ -119,10 +129,15 @@ def with_changes(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def sure(question: str, *, yes: bool) -> None:
-    """Ask, unless `yes`. Aborts on no, and where nobody can be asked."""
+def sure(question: str, *, yes: bool, dry_run: bool = False, output: str = "table") -> bool:
+    """Ask, unless `yes`. Aborts on no, and where nobody can be asked. `dry_run`: tell it instead; then False."""
+    if dry_run:
+        would = f"would {question.partition('?')[0]}"
+        done(output, would, dry_run=would)
+        return False
     if not yes:
         click.confirm(question, abort=True, err=True)
+    return True
 
 
 def settings_of(conf: Path) -> "Settings":
@@ -147,7 +162,7 @@ class Directories:
 
     def index(self, position: int) -> Path:
         """The location index of a ledger directory."""
-        return self.indexes[position] / "current" / INDEX
+        return current(self.indexes[position]) / INDEX_NAME
 
     def position(self, ledger: int) -> int:
         """The ledger directory that a ledger lives in."""
@@ -159,7 +174,7 @@ class Directories:
             return Path(name)
         stem = name.removesuffix(suffix)
         for directory in self.journals if journal else self.ledgers:
-            path = directory / "current" / f"{stem}{suffix}"
+            path = current(directory) / f"{stem}{suffix}"
             if path.is_file():
                 return path
         raise IllegalOperation(f"{name}: no such file, and no {stem}{suffix} in this bookie's directories")

@@ -2,7 +2,7 @@
 
 import { h, s, show } from "/console/dom.js";
 
-const WIDTH = 560, HEIGHT = 168, LEFT = 58, RIGHT = 8, TOP = 10, BOTTOM = 22;
+const WIDTH_MAX = 560, MARGINS = 60, HEIGHT = 168, LEFT = 58, RIGHT = 8, TOP = 10, BOTTOM = 22;
 
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(value));
@@ -13,14 +13,15 @@ function ceiling(value) {
 // scale reaches at any rate, so that noise stays small.
 export function chart(title, { times, lines, text, spanMs, least }) {
   const now = times.at(-1) ?? 0;
+  const width = Math.min(WIDTH_MAX, window.innerWidth - MARGINS);   // on a telephone its letters keep their size
   const known = lines.flatMap((line) => line.values.filter((one) => one !== null));
   const top = ceiling(Math.max(...known, least));
-  const x = (at) => LEFT + (WIDTH - LEFT - RIGHT) * (1 - (now - at) / spanMs);
+  const x = (at) => LEFT + (width - LEFT - RIGHT) * (1 - (now - at) / spanMs);
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
   const base = y(0);
-  const drawing = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot", role: "img", "aria-label": title });
+  const drawing = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, class: "plot", role: "img", "aria-label": title });
   for (const share of [0, 0.5, 1]) {
-    drawing.append(s("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(top * share), y2: y(top * share), class: "grid" }),
+    drawing.append(s("line", { x1: LEFT, x2: width - RIGHT, y1: y(top * share), y2: y(top * share), class: "grid" }),
       s("text", { x: LEFT - 8, y: y(top * share) + 4, class: "tick end" }, text(top * share)));
   }
   for (const share of [1, 0.5, 0]) {
@@ -28,7 +29,7 @@ export function chart(title, { times, lines, text, spanMs, least }) {
     drawing.append(s("text", { x: x(now - spanMs * share), y: HEIGHT - 5, class: `tick ${share ? (share < 1 ? "mid" : "") : "end"}` },
       share ? `−${minutes % 1 ? minutes.toFixed(1) : minutes} min` : "now"));
   }
-  if (!known.length) drawing.append(s("text", { x: (LEFT + WIDTH) / 2, y: y(top / 2) - 8, class: "tick mid" }, "nothing in this time"));
+  if (!known.length) drawing.append(s("text", { x: (LEFT + width) / 2, y: y(top / 2) - 8, class: "tick mid" }, "nothing in this time"));
   for (const line of lines) {
     for (const run of runs(times, line.values)) {
       const points = run.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
@@ -44,7 +45,7 @@ export function chart(title, { times, lines, text, spanMs, least }) {
   tell(times.length - 1);
   drawing.addEventListener("pointermove", (event) => {
     const box = drawing.getBoundingClientRect();
-    const at = now - spanMs * (1 - ((event.clientX - box.left) / box.width * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT));
+    const at = now - spanMs * (1 - ((event.clientX - box.left) / box.width * width - LEFT) / (width - LEFT - RIGHT));
     const nearest = times.reduce((best, one, k) => (Math.abs(one - at) < Math.abs(times[best] - at) ? k : best), 0);
     if (!times.length) return;
     hair.setAttribute("x1", x(times[nearest]));

@@ -7,11 +7,11 @@ export const EVERY_MS = 2000;
 
 const NAMES = [
   "bookie_WRITE_BYTES", "bookie_journal_JOURNAL_MEMORY_USED", "bookie_journal_JOURNAL_SYNC", "bookie_journal_JOURNAL_WRITE_BYTES",
-  "bookie_read_cache_hits", "bookie_read_cache_misses", "bookie_read_cache_size", "bookie_write_cache_hits",
-  "bookie_write_cache_size", "bookkeeper_server_ADD_ENTRY_REQUEST", "bookkeeper_server_BATCH_READ_ENTRY_REQUEST",
-  "bookkeeper_server_READ_ENTRY_REQUEST", "pybookie_connections", "pybookie_journal_records_total",
-  "pybookie_read_cache_evicted_unused_entries_total", "pybookie_read_entries_total", "pybookie_readahead_entries_total",
-  "pybookie_received_bytes_total", "pybookie_reread_entries_total", "pybookie_sent_bytes_total",
+  "bookie_read_cache_hits", "bookie_read_cache_misses", "bookie_read_cache_size", "bookie_write_cache_size",
+  "bookkeeper_server_ADD_ENTRY_REQUEST", "bookkeeper_server_BATCH_READ_ENTRY_REQUEST",
+  "bookkeeper_server_READ_ENTRY_REQUEST", "pybookie_journal_records_total",
+  "pybookie_read_cache_evicted_unused_entries_total", "pybookie_read_entries_total", "pybookie_received_bytes_total",
+  "pybookie_reread_entries_total", "pybookie_sent_bytes_total",
 ];
 
 const samples = []; // { at, families }

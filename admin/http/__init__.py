@@ -10,6 +10,11 @@ cluster      endpoints about the cluster's bookies
 recovery     endpoints about auto-recovery
 moving       bookies that are being emptied
 views        what the console asks for and upstream has not
+searching    ledgers that fit a search
+racks        where bookies stand
+routes       which path leads to which endpoint
+files        the console's own files
+self_test    the bookie tests itself again and again
 """
 
 from typing import TYPE_CHECKING

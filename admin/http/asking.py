@@ -15,10 +15,12 @@ from admin.access import Caller
 from admin.http.moving import Movers
 from bookie.server.control import Control
 
-__all__ = ["Asked", "Desk", "Endpoint", "Refused", "Reply", "reply_json", "reply_text", "TEXT"]
+__all__ = ["Asked", "Desk", "Endpoint", "Refused", "Reply", "reply_json", "reply_text", "SERVING", "TEXT"]
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
+SERVING = ("writable", "read-only")
+"""States of a bookie that is registered and takes requests."""
 WAITING_MAX = 64
 
 

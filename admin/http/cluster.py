@@ -1,13 +1,16 @@
 """Endpoints about the cluster's bookies: who is there, and how much room they have. Threads of Desk."""
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from admin.bkadmin.asking import space
+from admin.bookie_calls import space
 from admin.http.asking import Asked, Refused, Reply, reply_json
 from bookie.client.bookie_space import BookieInfo
 from bookie.errors import MetadataStoreError
+from bookie.metadata.bookie_states import BookieState, bookie_states
 from bookie.metadata.service_info import parse_service_info
 
 __all__ = ["cluster_info", "cluster_info_of", "list_bookie_info", "list_bookies", "spaces"]
@@ -39,27 +42,26 @@ def list_bookie_info(asked: Asked) -> Reply:
 
 def cluster_info(asked: Asked) -> Reply:
     """How the cluster stands."""
-    return reply_json(cluster_info_of(asked))
+    return reply_json(cluster_info_of(asked, bookie_states(asked.control.metadata.bookies)))
 
 
-def cluster_info_of(asked: Asked) -> dict[str, Any]:
+def cluster_info_of(asked: Asked, states: Mapping[str, BookieState]) -> dict[str, Any]:
     """The same as a value."""
     driver = asked.control.metadata
     try:
         auditor = driver.election.auditor()
     except MetadataStoreError:
         auditor = None
-    known = driver.bookies.known()
-    writable, passive = driver.bookies.present(read_only=False), driver.bookies.present(read_only=True)
+    count = Counter(states.values())
     return {
         "auditorElected": auditor is not None,
         "auditorId": auditor or "",
         "clusterUnderReplicated": any(piece for piece in driver.replication.marks()),
         "ledgerReplicationEnabled": driver.replication.enabled(),
-        "totalBookiesCount": len(known),
-        "writableBookiesCount": len(writable),
-        "readonlyBookiesCount": len(passive),
-        "unavailableBookiesCount": len(known - writable - passive),
+        "totalBookiesCount": len(states),
+        "writableBookiesCount": count[BookieState.WRITABLE],
+        "readonlyBookiesCount": count[BookieState.READ_ONLY],
+        "unavailableBookiesCount": count[BookieState.ABSENT],
     }
 
 

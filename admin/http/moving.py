@@ -13,6 +13,7 @@ from typing import Any
 
 from bookie.client.stop import Stop
 from bookie.errors import BookKeeperError, IllegalOperation
+from bookie.metadata.bookie_states import is_registered
 from bookie.metadata.driver import MetadataDriver
 
 __all__ = ["Movers"]
@@ -46,16 +47,19 @@ class Movers:
     def __init__(self, driver: MetadataDriver) -> None:
         self._driver = driver
         self._lock = threading.Lock()
-        self._moves: dict[str, Move] = {}  # guarded by _lock, as is _running
+        self._moves: dict[str, Move] = {}  # guarded by _lock, as is the rest
         self._running: dict[str, tuple[threading.Thread, Stop]] = {}
+        self._ended = False
 
     def start(self, bookie: str, *, delete_cookie: bool) -> None:
-        """Begin. IllegalOperation while it is registered, unknown, moved already, or too many are."""
-        if bookie in self._driver.bookies.present(read_only=False) | self._driver.bookies.present(read_only=True):
+        """Begin. IllegalOperation while it is registered, unknown, moved already, or too many are; and after `stop`."""
+        if is_registered(self._driver.bookies, bookie):
             raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
         if bookie not in self._driver.bookies.known():
             raise IllegalOperation(f"bookie {bookie} has no cookie in this cluster; look at the list of bookies")
         with self._lock:
+            if self._ended:
+                raise IllegalOperation(f"bookie {bookie} is not emptied from here: this bookie stops; ask another one")
             if bookie in self._running:
                 raise IllegalOperation(f"bookie {bookie} is being emptied already; wait for that")
             if len(self._running) >= AT_ONCE_MAX:
@@ -67,8 +71,8 @@ class Movers:
             thread = threading.Thread(
                 target=self._run, args=(move, stop, delete_cookie), name=f"empty-{bookie}", daemon=True
             )
+            thread.start()
             self._running[bookie] = thread, stop
-        thread.start()
 
     def seen(self) -> list[dict[str, Any]]:
         """Those that run and the last that ended, oldest first."""
@@ -78,6 +82,7 @@ class Movers:
     def stop(self) -> None:
         """Break all off and wait for their threads. Idempotent."""
         with self._lock:
+            self._ended = True
             running = list(self._running.values())
         for thread, stop in running:
             stop.set()
@@ -95,6 +100,9 @@ class Movers:
             log.error("a bookie could not be emptied", extra={"bookie": move.bookie, "error": str(error)})
         except asyncio.CancelledError:
             move.error = "broken off: this bookie stops"
+        except Exception as error:
+            move.error = f"{type(error).__name__}: {error}"
+            log.exception("a bookie could not be emptied", extra={"bookie": move.bookie})
         finally:
             move.ended_ms = _now_ms()
             with self._lock:

@@ -19,10 +19,11 @@ from admin.access import Access
 from admin.http.application import Application
 from admin.http.files import console_files
 from admin.http.moving import Movers
-from admin.http.self_test import SelfTest
+from admin.http.self_test import self_test
 from admin.tls import http_context
 from bookie.errors import StartRefused
 from bookie.server.control import Control
+from bookie.server.errors import one_line
 
 __all__ = ["HttpPlane"]
 
@@ -71,11 +72,12 @@ class HttpPlane:
         self._settings = control.http
         self._movers = Movers(control.metadata)
         self._application = Application(control, Access(control.access), self._movers, console_files())
-        self._self_test = SelfTest(control) if control.http.self_test else None
+        self._self_test = self_test(control) if control.http.self_test else None
         self._certificates = control.access
         self._serving = threading.Event()
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
 
     def check(self) -> None:
         """Read its files. ConfigurationError."""
@@ -83,8 +85,23 @@ class HttpPlane:
 
     def start(self) -> tuple[str, int]:
         """Bind and serve; the bound address. Raises StartRefused."""
-        tls = self._tls()
+        self._server = Server(self._configuration(), self._serving)
         listener = self._listen()
+        host, port = listener.getsockname()[:2]
+        self._thread = threading.Thread(target=self._run, args=(self._server, listener), name="http", daemon=True)
+        self._thread.start()
+        self._serving.wait()
+        if not self._server.started:
+            why = one_line(self._failure) if self._failure else "see the log"
+            raise StartRefused(
+                f"httpServerPort={self._settings.port}: the HTTP server cannot begin ({why}); correct it, or set"
+                " httpServerEnabled=false"
+            ) from self._failure
+        if self._self_test is not None:
+            self._self_test.start()
+        return str(host), int(port)
+
+    def _configuration(self) -> uvicorn.Config:
         config = uvicorn.Config(
             self._application,
             http=Connection,
@@ -101,15 +118,8 @@ class HttpPlane:
             h11_max_incomplete_event_size=HEADER_BYTES_MAX,
         )
         config.load()
-        config.ssl = tls
-        self._server = Server(config, self._serving)
-        self._thread = threading.Thread(target=self._run, args=(self._server, listener), name="http", daemon=True)
-        self._thread.start()
-        self._serving.wait()
-        if self._self_test is not None:
-            self._self_test.start()
-        host, port = listener.getsockname()[:2]
-        return str(host), int(port)
+        config.ssl = self._tls()
+        return config
 
     def stop(self, grace_s: float) -> None:
         """Let answers under way finish within `grace_s`, then close; idempotent."""
@@ -126,6 +136,10 @@ class HttpPlane:
     def _run(self, server: Server, listener: socket.socket) -> None:
         try:
             asyncio.run(server.serve([listener]))
+        except Exception as error:
+            if server.started:
+                raise  # it served until now: the end of the bookie
+            self._failure = error
         finally:
             listener.close()
             self._serving.set()

@@ -4,12 +4,10 @@
 with. `/readyz`: it is registered and serves. An orchestrator restarts by the first two, and routes by the third.
 """
 
-from admin.http.asking import Asked, Refused, Reply, reply_text
+from admin.http.asking import SERVING, Asked, Refused, Reply, reply_text
 from bookie.metrics.text import content_type, wants_openmetrics, write
 
 __all__ = ["healthz", "heartbeat", "livez", "metrics", "readyz"]
-
-SERVING = ("writable", "read-only")
 
 
 def heartbeat(asked: Asked) -> Reply:  # noqa: ARG001 - an endpoint

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from admin.http.asking import Asked, Refused, Reply, reply_json, reply_text
+from admin.http.asking import SERVING, Asked, Refused, Reply, reply_json, reply_text
 from admin.sanity import sanity as sanity_test
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "suspended",
 ]
 
-SERVING = ("writable", "read-only")
 KINDS = {"journal": ("journal files", "journal"), "entrylog": ("entrylog files", "entry log"),
          "index": ("index files", "index")}  # fmt: skip
 

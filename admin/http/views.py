@@ -16,6 +16,7 @@ from admin.http.searching import search
 from bookie import __version__
 from bookie.client.bookie_space import BookieInfo
 from bookie.client.placement.weights import shares
+from bookie.metadata.bookie_states import BookieState, bookie_states
 
 __all__ = ["bookie", "checkpoint", "cluster", "entries", "ledger", "ledgers", "metrics", "recovery"]
 
@@ -74,23 +75,25 @@ def metrics(asked: Asked) -> Reply:
 def cluster(asked: Asked) -> Reply:
     """All bookies with their room, the weight that gives them, and their racks."""
     driver = asked.control.metadata
-    writable, passive = driver.bookies.present(read_only=False), driver.bookies.present(read_only=True)
-    every = sorted(driver.bookies.known() | writable | passive)
-    present = [one for one in every if one in writable or one in passive]
+    states = bookie_states(driver.bookies)
+    present = [one for one, state in states.items() if state is not BookieState.ABSENT]
     told = spaces(asked, present)
-    weighed = [one for one in present if one in writable and isinstance(told[one], BookieInfo)]
-    free = [info.free for one in weighed if isinstance(info := told[one], BookieInfo)]
-    capped = shares(free, MULTIPLE_MAX, "median")
+    free = {
+        one: info.free
+        for one, info in told.items()
+        if states[one] is BookieState.WRITABLE and isinstance(info, BookieInfo)
+    }
+    capped = shares(list(free.values()), MULTIPLE_MAX, "median")
     total = sum(capped) or 1.0
-    weights = {one: share / total for one, share in zip(weighed, capped, strict=True)}
-    racks = racks_of(asked, every)
+    weights = {one: share / total for one, share in zip(free, capped, strict=True)}
+    racks = racks_of(asked, list(states))
     rows: list[dict[str, Any]] = []
-    for one in every:
+    for one, state in states.items():
         answer = told.get(one)
         room = answer if isinstance(answer, BookieInfo) else None
         rows.append({
             "bookie": one,
-            "state": "writable" if one in writable else "read-only" if one in passive else "absent",
+            "state": state,
             "free": room.free if room else None,
             "total": room.total if room else None,
             "error": answer if isinstance(answer, str) else "",
@@ -98,7 +101,8 @@ def cluster(asked: Asked) -> Reply:
             "rack": racks.get(one),
         })  # fmt: skip
     instance = driver.cluster.instance_id()
-    return reply_json({"nowMs": _now_ms(), "instance": instance, "info": cluster_info_of(asked), "bookies": rows})
+    info = cluster_info_of(asked, states)
+    return reply_json({"nowMs": _now_ms(), "instance": instance, "info": info, "bookies": rows})
 
 
 def ledgers(asked: Asked) -> Reply:

@@ -104,9 +104,10 @@ def test_who_may_do_what(guarded: Guarded) -> None:
         assert (guarded.code(access, *ask), guarded.code(access, *order)) == (reads, operates), number
     said = [line for line in guarded.bookie.log_text().splitlines() if "msg=audit" in line]
     assert [("certificate:ops.example" in line, "outcome=refused" in line) for line in said] == [
-        (True, False), (False, True), (False, True), (False, False)
+        (True, False), (False, True), (False, True), (False, True), (False, False), (False, True)
     ]  # fmt: skip
-    assert "token:alice" in said[-1]
+    assert ["caller=unknown" in line for line in said] == [False, False, True, False, False, True]
+    assert "token:alice" in said[-2]
     assert not any(secret in guarded.bookie.log_text() for secret in (READER, OPERATOR))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import ID, Cluster, with_cluster, with_output
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -35,9 +35,7 @@ WORKLOADS = ("add", "read", "batch")
 @click.option("--digest", type=click.Choice(("CRC32C", "CRC32", "HMAC", "DUMMY")), default="CRC32C", show_default=True)
 @click.option("--v2", is_flag=True, help="Speak protocol V2 to the bookies; else V3.")
 @click.option("--keep", is_flag=True, help="Leave the ledgers; else they are deleted.")
-@click.option(
-    "--read-ledger", "given", type=click.IntRange(min=0), multiple=True, help="Read this ledger, add nothing."
-)
+@click.option("--read-ledger", "given", type=ID, multiple=True, help="Read this ledger, add nothing.")
 @with_cluster
 @with_output
 @click.pass_context

@@ -5,6 +5,7 @@ import shutil
 import click
 
 from admin.bkadmin.options import Cluster, bookie_files, configured_identity, sure, with_cluster, with_output, with_yes
+from bookie.storage.layout import current
 from bookie.terminal.output import Bytes, show
 
 
@@ -30,16 +31,16 @@ def command(
         raise click.UsageError("-n needs -f")
     files = bookie_files(cluster.conf)
     bookie = choose_bookie_id(configured_identity(cluster.conf))
-    present = [directory for directory in files.all if (directory / "current").exists()]
+    present = [directory for directory in files.all if current(directory).exists()]
     with locked([one for one in files.all if one.exists()]):
         rows = []
         for directory in present:
-            sizes = [one.stat().st_size for one in (directory / "current").rglob("*") if one.is_file()]
+            sizes = [one.stat().st_size for one in current(directory).rglob("*") if one.is_file()]
             rows.append({"directory": str(directory), "files": len(sizes), "bytes": Bytes(sum(sizes))})
         if not dry_run:
             sure(f"delete all data of bookie {bookie} for ever?", yes=yes or quiet)
             for directory in present:
-                shutil.rmtree(directory / "current")
+                shutil.rmtree(current(directory))
             if delete_cookie:
                 with cluster.open() as driver:
                     if driver.cookies.read(bookie) is not None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from admin.bkadmin.asking import space
 from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bookie_calls import space
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import Bytes, show
 

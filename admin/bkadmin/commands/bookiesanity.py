@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.bkadmin.asking import ask
 from admin.bkadmin.options import Cluster, configured_identity, with_cluster, with_output
+from admin.bookie_calls import ask
 from bookie.terminal.output import show
 
 if TYPE_CHECKING:

@@ -1,8 +1,11 @@
 """`bkadmin clusterinfo`."""
 
+from collections import Counter
+
 import click
 
 from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.metadata.bookie_states import BookieState, bookie_states
 from bookie.terminal.output import show
 
 
@@ -12,18 +15,18 @@ from bookie.terminal.output import show
 def command(*, cluster: Cluster, output: str) -> None:
     """Sum up the cluster: bookies by state, the auditor, and whether ledgers lack replicas."""
     with cluster.open() as driver:
-        writable, read_only = (driver.bookies.present(read_only=mode) for mode in (False, True))
-        known = driver.bookies.known() | writable | read_only
+        states = bookie_states(driver.bookies)
+        count = Counter(states.values())
         auditor = driver.election.auditor()
         lacking = sum(map(len, driver.replication.marks()))
         show(
             output,
             "",
             instance_id=driver.cluster.instance_id(),
-            bookies=len(known),
-            writable=len(writable),
-            read_only=len(read_only - writable),
-            absent=len(known - writable - read_only),
+            bookies=len(states),
+            writable=count[BookieState.WRITABLE],
+            read_only=count[BookieState.READ_ONLY],
+            absent=count[BookieState.ABSENT],
             auditor=auditor,
             replication_enabled=driver.replication.enabled(),
             underreplicated_ledgers=lacking,

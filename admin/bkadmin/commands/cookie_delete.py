@@ -2,15 +2,19 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_yes
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.errors import IllegalOperation
+from bookie.metadata.bookie_states import is_registered
+from bookie.terminal.output import done
 
 
 @click.command()
 @click.argument("bookie")
 @with_cluster
+@with_output
 @with_yes
-def command(*, bookie: str, cluster: Cluster, yes: bool) -> None:
+@with_dry_run
+def command(*, bookie: str, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
     """Remove the cookie of BOOKIE (its id) from the metadata store: it can then start as a new, empty bookie.
 
     Refused while the bookie is registered. What it held must have been copied before: see decommissioning.
@@ -19,8 +23,9 @@ def command(*, bookie: str, cluster: Cluster, yes: bool) -> None:
         found = driver.cookies.read(bookie)
         if found is None:
             raise IllegalOperation(f"bookie {bookie} has no cookie; there is nothing to delete")
-        if any(bookie in driver.bookies.present(read_only=mode) for mode in (False, True)):
+        if is_registered(driver.bookies, bookie):
             raise IllegalOperation(f"bookie {bookie} is running; stop it first")
-        sure(f"delete the cookie of bookie {bookie}?", yes=yes)
+        if not sure(f"delete the cookie of bookie {bookie}?", yes=yes, dry_run=dry_run, output=output):
+            return
         driver.cookies.remove(bookie, found[1])
-    click.echo(f"the cookie of bookie {bookie} is deleted")
+    done(output, f"the cookie of bookie {bookie} is deleted", bookie=bookie, deleted=True)

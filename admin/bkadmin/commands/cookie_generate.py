@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.options import Cluster, bookie_files, with_cluster
+from admin.bkadmin.options import Cluster, bookie_files, with_cluster, with_output
+from bookie.terminal.output import done
 
 
 @click.command()
@@ -12,7 +13,8 @@ from admin.bkadmin.options import Cluster, bookie_files, with_cluster
 @click.option("-i", "--instance-id", help="Of the cluster; else the metadata store is asked.")
 @click.option("-f", "--output-file", "file", type=click.Path(path_type=Path, dir_okay=False), help="Else: print it.")
 @with_cluster
-def command(*, bookie: str, instance_id: str | None, file: Path | None, cluster: Cluster) -> None:
+@with_output
+def command(*, bookie: str, instance_id: str | None, file: Path | None, cluster: Cluster, output: str) -> None:
     """Make the text of the cookie that BOOKIE (its id) has with the directories of --conf."""
     from bookie.storage.cookies import make_cookie  # noqa: PLC0415
 
@@ -24,8 +26,9 @@ def command(*, bookie: str, instance_id: str | None, file: Path | None, cluster:
     cookie = make_cookie(
         bookie, journals=files.journals, ledgers=files.ledgers, indexes=indexes, instance_id=instance_id
     )
+    text = cookie.to_bytes().decode()
     if file is None:
-        click.echo(cookie.to_bytes().decode().rstrip("\n"))
+        done(output, text.rstrip("\n"), bookie=bookie, cookie=text.rstrip("\n"))
     else:
-        file.write_bytes(cookie.to_bytes())
-        click.echo(f"written to {file}")
+        file.write_text(text)
+        done(output, f"written to {file}", bookie=bookie, written=str(file))

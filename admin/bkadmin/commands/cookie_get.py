@@ -2,14 +2,16 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster
+from admin.bkadmin.options import Cluster, with_cluster, with_output
 from bookie.errors import IllegalOperation
+from bookie.terminal.output import done
 
 
 @click.command()
 @click.argument("bookie")
 @with_cluster
-def command(*, bookie: str, cluster: Cluster) -> None:
+@with_output
+def command(*, bookie: str, cluster: Cluster, output: str) -> None:
     """Print the cookie of BOOKIE (its id) as the metadata store has it: the text of its VERSION files."""
     with cluster.open() as driver:
         found = driver.cookies.read(bookie)
@@ -17,4 +19,5 @@ def command(*, bookie: str, cluster: Cluster) -> None:
         raise IllegalOperation(
             f"bookie {bookie} has no cookie in the metadata store; bkadmin listbookies shows who has"
         )
-    click.echo(found[0].decode("utf-8", "replace").rstrip("\n"))
+    text = found[0].decode("utf-8", "replace").rstrip("\n")
+    done(output, text, bookie=bookie, version=found[1], cookie=text)

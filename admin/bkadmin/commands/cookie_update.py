@@ -5,16 +5,19 @@ from pathlib import Path
 import click
 
 from admin.bkadmin.cookie_text import cookie_from
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_yes
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.errors import IllegalOperation
+from bookie.terminal.output import done
 
 
 @click.command()
 @click.argument("bookie")
 @click.option("-cf", "--cookie-file", "file", required=True, type=click.Path(path_type=Path, dir_okay=False))
 @with_cluster
+@with_output
 @with_yes
-def command(*, bookie: str, file: Path, cluster: Cluster, yes: bool) -> None:
+@with_dry_run
+def command(*, bookie: str, file: Path, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
     """Replace the cookie of BOOKIE (its id) in the metadata store by the one in a file.
 
     The cookie is what keeps a bookie from serving with disks that are not its own: see docs/operations.md.
@@ -24,6 +27,7 @@ def command(*, bookie: str, file: Path, cluster: Cluster, yes: bool) -> None:
         found = driver.cookies.read(bookie)
         if found is None:
             raise IllegalOperation(f"bookie {bookie} has no cookie; bkadmin cookie_create makes one")
-        sure(f"replace the cookie of bookie {bookie}?", yes=yes)
+        if not sure(f"replace the cookie of bookie {bookie}?", yes=yes, dry_run=dry_run, output=output):
+            return
         driver.cookies.write(bookie, text, found[1])
-    click.echo(f"the cookie of bookie {bookie} is replaced")
+    done(output, f"the cookie of bookie {bookie} is replaced", bookie=bookie, replaced=True)

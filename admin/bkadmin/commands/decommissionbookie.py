@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_output, with_yes
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 @with_cluster
 @with_output
 @with_yes
+@with_dry_run
 @click.pass_context
 def command(
-    context: click.Context, *, bookie: str, keep_cookie: bool, cluster: Cluster, output: str, yes: bool
+    context: click.Context, *, bookie: str, keep_cookie: bool, cluster: Cluster, output: str, yes: bool, dry_run: bool
 ) -> None:
     """Have everything on BOOKIE (its id), which is stopped, copied to others, and wait until nothing is left.
 
@@ -31,17 +32,21 @@ def command(
     What cannot be copied, because the only replica was there, is told with its reason, and the exit code is 3. When all
     is copied the cookie is deleted.
     """
-    sure(f"take bookie {bookie} out of the cluster?", yes=yes)
+    sure(f"take bookie {bookie} out of the cluster?", yes=yes or dry_run)
     with progress_bar(f"ledgers of {bookie}") as bar:
-        last = asyncio.run(follow(cluster, bookie, bar))
-    deleted = not last.blocked and not keep_cookie and delete_cookie(cluster, bookie)
+        last = asyncio.run(follow(cluster, bookie, bar, dry_run=dry_run))
     rows = [{"ledger": ledger, "blocked": reason} for ledger, reason in sorted(last.blocked.items())]
+    if dry_run:
+        to_copy = [{"ledger": ledger, "blocked": None} for ledger in last.remaining]
+        show(output, "ledgers", [*to_copy, *rows], to_copy=len(to_copy), blocked=len(rows))
+        return
+    deleted = not rows and not keep_cookie and delete_cookie(cluster, bookie)
     show(output, "blocked ledgers", rows, copied=last.total - len(rows), blocked=len(rows), cookie_deleted=deleted)
     if rows:
         context.exit(EXIT_PARTIAL)
 
 
-async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None]) -> "Progress":
+async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None], *, dry_run: bool) -> "Progress":
     """Until nothing is left; a line about how far it is where nobody sees a bar."""
     from bookie.client.replication.decommission import decommission  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
@@ -49,9 +54,9 @@ async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None])
 
     last = None
     async with opened("bkadmin", open_driver(cluster.service_uri), {}) as world:
-        async for look in decommission(world, bookie):
+        async for look in decommission(world, bookie, dry_run=dry_run):
             bar(look.total - len(look.remaining), look.total)
-            if not sys.stderr.isatty():
+            if not dry_run and not sys.stderr.isatty():
                 click.echo(line(look), err=True)
             last = look
     assert last is not None  # it ends with a look

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from admin.bkadmin.admin_port import AdminPort, Asking, gathered, with_admin
-from admin.bkadmin.options import with_output
+from admin.bkadmin.options import COUNT, with_output
 from bookie.errors import IllegalOperation
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import Bytes, show
@@ -15,7 +15,7 @@ HEXADECIMAL = 16
 
 @click.command()
 @click.argument("log", required=False)
-@click.option("--directory", type=click.IntRange(min=0), help="Number of the ledger directory, where several have LOG.")
+@click.option("--directory", type=COUNT, help="Number of the ledger directory, where several have LOG.")
 @click.option("--all", "everything", is_flag=True, help="With LOG: also ledgers that no longer exist.")
 @with_admin
 @with_output

@@ -2,7 +2,8 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster
+from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.terminal.output import done
 
 
 @click.command()
@@ -10,15 +11,16 @@ from admin.bkadmin.options import Cluster, with_cluster
 @click.option("-ppc", "--placementpolicycheck", "placement", is_flag=True, help="The check of their placement.")
 @click.option("-rc", "--replicascheck", "replicas", is_flag=True, help="The check of their replicas.")
 @with_cluster
-def command(*, ledgers: bool, placement: bool, replicas: bool, cluster: Cluster) -> None:
+@with_output
+def command(*, ledgers: bool, placement: bool, replicas: bool, cluster: Cluster, output: str) -> None:
     """Let the auditor that is elected next run these checks at once: their last run is forgotten."""
     from bookie.metadata.replication import Check  # noqa: PLC0415
 
-    chosen = {Check.ALL_LEDGERS: ledgers, Check.PLACEMENT: placement, Check.REPLICAS: replicas}
-    if not any(chosen.values()):
+    wanted = {Check.ALL_LEDGERS: ledgers, Check.PLACEMENT: placement, Check.REPLICAS: replicas}
+    chosen = [check for check, is_wanted in wanted.items() if is_wanted]
+    if not chosen:
         raise click.UsageError("name a check: -calc, -ppc or -rc")
     with cluster.open() as driver:
-        for check, wanted in chosen.items():
-            if wanted:
-                driver.replication.set_last_check_ms(check, 0)
-    click.echo("the next auditor runs them")
+        for check in chosen:
+            driver.replication.set_last_check_ms(check, 0)
+    done(output, "the next auditor runs them", checks=[check.name.lower() for check in chosen])

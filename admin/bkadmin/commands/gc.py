@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admin.bkadmin.admin_port import AdminPort, Asking, with_admin
-from admin.bkadmin.options import sure, with_output, with_yes
+from admin.bkadmin.options import sure, with_dry_run, with_output, with_yes
 from bookie.terminal.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -21,17 +21,21 @@ if TYPE_CHECKING:
 @click.option("--wait", is_flag=True, help="force: wait until that cycle is done, and show its progress.")
 @click.option("--watch", is_flag=True, help="status: tell every change from now on, until Ctrl-C.")
 @with_yes
+@with_dry_run
 @with_admin
 @with_output
-def command(*, order: str, admin: AdminPort, output: str, yes: bool, **how: bool) -> None:
+def command(*, order: str, admin: AdminPort, output: str, yes: bool, dry_run: bool, **how: bool) -> None:
     """Garbage collection of a running bookie: its status; begin a cycle; hold compactions, let them go."""
     from bookie.pb import garbage_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub  # noqa: PLC0415
 
     both = not (how["major"] or how["minor"])
     kinds = pb.CompactionKinds(major=how["major"] or both, minor=how["minor"] or both)
-    if how["mass_deletion"]:
-        sure("Delete all ledgers here that the metadata store does not know, however many?", yes=yes)
+    if dry_run and not how["mass_deletion"]:
+        raise click.UsageError("--dry-run goes with --mass-deletion: nothing else here deletes what anybody may want")
+    question = "delete all ledgers here that the metadata store does not know, however many?"
+    if how["mass_deletion"] and not sure(question, yes=yes, dry_run=dry_run, output=output):
+        return
     with admin.open() as port:
         stub = port.stub(GarbageCollectionStub)
         if order == "status" and how["watch"]:

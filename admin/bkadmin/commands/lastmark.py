@@ -7,6 +7,7 @@ import click
 
 from admin.bkadmin.admin_port import AdminPort, with_admin
 from admin.bkadmin.options import bookie_files, with_output
+from bookie.storage.layout import current
 from bookie.terminal.output import show
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def read(conf: Path | None) -> list[dict[str, Any]]:
     from bookie.storage.tools.files import last_marks  # noqa: PLC0415
 
     files = bookie_files(conf)
-    marks = last_marks([one / "current" for one in files.ledgers], len(files.journals))
+    marks = last_marks([current(one) for one in files.ledgers], len(files.journals))
     return [row(mark.journal, mark.file_id, mark.offset, str(mark.path), counts=mark.counts) for mark in marks]
 
 

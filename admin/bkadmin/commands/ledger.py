@@ -6,14 +6,14 @@ from typing import Any
 import click
 
 from admin.bkadmin.admin_port import AdminPort, gathered, with_admin
-from admin.bkadmin.options import bookie_files, with_output
+from admin.bkadmin.options import ID, bookie_files, with_output
 from bookie.errors import NoSuchLedger
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import Bytes, show
 
 
 @click.command()
-@click.argument("ledger", type=click.IntRange(min=0))
+@click.argument("ledger", type=ID)
 @click.option("-m", "--meta", is_flag=True, help="Only what the bookie knows of the ledger: fence, limbo, entries.")
 @with_admin
 @with_output

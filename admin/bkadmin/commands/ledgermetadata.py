@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_output, with_yes
-from bookie.terminal.output import show
+from admin.bkadmin.options import ID, Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from bookie.terminal.output import done, show
 
 
 @click.command()
-@click.argument("ledger", type=click.IntRange(min=0))
+@click.argument("ledger", type=ID)
 @click.option(
     "-dumptofile",
     "--dump-to-file",
@@ -28,8 +28,17 @@ from bookie.terminal.output import show
 @with_cluster
 @with_output
 @with_yes
+@with_dry_run
 def command(
-    *, ledger: int, dump: Path | None, restore: Path | None, update: bool, cluster: Cluster, output: str, yes: bool
+    *,
+    ledger: int,
+    dump: Path | None,
+    restore: Path | None,
+    update: bool,
+    cluster: Cluster,
+    output: str,
+    yes: bool,
+    dry_run: bool,
 ) -> None:
     """Show the metadata of a LEDGER: state, quorums, and which bookies hold which entries. Not its password."""
     from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger  # noqa: PLC0415
@@ -38,18 +47,22 @@ def command(
         value = parse_ledger(ledger, restore.read_bytes())
         with cluster.open() as driver:
             if update:
-                sure(f"replace the metadata of ledger {ledger}?", yes=yes)
-                driver.ledgers.write(ledger, value, driver.ledgers.read(ledger).version)
-            else:
+                version = driver.ledgers.read(ledger).version
+                if not sure(f"replace the metadata of ledger {ledger}?", yes=yes, dry_run=dry_run, output=output):
+                    return
+                driver.ledgers.write(ledger, value, version)
+            elif sure(f"create ledger {ledger}?", yes=True, dry_run=dry_run, output=output):
                 driver.ledgers.create(ledger, value)
-        click.echo(f"ledger {ledger} is as in {restore}")
+            else:
+                return
+        done(output, f"ledger {ledger} is as in {restore}", ledger=ledger, restored=str(restore))
         return
     with cluster.open() as driver:
         found = driver.ledgers.read(ledger)
     value = found.value
     if dump is not None:
         dump.write_bytes(serialize_ledger(value))
-        click.echo(f"written to {dump}")
+        done(output, f"written to {dump}", ledger=ledger, written=str(dump))
         return
     rows = [{"first_entry": one.first_entry, "bookies": list(one.bookies)} for one in value.segments]
     show(

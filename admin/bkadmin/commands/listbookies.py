@@ -3,6 +3,7 @@
 import click
 
 from admin.bkadmin.options import Cluster, with_cluster, with_output
+from bookie.metadata.bookie_states import BookieState, bookie_states
 from bookie.terminal.output import show
 
 
@@ -17,9 +18,8 @@ def command(*, readwrite: bool, readonly: bool, cluster: Cluster, output: str) -
     A bookie without registration that has a cookie is `absent`: it is down, or was removed without its cookie.
     """
     with cluster.open() as driver:
-        found = dict.fromkeys(driver.bookies.present(read_only=False), "writable")
-        found |= dict.fromkeys(driver.bookies.present(read_only=True), "read-only")
-        found = dict.fromkeys(driver.bookies.known(), "absent") | found
-    wanted = {state for state, chosen in (("writable", readwrite), ("read-only", readonly)) if chosen}
-    rows = [{"bookie": one, "state": found[one]} for one in sorted(found) if not wanted or found[one] in wanted]
+        states = bookie_states(driver.bookies)
+    chosen = {BookieState.WRITABLE: readwrite, BookieState.READ_ONLY: readonly}
+    wanted = {state for state, asked in chosen.items() if asked} or set(BookieState)
+    rows = [{"bookie": one, "state": state.value} for one, state in states.items() if state in wanted]
     show(output, "bookies", rows)

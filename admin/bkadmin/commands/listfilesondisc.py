@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from admin.bkadmin.options import bookie_files, with_configuration, with_output
+from bookie.storage.layout import current
 from bookie.terminal.output import Bytes, show
 
 KINDS = {"txn": "journal", "log": "entry log", "idx": "index"}
@@ -21,7 +22,7 @@ def command(*, txn: bool, log: bool, idx: bool, conf: Path | None, output: str) 
     from bookie.storage.tools.files import list_files  # noqa: PLC0415
 
     wanted = {KINDS[name] for name, chosen in (("txn", txn), ("log", log), ("idx", idx)) if chosen}
-    found = list_files([one / "current" for one in bookie_files(conf).all])
+    found = list_files([current(one) for one in bookie_files(conf).all])
     rows = [
         {"kind": one.kind, "bytes": Bytes(one.bytes), "on_disk": Bytes(one.disk_bytes), "path": one.path}
         for one in found

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from admin.bkadmin.options import Directories, bookie_files, with_configuration, with_output
+from bookie.storage.layout import current
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -35,7 +36,7 @@ def logs(files: Directories, progress: Any) -> list[dict[str, Any]]:
     return [
         {"path": one.path, "sound": one.sound, "records": one.records, "problem": one.problem or one.map_problem}
         for directory in files.ledgers
-        for one in check_logs(directory / "current", progress=progress)
+        for one in check_logs(current(directory), progress=progress)
     ]
 
 
@@ -45,13 +46,13 @@ def journals(files: Directories) -> list[dict[str, Any]]:
     from bookie.storage.tools.files import last_marks  # noqa: PLC0415
 
     rows = []
-    marks = last_marks([one / "current" for one in files.ledgers], len(files.journals))
+    marks = last_marks([current(one) for one in files.ledgers], len(files.journals))
     for position, directory in enumerate(files.journals):
         mine = (one for one in marks if one.journal == position and one.counts)
         mark = next(((one.file_id or 0, one.offset or 0) for one in mine), (0, 0))
         rows += [
             {"path": one.path, "sound": one.sound, "records": one.records, "problem": one.problem}
-            for one in check_journals(directory / "current", mark)
+            for one in check_journals(current(directory), mark)
         ]
     return rows
 
@@ -65,7 +66,7 @@ def indexes(files: Directories) -> list[dict[str, Any]]:
     for position, directory in enumerate(files.ledgers):
         index = files.index(position)
         try:
-            found = check_index(index, directory / "current")
+            found = check_index(index, current(directory))
         except ToolRefused as error:
             rows.append({"path": str(index), "sound": False, "records": None, "problem": str(error)})
             continue

@@ -2,8 +2,8 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_output, with_yes
-from bookie.terminal.output import show
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from bookie.terminal.output import done, show
 
 
 @click.command()
@@ -11,9 +11,19 @@ from bookie.terminal.output import show
 @click.argument("name", required=False)
 @click.argument("writer", required=False)
 @with_yes
+@with_dry_run
 @with_cluster
 @with_output
-def command(*, order: str, name: str | None, writer: str | None, yes: bool, cluster: Cluster, output: str) -> None:
+def command(
+    *,
+    order: str,
+    name: str | None,
+    writer: str | None,
+    yes: bool,
+    dry_run: bool,
+    cluster: Cluster,
+    output: str,
+) -> None:
     """Logs: list all; show the ledgers and writers of one; delete one; forget a WRITER that will not come back.
 
     A log is a named, ordered list of ledgers. To delete it leaves its ledgers. A forgotten writer that comes back and
@@ -37,8 +47,11 @@ def command(*, order: str, name: str | None, writer: str | None, yes: bool, clus
             rows = [{"ledger": ledger} for ledger in found.value.ledgers]
             show(output, "ledgers", rows, log=name, version=found.version, writers=commits)
         elif order == "delete":
-            sure(f"Delete log {name}? Its ledgers stay, and no list names them.", yes=yes)
-            driver.logs.delete(name)
-        else:
-            sure(f"Forget how far {writer} got in log {name}?", yes=yes)
+            held = len(driver.logs.read(name).value.ledgers)
+            question = f"delete log {name}, a list of {held} ledgers? They stay, and no list names them."
+            if sure(question, yes=yes, dry_run=dry_run, output=output):
+                driver.logs.delete(name)
+                done(output, f"log {name} is deleted", log=name, deleted=True)
+        elif sure(f"forget how far {writer} got in log {name}?", yes=yes, dry_run=dry_run, output=output):
             changing_logs.forget(driver.logs, name, str(writer))
+            done(output, f"{writer} is forgotten", log=name, forgotten=writer)

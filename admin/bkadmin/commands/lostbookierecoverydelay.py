@@ -2,12 +2,12 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import COUNT, Cluster, with_cluster, with_output
 from bookie.terminal.output import done
 
 
 @click.command()
-@click.option("-s", "--set", "seconds", type=click.IntRange(min=0), metavar="SECONDS", help="0: act at once.")
+@click.option("-s", "--set", "seconds", type=COUNT, metavar="SECONDS", help="0: act at once.")
 @with_cluster
 @with_output
 def command(*, seconds: int | None, cluster: Cluster, output: str) -> None:

@@ -2,17 +2,19 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_yes
+from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.errors import IllegalOperation
+from bookie.terminal.output import done
 
 
 @click.command()
 @click.option("-i", "--instanceid", "instance_id", help="The instance id of the cluster that is meant.")
 @click.option("-f", "--force", is_flag=True, help="Whatever its instance id is.")
-@click.option("--dry-run", is_flag=True, help="Only compare the id.")
 @with_cluster
+@with_output
 @with_yes
-def command(*, instance_id: str | None, force: bool, dry_run: bool, cluster: Cluster, yes: bool) -> None:
+@with_dry_run
+def command(*, instance_id: str | None, force: bool, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
     """Delete all metadata of the cluster. Every ledger is lost, and bookies must be formatted before they start again.
 
     Refused while a bookie is registered. The URI says which root: zk+hierarchical://host:2181/ledgers.
@@ -23,9 +25,8 @@ def command(*, instance_id: str | None, force: bool, dry_run: bool, cluster: Clu
         found = driver.cluster.instance_id()
         if not force and found != instance_id:
             raise IllegalOperation(f"this is cluster {found}, not {instance_id}; nothing was deleted")
-        if dry_run:
-            click.echo(f"would delete cluster {found}")
+        question = f"delete cluster {found} with all its ledgers for ever?"
+        if not sure(question, yes=yes, dry_run=dry_run, output=output):
             return
-        sure(f"delete cluster {found} with all its ledgers for ever?", yes=yes)
         driver.cluster.destroy()
-    click.echo(f"cluster {found} is deleted")
+    done(output, f"cluster {found} is deleted", instance_id=found, deleted=True)

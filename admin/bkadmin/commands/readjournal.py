@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.options import bookie_files, with_configuration, with_output
+from admin.bkadmin.options import ID, bookie_files, with_configuration, with_output
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import show
 
 
 @click.command()
 @click.argument("journal")
-@click.option("-l", "--ledgerid", "ledger", type=click.IntRange(min=0), help="Only records of this ledger.")
+@click.option("-l", "--ledgerid", "ledger", type=ID, help="Only records of this ledger.")
 @with_configuration
 @with_output
 @click.pass_context

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from admin.bkadmin.admin_port import AdminPort, gathered, with_admin_port
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import ID, Cluster, with_cluster, with_output
 from bookie.errors import IllegalOperation
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import show
@@ -15,9 +15,9 @@ SHOWN = 60
 
 
 @click.command()
-@click.argument("ledger", type=click.IntRange(min=0))
-@click.option("-fe", "--firstentryid", "first", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("-le", "--lastentryid", "last", type=click.IntRange(min=0), help="Else: the last one that is confirmed.")
+@click.argument("ledger", type=ID)
+@click.option("-fe", "--firstentryid", "first", type=ID, default=0, show_default=True)
+@click.option("-le", "--lastentryid", "last", type=ID, help="Else: the last one that is confirmed.")
 @click.option("-r", "--force-recovery", "recovery", is_flag=True, help="Close the ledger first; this stops its writer.")
 @click.option("-m", "--msg", is_flag=True, help="With the payloads, as text with escapes.")
 @with_cluster

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.options import bookie_files, with_configuration, with_output
+from admin.bkadmin.options import ID, bookie_files, with_configuration, with_output
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import show
 
 
 @click.command()
 @click.argument("log")
-@click.option("-l", "--ledgerid", "ledger", type=click.IntRange(min=0), help="Only entries of this ledger.")
-@click.option("-e", "--entryid", "entry", type=click.IntRange(min=0), help="Only entries of this id.")
-@click.option("-sp", "--startpos", "start", type=click.IntRange(min=0), default=0, help="Only from this byte on.")
-@click.option("-ep", "--endpos", "end", type=click.IntRange(min=0), help="Only up to this byte.")
+@click.option("-l", "--ledgerid", "ledger", type=ID, help="Only entries of this ledger.")
+@click.option("-e", "--entryid", "entry", type=ID, help="Only entries of this id.")
+@click.option("-sp", "--startpos", "start", type=ID, default=0, help="Only from this byte on.")
+@click.option("-ep", "--endpos", "end", type=ID, help="Only up to this byte.")
 @with_configuration
 @with_output
 @click.pass_context

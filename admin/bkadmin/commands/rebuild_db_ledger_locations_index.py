@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.options import bookie_files, sure, with_configuration, with_output, with_yes
+from admin.bkadmin.options import bookie_files, sure, with_configuration, with_dry_run, with_output, with_yes
+from bookie.storage.layout import current
 from bookie.terminal.output import progress_bar, show
 
 
@@ -13,22 +14,27 @@ from bookie.terminal.output import progress_bar, show
 @with_configuration
 @with_output
 @with_yes
-def command(*, skip_unreadable: bool, conf: Path | None, output: str, yes: bool) -> None:
+@with_dry_run
+def command(*, skip_unreadable: bool, conf: Path | None, output: str, yes: bool, dry_run: bool) -> None:
     """Rebuild the location index of a stopped bookie from its entry logs.
 
-    Master keys, fences and explicit LACs are carried over from the old index, which is replaced at the very end.
+    Master keys, fences and explicit LACs are carried over from the old index, which is replaced at the very end. A
+    ledger that the logs have and the old index does not know comes back fenced.
     """
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
     from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index  # noqa: PLC0415
 
     files = bookie_files(conf)
-    sure(f"rebuild the index of {', '.join(map(str, files.ledgers))}?", yes=yes)
+    question = f"rebuild the index of {', '.join(map(str, files.ledgers))}?"
+    if not sure(question, yes=yes, dry_run=dry_run, output=output):
+        return
     options = RebuildOptions(skip_unreadable=skip_unreadable)
     rows = []
     with locked(files.all), progress_bar("entry logs") as progress:
         for position, directory in enumerate(files.ledgers):
-            built = rebuild_index(directory / "current", files.index(position), options=options, progress=progress)
+            built = rebuild_index(current(directory), files.index(position), options=options, progress=progress)
             refused = [one.path for one in built.logs if one.refused]
             row = {"directory": str(directory), "logs": len(built.logs), "entries": built.entries, "runs": built.runs}
-            rows.append({**row, "ledgers": len(built.ledgers), "skipped": refused})
+            row |= {"ledgers": len(built.ledgers), "skipped": refused}
+            rows.append({**row, "without_record": len(built.without_record)})
     show(output, "indexes", rows)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.bkadmin.options import Cluster, bookie_files, sure, with_cluster, with_output, with_yes
+from admin.bkadmin.options import Cluster, bookie_files, sure, with_cluster, with_dry_run, with_output, with_yes
+from bookie.storage.layout import current
 from bookie.terminal.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 @with_cluster
 @with_output
 @with_yes
-def command(*, skip_unreadable: bool, journals_only: bool, cluster: Cluster, output: str, yes: bool) -> None:
+@with_dry_run
+def command(
+    *, skip_unreadable: bool, journals_only: bool, cluster: Cluster, output: str, yes: bool, dry_run: bool
+) -> None:
     """Rebuild the whole index of a stopped bookie, ledger records too, when nothing of the old one can be used.
 
     Locations come from the entry logs, master keys from the journals and the metadata store. Every ledger is fenced
@@ -34,15 +38,17 @@ def command(*, skip_unreadable: bool, journals_only: bool, cluster: Cluster, out
     from bookie.storage.tools.rebuild_ledgers import Place, rebuild_ledgers  # noqa: PLC0415
 
     files = bookie_files(cluster.conf)
-    sure(f"rebuild the index of {', '.join(map(str, files.ledgers))} and fence every ledger?", yes=yes)
+    question = f"rebuild the index of {', '.join(map(str, files.ledgers))} and fence every ledger?"
+    if not sure(question, yes=yes, dry_run=dry_run, output=output):
+        return
     options = RebuildOptions(skip_unreadable=skip_unreadable)
-    journals = [one / "current" for one in files.journals]
+    journals = [current(one) for one in files.journals]
     rows = []
     store = nullcontext(None) if journals_only else cluster.open()
     with store as driver, locked(files.all), progress_bar("entry logs") as progress:
         for position, directory in enumerate(files.ledgers):
             place = Place(
-                directory=directory / "current",
+                directory=current(directory),
                 index=files.index(position),
                 journals=journals,
                 position=position,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admin.bkadmin.options import Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
+from admin.bkadmin.options import ID, Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bookies", metavar="BOOKIE[,BOOKIE...]")
-@click.option("-l", "--ledger", type=click.IntRange(min=0), help="Only this ledger.")
+@click.option("-l", "--ledger", type=ID, help="Only this ledger.")
 @click.option("-q", "--query", is_flag=True, help="Only list the ledgers that name the bookies.")
 @click.option("-dr", "--dry-run", is_flag=True, help="The same: what would be copied.")
 @click.option("-sk", "--skip-open-ledgers", "skip_open", is_flag=True, help="Leave ledgers alone that are not closed.")

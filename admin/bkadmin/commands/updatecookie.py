@@ -4,8 +4,18 @@ from dataclasses import replace
 
 import click
 
-from admin.bkadmin.options import Cluster, bookie_files, configured_identity, sure, with_cluster, with_output, with_yes
+from admin.bkadmin.options import (
+    Cluster,
+    bookie_files,
+    configured_identity,
+    sure,
+    with_cluster,
+    with_dry_run,
+    with_output,
+    with_yes,
+)
 from bookie.errors import CookieError, IllegalOperation
+from bookie.metadata.bookie_states import is_registered
 from bookie.terminal.output import show
 
 
@@ -18,9 +28,17 @@ from bookie.terminal.output import show
 @with_cluster
 @with_output
 @with_yes
+@with_dry_run
 @click.pass_context
 def command(
-    context: click.Context, *, wish: str | None, old: str | None, cluster: Cluster, output: str, yes: bool
+    context: click.Context,
+    *,
+    wish: str | None,
+    old: str | None,
+    cluster: Cluster,
+    output: str,
+    yes: bool,
+    dry_run: bool,
 ) -> None:
     """Look at the cookies of the bookie of --conf, stopped, or write them anew after its address changed.
 
@@ -46,7 +64,7 @@ def command(
             context.exit(3 if any(one.problem for one in found) else 0)
         assert old is not None
         stored = driver.cookies.read(old)
-        if stored is None or any(old in driver.bookies.present(read_only=mode) for mode in (False, True)):
+        if stored is None or is_registered(driver.bookies, old):
             raise IllegalOperation(f"bookie {old} has no cookie, or is running; bkadmin listbookies shows which")
         if wish == "rename":
             if old == bookie:
@@ -54,12 +72,14 @@ def command(
             (cookie,) = {one.cookie for one in show_cookies(old, driver.cookies, [])}
             assert cookie is not None
             new = replace(cookie, bookie_id=bookie)
-            sure(f"write the cookies of {old} anew as {bookie}?", yes=yes)
+            question = f"write the cookies of {old} anew as {bookie}?"
+            if not sure(question, yes=yes, dry_run=dry_run, output=output):
+                return
             with locked(files.all):
                 driver.cookies.write(bookie, new.to_bytes(), None)
                 for directory in files.all:
                     rewrite_cookie(directory, new, replace=True)
-        else:
-            sure(f"delete the cookie of bookie {old}?", yes=yes)
+        elif not sure(f"delete the cookie of bookie {old}?", yes=yes, dry_run=dry_run, output=output):
+            return
         driver.cookies.remove(old, stored[1])
     show(output, "", bookie=bookie, removed=old)

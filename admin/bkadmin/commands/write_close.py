@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admin.bkadmin.admin_port import AdminPort, with_admin_port
-from admin.bkadmin.asking import ask
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import ID, Cluster, with_cluster, with_output
+from admin.bookie_calls import ask
 from bookie.errors import BookKeeperError
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import show
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("ledgers", type=click.IntRange(min=0), nargs=-1, required=True, metavar="LEDGER...")
+@click.argument("ledgers", type=ID, nargs=-1, required=True, metavar="LEDGER...")
 @with_admin_port
 @with_cluster
 @with_output

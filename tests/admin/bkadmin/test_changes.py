@@ -36,6 +36,9 @@ def test_what_a_stopped_bookie_holds_is_copied(
     assert [(row["ledger"], row["state"]) for row in listed] == [(ledger, "to copy")]
     assert gone.stop() == 0
     assert bkadmin("recover", gone.id).code == 1  # nobody is there to be asked
+    would = bkadmin("decommissionbookie", gone.id, "--dry-run", "-o", "json").json
+    assert would == {"ledgers": [{"ledger": ledger, "blocked": None}], "to_copy": 1, "blocked": 0}
+    assert bkadmin("listunderreplicated", "--count").out.strip().endswith("0")
     done = bkadmin("recover", gone.id, "--yes", "--delete-cookie", "-o", "json")
     assert (done.code, done.json["failed"], done.json["cookies_deleted"]) == (0, 0, [gone.id]), done.err
     moved = bkadmin("ledgermetadata", ledger, "-o", "json").json["segments"][0]["bookies"]
@@ -64,11 +67,14 @@ def test_logs_are_shown_and_go(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -
     assert bkadmin("logs", *uri).json == {"logs": [{"log": "a/b", "ledgers": 2}]}
     assert bkadmin("logs", "show", "a/b", *uri).json["writers"] == {"query": 4}
     assert bkadmin("logs", "forget", "a/b", *uri).code == 2
+    would = bkadmin("logs", "forget", "a/b", "query", "--dry-run", *uri).json
+    assert would == {"dry_run": "would forget how far query got in log a/b"}
     assert bkadmin("logs", "forget", "a/b", "query", "--yes", *uri).code == 0
     shown = bkadmin("logs", "show", "a/b", *uri).json
     assert (shown["writers"], [row["ledger"] for row in shown["ledgers"]]) == ({}, [3, 1])
     assert bkadmin("logs", "delete", *uri).code == 2
     assert bkadmin("logs", "delete", "a/b", *uri).code == 1
+    assert bkadmin("logs", "delete", "a/b", "--dry-run", *uri).code == 0
     assert bkadmin("logs", "delete", "a/b", "--yes", *uri).code == 0
     assert bkadmin("logs", "show", "a/b", *uri).code == 1
 

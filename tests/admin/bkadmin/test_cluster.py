@@ -94,7 +94,9 @@ def test_cookies(pair: list[BookieProcess], bkadmin: BkAdmin, tmp_path: Path) ->
     assert bkadmin("cookie_create", "other:3181", "-cf", file).code == 0
     assert bkadmin("cookie_create", "other:3181", "-cf", file).code == 1
     assert bkadmin("cookie_update", "other:3181", "-cf", file, "--yes").code == 0
-    assert bkadmin("cookie_delete", "other:3181", "--yes").code == 0
+    assert bkadmin("cookie_delete", "other:3181", "--dry-run").out == "would delete the cookie of bookie other:3181\n"
+    assert bkadmin("cookie_get", "other:3181", "-o", "json").json["cookie"] == file.read_text().rstrip("\n")
+    assert bkadmin("cookie_delete", "other:3181", "--yes", "-o", "json").json["deleted"] is True
     assert bkadmin("cookie_get", "other:3181").code == 1
     assert bkadmin("initnewcluster").code == 1
 

@@ -60,6 +60,8 @@ def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: B
     assert (broken.code, broken.json["not_sound"]) == (3, 1)
     refused = bkadmin("rebuild-db-ledger-locations-index")
     assert (refused.code, refused.out) == (1, "")  # nobody is there to be asked
+    would = bkadmin("rebuild-db-ledger-locations-index", "--dry-run")
+    assert (would.code, would.out) == (0, f"would rebuild the index of {stopped.ledgers}\n")
     assert bkadmin("rebuild-db-ledger-locations-index", "--yes").code == 1  # nothing can be carried over
     built = bkadmin("rebuild-db-ledgers-index", "--journals-only", "--yes", "-o", "json")
     assert built.code == 0, built.err

@@ -3,9 +3,11 @@
 import subprocess
 import sys
 
+import click
 import pytest
 
 from admin.bkadmin.catalogue import COMMANDS
+from admin.bkadmin.main import bkadmin as bkadmin_group
 from admin.bkadmin.main import run
 from tests.admin.bkadmin.conftest import BkAdmin
 
@@ -18,6 +20,35 @@ def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
         assert helped.code == 0
         assert helped.out.startswith(f"Usage: bkadmin {name}")
         assert name in listed
+
+
+def test_upstreams_names(bkadmin: BkAdmin) -> None:
+    """However they are written; what has no use here says what to do instead."""
+    assert bkadmin("updateBookieInLedger", "--help").code == 0
+    assert "bkadmin COMMAND --help" in bkadmin("help").err
+
+
+FILES_ALONE = {
+    "listfilesondisc",
+    "localconsistencycheck",
+    "readjournal",
+    "readlog",
+    "readlogmetadata",
+    "rebuild-db-ledger-locations-index",
+    "standalone",
+}
+"""They ask nobody for anything."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_that_all_commands_have(name: str) -> None:
+    """Output for programs; a limit for what is waited for; what asks first can tell instead what it would do."""
+    command = bkadmin_group.get_command(click.Context(bkadmin_group), name)
+    assert command is not None
+    options = {option for one in command.params for option in one.opts}
+    assert "--output" in options
+    assert ("--timeout" in options) != (name in FILES_ALONE)
+    assert ("--yes" in options) == ("--dry-run" in options)
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -33,6 +64,9 @@ def test_help_loads_nothing_heavy() -> None:
     [
         (["listbokies"], 2, "'listbookies'"),
         (["ledgermetadata", "x"], 2, "not a valid integer"),
+        (["ledgermetadata", str(1 << 63)], 2, "range"),
+        (["readledger", "7", "-le", "a"], 2, "(bkadmin readledger --help)"),
+        (["lostbookierecoverydelay", "--set", str(1 << 31)], 2, "range"),
         (["ledgermetadata", "-3"], 2, "No such option"),
         (["lastmark"], 1, "--conf"),
         (["lastmark", "--conf", "/nowhere/bk.conf"], 1, "/nowhere/bk.conf"),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import uvicorn
 
 from admin.http import open_plane
 from bookie.errors import StartRefused
@@ -117,6 +118,20 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert load(conf, {"BK_adminInsecureAllowed": "true"}).settings.http.host == "0.0.0.0"  # noqa: S104
     with pytest.raises(StartRefused, match="httpServerTlsEnable=true"):
         load(conf, {"BK_httpServerTlsEnable": "true", "BK_httpServerHost": "127.0.0.1"})
+
+
+def test_a_server_that_cannot_begin_refuses_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its port and its reason; nothing is left of it."""
+
+    async def startup(_self: uvicorn.Server, sockets: object = None) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(uvicorn.Server, "startup", startup)
+    plane = open_plane(_control(0))
+    assert plane is not None
+    with pytest.raises(StartRefused, match=r"httpServerPort=0: .*Too many open files"):
+        plane.start()
+    plane.stop(0)
 
 
 def test_nothing_of_it_is_loaded_where_it_is_off() -> None:

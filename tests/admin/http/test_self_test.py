@@ -1,11 +1,13 @@
 """The test that a bookie repeats for its metric: it is repeated, and read-only is no failure."""
 
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from admin.http.self_test import SelfTest
+from admin.http import self_test as module
+from admin.http.self_test import self_test
 from bookie.server.config import load
 from bookie.server.errors import ConfigError
 from bookie.server.lifecycle import Bookie
@@ -25,7 +27,7 @@ def test_the_metric_follows(tmp_path: Path) -> None:
     """-1 before the first test, 1 after each that passes, and where the bookie is read-only on purpose."""
     with whole_bookie(tmp_path) as one:
         assert one.bookie.stats()["sanity"] == -1
-        test = SelfTest(one.bookie, every_s=0.01)
+        test = self_test(one.bookie, every_s=0.01)
         test.start()
         try:
             until(one.bookie, 1)
@@ -37,6 +39,32 @@ def test_the_metric_follows(tmp_path: Path) -> None:
         finally:
             test.stop()
             test.stop()
+
+
+def test_what_a_test_raises_is_not_the_bookies_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, nothing reaches the hook that ends the process, and the next test comes."""
+    died: list[object] = []
+    answers = iter([ValueError("odd")])
+
+    def odd(control: Bookie, _timeout_s: float) -> str:
+        for error in answers:
+            raise error
+        control.note_sanity(passed=True)
+        return ""
+
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    monkeypatch.setattr(module, "sanity", odd)
+    with whole_bookie(tmp_path) as one:
+        test = self_test(one.bookie, every_s=0.01)
+        test.start()
+        try:
+            until(one.bookie, 1)
+        finally:
+            test.stop()
+    assert not died
+    assert "a repeated task failed" in caplog.text
 
 
 def test_it_needs_the_port_that_shows_it(tmp_path: Path) -> None:
