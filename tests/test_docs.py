@@ -1,31 +1,39 @@
 """The pages of docs/ say what works: their commands and programs run, and their links lead somewhere.
 
 Blocks marked `sh` are run here, line by line, against three bookies; what needs another machine, or rights that tests
-do not have, is marked otherwise.
+do not have, is marked otherwise: its words are compared with what the programs take.
 """
 
+import importlib.util
 import re
 import runpy
 import shlex
 from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
-from admin.bkadmin.main import run
+from admin.bkadmin.main import bkadmin, run
 from bookie.client import Channel, Digest
 from bookie.local import LocalCluster
+from bookie.server.main import main as bookie_server
+from bookie.spark.bkpipe import bkpipe
 from bookie.storage.tools.list_records import log_records
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 pytest_plugins = ["bookie.local.fixtures"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = ("quick-start.md", "operations.md", "tune.md", "monitor.md", "troubleshoot.md")
+PAGES = ("quick-start.md", "operations.md", "tune.md", "monitor.md", "troubleshoot.md", "admin.md")
 SERVERS = {"bkadmin standalone -n 3"}
 """What does not end by itself: the cluster of these tests stands for it."""
 OF_FILES = "export BOOKIE_CONF="
+PROGRAMS = {"bkadmin": bkadmin, "bkpipe": bkpipe, "bookie-server": bookie_server}
+SAID = re.compile(r"(?:^ *|`)((?:bkadmin|bkpipe|bookie-server|python -m|make) [^`\n]+)", re.MULTILINE)
+TARGETS = re.compile(r"^([\w-]+):", re.MULTILINE)
+PLACEHOLDERS = {"JOB"}
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -37,6 +45,7 @@ def blocks(page: str, kind: str) -> list[str]:
 def test_commands_run(page: str, bookie_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `bkadmin` line ends with 0; loads are cut short."""
     monkeypatch.setenv("BOOKIE_METADATA_URI", bookie_cluster.uri)
+    monkeypatch.setenv("BOOKIE_ADMIN", bookie_cluster.uri)
     lines = [line for block in blocks(page, "sh") if OF_FILES not in block for line in block.splitlines()]
     assert lines
     for line in lines:
@@ -68,6 +77,23 @@ def words_of(line: str) -> list[str]:
     name, *words = shlex.split(line, comments=True)
     assert name == "bkadmin", line
     return words
+
+
+@pytest.mark.parametrize("page", [*DOCS.rglob("*.md"), DOCS.parent / "README.md"], ids=lambda page: page.stem)
+def test_command_lines_are_right(page: Path) -> None:
+    """Also those that nothing here can run: programs, commands and options, modules and targets are there."""
+    for line in SAID.findall(page.read_text()):
+        program, *words = shlex.split(line, comments=True)
+        if program == "python":
+            assert importlib.util.find_spec(words[1]), line
+        elif program == "make":
+            assert words[0] in TARGETS.findall((DOCS.parent / "Makefile").read_text()), line
+        elif not PLACEHOLDERS & set(words) and "--help" not in words:
+            command: click.Command | None = PROGRAMS[program]
+            if isinstance(command, click.Group):
+                _, command, words = command.resolve_command(click.Context(command), words)
+            assert command, line
+            command.make_parser(click.Context(command)).parse_args(words)
 
 
 def test_the_programs_of_the_quick_start_run(
