@@ -233,7 +233,10 @@ cdef void retry_stalled(IoLoop* loop) noexcept nogil:
 
 
 cdef void flush_dirty(IoLoop* loop) noexcept nogil:
-    """One write per connection for everything that was answered in this round."""
+    """One write per connection for everything that was answered in this round.
+
+    What was answered is noted before it is written: whoever has an answer finds it counted.
+    """
     cdef Conn* conn = loop.dirty
     cdef Conn* following
     cdef Status status
@@ -241,6 +244,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
     if conn == NULL:
         return
     started = now_ns()
+    ops_round(&loop.ops, loop.now, started)
     loop.dirty = NULL
     while conn != NULL:
         following = conn.next_dirty
@@ -265,7 +269,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
         conn = following
     ended = now_ns()
     op_took(&loop.ops, LOOP_CHANNEL_WRITE, True, ended - started)
-    ops_round(&loop.ops, loop.now, ended)
+    ops_round(&loop.ops, loop.now, ended)        # requests that had been held back until there was room for answers
 
 
 cdef void tell_journals(IoLoop* loop) noexcept nogil:
