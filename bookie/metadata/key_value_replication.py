@@ -12,7 +12,7 @@ Any thread; watch listeners run on the watch thread.
 
 import socket
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from random import Random
 
 from bookie.metadata import replication as formats
@@ -84,10 +84,12 @@ class KeyValueReplication:
             for number in free:
                 if not self._take(int(number), owner):
                     continue
-                item = self._store.get(MARKS + number)  # who held the lock until now may have finished
-                if item is not None:
-                    return Claim(int(number), item.version)
-                self.release(Claim(int(number), 0))
+                with ExitStack() as taken:
+                    taken.callback(self.release, Claim(int(number), 0))
+                    item = self._store.get(MARKS + number)  # who held the lock until now may have finished
+                    if item is not None:
+                        taken.pop_all()
+                        return Claim(int(number), item.version)
         return None
 
     def finish(self, claim: Claim) -> bool:

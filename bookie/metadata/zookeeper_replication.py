@@ -6,7 +6,7 @@ tree is told, and a busy tree costs no watches.
 
 import socket
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any
 
@@ -101,10 +101,12 @@ class ZooKeeperReplication:
                     continue
                 if not self._take(ledger, owner):
                     continue
-                stat = self._stat(f"{path}/{name}")  # who held the lock until now may have finished
-                if stat is not None:
-                    return Claim(ledger, int(stat.version))
-                self.release(Claim(ledger, ANY_VERSION))
+                with ExitStack() as taken:
+                    taken.callback(self.release, Claim(ledger, ANY_VERSION))
+                    stat = self._stat(f"{path}/{name}")  # who held the lock until now may have finished
+                    if stat is not None:
+                        taken.pop_all()
+                        return Claim(ledger, int(stat.version))
         return None
 
     def finish(self, claim: Claim) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bookie.errors import MetadataStoreError
 from bookie.metadata.replication import Check, Claim, Mark
 from tests.metadata.conftest import Cluster
 from tests.metadata.seen import PATIENCE_S, Seen
@@ -116,6 +117,32 @@ def test_what_others_finished_meanwhile_is_not_claimed(cluster: Cluster, monkeyp
     monkeypatch.setattr(kind, "_take", late)
     assert ours.replication.claim("late", Random(1), ignore) is None
     assert ours.replication.holders() == {}
+
+
+def test_a_claim_that_fails_leaves_no_lock(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the store fails behind the lock, the ledger is free for the next claim, of this session or another."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    ours.replication.mark(7, ["a:1"], 1)
+    replication: Any = ours.replication
+    looked_up, name = (replication, "_stat") if hasattr(replication, "_stat") else (replication._store, "get")
+    real = getattr(looked_up, name)
+
+    def fails(_: str) -> Any:
+        monkeypatch.setattr(looked_up, name, real)
+        raise MetadataStoreError("no answer in time")
+
+    take = replication._take
+
+    def taken(ledger: int, owner: str) -> bool:
+        ours_now = bool(take(ledger, owner))
+        monkeypatch.setattr(looked_up, name, fails)
+        return ours_now
+
+    monkeypatch.setattr(replication, "_take", taken)
+    with pytest.raises(MetadataStoreError, match="no answer in time"):
+        ours.replication.claim("w", Random(1), ignore)
+    assert theirs.replication.holders() == {}
+    assert theirs.replication.claim("w", Random(1), ignore) is not None
 
 
 def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:
