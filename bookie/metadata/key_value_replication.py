@@ -215,12 +215,22 @@ class _Candidate:
 
     def _look(self, _watch: Watch[bool]) -> bool:
         """Whether ours is the lowest vote. Watch thread."""
-        item = self._store.get(self._vote) if self._vote else None
-        if item is None or item.session != self._store.session():
-            vote = _key(VOTES, self._store.increment(NEXT_VOTE))
-            self._store.put(vote, self._data, None, self._store.session())
-            self._vote = vote
-        return _votes(self._store)[:1] == [self._vote]
+        while True:
+            votes = _votes(self._store)
+            if self._vote not in votes or not self._is_ours(self._vote):
+                self._vote = next((vote for vote in votes if self._is_ours(vote)), "")
+            if self._vote:
+                return votes[0] == self._vote
+            self._create()
+
+    def _create(self) -> None:
+        vote = _key(VOTES, self._store.increment(NEXT_VOTE))
+        self._store.put(vote, self._data, None, self._store.session())
+
+    def _is_ours(self, vote: str) -> bool:
+        """By its session: an answer may have been lost."""
+        item = self._store.get(vote)
+        return item is not None and item.session == self._store.session()
 
 
 def _votes(store: KeyValues) -> list[str]:

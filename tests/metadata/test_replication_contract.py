@@ -1,5 +1,6 @@
 """Marks, locks and the election: what every metadata store does alike (`bookie.metadata.driver.Replication`)."""
 
+import sys
 import threading
 from random import Random
 from typing import Any
@@ -236,3 +237,22 @@ def test_one_auditor_is_elected(cluster: Cluster) -> None:
     assert second.election.auditor() == "c:1"
     standing[2].close()
     assert second.election.auditor() is None
+
+
+def test_a_vote_whose_answer_never_came_is_found(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands under our session: a second vote would wait behind it, and so would everybody."""
+    driver = cluster.connect()
+    votes: Any = sys.modules[type(driver.election).__module__]
+    create = votes._Candidate._create
+
+    def unheard(self: object) -> None:
+        monkeypatch.setattr(votes._Candidate, "_create", create)
+        create(self)
+        raise MetadataStoreError("no answer in time")
+
+    monkeypatch.setattr(votes._Candidate, "_create", unheard)
+    seen = Seen()
+    candidacy = driver.election.stand("a:1", seen)
+    seen.wait_equal(True)
+    candidacy.close()
+    assert driver.election.auditor() is None
