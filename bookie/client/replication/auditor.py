@@ -98,6 +98,7 @@ class Auditor:
         """Everything an auditor does, until cancelled."""
         settings = self._settings
         self._lost = LostBookies()
+        self._delay_s, self._asked = None, False
         await self._insist(
             lambda: self._queue.set_lost_bookie_delay_s(settings.lost_bookie_delay_s, only_if_unset=True)
         )

@@ -12,7 +12,11 @@ from bookie.client.replication.auditor import Auditor
 from bookie.client.replication.contracts import Cluster, World
 from bookie.client.replication.settings import RecoverySettings
 from bookie.errors import ClientClosed
+from bookie.metadata.driver import Versioned
+from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 from tests.sim.loop import VirtualLoop
+
+DELAY_S = 600
 
 
 class Office:
@@ -54,11 +58,16 @@ class Nothing:
 
 
 class Queue:
-    """Of one auditor: nothing is marked. Asked whether the cluster replicates, it raises `error` if there is one."""
+    """Of one auditor. Asked whether the cluster replicates, it raises `error` if there is one."""
 
     def __init__(self, office: Office, error: Exception | None) -> None:
         self.office = office
         self.error = error
+        self.marked: list[int] = []
+
+    async def mark(self, ledger: int, *_: object) -> None:
+        """It is kept."""
+        self.marked.append(ledger)
 
     async def enabled(self) -> bool:
         """It does."""
@@ -69,8 +78,9 @@ class Queue:
     async def set_lost_bookie_delay_s(self, *_: object, **__: object) -> None:
         """It is known."""
 
-    def watch_lost_bookie_delay(self, _: object) -> Nothing:
-        """It does not change."""
+    def watch_lost_bookie_delay(self, listener: Callable[[int | None], None]) -> Nothing:
+        """It is what it is, and a store takes a while to tell that."""
+        asyncio.get_running_loop().call_later(1, listener, DELAY_S)
         return Nothing()
 
     def stand(self, name: str, listener: Callable[[bool], None]) -> Candidacy:
@@ -78,35 +88,40 @@ class Queue:
         return Candidacy(self.office, name, listener)
 
 
-class NoLedgers:
-    """Metadata of an empty cluster."""
+class Ledgers:
+    """Metadata of a cluster with one ledger, on one bookie."""
 
     async def ledgers(self) -> AsyncIterator[list[int]]:
-        """None."""
-        none: list[list[int]] = []
-        for ids in none:
-            yield ids
+        """That one."""
+        yield [7]
+
+    async def read(self, _: int) -> Versioned[LedgerMetadata]:
+        """Closed, and empty."""
+        segments = (Segment(0, ("away",)),)
+        return Versioned(LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=segments), 0, 0)
+
+
+def world(name: str, office: Office, error: Exception | None = None) -> World:
+    """Of an auditor that fails with `error` whenever it is elected."""
+    nothing: Any = None
+    return World(
+        name=name,
+        queue=cast("Any", Queue(office, error)),
+        metadata=cast("Any", Ledgers()),
+        bookies=nothing,
+        ledgers=nothing,
+        placement=nothing,
+        cluster=Cluster(),
+        config=ClientConfig(),
+        settings=RecoverySettings(check_interval_s=0),
+        random=Random(1),
+        epoch_ms=lambda: 0,
+    )
 
 
 def auditor(name: str, office: Office, error: Exception | None = None) -> Auditor:
-    """One that fails with `error` whenever it is elected."""
-    nothing: Any = None
-    settings = RecoverySettings(check_interval_s=0)
-    return Auditor(
-        World(
-            name=name,
-            queue=cast("Any", Queue(office, error)),
-            metadata=cast("Any", NoLedgers()),
-            bookies=nothing,
-            ledgers=nothing,
-            placement=nothing,
-            cluster=Cluster(),
-            config=ClientConfig(),
-            settings=settings,
-            random=Random(1),
-            epoch_ms=lambda: 0,
-        )
-    )
+    """Of such a world."""
+    return Auditor(world(name, office, error))
 
 
 def test_an_auditor_that_fails_gives_up_its_office() -> None:
@@ -137,6 +152,29 @@ def test_a_lone_auditor_that_fails_tries_again() -> None:
         work = asyncio.ensure_future(auditor("bad", office, ValueError("not foreseen")).run())
         await asyncio.sleep(11)
         assert office.terms == ["bad"] * 3
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    VirtualLoop().run(main())
+
+
+def test_a_second_term_waits_for_lost_bookies_as_the_first_did() -> None:
+    """Only an operator who writes the delay again asks for an audit at once; that it is told anew is no such thing."""
+
+    async def main() -> None:
+        office = Office()
+        given = world("one", office)
+        queue = cast("Queue", given.queue)
+        work = asyncio.ensure_future(Auditor(given).run())
+        await asyncio.sleep(DELAY_S / 2)
+        (first,) = office.candidates
+        first.listener(False)
+        await asyncio.sleep(1)
+        first.listener(True)
+        await asyncio.sleep(DELAY_S - 1)
+        assert queue.marked == []
+        await asyncio.sleep(10)
+        assert queue.marked == [7]
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
 
