@@ -161,10 +161,12 @@ class Race(Generic[A, R]):
         error = answer.exception()
         if done.done():
             return
-        if error is not None and not isinstance(error, BookKeeperError):
-            done.set_exception(error)
-        else:
+        try:
+            if error is not None and not isinstance(error, BookKeeperError):
+                raise error
             self._take(bookie, None if error else answer.result(), error)
+        except Exception as unforeseen:  # noqa: BLE001 - the caller waits for it
+            done.set_exception(unforeseen)
         if done.done() and self._caller is not None:
             self._caller.cancel()
 

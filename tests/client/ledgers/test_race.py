@@ -187,6 +187,23 @@ def test_a_bookie_that_was_heard_is_waited_for() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_an_answer_that_cannot_be_judged(late: bool) -> None:
+    """An error that nobody foresaw ends the race, whoever's answer it is, asked in its turn or because one was late."""
+
+    async def work() -> None:
+        answers = Answers(b=2) if late else Answers(a=ReadError("a"), b=2)
+
+        def judge(_: str, answer: int) -> int:
+            raise ValueError(f"not foreseen: {answer}")
+
+        race = Race("abc", answers.ask, judge, SOON if late else NEVER)
+        with pytest.raises(ValueError, match="not foreseen: 2"):
+            await asyncio.wait_for(race.run(), 30)
+
+    run(work)
+
+
 def test_a_caller_who_leaves() -> None:
     """What is under way is dropped with the call."""
 
