@@ -131,8 +131,8 @@ class ClientConfig(SettingsOf):
 
     # Recovery and replication.
     recovery_read_batch: int = key("recoveryReadBatchSize", 1, low=1)
-    recovery_batch_reads: bool = key("recoveryBatchReadEnabled", default=False)
-    """Upstream's, taken and not looked at: ledgers are copied in batches wherever they can be read so."""
+    recovery_batch_reads: bool = key("recoveryBatchReadEnabled", default=True)
+    """Whether ledgers are copied in batches where bookies offer them, and `batch_read_enabled`. Upstream: false."""
     admin_digest_type: str = key("digestType", "CRC32", choices=("CRC32", "MAC", "CRC32C", "DUMMY"))
     admin_password: str = key("passwd", "")
     rereplication_entries: int = key("rereplicationEntryBatchSize", 10, low=-1)

@@ -31,6 +31,8 @@ RECOVERY = Group(
             " then its ledger is fenced and closed.", unit="ms"),
         Key("lockReleaseOfFailedLedgerGracePeriod", "", int, "300000", "Longest rest after failures.", unit="ms"),
         Key("rwRereplicateBackoffMs", "", int, "5000", "Pause after any failure.", unit="ms"),
+        Key("recoveryBatchReadEnabled", "", bool, "true", "Copy in batches what bookies give in batches; otherwise by"
+            " single reads.", differs="false: its bookies before 4.17 know no batch reads; here they are not asked"),
         Key("rereplicationEntryBatchSize", "", int, "10", "Single reads at a time where batches cannot be had."),
         Key("replicationRateByBytes", "", int, "-1", "Bytes a second that copies may write; -1: no limit.",
             low=-1),

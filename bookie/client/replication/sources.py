@@ -56,7 +56,8 @@ class Sources:
         self._metadata = metadata
         self._digest = digest_of(metadata, world.config)
         self._unbatched: set[str] = set()
-        self._whole = world.config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
+        batches = world.config.batch_read_enabled and world.config.recovery_batch_reads
+        self._whole = batches and metadata.ensemble_size == metadata.write_quorum
 
     def batched(self, ensemble: Sequence[str], doubted: frozenset[str]) -> bool:
         """Whether some replica may give many entries at once."""

@@ -8,6 +8,7 @@ import pytest
 
 from bookie._fast.log_map import read_map
 from bookie.client import Digest, DigestType
+from bookie.client.bookies.client import BookieClient
 from bookie.client.replication.contracts import World
 from bookie.client.replication.decommission import decommission
 from bookie.client.replication.service import serve
@@ -74,7 +75,7 @@ def test_the_copys_log_is_closed_when_it_is_done(cluster: Cluster) -> None:
     assert not closed_logs_of(by_id[two], ledger)
 
 
-@pytest.mark.parametrize("keys", [{}, {"batchReadEnabled": False}, {"useV2WireProtocol": True}])
+@pytest.mark.parametrize("keys", [{}, {"recoveryBatchReadEnabled": False}, {"useV2WireProtocol": True}])
 def test_every_segment_and_stripe(cluster: Cluster, keys: dict[str, Any]) -> None:
     """Several segments, striped and not, two places lost in one of them; by batches and by single reads."""
     one, two, three, four = cluster.ids
@@ -85,6 +86,24 @@ def test_every_segment_and_stripe(cluster: Cluster, keys: dict[str, Any]) -> Non
     asyncio.run(work(cluster, striped, whole, **keys))
     for ledger in (striped, whole):
         cluster.holds(ledger, cluster.wait_without(ledger, GHOST))
+
+
+@pytest.mark.parametrize("key", ["batchReadEnabled", "recoveryBatchReadEnabled"])
+@pytest.mark.parametrize("on", [False, True])
+def test_whether_batches_are_read(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, key: str, on: bool) -> None:
+    """Only where both keys allow it, as upstream; the copy is the same."""
+    real, batches = BookieClient.batch_read, []
+
+    async def counted(client: BookieClient, bookie: str, *given: Any, **named: Any) -> Any:
+        batches.append(bookie)
+        return await real(client, bookie, *given, **named)
+
+    monkeypatch.setattr(BookieClient, "batch_read", counted)
+    one, two, *_ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 20))
+    asyncio.run(work(cluster, ledger, **{key: on}))
+    cluster.holds(ledger, cluster.wait_without(ledger, GHOST))
+    assert bool(batches) == on
 
 
 def test_a_wrong_digest_is_never_copied(cluster: Cluster) -> None:
