@@ -29,6 +29,10 @@ class Features:
         """Whether it is."""
         return name in self._on
 
+    def scopes(self, name: str) -> frozenset[str]:
+        """Each SCOPE for which SCOPE.NAME is on."""
+        return frozenset(one.removesuffix(f".{name}") for one in self._on if one.endswith(f".{name}"))
+
     def switch(self, name: str, *, on: bool) -> None:
         """From now on it is, or is not. What was chosen before stays."""
         self._on = self._on | {name} if on else self._on - {name}

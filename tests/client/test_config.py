@@ -58,3 +58,11 @@ def test_features_that_are_on(given: str, on: set[str]) -> None:
     """Without any, none is on; not the one without a name either."""
     features = Features.named(given)
     assert {name for name in ("", "a", "b", "c") if features.on(name)} == on
+
+
+def test_where_a_feature_is_on() -> None:
+    """Each region for which it was switched, whatever else is on."""
+    features = Features.named("eu.closed,us.west.closed,closed,eu.closedx,eu.open")
+    features.switch("asia.closed", on=True)
+    features.switch("eu.closed", on=False)
+    assert features.scopes("closed") == {"us.west", "asia"}

@@ -109,7 +109,8 @@ class RegionPlacement(PlacedPolicy):
 
     def regions_of(self, racks: Racks) -> Regions:
         """These candidates, by region, but for regions in which nothing may be placed now. Kept while all are meant."""
-        disallowed = self._disallowed_among(racks)
+        name = self.config.regions_disallow_feature
+        disallowed = self._features.scopes(name) if name else frozenset()
         kept = racks is self.racks
         if kept and self._regions is not None and disallowed == self._disallowed:
             return self._regions
@@ -120,13 +121,6 @@ class RegionPlacement(PlacedPolicy):
         if kept:
             self._regions, self._disallowed = regions, disallowed
         return regions
-
-    def _disallowed_among(self, racks: Racks) -> frozenset[str]:
-        name = self.config.regions_disallow_feature
-        if not name:
-            return frozenset()
-        regions = {self.region_of(rack) for rack in racks.members}
-        return frozenset(one for one in regions if self._features.on(f"{one}.{name}"))
 
     def new_ensemble(
         self,
