@@ -8,11 +8,17 @@ from bookie._fast.request cimport (
     FORCE_LEDGER,
     HIGH_PRIORITY,
     READ_ENTRY,
+    WRITE_LAC,
 )
 from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
 
 cdef enum:
     HELD_REFS = 2                # of a connection while a frame of it is served: open, and in hand
+
+
+cdef int64_t urgent_more(int64_t limit) noexcept nogil:
+    """A quarter of it is kept for what a recovery asks; at least one, or a small limit kept nothing."""
+    return limit // 4 if limit >= 4 else 1
 
 
 cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
@@ -23,18 +29,27 @@ cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
     return count
 
 
+cdef Status refused(int64_t* counter) noexcept nogil:
+    counter[0] += 1
+    return TOO_MANY_REQUESTS
+
+
 cdef Status admission(IoLoop* loop, const Conn* conn, const Request* request) noexcept nogil:
-    cdef bint adding = request.op == ADD_ENTRY or request.op == FORCE_LEDGER
-    if request.flags & (HIGH_PRIORITY | FENCE):
+    cdef bint appends = request.op == ADD_ENTRY or request.op == FORCE_LEDGER or request.op == WRITE_LAC
+    cdef bint reads = request.op == READ_ENTRY or request.op == BATCH_READ_ENTRY
+    cdef bint fences = reads and request.flags & FENCE
+    cdef bint urgent = fences or request.flags & HIGH_PRIORITY
+    cdef int64_t of_connection = loop.limits.pending_per_connection_max
+    cdef int64_t of_loop = loop.limits.pending_adds_max
+    if not appends and not reads:
         return OK
-    if not adding and request.op != READ_ENTRY and request.op != BATCH_READ_ENTRY:
-        return OK
-    if conn.refs - HELD_REFS - conn.polls.count >= loop.limits.pending_per_connection_max:
-        loop.stats.refused_by_connection += 1
-        return TOO_MANY_REQUESTS
-    if adding and adds_under_way(loop) >= loop.limits.pending_adds_max:
-        loop.stats.refused_adds += 1
-        return TOO_MANY_REQUESTS
+    if urgent:
+        of_connection += urgent_more(of_connection)
+        of_loop += urgent_more(of_loop)
+    if conn.refs - HELD_REFS - conn.polls.count >= of_connection:
+        return refused(&loop.stats.refused_urgent if urgent else &loop.stats.refused_by_connection)
+    if (appends or fences) and adds_under_way(loop) >= of_loop:
+        return refused(&loop.stats.refused_urgent if urgent else &loop.stats.refused_adds)
     return OK
 
 

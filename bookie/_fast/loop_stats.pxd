@@ -29,6 +29,7 @@ cdef struct LoopStats:
     int64_t refused_address  # too many of one address
     int64_t refused_by_connection  # requests: too many of one connection have no answer yet
     int64_t refused_adds     # too many of the loop
+    int64_t refused_urgent   # fences, and requests of high priority: too many even for them
     int64_t held_back        # times that a connection was not read for that
     int64_t choked           # times that it was not read because its answers lay unsent
     int64_t closed_unauthenticated

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from bookie.pb import wire_pb2 as wire
+from tests.hostile import v3
 from tests.hostile.local import local_bookie
-from tests.hostile.peer import add, batch, entry_of, read
+from tests.hostile.peer import KEY, add, batch, entry_of, read
 from tests.reference.wire_v2 import Request
 
+FENCE = 1
 HIGH_PRIORITY = 4
 RECOVERY = 6
+FENCED = 104
 TOO_MANY = 106
 ONE_LOOP: dict[str, Any] = {"io_threads": 1}
 
@@ -28,11 +32,12 @@ def go_on(faulty: ModuleType) -> None:
 
 
 def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
-    """Those over the limit of the loop are refused at once; a recovery add of high priority is not, nor is a read."""
+    """Those over the limit of the loop are refused at once, as are forces and LACs; recovery adds and reads pass."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), pending_adds_max=10, **ONE_LOOP) as bookie,
         bookie.peer() as peer,
         bookie.peer() as other,
+        bookie.peer() as newer,
     ):
         peer.send(*adds(range(5)))
         assert [peer.answer().code for _ in range(5)] == [0] * 5
@@ -41,10 +46,12 @@ def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
         assert faulty.wait_hit(rule, 30.0)
         refused = [other.ask(request).code for request in adds(range(100, 103))]
         assert refused == [TOO_MANY] * 3
+        for request in (v3.write_lac(1, 0), v3.force(1)):
+            assert v3.ask(newer, request).status == wire.ETOOMANYREQUESTS
         assert other.ask(read(1, 0)).code == 0
         other.send(*adds(range(200, 202), RECOVERY))
         assert other.ask(read(1, 1)).code == 0
-        assert bookie.stat("refused_adds") == 3
+        assert bookie.stat("refused_adds") == 5
         go_on(faulty)
         assert {peer.answer().code for _ in range(10)} == {0}
         assert {other.answer().code for _ in range(2)} == {0}
@@ -72,6 +79,63 @@ def test_more_requests_of_one_connection_than_may_wait(tmp_path: Path, faulty: M
         assert {other.answer().code for _ in range(2)} == {0}
         assert bookie.stat("refused_by_connection") == 4
         assert peer.ask(read(1, 0)).code == 0
+
+
+URGENT = {
+    "fences": read(1, 0, flags=FENCE, key=KEY),
+    "fences of batches": batch(1, 0, flags=FENCE, key=KEY),
+    "recovery adds": add(1, 0, b"x", flags=RECOVERY),
+}
+
+
+@pytest.mark.parametrize("limit", ["pending_adds_max", "pending_per_connection_max"])
+@pytest.mark.parametrize("urgent", URGENT.values(), ids=URGENT)
+def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType, urgent: Request, limit: str) -> None:
+    """While nothing is synced, fences and recovery adds have a quarter more room than adds; then they are refused."""
+    settings: dict[str, Any] = {limit: 8, **ONE_LOOP}
+    with (
+        local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie,
+        bookie.peer() as peer,
+        bookie.peer() as other,
+    ):
+        assert peer.ask(add(1, 0, b"x")).code == 0
+        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
+        peer.send(*adds(range(1, 9)))
+        assert faulty.wait_hit(rule, 30.0)
+        assert peer.ask(add(1, 9, b"x")).code == TOO_MANY
+        peer.send(*[urgent] * 1000)
+        assert {peer.answer().code for _ in range(998)} == {TOO_MANY}
+        assert bookie.stat("adds_in_progress") == 10
+        assert bookie.stat("refused_urgent") == 998
+        if limit == "pending_per_connection_max":
+            other.send(urgent)
+            bookie.until("adds_in_progress", lambda waiting: waiting == 11)
+        go_on(faulty)
+        assert {peer.answer().code for _ in range(10)} == {0}
+        assert peer.ask(urgent).code == 0
+
+
+def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:
+    """Fences of a ledger whose fence is on its way to the disk wait for that one; none is answered before."""
+    with (
+        local_bookie(tmp_path, files=faulty.FaultyFiles(), **ONE_LOOP) as bookie,
+        bookie.peer() as peer,
+        bookie.peer() as other,
+    ):
+        assert peer.ask(add(1, 0, b"x")).code == 0
+        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
+        peer.send(*adds(range(1, 11)))
+        assert faulty.wait_hit(rule, 30.0)
+        fence = read(1, 0, flags=FENCE, key=KEY)
+        peer.send(*[fence] * 100)
+        other.send(fence)
+        bookie.until("adds_in_progress", lambda waiting: waiting == 111)
+        queued = bookie.stat("journal_queued_records")
+        go_on(faulty)
+        assert {peer.answer().code for _ in range(110)} == {0}
+        assert other.answer().code == 0
+        assert queued == 1
+        assert other.ask(add(1, 11, b"x")).code == FENCED
 
 
 def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -> None:

@@ -14,10 +14,11 @@ import pytest
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.whole_bookie import Running, whole_bookie
 from tests.hostile import v3
-from tests.hostile.peer import Peer, add, batch, read
+from tests.hostile.peer import KEY, Peer, add, batch, read
 from tests.reference.proto_wire import GROUP, GROUP_END, tag
 
-TOO_MANY = 106
+FENCE = 1
+NO_ENTRY, TOO_MANY = 2, 106
 MANY = 100
 PAYLOAD = bytes(500)
 
@@ -55,6 +56,13 @@ def a_burst_of_adds(running: Running, stack: ExitStack) -> None:
     peer = stack.enter_context(Peer(running.address))
     peer.send(*(add(1, entry) for entry in range(MANY)))
     assert {peer.answer().code for _ in range(MANY)} == {0, TOO_MANY}
+
+
+def a_burst_of_fences(running: Running, stack: ExitStack) -> None:
+    """In one segment, each of another ledger."""
+    peer = stack.enter_context(Peer(running.address))
+    peer.send(*(read(ledger, 0, flags=FENCE, key=KEY) for ledger in range(MANY)))
+    assert {peer.answer().code for _ in range(MANY)} == {NO_ENTRY, TOO_MANY}
 
 
 def a_burst_that_waits(running: Running, stack: ExitStack) -> None:
@@ -126,6 +134,12 @@ LIMITS: dict[str, tuple[dict[str, str], Callable[[Running, ExitStack], None], st
     ),
     "adds under way of a loop": (
         {"maxPendingAddRequestsPerThread": "2"}, a_burst_of_adds, "bookkeeper_server_ADD_ENTRY_REJECTED",
+    ),
+    "fences under way of a connection": (
+        {"maxPendingRequestsPerConnection": "2"}, a_burst_of_fences, "pybookie_urgent_requests_refused_total",
+    ),
+    "fences under way of a loop": (
+        {"maxPendingAddRequestsPerThread": "2"}, a_burst_of_fences, "pybookie_urgent_requests_refused_total",
     ),
     "adds under way in all": (
         {"maxAddsInProgressLimit": "2"}, a_burst_that_waits, "pybookie_connections_held_back_total",

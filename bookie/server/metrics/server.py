@@ -44,6 +44,8 @@ ROWS = (
          "Connections refused because their address had too many."),
         ("refused_by_connection", "pybookie_requests_refused_by_connection_total",
          "Requests refused because their connection had too many without an answer."),
+        ("refused_urgent", "pybookie_urgent_requests_refused_total",
+         "Fencing reads and requests of high priority refused because even their share of room was used up."),
         ("held_back", "pybookie_connections_held_back_total",
          "Times that a connection was not read because too many of its requests had no answer."),
         ("choked", "pybookie_connections_choked_total",
