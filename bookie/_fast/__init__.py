@@ -106,6 +106,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     access_log              a sample of adds and reads, written down by a thread of its own
     loop_stats              what an I/O loop counts
     loop_ops                how long requests took on an I/O loop
+    directory_ops           the same by ledger directory, and how large entries are
     loop_state              what an I/O loop owns
     clear_auth              AUTH in clear behind START_TLS
     gate                    what a connection may ask before it is authenticated; its frames to Python and back

@@ -17,8 +17,17 @@ from bookie._fast.access_log cimport (
 from bookie._fast.batch_stats cimport batch_note
 from bookie._fast.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
 from bookie._fast.cursor cimport load_u32, store_u32
+from bookie._fast.directory_ops cimport (
+    DIRECTORY_LAST,
+    DIRECTORY_READ,
+    THIS_ROUND,
+    DirectoryOps,
+    directory_answered,
+    directory_op,
+)
 from bookie._fast.gather cimport answer_release, region_unpin
 from bookie._fast.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
+from bookie._fast.loop_state cimport directory_of
 from bookie._fast.pages cimport Region
 from bookie._fast.request cimport ADD_ENTRY, BATCH_READ_ENTRY, LONG_POLL, PIGGYBACK, READ_LAC
 from bookie._fast.storage cimport stores_explicit_lac
@@ -274,19 +283,31 @@ cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer,
     return OK if out != NULL else CLOSED
 
 
-cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, int64_t size) noexcept nogil:
-    """`size`: bytes of records; -1: it has none."""
+cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, const Answer* found) noexcept nogil:
+    """`found`: with its entries; NULL: it has none."""
+    cdef DirectoryOps* directory = directory_of(loop, request.ledger)
     cdef int64_t now
+    cdef int64_t size
+    cdef int64_t took = THIS_ROUND
     if request.flags & LONG_POLL:
         op_since(&loop.ops, LOOP_POLL_READ, success, request.phase_ns, loop.now)
     if request.op == BATCH_READ_ENTRY:
         now = now_ns()
-        batch_note(&loop.stats.batches, now - request.phase_ns, size)    # a wait for the LAC is not of its time
+        took = now - request.phase_ns    # a wait for the LAC or a fence is not of its time
+        batch_note(&loop.stats.batches, took, <int64_t> found.bytes if found != NULL else -1)
+        took -= request.queued_ns
         op_took(&loop.ops, op_of(request.op, request.flags), success, now - request.begun)
     else:
         op_since(&loop.ops, op_of(request.op, request.flags), success, request.begun, loop.now)
-    if size > 0:
+        if request.phase_ns != loop.now:
+            took = now_ns() - request.phase_ns - request.queued_ns
+    directory_op(directory, DIRECTORY_READ, success, took)
+    if request.entry == ENTRY_ID_LAST:
+        directory_op(directory, DIRECTORY_LAST, success, took)
+    if found != NULL:
+        size = <int64_t> found.bytes - <int64_t> found.count * LENGTH_PREFIX
         loop.stats.read_bytes += size
+        directory_answered(directory, found.count, size)
 
 
 cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status, bint has_entry,
@@ -302,7 +323,7 @@ cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status
         status = NO_ENTRY
     if status != OK:
         loop.stats.errors[<int> status] += 1
-    note_time(loop, request, status == OK, -1)
+    note_time(loop, request, status == OK, NULL)
     if head != NULL:
         written = put(conn, head, v3_read_lac_head(head, request.request_id, status, request.ledger, lac, lac_size,
                                                    has_entry, entry_size))
@@ -367,7 +388,7 @@ cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, An
     cdef bint nothing_new = answer.status == END and request.flags & PIGGYBACK and answer.has_lac
     cdef Status status = OK
     if request.op != READ_LAC:
-        note_time(loop, request, found or nothing_new, <int64_t> answer.bytes if found else -1)
+        note_time(loop, request, found or nothing_new, answer if found else NULL)
     if loop.access != NULL and found and access_wanted(loop.access):
         note_read_of(loop, conn, request, answer)
     if request.protocol == V3_VERSION:

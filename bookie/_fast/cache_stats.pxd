@@ -12,10 +12,8 @@ cdef struct CacheCounts:
     # counted with relaxed atomics
     int64_t disk_reads
     int64_t disk_read_bytes
-    int64_t readahead_batch_count        # entries that disk reads brought
-    int64_t readahead_batch_size         # their bytes
-    int64_t readahead_entries            # of them those behind the first
-    int64_t rereads                      # of them those that had been read from disk before (room rereads)
+    int64_t readahead_entries            # that disk reads brought behind the first
+    int64_t rereads                      # that disk reads brought, read from disk before (room rereads)
     int64_t evicted_pages                # that left the ring
     int64_t evicted_untouched_pages      # of which nothing was taken
     int64_t evicted_entries
@@ -28,6 +26,8 @@ cdef struct CacheStats:
     OpStats lookups                      # ns, shared: finding a span in the index
     OpStats last_lookups                 # ns, shared: finding a ledger's last entry there
     OpStats reads                        # ns, shared: reading it from the entry log
+    OpStats batch_entries                # shared: entries that a disk read brought
+    OpStats batch_bytes                  # shared: their bytes, with the lengths before them
     Rereads rereads
 
 # A disk read brought this page; any thread.

@@ -1,17 +1,17 @@
 """Counting what the read cache is good for."""
 from libc.stdint cimport uint32_t, uint64_t
 
-from bookie._fast.op_stats cimport op_view
+from bookie._fast.op_stats cimport op_note_shared, op_view
 from bookie._fast.pages cimport Page, page_offset
 from bookie._fast.rereads cimport rereads_note
-from bookie._fast.sync cimport bk_add_relaxed
+from bookie._fast.sync cimport bk_add_relaxed, bk_load
 
 
 cdef void note_read(CacheStats* stats, const Page* page, uint64_t bytes) noexcept nogil:
     cdef CacheCounts* counts = &stats.counts
     bk_add_relaxed(&counts.disk_read_bytes, <int64_t> bytes)
-    bk_add_relaxed(&counts.readahead_batch_count, page.slots)
-    bk_add_relaxed(&counts.readahead_batch_size, page.used)
+    op_note_shared(&stats.batch_entries, page.slots)
+    op_note_shared(&stats.batch_bytes, page.used)
     bk_add_relaxed(&counts.readahead_entries, page.slots - 1)
     bk_add_relaxed(&counts.rereads, rereads_note(&stats.rereads, page))
 
@@ -43,7 +43,11 @@ cdef uint64_t note_evicted(CacheStats* stats, const Page* page) noexcept nogil:
 
 
 cdef dict cache_counts(const CacheStats* stats):
-    return <dict> stats.counts
+    return {
+        **(<dict> stats.counts),
+        "readahead_batch_count": bk_load(&stats.batch_entries.sum),
+        "readahead_batch_size": bk_load(&stats.batch_bytes.sum),
+    }
 
 
 cdef dict cache_ops(const CacheStats* stats):
@@ -51,4 +55,6 @@ cdef dict cache_ops(const CacheStats* stats):
         "lookup_entry_location": op_view(&stats.lookups),
         "lookup_last_entry": op_view(&stats.last_lookups),
         "read_entrylog": op_view(&stats.reads),
+        "readahead_batch_count": op_view(&stats.batch_entries),
+        "readahead_batch_size": op_view(&stats.batch_bytes),
     }

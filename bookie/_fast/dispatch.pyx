@@ -1,5 +1,5 @@
 """Requests in, answers out: one place that decides, rooms below that do the work."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from bookie._fast.acks cimport ack_later
@@ -7,6 +7,14 @@ from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
 from bookie._fast.connection cimport conn_trim
 from bookie._fast.cursor cimport load_i64
+from bookie._fast.directory_ops cimport (
+    DIRECTORY_ADD,
+    DIRECTORY_BLOCKED,
+    THIS_ROUND,
+    DirectoryOps,
+    directory_added,
+    directory_op,
+)
 from bookie._fast.gate cimport AUTH_WAITING, gate_admit, gate_submit
 from bookie._fast.gather cimport (
     COUNT_MOST,
@@ -20,6 +28,7 @@ from bookie._fast.journal cimport journal_last_group
 from bookie._fast.journal_state cimport Journal
 from bookie._fast.long_polls cimport polls_wait
 from bookie._fast.loop_ops cimport LOOP_FENCE_WAIT, LOOP_POLL_PRE_WAIT, LOOP_POLL_WAIT, op_now, op_since, op_took
+from bookie._fast.loop_state cimport directory_of
 from bookie._fast.read_pool cimport pool_read_ahead, pool_submit
 from bookie._fast.request cimport (
     ADD_ENTRY,
@@ -140,6 +149,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     read.lac_time_ms = 0
     read.begun = loop.now
     read.phase_ns = loop.now
+    read.queued_ns = 0
     if request.flags & FENCE or not request.flags & LONG_POLL:
         read.flags &= ~<uint32_t> (PIGGYBACK | LONG_POLL | TIMED)
     elif request.flags & PIGGYBACK:
@@ -185,6 +195,18 @@ cdef Status refuse_add(IoLoop* loop, Conn* conn, const Request* request, int64_t
     return answer_code(loop, conn, request, status)
 
 
+cdef void note_add(IoLoop* loop, const Conn* conn, int64_t ledger, Status status, int64_t size) noexcept nogil:
+    """The storage took an add, or refused it."""
+    cdef DirectoryOps* directory = directory_of(loop, ledger)
+    cdef int64_t took = THIS_ROUND
+    if conn.stalled_until and conn.stalled_until != INT64_MAX:
+        took = loop.now - conn.stalled_until + loop.limits.throttle_ns
+        directory_op(directory, DIRECTORY_BLOCKED, status == OK, took)
+    directory_op(directory, DIRECTORY_ADD, status == OK, took)
+    if status == OK:
+        directory_added(directory, size)
+
+
 cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     """What is stored goes by the ids in the entry, what is answered by those of the request."""
     cdef int64_t group = 0
@@ -202,6 +224,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
         if not out_of_patience(loop, conn):
             return FULL
         status = TOO_MANY_REQUESTS
+    note_add(loop, conn, ledger, status, request.body_size)
     if status == OK and group:
         loop.stats.deferred_adds += deferred
         if ack_later(loop, conn, request, ledger, group, NULL, deferred):
@@ -419,6 +442,7 @@ cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t si
 cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
     cdef Status status
     if ack.read != NULL:
+        ack.read.phase_ns = loop.now
         status = serve_read(loop, ack.conn, ack.read) if ack.conn.fd >= 0 else OK
         free(ack.read)
         return status
@@ -433,6 +457,7 @@ cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil
         return OK
     if job.request.learns and job.answer.status == OK:
         job.request.learns = False
+        job.request.queued_ns = 0
         return serve_poll(loop, conn, &job.request)
     return answer_read(loop, conn, &job.request, &job.answer)
 

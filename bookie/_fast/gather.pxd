@@ -31,7 +31,8 @@ cdef struct ReadRequest:
     int64_t previous_lac     # with LONG_POLL
     int64_t timeout_ms       # with TIMED
     int64_t begun            # monotonic ns of the round in which it came in
-    int64_t phase_ns         # of that in which its present phase began: a long poll's wait, then its read
+    int64_t phase_ns         # of that in which its present phase began: a long poll's or fence's wait, then its read
+    int64_t queued_ns        # how long it waited for a thread, once one has it
     int64_t lac_time_ms      # when the LAC rose that ended the wait of this read; 0: it did not
     void* owner              # the connection; the pool hands it back untouched
 

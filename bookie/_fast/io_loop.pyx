@@ -9,6 +9,7 @@ from bookie._fast.acks cimport ack_next, acks_free
 from bookie._fast.batch_stats cimport batch_view
 from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
 from bookie._fast.connection cimport Conn, conn_settle
+from bookie._fast.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.epoll cimport (
     EPOLL_CLOEXEC,
@@ -163,7 +164,7 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
     while job != NULL:
         following = job.next
         loop.inbox.owed -= 1
-        op_took(&loop.ops, LOOP_READ_QUEUED, True, job.queued_ns)
+        op_took(&loop.ops, LOOP_READ_QUEUED, True, job.request.queued_ns)
         answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
         free(job)
         job = following
@@ -232,6 +233,12 @@ cdef void retry_stalled(IoLoop* loop) noexcept nogil:
         conn = following
 
 
+cdef void note_round(IoLoop* loop, int64_t now) noexcept nogil:
+    """What came in and was dealt with in this round took as long as the round so far."""
+    ops_round(&loop.ops, loop.now, now)
+    directories_round(loop.directories, loop.stores.count, now - loop.now)
+
+
 cdef void flush_dirty(IoLoop* loop) noexcept nogil:
     """One write per connection for everything that was answered in this round.
 
@@ -244,7 +251,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
     if conn == NULL:
         return
     started = now_ns()
-    ops_round(&loop.ops, loop.now, started)
+    note_round(loop, started)
     loop.dirty = NULL
     while conn != NULL:
         following = conn.next_dirty
@@ -269,7 +276,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
         conn = following
     ended = now_ns()
     op_took(&loop.ops, LOOP_CHANNEL_WRITE, True, ended - started)
-    ops_round(&loop.ops, loop.now, ended)        # requests that had been held back until there was room for answers
+    note_round(loop, ended)                      # requests that had been held back until there was room for answers
 
 
 cdef void tell_journals(IoLoop* loop) noexcept nogil:
@@ -439,8 +446,9 @@ cdef class IoLoopRoom:
             loop.encrypted = <uint8_t*> malloc(SEALED_BYTES)
         if tls is not None and loop.encrypted == NULL:
             raise MemoryError
-        if loop.epoll < 0 or loop.input == NULL or not waker_init(&loop.waker) or not ops_init(
-                &loop.ops, loop.stores.journal_count):
+        loop.directories = directory_ops_new(loop.stores.count)
+        if (loop.epoll < 0 or loop.input == NULL or loop.directories == NULL or not waker_init(&loop.waker)
+                or not ops_init(&loop.ops, loop.stores.journal_count)):
             raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
         if loop.stores.loop_count == LOOPS_MOST:
             raise ValueError(f"more than {LOOPS_MOST} I/O loops")
@@ -509,6 +517,12 @@ cdef class IoLoopRoom:
         """Times of requests: by name failed and not, and of adds by journal. Any thread."""
         return ops_view(&self.loop.ops)
 
+    def directories(self):
+        """Times of adds and reads, and sizes of entries, by ledger directory; none once closed. Any thread."""
+        if self.loop.directories == NULL:
+            return []
+        return [directory_view(&self.loop.directories[at]) for at in range(self.loop.stores.count)]
+
     def complaints(self) -> list[tuple[bytes, int, int]]:
         """What peers did wrong since the last call: address (16 bytes), index of REASONS_SPOKEN, times. Any thread."""
         return complaints_drain(&self.loop.complaints)
@@ -549,6 +563,8 @@ cdef class IoLoopRoom:
             drop_acks(&self.loop.written[i])
         polls_free(&self.loop.polls)
         ops_free(&self.loop.ops)
+        free(self.loop.directories)
+        self.loop.directories = NULL
         free(self.loop.input)
         free(self.loop.encrypted)
         self.loop.input = self.loop.encrypted = NULL

@@ -8,6 +8,7 @@ from bookie._fast.access_log cimport AccessRing
 from bookie._fast.addresses cimport Address
 from bookie._fast.complaints cimport Complaints
 from bookie._fast.connection cimport Conn
+from bookie._fast.directory_ops cimport DirectoryOps
 from bookie._fast.gather cimport ReadRequest
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
@@ -93,3 +94,7 @@ cdef struct IoLoop:
     int64_t stopping         # atomic; 1: finish what was begun, 2: now
     LoopStats stats
     LoopOps ops
+    DirectoryOps* directories    # as many as stores
+
+cdef inline DirectoryOps* directory_of(IoLoop* loop, int64_t ledger) noexcept nogil:
+    return &loop.directories[<uint64_t> ledger % loop.stores.count]

@@ -21,7 +21,7 @@ cdef struct Inbox:
 cdef struct PoolJob:
     ReadRequest request
     Answer answer
-    int64_t queued_ns        # when it came; once a thread has it: how long it waited
+    int64_t queued           # when it came, monotonic ns
     Inbox* inbox             # NULL: only read ahead from request.entry, nobody waits for it
     PoolJob* next
 

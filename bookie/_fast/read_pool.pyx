@@ -50,7 +50,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
         return TOO_MANY_REQUESTS
     job.request = request[0]
     job.inbox = inbox
-    job.queued_ns = now_ns()
+    job.queued = now_ns()
     job.next = NULL
     pthread_mutex_lock(&pool.lock)
     if pool.stopping:
@@ -117,7 +117,7 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
             read_ahead(&reading, job.request.ledger, job.request.entry)
             free(job)
         else:
-            job.queued_ns = now_ns() - job.queued_ns
+            job.request.queued_ns = now_ns() - job.queued
             serve(&reading, job)
             pool_read_ahead(pool, job.request.ledger, &job.answer)
             bk_add_relaxed(&pool.served, 1)

@@ -14,7 +14,7 @@ __all__ = ["content_type", "OPENMETRICS", "TEXT", "wants_openmetrics", "write"]
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-LABELS_KEPT = 1 << 14
+LABELS_KEPT = 1 << 15
 """Sets of labels whose text is kept from scrape to scrape."""
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bookie._fast import fatal
 from bookie._fast.batch_stats import BatchView, merged, tally
 from bookie._fast.complaints import REASONS_SPOKEN
+from bookie._fast.directory_ops import DirectoryView
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.op_stats import OpView
@@ -235,6 +236,10 @@ class DataPort:
     def ops(self) -> list[tuple[dict[str, tuple[OpView, OpView]], list[OpView]]]:
         """Times of requests in ns, of each loop: by name failed and not; of adds by journal."""
         return [loop.ops() for loop in list(self._loops)]
+
+    def directories(self) -> list[list[DirectoryView]]:
+        """Times of adds and reads in ns, and bytes of entries, by loop, then by ledger directory."""
+        return [loop.directories() for loop in list(self._loops)]
 
     def stats(self) -> dict[str, int]:
         """Counters summed over the loops; refusals by status under `error_<status>`."""

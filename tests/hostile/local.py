@@ -82,7 +82,7 @@ def local_bookie(
             if name in known.__dataclass_fields__ and (name != "frame_bytes_max" or known is NetworkSettings)
         ]
         owner[name] = value
-    ledgers = StorageSettings(ledger_directories=(directory / "ledgers",), **storage)
+    ledgers = StorageSettings(**{"ledger_directories": (directory / "ledgers",), **storage})
     rooms = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
     port = DataPort(rooms, NetworkSettings(**network), provider, TlsContexts(tls) if tls else None)
     try:

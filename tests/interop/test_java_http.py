@@ -195,8 +195,6 @@ LACKS = {
     r"bookkeeper_server_READ_ENTRY_BLOCKED(_WAIT)?": "a read that finds no room is refused, none waits for it",
     r"bookkeeper_server_thread_executor_tasks_failed": "a read that fails is an answer: READ_ENTRY, success=false",
     r"bookie_BOOKIE_RECOVERY_ADD_ENTRY": "recovery adds count with the others, BOOKIE_ADD_ENTRY",
-    r"bookie_(add|read)_entry": "a clock for each entry; pybookie_added_entries_total and hits and misses of caches",
-    r"bookie_get_last_entry_in_ledger": "pybookie_last_entry_lookup_seconds: the look-up without the read",
     r"bookie_flush_ledger_index": "one transaction with flush_locations_index",
     r"bookie_read_cache_count": "the read cache is counted in bytes: read_cache_size",
     r"bookie_ENTRY_LOCATION_COMPACTION_TOTAL": "the index needs no compaction",
@@ -223,10 +221,9 @@ THREADS = {"thread", "threadPool"}
 """Labels that a Java bookie gives to what its threads count apart; ours are not of a thread."""
 LABELLED = {
     r"bookie_(COMPACT|EXTRACT_META|GC_LEDGER|THREAD)_RUNTIME": "one thread collects garbage in all directories",
-    r"bookie_throttled_write": "an add waits in its connection, before it is known where it belongs",
 }
 """Where labels differ beyond those, and why."""
-UNQUANTILED = r"bookie_BOOKIE_(ADD|READ)_ENTRY_BYTES|bookie_readahead_batch_\w+|\w+_NUM_BYTES_(READ|WRITTEN)"
+UNQUANTILED = r"\w+_NUM_BYTES_(READ|WRITTEN)"
 """Only number and sum are known."""
 
 

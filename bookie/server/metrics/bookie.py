@@ -10,7 +10,13 @@ from bookie.server.data_port import DataPort
 from bookie.server.disks import DiskMonitor
 from bookie.server.metrics import garbage, replication, server, storage
 from bookie.server.metrics.directories import directory_families
-from bookie.server.metrics.operations import journal_families, port_families, store_families
+from bookie.server.metrics.operations import (
+    directory_times,
+    entry_sizes,
+    journal_families,
+    port_families,
+    store_families,
+)
 from bookie.server.metrics.process import process_families
 from bookie.server.metrics.rows import Part, families
 from bookie.server.metrics.windows import Windows
@@ -68,7 +74,6 @@ class BookieMetrics:
             _batches(self._port.batches()),
             families(storage.BOOKIE_ROWS, [((), common)]),
             storage.limits(self._storage.storage),
-            storage.entry_sizes(common),
             families(storage.STORE_ROWS, stores),
             families(storage.JOURNAL_ROWS, journals),
             families(garbage.ROWS, [((), common)]),
@@ -81,10 +86,13 @@ class BookieMetrics:
 
     def _summaries(self, common: Mapping[str, float], stores: Sequence[Part]) -> Iterator[Family]:
         loops, times = self._port.ops(), self._storage.store_ops()
+        directories = self._port.directories()
         return chain(
             port_families(self._windows, loops),
             journal_families(self._windows, self._storage.journal_ops(), loops),
             store_families(self._windows, times),
+            directory_times(self._windows, [labels for labels, _ in times], directories),
+            entry_sizes(self._windows, directories),
             storage.read_families(stores, times),
             garbage.runtimes(common),
         )

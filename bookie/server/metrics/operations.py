@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from bookie._fast.directory_ops import DirectoryView
 from bookie._fast.op_stats import OpView
 from bookie.metrics.family import Family, Labels
 from bookie.server.metrics.rows import MS
 from bookie.server.metrics.windows import Series, Windows
 
-__all__ = ["journal_families", "JOURNALS", "port_families", "REQUESTS", "store_families", "STORES"]
+__all__ = [
+    "directory_times",
+    "entry_sizes",
+    "journal_families",
+    "JOURNALS",
+    "port_families",
+    "REQUESTS",
+    "store_families",
+    "STORES",
+]
 
 S = 1e-9
 """What makes seconds of nanoseconds."""
@@ -45,8 +55,8 @@ REQUESTS: dict[str, tuple[tuple[str, ...], str, float]] = {
                      "Time of listing a ledger's entries, in milliseconds.", MS),
     "channel_write": ((f"{SERVER}CHANNEL_WRITE",),
                       "Time of writing to sockets what one round of an I/O loop answered, in milliseconds.", MS),
-    "add_blocked": ((f"{SERVER}ADD_ENTRY_BLOCKED_WAIT", "bookie_throttled_write"),
-                    "Time that adds waited for room in the write cache or the journal, in milliseconds.", MS),
+    "add_blocked": ((f"{SERVER}ADD_ENTRY_BLOCKED_WAIT",),
+                    "Time that requests waited for room in the write cache or the journal, in milliseconds.", MS),
     "write_close": (("pybookie_write_close_seconds",),
                     "Time of the announcement that a ledger's end has been written.", S),
 }  # fmt: skip
@@ -75,7 +85,23 @@ STORES: dict[str, tuple[str, str, float]] = {
     "lookup_entry_location": ("bookie_lookup_entry_location", "Time of a look-up in the index, in milliseconds.", MS),
     "lookup_last_entry": ("pybookie_last_entry_lookup_seconds", "Time of looking up a ledger's last entry.", S),
     "read_entrylog": ("bookie_read_entry_log", "Time of a read of an entry log, readahead included, in ms.", MS),
+    "readahead_batch_count": ("bookie_readahead_batch_count", "Entries that a read of the disk brought.", 1),
+    "readahead_batch_size": ("bookie_readahead_batch_size", "Bytes of entries that a read of the disk brought.", 1),
 }
+
+DIRECTORIES: dict[str, tuple[str, str]] = {
+    "add": (
+        "bookie_add_entry",
+        "Time of an add until the write cache has it, its wait for room included, in milliseconds.",
+    ),
+    "blocked": (
+        "bookie_throttled_write",
+        "Time that adds waited for room in the write cache or the journal, in milliseconds.",
+    ),
+    "read": ("bookie_read_entry", "Time of a read once a thread or memory serves it, in milliseconds."),
+    "last": ("bookie_get_last_entry_in_ledger", "Of these: reads of a ledger's last entry, in milliseconds."),
+}
+"""By what an I/O loop calls it for each ledger directory: names and help."""
 
 Ops = Mapping[str, OpView | tuple[OpView, OpView]]
 
@@ -108,6 +134,29 @@ def store_families(windows: Windows, stores: Sequence[tuple[Labels, Ops]]) -> It
     """Of each ledger directory."""
     for op, (name, text, scale) in STORES.items():
         yield windows.family(name, text, [_series(ops[op], labels) for labels, ops in stores if op in ops], scale)
+
+
+def directory_times(
+    windows: Windows, directories: Sequence[Labels], loops: Sequence[Sequence[DirectoryView]]
+) -> Iterator[Family]:
+    """Of each ledger directory: all I/O loops together."""
+    parts = [(labels, [loop[at] for loop in loops if at < len(loop)]) for at, labels in enumerate(directories)]
+    for op, (name, text) in DIRECTORIES.items():
+        series = [
+            Series([view.times[op][0] for view in views], [view.times[op][1] for view in views], labels)
+            for labels, views in parts
+        ]
+        yield windows.family(name, text, series, MS)
+
+
+def entry_sizes(windows: Windows, loops: Sequence[Sequence[DirectoryView]]) -> Iterator[Family]:
+    """Of all directories together."""
+    views = [view for loop in loops for view in loop]
+    for name, text, sizes in (
+        ("ADD", "Bytes of an entry added.", [view.added for view in views]),
+        ("READ", "Bytes of an entry answered to a read; of a batch, their mean.", [view.answered for view in views]),
+    ):
+        yield windows.family(f"bookie_BOOKIE_{name}_ENTRY_BYTES", text, [Series((), sizes)])
 
 
 def _series(views: OpView | tuple[OpView, OpView] | list[OpView], labels: Labels) -> Series:

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from bookie._fast.op_stats import OpView
 from bookie.metrics.family import Family, Kind, Labels, Sample, gauge
 from bookie.server.metrics.rows import MS, Part, counters, gauges
-from bookie.server.metrics.windows import totals
 from bookie.storage.settings import StorageSettings
 
-__all__ = ["BOOKIE_ROWS", "entry_sizes", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS"]
+__all__ = ["BOOKIE_ROWS", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS"]
 
 BOOKIE_ROWS = (
     *counters(
@@ -111,27 +110,12 @@ def limits(settings: StorageSettings) -> Iterator[Family]:
     yield gauge(f"{pool}_max_queue_size", "Reads that may wait for them.", settings.read_queue_max)
 
 
-def entry_sizes(stats: Mapping[str, float]) -> Iterator[Family]:
-    """Of all directories."""
-    for name, text, count, size in (
-        ("ADD", "Bytes of entries added.", "adds", "add_bytes"),
-        ("READ", "Bytes of entries answered to reads.", "read_entries", "read_bytes"),
-    ):
-        parts = [((), int(stats[count]), stats[size])] if count in stats and size in stats else []
-        yield totals(f"bookie_BOOKIE_{name}_ENTRY_BYTES", text, parts)
-
-
 def read_families(
     stores: Sequence[Part], ops: Sequence[tuple[Labels, Mapping[str, OpView | tuple[OpView, OpView]]]]
 ) -> Iterator[Family]:
-    """What reads did not find in the write cache, what those of the disk brought, and how long they took in all."""
+    """What reads did not find in the write cache, and how long those of the disk took in all."""
     missed = tuple(Sample(part["read_cache_hits"] + part["read_cache_misses"], labels) for labels, part in stores)
     yield Family("bookie_write_cache_misses", Kind.COUNTER, "Entries that reads found elsewhere.", missed)
-    for stat, text in (("count", "Entries that a read of the disk brought."),
-                       ("size", "Bytes of entries that a read of the disk brought.")):  # fmt: skip
-        yield totals(f"bookie_readahead_batch_{stat}", text, [
-            (labels, int(part["disk_reads"]), part[f"readahead_batch_{stat}"]) for labels, part in stores
-        ])  # fmt: skip
     for op, name, text in (
         ("lookup_entry_location", "read_locations_index_time", "Milliseconds spent in look-ups of the index."),
         ("read_entrylog", "read_entrylog_time", "Milliseconds spent in reads of entry logs."),
