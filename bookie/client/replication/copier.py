@@ -6,6 +6,7 @@ every entry; whatever fails before leaves it as it was.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from bookie.client.replication.sources import Sources, Verified
 from bookie.client.replication.target import Target
 from bookie.client.replication.throttle import Throttle
 from bookie.client.together import together
-from bookie.errors import BookKeeperError, MetadataVersionConflict
+from bookie.errors import BookKeeperError, ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 
 __all__ = ["Copier"]
@@ -39,6 +40,22 @@ class Copier:
         self._config = world.config
         self._counters = world.counters
         self._throttle = Throttle(world.config.replication_bytes_per_s)
+
+    async def replicate_all(self, known: Known, bad: Sequence[Fragment]) -> None:
+        """`replicate` the fragments of each segment: one that fails stops no other, then the first error is raised.
+
+        ClientClosed and NoSuchLedgerMetadata are raised at once.
+        """
+        failures: list[BookKeeperError] = []
+        for _, parts in itertools.groupby(bad, key=lambda part: part.first):
+            try:
+                await self.replicate(known, list(parts))
+            except (ClientClosed, NoSuchLedgerMetadata):
+                raise
+            except BookKeeperError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     async def replicate(self, known: Known, bad: Sequence[Fragment]) -> None:
         """Copy the fragments `bad`, all of one segment, and put the targets in their places.

@@ -4,7 +4,6 @@ Nothing is marked and nobody else need run. The metadata changes as it does for 
 when all copies are acknowledged, so both may be at work on one cluster.
 """
 
-import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -85,7 +84,7 @@ async def copy_lost(world: World, copier: Copier, ledger: int, lost: frozenset[s
     """Copy what one ledger has on `lost`: `copied`, `whole` where that is nothing, or `open`.
 
     `fence`: an open ledger that must be closed for that is fenced and closed; otherwise its last part stays as it is,
-    and it is told as `open`. NoSuchLedgerMetadata, and the errors of `Copier.replicate`.
+    and it is told as `open`. NoSuchLedgerMetadata, and the errors of `Copier.replicate_all`.
     """
     known, bad = await _lost_parts(world, ledger, lost)
     fenced = fence and any(not part.closed for part in bad)
@@ -93,8 +92,7 @@ async def copy_lost(world: World, copier: Copier, ledger: int, lost: frozenset[s
         await world.ledgers.recover(ledger)
         known, bad = await _lost_parts(world, ledger, lost)
     closed = [part for part in bad if part.closed]
-    for _, parts in itertools.groupby(closed, key=lambda part: part.first):
-        await copier.replicate(known, list(parts))
+    await copier.replicate_all(known, closed)
     if len(closed) < len(bad):
         return "open"
     return "copied" if bad or fenced else "whole"

@@ -59,12 +59,13 @@ class Rewriter:
         segments = {known.metadata.segment_of(piece.start) for one in refused for piece in wanted[one]}
         firsts = {segment.first_entry for segment in segments}
         bad = [part for part in fragments(known.metadata, last) if part.bookie in refused and part.first in firsts]
-        for _, parts in itertools.groupby((part for part in bad if part.closed), key=lambda part: part.first):
-            await self._copier.replicate(known, list(parts))
-            state = "copied"
+        closed = [part for part in bad if part.closed]
+        await self._copier.replicate_all(known, closed)
         if lost:
             raise ReplicationError(f"{len(lost)} entries are on no replica; the first: {lost[0]}")
-        return state if all(part.closed for part in bad) else "open"
+        if len(closed) < len(bad):
+            return "open"
+        return "copied" if closed else state
 
     async def _write(self, known: Known, bookie: str, pieces: Iterable[range], lost: list[str]) -> bool:
         """Whether the bookie has them now, those apart that no replica gives: they are told in `lost`."""

@@ -64,3 +64,13 @@ def test_what_nobody_has(cluster: Cluster) -> None:
         f"1 entries are on no replica; the first: ledger {ledger}, entry 4: no replica gives it"
     )
     assert (other.state, other.entries) == ("whole", 0)
+
+
+def test_a_segment_that_cannot_be_copied_stops_no_other(cluster: Cluster) -> None:
+    """Who is to be replaced in two segments is in the one whose entries are there."""
+    one, two, three, _ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, two)), (5, (two, three))], 9, holes=[3]))
+    (row,) = rewritten(cluster, {ledger: {two: [(0, 9)]}}, replace=True)
+    assert row.state == "failed"
+    assert f"ledger {ledger}, entry 3: no replica gives it" in row.error
+    assert [two in ensemble for ensemble in cluster.bookies_of(ledger)] == [True, False]
