@@ -4,12 +4,13 @@ Entry ids start at 0. Errors name ledger, entry and bookies. IncorrectParameter:
 ReadError: an entry above the LAC was asked for; LedgerClosed: the handle was closed; ClientClosed: the client was.
 """
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Self
 
 from bookie.client.aio.scope import Scope
 from bookie.client.entries import Entry, EntryBatch
+from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.reader import MIB, LedgerReader
 from bookie.errors import LedgerClosed
@@ -18,28 +19,12 @@ from bookie.metadata.ledger_metadata import LedgerMetadata
 __all__ = ["Batches", "ReadHandle", "Reading"]
 
 
-class Source(Protocol):
-    """Where batches come from."""
-
-    def ready(self, limit: int = 0) -> Coroutine[Any, Any, list[EntryBatch]]: ...
-    async def aclose(self) -> None: ...
-
-
-class Batches:
+class Batches(Batched):
     """Batches of entries that follow each other: `async for`, or `ready` for all that is there at once."""
 
-    def __init__(self, scope: Scope, source: Source) -> None:
+    def __init__(self, scope: Scope, source: Batched) -> None:
         self._scope = scope
         self._source = source
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> EntryBatch:
-        got = await self.ready(1)
-        if not got:
-            raise StopAsyncIteration
-        return got[0]
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
         """As many batches as are there and one at least, `limit` at most (0: no limit); none: that was all."""
@@ -171,7 +156,7 @@ class ReadHandle(Reading):
         self._reading.close()
 
 
-class _Nothing:
+class _Nothing(Batched):
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
         del limit
         return []

@@ -14,4 +14,15 @@ opening        an old one, by password and digest
 recovery       settling where a ledger ends
 fencing        keeping its writer from going on
 members        which bookies there are
+reader         the read handle's core
+view           what a handle knows of its ledger, and who waits for that to change
+replicas       in which order those of an entry are asked
+race           one question put to one after the other until one gives a good answer
+singles        entries read one by one
+batch_reads    many entries in one answer
+batched        batches that follow each other
+ranges         all of a range, read ahead
+follow         a ledger that is still written
+lac_reads      how far it is acknowledged
+coverage       all of an ensemble asked at once, and when enough have answered
 """

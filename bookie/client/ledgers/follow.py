@@ -6,10 +6,11 @@ ensemble changes and where the ledger ends.
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from bookie.client.config import ClientConfig
 from bookie.client.entries import EntryBatch
+from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.race import MISSING
 from bookie.client.ledgers.ranges import RangeReader
@@ -35,7 +36,7 @@ class Reads(Protocol):
     def read_last_add_confirmed_and_entry(self, entry: int, timeout_ms: int) -> Coroutine[Any, Any, LastConfirmed]: ...
 
 
-class Follower:
+class Follower(Batched):
     """`async for batch in follower`, or `ready` for all that is there at once. Ends where the ledger is closed.
 
     NoSuchLedgerMetadata when it is deleted. An error of the bookies is told when it has lasted half a minute. Leave it
@@ -55,15 +56,6 @@ class Follower:
             self._poll_ms = min(self._poll_ms, int(config.read_timeout_s * 1000 * POLL_SHARE))
         self._range: RangeReader | None = None
         self._over = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> EntryBatch:
-        got = await self.ready(1)
-        if not got:
-            raise StopAsyncIteration
-        return got[0]
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
         """The batches that follow, as many as are there and one at least; `limit` at most. Empty at the end."""

@@ -63,13 +63,7 @@ class LacReads:
 
         def take(place: int, answer: ReadAnswer | LacAnswer | None, error: BookKeeperError | None) -> bool:
             nonlocal last_error
-            if isinstance(error, FATAL):
-                raise error
-            try:
-                if answer is not None:
-                    self._saw(answer)
-            except BookKeeperError as wrong:
-                error = wrong
+            error = self._wrong(answer, error)
             if error is not None and not isinstance(error, MISSING):
                 last_error = error
             return coverage.take(place, error)
@@ -93,13 +87,7 @@ class LacReads:
 
         def take(_: int, answer: ReadAnswer | None, error: BookKeeperError | None) -> bool:
             nonlocal valid
-            if isinstance(error, FATAL):
-                raise error
-            try:
-                if answer is not None:
-                    self._saw(answer)
-            except BookKeeperError as wrong:
-                error = wrong
+            error = self._wrong(answer, error)
             valid += error is None or isinstance(error, MISSING)
             return view.lac > known
 
@@ -114,7 +102,6 @@ class LacReads:
         """Wait at the bookies until `entry` is acknowledged, at most that long at each. The LAC may not have risen."""
         wait = _Wait(self, entry, self._view)
         order = self._replicas.order(entry, whole_ensemble=True)
-
         holders = self._view.metadata.write_set(entry)
 
         async def ask(bookie: str) -> ReadAnswer:
@@ -138,6 +125,17 @@ class LacReads:
         if self._v2:
             return await self._bookies.read(bookie, self._view.ledger, LAST_ENTRY)
         return await self._bookies.read_lac(bookie, self._view.ledger)
+
+    def _wrong(self, answer: ReadAnswer | LacAnswer | None, error: BookKeeperError | None) -> BookKeeperError | None:
+        """Take in an answer: its error, or what is wrong with it. Raises what ends the whole question."""
+        if isinstance(error, FATAL):
+            raise error
+        try:
+            if answer is not None:
+                self._saw(answer)
+        except BookKeeperError as wrong:
+            return wrong
+        return error
 
     def _saw(self, answer: ReadAnswer | LacAnswer) -> None:
         """Take in what it tells. DigestMismatch."""

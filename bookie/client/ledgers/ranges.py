@@ -9,10 +9,10 @@ worth its way from some hundred KiB on, so a batch that is handed out may be a p
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable
-from typing import Self
 
 from bookie.client.config import ClientConfig
 from bookie.client.entries import EntryBatch
+from bookie.client.ledgers.batched import Batched
 from bookie.errors import BookKeeperError
 
 __all__ = ["RangeReader"]
@@ -29,7 +29,7 @@ Read = Callable[[int, int | None, int, int], Awaitable[EntryBatch]]
 """Some entries: first, last, most entries, most bytes of the answer."""
 
 
-class RangeReader:
+class RangeReader(Batched):
     """`async for batch in reader`, or `ready` for all that is there at once. All of the range, or an error.
 
     It reads when it is first asked for something, and ahead of that until the bytes are used up; so one that is left
@@ -54,15 +54,6 @@ class RangeReader:
         self._broken: BaseException | None = None
         self._arrived = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> EntryBatch:
-        got = await self.ready(1)
-        if not got:
-            raise StopAsyncIteration
-        return got[0]
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
         """The batches that follow, as many as are there and one at least; `limit` at most. Empty at the end."""

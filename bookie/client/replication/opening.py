@@ -20,12 +20,7 @@ class OpenedLedgers:
     async def last_confirmed(self, ledger: int, metadata: LedgerMetadata) -> int:
         """The LAC as the bookies know it. ReadError."""
         context = self._context
-        reader = LedgerReader(
-            ledger,
-            Versioned(metadata, 0, 0),
-            digest_of(metadata, context.config),
-            context,
-        )
+        reader = LedgerReader(ledger, Versioned(metadata, 0, 0), digest_of(metadata, context.config), context)
         return await reader.read_last_add_confirmed()
 
     async def recover(self, ledger: int) -> None:
