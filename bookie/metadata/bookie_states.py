@@ -34,11 +34,16 @@ def states_of(
 
 def bookie_states(bookies: Bookies) -> dict[str, BookieState]:
     """The same of a store's. MetadataStoreError."""
-    return states_of(
-        writable=bookies.present(read_only=False), read_only=bookies.present(read_only=True), known=bookies.known()
-    )
+    writable, read_only = _registered(bookies)
+    return states_of(writable=writable, read_only=read_only, known=bookies.known())
 
 
 def is_registered(bookies: Bookies, bookie_id: str) -> bool:
     """In whichever mode. MetadataStoreError."""
-    return any(bookie_id in bookies.present(read_only=mode) for mode in (False, True))
+    return any(bookie_id in those for those in _registered(bookies))
+
+
+def _registered(bookies: Bookies) -> tuple[frozenset[str], frozenset[str]]:
+    """Writable and read-only. Who is writable is asked twice, or one that becomes so meanwhile would be in neither."""
+    before, read_only = bookies.present(read_only=False), bookies.present(read_only=True)
+    return before | bookies.present(read_only=False), read_only
