@@ -1,8 +1,9 @@
 """The role in a TLS client certificate, as Apache BookKeeper's `BookieAuthZFactory` reads it, or a name of its own.
 
 Upstream puts roles into the subject's first organizational unit: fields `code:values` separated by `;`, of which code 0
-holds the roles, separated by commas (`OU=0:writer,reader;1:cluster`). The first role counts. Beyond that a certificate
-may be known by a subject alternative name (DNS name, URI or e-mail address). The chain was verified by TLS before.
+holds the roles, separated by commas (`OU=0:writer,reader;1:cluster`). The first role counts. Where attributes make one
+relative name together, only the first of them by type is looked at. Beyond that a certificate may be known by a subject
+alternative name (DNS name, URI or e-mail address). The chain was verified by TLS before.
 """
 
 import re
@@ -36,11 +37,12 @@ def server(settings: AuthSettings) -> "CertificateServer":
 
 def role_of(certificate: x509.Certificate) -> str | None:
     """The first role in the first organizational unit of the subject; None without one."""
-    units = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATIONAL_UNIT_NAME)
-    if not units:
+    names = (min(rdn, key=lambda part: (part.rfc4514_attribute_name, part.value)) for rdn in certificate.subject.rdns)
+    unit = next((name for name in names if name.oid == NameOID.ORGANIZATIONAL_UNIT_NAME), None)
+    if unit is None:
         return None
     found = None
-    for part in str(units[0].value).split(";"):
+    for part in str(unit.value).split(";"):
         field = FIELD.fullmatch(part)
         if field and field[1] == ROLE_CODE:
             found = field[2].split(",")[0].strip()

@@ -15,16 +15,20 @@ from bookie.errors import ConfigurationError
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NOW = datetime.now(UTC)
+CLIENT = x509.NameAttribute(NameOID.COMMON_NAME, "client")
+
+
+def unit_of(text: str) -> x509.NameAttribute[str]:
+    return x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, text)
 
 
 def certificate(*units: str, names: tuple[x509.GeneralName, ...] = ()) -> bytes:
     """A self-signed one (TLS has judged chains before), in DER."""
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.COMMON_NAME, "client"),
-            *(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit) for unit in units),
-        ]
-    )
+    return signed(x509.Name([CLIENT, *map(unit_of, units)]), names)
+
+
+def signed(subject: x509.Name, names: tuple[x509.GeneralName, ...] = ()) -> bytes:
+    """The same, of this subject."""
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -61,6 +65,21 @@ def test_roles_of_the_organizational_unit(units: tuple[str, ...], role: str | No
     assert outcome.principal == role
     assert outcome.token is None
     assert (outcome.reason is None) == (role is not None)
+
+
+@pytest.mark.parametrize(
+    ("beside", "role"),
+    [
+        (CLIENT, None),
+        (x509.NameAttribute(NameOID.STATE_OR_PROVINCE_NAME, "x"), "writer"),
+        (unit_of("0:admin"), "admin"),
+    ],
+)
+def test_a_unit_in_one_relative_name_with_others(beside: x509.NameAttribute[str], role: str | None) -> None:
+    """Java sees the first attribute of such a name, in the order of types and values."""
+    subject = x509.Name([x509.RelativeDistinguishedName([unit_of("0:writer"), beside])])
+    session = server(AuthSettings(authorized_roles="writer, admin")).session("127.0.0.1:1")
+    assert session.upgraded(signed(subject)).principal == role
 
 
 @pytest.mark.parametrize(

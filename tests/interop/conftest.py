@@ -13,6 +13,7 @@ from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie, init_cluster
 from tests.fixtures.ports import free_port
 from tests.interop.driver import Answer, Driver
+from tests.interop.guards import jaas, jaas_options
 from tests.interop.java_disks import Content, Ended, Running, fill, java_bookie
 from tests.interop.targets import Start, Target
 
@@ -27,6 +28,24 @@ def java_driver(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -
     driver.start()
     yield driver
     driver.stop()
+
+
+@pytest.fixture(scope="session")
+def java_as(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
+    """A Java client process that knows the user by this password; one for each."""
+    made: dict[str, Driver] = {}
+
+    def driver(password: str) -> Driver:
+        if password not in made:
+            directory = tmp_path_factory.mktemp("java-as")
+            options = jaas_options(jaas(directory, password=password))
+            made[password] = Driver(java_peer, directory / "driver.log", options=options)
+            made[password].start()
+        return made[password]
+
+    yield driver
+    for one in made.values():
+        one.stop()
 
 
 @pytest.fixture

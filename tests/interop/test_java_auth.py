@@ -30,8 +30,17 @@ from tests.hostile.auth_frames import EUA, ask, log_in
 from tests.hostile.peer import Peer, add, read
 from tests.interop.conftest import Client, new_cluster
 from tests.interop.driver import UNAUTHORIZED, Driver
+from tests.interop.guards import (
+    PASSWORD,
+    SASL,
+    SASL_CLIENT,
+    USER,
+    bookie_keys,
+    client_keys,
+    jaas,
+    jaas_options,
+)
 from tests.interop.test_bookie_client import life
-from tests.interop.test_java_tls import bookie_keys, client_keys
 
 pytestmark = [
     pytest.mark.interop,
@@ -39,43 +48,9 @@ pytestmark = [
 ]
 
 StartOurs = Callable[..., list[BookieProcess]]
-USER, PASSWORD = "bookkeeper-tester", 'quoted "Pässwört"'
-SERVER = "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
-CLIENT = {"clientAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"}
 NOT_ENOUGH_BOOKIES, HANDLE_NOT_AVAILABLE = -6, -8
 SILENCE_S = 3.0
 """How long our client waits for a bookie that says nothing, as Java's to a wrong password."""
-MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
-
-
-def jaas(directory: Path, *, password: str = PASSWORD) -> Path:
-    """One file for both sides."""
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / "jaas.conf"
-    known, own = (text.replace("\\", r"\\").replace('"', r"\"") for text in (PASSWORD, password))
-    file.write_text(
-        f'Bookie {{\n  {MODULE}\n    user_{USER}="{known}";\n}};\n'
-        f'BookKeeper {{\n  {MODULE}\n    username="{USER}"\n    password="{own}";\n}};\n'
-    )
-    return file
-
-
-@pytest.fixture(scope="module")
-def java_as(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
-    """A Java client process that knows this password; one for each."""
-    made: dict[str, Driver] = {}
-
-    def driver(password: str) -> Driver:
-        if password not in made:
-            directory = tmp_path_factory.mktemp("java-as")
-            option = f"-Djava.security.auth.login.config={jaas(directory, password=password)}"
-            made[password] = Driver(java_peer, directory / "driver.log", options=(option, "-Dfile.encoding=UTF-8"))
-            made[password].start()
-        return made[password]
-
-    yield driver
-    for one in made.values():
-        one.stop()
 
 
 @pytest.fixture
@@ -89,7 +64,7 @@ def ours(uri: str, bookies: StartOurs, tmp_path: Path) -> StartOurs:
     """Starts bookies of ours that know the user."""
 
     def start(count: int = 1, **settings: str) -> list[BookieProcess]:
-        given = {"bookieAuthProviderFactoryClass": SERVER, "saslJaasConfigFile": str(jaas(tmp_path)), **settings}
+        given = {"bookieAuthProviderFactoryClass": SASL, "saslJaasConfigFile": str(jaas(tmp_path)), **settings}
         return bookies(count, metadataServiceUri=uri, **given)
 
     return start
@@ -124,7 +99,7 @@ def test_a_java_client_logs_in_and_works(
 ) -> None:
     """With Java's own provider, in either protocol; the log has neither user's password."""
     targets = ours(2)
-    client = Client(java_as(PASSWORD), uri, v2=v2, settings=CLIENT)
+    client = Client(java_as(PASSWORD), uri, v2=v2, settings=SASL_CLIENT)
     life_of_a_ledger(client, 2)
     client.call("disconnect")
     for target in targets:
@@ -139,7 +114,7 @@ def test_a_java_client_with_a_wrong_password(
 ) -> None:
     """It cannot write, and the bookie says why in its log."""
     (target,) = ours(1)
-    client = Client(java_as("wrong"), uri, v2=v2, settings=CLIENT)
+    client = Client(java_as("wrong"), uri, v2=v2, settings=SASL_CLIENT)
     nothing_is_added(client)
     client.call("disconnect")
     until_refused(target)
@@ -166,7 +141,7 @@ def test_a_java_client_logs_in_inside_tls(
 ) -> None:
     """Its first message comes in clear behind START_TLS; it is let in all the same, and works."""
     targets = ours(2, **bookie_keys(ca))
-    client = Client(java_as(PASSWORD), uri, v2=v2, settings={**CLIENT, **client_keys(ca)})
+    client = Client(java_as(PASSWORD), uri, v2=v2, settings={**SASL_CLIENT, **client_keys(ca)})
     life_of_a_ledger(client, 2)
     client.call("disconnect")
     for target in targets:
@@ -179,7 +154,7 @@ def test_a_java_client_with_a_wrong_password_inside_tls(
 ) -> None:
     """A certificate that the bookie trusts does not help it."""
     (target,) = ours(1, **bookie_keys(ca))
-    client = Client(java_as("wrong"), uri, v2=v2, settings={**CLIENT, **client_keys(ca)})
+    client = Client(java_as("wrong"), uri, v2=v2, settings={**SASL_CLIENT, **client_keys(ca)})
     nothing_is_added(client)
     client.call("disconnect")
     until_refused(target)
@@ -188,11 +163,11 @@ def test_a_java_client_with_a_wrong_password_inside_tls(
 @pytest.fixture
 def java_bookie(java_peer: JavaPeer, uri: str, tmp_path: Path) -> Iterator[Callable[..., JavaBookie]]:
     """Starts a bookie of Apache BookKeeper that knows the user."""
-    options = (*QUICK, f"-Djava.security.auth.login.config={jaas(tmp_path)}", "-Dfile.encoding=UTF-8")
+    options = (*QUICK, *jaas_options(jaas(tmp_path)))
     with contextlib.ExitStack() as stack:
 
         def start(**settings: str) -> JavaBookie:
-            given = {**SMALL, "bookieAuthProviderFactoryClass": SERVER, **settings}
+            given = {**SMALL, "bookieAuthProviderFactoryClass": SASL, **settings}
             bookie = JavaBookie(java_peer, tmp_path / "java-bookie", free_port(), uri, given, options=options)
             stack.callback(bookie.kill)
             bookie.start()

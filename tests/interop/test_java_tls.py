@@ -12,11 +12,11 @@ from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import JavaPeer
 from tests.interop.conftest import Client, new_cluster
 from tests.interop.driver import Driver
+from tests.interop.guards import bookie_keys, client_keys
 from tests.interop.targets import Start
 
 pytestmark = pytest.mark.interop
 
-FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 DIGEST = Digest.of(DigestType.CRC32C, b"pw")
 
 
@@ -24,36 +24,6 @@ DIGEST = Digest.of(DigestType.CRC32C, b"pw")
 def ca(tmp_path: Path) -> Authority:
     """Vouches for bookies and clients."""
     return Authority(tmp_path / "ca")
-
-
-def bookie_keys(ca: Authority, *, client_auth: bool = True) -> dict[str, str]:
-    """A bookie's configuration, ours and Java's."""
-    party = ca.issue("bookie", hosts=["127.0.0.1", "localhost"])
-    return {
-        "tlsProvider": "OpenSSL",
-        "tlsProviderFactoryClass": FACTORY,
-        "tlsClientAuthentication": str(client_auth).lower(),
-        "tlsKeyStoreType": "PEM",
-        "tlsKeyStore": str(party.key),
-        "tlsCertificatePath": str(party.certificate),
-        "tlsTrustStoreType": "PEM",
-        "tlsTrustStore": str(ca.certificate),
-    }
-
-
-def client_keys(ca: Authority, *, certificate: bool = True, **others: Any) -> dict[str, Any]:
-    """A Java client's settings."""
-    client = ca.issue("client")
-    return {
-        "tlsProviderFactoryClass": FACTORY,
-        "tlsClientAuthentication": str(certificate).lower(),
-        "tlsKeyStoreType": "PEM",
-        "tlsKeyStore": str(client.key),
-        "tlsCertificatePath": str(client.certificate),
-        "tlsTrustStoreType": "PEM",
-        "tlsTrustStore": str(ca.certificate),
-        **others,
-    }
 
 
 @pytest.fixture
