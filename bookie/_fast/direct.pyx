@@ -151,6 +151,13 @@ cdef class JournalWriter:
             ok = journal_commit(self.room.journal, NULL)
         return ok
 
+    def commit_as_loop(self) -> bool:
+        """The same by an I/O loop, which leaves to the journal thread what may have to wait."""
+        cdef bint ok
+        with nogil:
+            ok = journal_commit(self.room.journal, &self.waker)
+        return ok
+
     def published(self) -> int:
         """The newest group that is durable."""
         return bk_load(&self.room.journal.synced_group)

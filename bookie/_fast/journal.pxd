@@ -18,7 +18,8 @@ cdef int64_t journal_append_meta(Journal* journal, int64_t ledger, int64_t kind,
 # Tell the journal thread that there is something: once per batch of appends.
 cdef void journal_kick(Journal* journal) noexcept nogil
 # Close, write and sync the open group now; nothing to do is fine. False after a failure. Loops that wait are woken, but
-# for the one that commits (NULL: none).
+# for the one that commits (NULL: none). A loop never waits for another committer, room on the disk or a new file: the
+# journal thread does.
 cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil
 cdef bint journal_idle(Journal* journal) noexcept nogil
 # The last group that holds anything: once it is synced, so is all that was appended before the call.

@@ -34,6 +34,7 @@ from bookie._fast.sync cimport (
     pthread_cond_wait,
     pthread_mutex_init,
     pthread_mutex_lock,
+    pthread_mutex_trylock,
     pthread_mutex_unlock,
 )
 from bookie._fast.waker cimport waker_wake
@@ -159,11 +160,18 @@ cdef void hand_over(Journal* journal) noexcept nogil:
 
 
 cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept nogil:
-    """Make the open group the unwritten one, if it holds anything. False after a failure."""
+    """Make the open group the unwritten one, if it holds anything. False after a failure.
+
+    Where a new file is due a loop leaves it to the journal thread: a full disk may make that wait.
+    """
     cdef Group* group
+    cdef bint rolls
     pthread_mutex_lock(&journal.lock)
     group = &journal.groups[journal.active]
-    if group.used == 0:
+    rolls = journal.position + group.used + 2 * journal.alignment > journal.file_bytes_max
+    if rolls and committer != NULL:
+        pthread_cond_signal(&journal.filled)
+    if group.used == 0 or (rolls and committer != NULL):
         pthread_mutex_unlock(&journal.lock)
         return True
     journal.active ^= 1
@@ -173,7 +181,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     pthread_mutex_unlock(&journal.lock)
     while bk_load(&group.writers) != 0:
         sched_yield()
-    if journal.position + group.used + 2 * journal.alignment > journal.file_bytes_max and not roll(journal):
+    if rolls and not roll(journal):
         return False
     if bk_planted(PLANT_ACK_EARLY):
         publish(journal, journal.unwritten_number, committer)
@@ -241,7 +249,11 @@ cdef bint commit_locked(Journal* journal, Waker* committer) noexcept nogil:
 
 cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil:
     cdef bint ok
-    pthread_mutex_lock(&journal.commit_lock)
+    if committer == NULL:
+        pthread_mutex_lock(&journal.commit_lock)
+    elif pthread_mutex_trylock(&journal.commit_lock) != 0:
+        journal_kick(journal)        # whoever commits may wait for room on the disk; a loop must not
+        return True
     ok = commit_locked(journal, committer)
     pthread_mutex_unlock(&journal.commit_lock)
     return ok

@@ -306,3 +306,42 @@ def test_syncs(tmp_path: Path) -> None:
             assert room.sync()
             assert [call.op for call in faulty.trace()].count("fdatasync") == expected + (not sync_data)
         faulty.clear()
+
+
+def test_a_loop_leaves_a_new_file_to_the_journal_thread(tmp_path: Path) -> None:
+    """To begin one may wait for room on the disk, and a loop has others to serve."""
+    with journal(tmp_path, file_bytes_max=MIB) as (room, writer):
+        while room.mark()[1] + 32 * KIB < MIB:
+            assert writer.append(record(1, 16 * KIB))
+            assert writer.commit_as_loop()
+        before = writer.published()
+        group = writer.append(record(2, 100 * KIB))
+        assert writer.commit_as_loop()
+        assert (writer.published(), room.file_ids()) == (before, [FIRST])
+        with running(room.run, stop=room.stop):
+            assert writer.wait(group, 60.0)
+        assert room.file_ids() == [FIRST, FIRST + 1]
+    assert replayed(tmp_path, [FIRST + 1]) == [record(2, 100 * KIB)]
+
+
+def test_a_loop_never_waits_for_another_committer(tmp_path: Path) -> None:
+    """Which may wait for the disk: its own record goes with the next group."""
+    faulty = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    faulty.clear()
+    try:
+        with journal(tmp_path, faulty.FaultyFiles()) as (room, writer):
+            rule = faulty.plan("pwritev", "STALL", suffix=".txn")
+            with running(room.run, stop=room.stop):
+                assert writer.append(record(1, 100)) == 1
+                while not faulty.hits(rule):
+                    assert writer.published() == 0
+                assert writer.append(record(2, 100)) == 2
+                assert writer.commit_as_loop()
+                assert writer.published() == 0
+                faulty.clear()
+                faulty.release()
+                assert writer.wait(2, 60.0)
+        assert replayed(tmp_path, [FIRST]) == [record(1, 100), record(2, 100)]
+    finally:
+        faulty.clear()
+        faulty.release()
