@@ -166,6 +166,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     """
     cdef Group* group
     cdef bint rolls
+    cdef int rc
     pthread_mutex_lock(&journal.lock)
     group = &journal.groups[journal.active]
     rolls = journal.position + group.used + 2 * journal.alignment > journal.file_bytes_max
@@ -181,8 +182,11 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     pthread_mutex_unlock(&journal.lock)
     while bk_load(&group.writers) != 0:
         sched_yield()
-    if rolls and not roll(journal):
-        return False
+    if rolls:
+        rc = roll(journal)
+        if rc != 0:
+            fatal_set("journal: starting a new file failed", -rc)
+            return False
     if bk_planted(PLANT_ACK_EARLY):
         publish(journal, journal.unwritten_number, committer)
     journal.unwritten_bytes = close_group(journal, group)
@@ -344,12 +348,12 @@ cdef class JournalRoom:
             pthread_mutex_lock(&journal.prepare_lock)
             rc = prepare_next(journal)
             pthread_mutex_unlock(&journal.prepare_lock)
+            if rc == 0:
+                pthread_mutex_lock(&journal.commit_lock)
+                rc = roll(journal)
+                pthread_mutex_unlock(&journal.commit_lock)
         if rc != 0:
             raise OSError(-rc, "cannot create a journal file", journal.directory.decode())
-        with nogil:
-            pthread_mutex_lock(&journal.commit_lock)
-            roll(journal)
-            pthread_mutex_unlock(&journal.commit_lock)
 
     def run(self) -> None:
         """The journal thread: commit groups until `stop`, then what is left."""

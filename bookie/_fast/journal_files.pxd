@@ -15,7 +15,7 @@ cdef bint out_of_space(int rc) noexcept nogil
 # 0 or -errno. On a full disk the patient get their answer when there is room, or when the journal stops.
 cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset,
                        bint patient) noexcept nogil
-cdef bint roll(Journal* journal) noexcept nogil
+cdef int roll(Journal* journal) noexcept nogil
 cdef int prepare_next(Journal* journal) noexcept nogil
 cdef void journal_prepare(Journal* journal) noexcept nogil
 # Everything up to (file id, offset) is synced.

@@ -170,8 +170,8 @@ cdef int name_next(Journal* journal) noexcept nogil:
     return rc
 
 
-cdef bint roll(Journal* journal) noexcept nogil:
-    """Go on in a new file; prepared ahead as a rule. Holds commit_lock. False: fatal."""
+cdef int roll(Journal* journal) noexcept nogil:
+    """Go on in a new file; prepared ahead as a rule. Holds commit_lock. 0, or -errno: the old file stays."""
     cdef int rc = 0
     cdef int64_t started = now_ns()
     pthread_mutex_lock(&journal.prepare_lock)
@@ -183,8 +183,7 @@ cdef bint roll(Journal* journal) noexcept nogil:
         rc = name_next(journal)
     if rc != 0:
         pthread_mutex_unlock(&journal.prepare_lock)
-        fatal_set("journal: starting a new file failed", -rc)
-        return False
+        return rc
     if journal.fd >= 0:
         journal.ops.close(journal.fd)
     pthread_mutex_lock(&journal.mark_lock)
@@ -204,7 +203,7 @@ cdef bint roll(Journal* journal) noexcept nogil:
     pthread_cond_signal(&journal.prepare_wanted)
     pthread_mutex_unlock(&journal.prepare_lock)
     op_note(&journal.times.created, now_ns() - started, 1)
-    return True
+    return 0
 
 
 cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noexcept nogil:

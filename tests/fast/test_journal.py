@@ -1,5 +1,6 @@
 """Group commit (journal, journal_state, journal_files): bytes, policies, rolls, zeros ahead, recycling and trimming."""
 
+import errno
 import random
 import struct
 import tempfile
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bookie._fast import fatal
 from bookie._fast.direct import JournalWriter
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
@@ -288,6 +290,24 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="absent"):
         room.open(FIRST, [])
     room.close()
+
+
+@pytest.mark.parametrize(("op", "suffix"), [("rename", ".txn"), ("open", ".preparing"), ("fdatasync", ".preparing")])
+def test_a_first_file_that_cannot_be_made(tmp_path: Path, op: str, suffix: str) -> None:
+    """The start fails with the disk's error; nothing was acknowledged, so nothing else has to end."""
+    faulty = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    faulty.clear()
+    room = JournalRoom(str(tmp_path), faulty.FaultyFiles(), **DEFAULTS)
+    try:
+        rule = faulty.plan(op, "EIO", suffix=suffix)
+        with pytest.raises(OSError, match=str(tmp_path)) as failed:
+            room.open(FIRST, [])
+        assert failed.value.errno == errno.EIO
+        assert faulty.hits(rule) == 1
+        assert fatal.wait(0) is None
+    finally:
+        faulty.clear()
+        room.close()
 
 
 def test_syncs(tmp_path: Path) -> None:
