@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-__all__ = ["sync_directory", "write_file"]
+__all__ = ["replace_file", "sync_directory", "write_file"]
 
 
 def sync_directory(path: Path) -> None:
@@ -16,8 +16,16 @@ def sync_directory(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """The whole file or none of it, durably. OSError."""
+    """The same as `replace_file`, in a directory that is made where there is none. OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, content)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """The whole file or what was there before, durably; nothing else is left. OSError.
+
+    It makes no directory: where a disk is not mounted, none must appear in its place.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as file:

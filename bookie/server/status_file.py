@@ -4,11 +4,12 @@ One line in each ledger directory, as Apache BookKeeper writes it: `1,READ_ONLY,
 """
 
 import logging
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from bookie.durable import replace_file
 
 __all__ = ["NAME", "read", "Status", "StatusFiles"]
 
@@ -72,15 +73,6 @@ class StatusFiles:
         line = Status(int(time.time() * 1000), *mode).line()
         for directory in self._directories:
             try:
-                _replace(directory / NAME, line)
+                replace_file(directory / NAME, line.encode())
             except OSError as error:
                 log.warning("the status file cannot be written", extra={"directory": directory, "error": error})
-
-
-def _replace(file: Path, line: str) -> None:
-    temporary = file.with_name(f"{NAME}.tmp")
-    with temporary.open("w") as out:
-        out.write(line)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)

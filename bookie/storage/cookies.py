@@ -6,7 +6,6 @@ file is made, on the start-up thread: a bookie with a missing, foreign or contra
 it would answer for ledgers that it has lost. Errors name both sides and the remedy.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Protocol
 from google.protobuf import text_format
 
 from bookie._fast import fatal
-from bookie.durable import sync_directory
+from bookie.durable import replace_file, sync_directory
 from bookie.errors import ConfigurationError, CookieError
 from bookie.pb.data_formats_pb2 import CookieFormat
 from bookie.storage.layout import current
@@ -161,16 +160,10 @@ def validate_cookies(
 
 def write_cookie_file(path: Path, text: bytes) -> None:
     """Whole or not at all, and on disk when it returns. A failure is fatal to the process."""
-    part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        for directory in (path.parent, path.parent.parent):
-            sync_directory(directory)
+        replace_file(path, text)
+        sync_directory(path.parent.parent)  # `current` may be new
     except OSError as error:
         fatal.trip(f"write of {path}", error.errno or 0)
         raise CookieError(f"{path} could not be written: {error.strerror}; the bookie must be started anew") from error

@@ -5,11 +5,12 @@ major compaction, and look for ledgers that live elsewhere. Thread `garbage`, bu
 """
 
 import logging
-import os
 import time
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
+
+from bookie.durable import replace_file
 
 __all__ = ["NAME", "Schedule", "Work"]
 
@@ -89,13 +90,9 @@ class Schedule:
         """As well as it goes: on a full disk the next start knows an older time."""
         if self._file is None:
             return
-        part = self._file.with_name(f"{NAME}.tmp")
+        line = ",".join([LAYOUT, *(str(self._done_ms[work]) for work in Work)]) + "\n"
         try:
-            with part.open("w") as out:
-                out.write(",".join([LAYOUT, *(str(self._done_ms[work]) for work in Work)]) + "\n")
-                out.flush()
-                os.fsync(out.fileno())
-            part.replace(self._file)
+            replace_file(self._file, line.encode())
         except OSError as error:
             log.warning("the times of collections cannot be written", extra={"file": self._file, "error": error})
 
