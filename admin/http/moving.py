@@ -64,15 +64,16 @@ class Movers:
                 raise IllegalOperation(f"bookie {bookie} is being emptied already; wait for that")
             if len(self._running) >= AT_ONCE_MAX:
                 raise IllegalOperation(f"{AT_ONCE_MAX} bookies are being emptied already; wait for one of them")
-            while len(self._moves) >= KEPT_MAX:
-                self._moves.pop(next(one for one in self._moves if one not in self._running))
-            move = self._moves[bookie] = Move(bookie, _now_ms())
-            stop = Stop()
+            move, stop = Move(bookie, _now_ms()), Stop()
             thread = threading.Thread(
                 target=self._run, args=(move, stop, delete_cookie), name=f"empty-{bookie}", daemon=True
             )
             thread.start()
             self._running[bookie] = thread, stop
+            self._moves.pop(bookie, None)
+            while len(self._moves) >= KEPT_MAX:
+                self._moves.pop(next(one for one in self._moves if one not in self._running))
+            self._moves[bookie] = move
 
     def seen(self) -> list[dict[str, Any]]:
         """Those that run and the last that ended, oldest first."""

@@ -65,3 +65,19 @@ def test_none_begins_after_the_end(driver: MetadataDriver) -> None:
     with pytest.raises(IllegalOperation, match="this bookie stops"):
         movers.start(GONE, delete_cookie=False)
     assert movers.seen() == []
+
+
+def test_the_one_that_was_begun_last_is_told_last(driver: MetadataDriver) -> None:
+    """Also when it was moved before: oldest first, each bookie once."""
+    other = "bk8:3181"
+    driver.cookies.write(other, b"cookie", None)
+    movers = Movers(driver)
+    pause = threading.Event()
+    for bookie in (GONE, other, GONE):
+        movers.start(bookie, delete_cookie=False)
+        for _ in range(int(SEEN_S / 0.01)):
+            if all(move["ended_ms"] for move in movers.seen()):
+                break
+            pause.wait(0.01)
+    movers.stop()
+    assert [(move["bookie"], move["error"]) for move in movers.seen()] == [(other, ""), (GONE, "")]
