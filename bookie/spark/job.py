@@ -146,7 +146,7 @@ def with_spark(function: Callable[..., int]) -> Callable[..., int]:
         metavar="URL",
         help="Where Spark runs: local[N], spark://host:7077, yarn.  [env: SPARK_MASTER]",
     )
-    @conf_option()
+    @conf_option
     @functools.wraps(function)
     def with_it(*args: Any, master: str, conf: Mapping[str, str], **options: Any) -> int:
         return function(*args, spark=Sessions(master, conf), **options)
@@ -178,7 +178,7 @@ def with_cluster(function: Callable[..., int]) -> Callable[..., int]:
     """Options that say which cluster; the command gets them as `cluster`."""
 
     @uri_option("zk+hierarchical://h1:2181;h2:2181/ledgers, or grpc://host:3182 of a bookie that holds it")
-    @client_option()
+    @client_option
     @password_option("The password of the ledgers")
     @functools.wraps(function)
     def with_it(*args: Any, uri: str | None, client_settings: Mapping[str, str], password: str, **options: Any) -> int:

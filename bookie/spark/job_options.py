@@ -73,18 +73,6 @@ def uri_option(text: str) -> Option:
     )
 
 
-def client_option() -> Option:
-    """`client_settings`, by key."""
-    return click.option(
-        "--client",
-        "client_settings",
-        multiple=True,
-        callback=settings_given,
-        metavar="KEY=VALUE",
-        help="A setting of the BookKeeper client, as diskWeightBasedPlacementEnabled=true. Repeat it for more.",
-    )
-
-
 def password_option(text: str) -> Option:
     """`password` of ledgers, a text."""
     return click.option(
@@ -96,13 +84,15 @@ def password_option(text: str) -> Option:
     )
 
 
-def conf_option() -> Option:
-    """`conf`: Spark's own settings, by key."""
+def _settings_option(word: str, name: str, text: str) -> Option:
     return click.option(
-        "--conf",
-        "conf",
-        multiple=True,
-        callback=settings_given,
-        metavar="KEY=VALUE",
-        help="A setting of Spark, as spark.driver.memory=4g. Repeat it for more.",
+        word, name, multiple=True, callback=settings_given, metavar="KEY=VALUE", help=f"{text} Repeat it for more."
     )
+
+
+client_option = _settings_option(
+    "--client", "client_settings", "A setting of the BookKeeper client, as diskWeightBasedPlacementEnabled=true."
+)
+"""`client_settings`, by key."""
+conf_option = _settings_option("--conf", "conf", "A setting of Spark, as spark.driver.memory=4g.")
+"""`conf`: Spark's own settings, by key."""

@@ -49,7 +49,7 @@ def with_runs(function: Callable[..., int]) -> Callable[..., int]:
 
     @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a core]")
     @click.option("--master", metavar="URL", help="Run on Spark there instead; files have the same paths there.")
-    @conf_option()
+    @conf_option
     @functools.wraps(function)
     def with_it(*args: Any, workers: int | None, master: str | None, conf: Mapping[str, str], **options: Any) -> int:
         return function(*args, runs=Runs(workers, Sessions(master, conf) if master else None), **options)

@@ -105,8 +105,7 @@ def ran(directory: Path, *words: str) -> str:
         check=False,
         timeout=PATIENCE_S,
     )
-    logs = "".join(log.read_text() for log in directory.glob("worker*.log"))
-    assert done.returncode == 0, done.stderr + logs
+    assert done.returncode == 0, done.stderr + "".join(log.read_text() for log in directory.glob("worker*.log"))
     return done.stdout
 
 

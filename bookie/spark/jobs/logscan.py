@@ -22,7 +22,7 @@ DRAWN_MAX = 40
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @uri_option("a ledger that is not there is garbage, the others say how their entries are protected")
-@client_option()
+@client_option
 @click.option(
     "--validate",
     type=click.Choice(("none", "header", "digest")),
