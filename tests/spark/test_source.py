@@ -109,12 +109,16 @@ def test_an_open_ledger_is_read_to_its_lac_and_never_fenced(world: World) -> Non
 
 
 def test_a_filter_on_custom_metadata_finds_ledgers(world: World) -> None:
-    """All pairs must match; nothing else is read."""
+    """All pairs must match, and keys be absent that shall be; nothing else is read."""
     kind = {"application": b"filtered"}
     one = world.ledger(2, custom_metadata={**kind, "topic": b"x"})
     two = world.ledger(2, custom_metadata={**kind, "topic": b"y"})
     assert {ledger for ledger, _ in world.ids(ledgerFilter="application=filtered")} == {one, two}
     assert {ledger for ledger, _ in world.ids(ledgerFilter="application=filtered, topic=y")} == {two}
+    bare = world.ledger(2, custom_metadata=kind)
+    empty = world.ledger(2, custom_metadata={**kind, "topic": b""})
+    assert {ledger for ledger, _ in world.ids(ledgerFilter="application=filtered,!topic")} == {bare}
+    assert {ledger for ledger, _ in world.ids(ledgerFilter="application=filtered,topic=")} == {empty}
 
 
 def test_a_log_is_read_in_its_order(world: World) -> None:
@@ -137,6 +141,8 @@ def test_a_log_is_read_in_its_order(world: World) -> None:
             {"ledgers": "1", "readBatchBytes": "lots"},
             "option readBatchBytes='lots' of format bookkeeper: must be bytes",
         ),
+        ({"ledgerFilter": "application"}, "must be pairs of custom metadata"),
+        ({"ledgerFilter": "!"}, "must be pairs of custom metadata"),
         ({"ledgers": "1", "startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({"ledgers": "1", "startingOffsets": "latest"}, "a query would read nothing"),
         ({"ledgers": "1", "endingOffsets": "[]"}, "must be latest, or JSON of ledger and entry"),

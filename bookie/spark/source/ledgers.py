@@ -94,9 +94,10 @@ class Ledgers:
             lost(self._settings, f"ledger {ledger} is deleted", error)
             return False
         wanted = self._settings.ledger_filter
-        return all(metadata.custom.get(key) == value.encode() for key, value in wanted) and self._in_time(
-            ledger, metadata
+        as_wanted = all(
+            metadata.custom.get(key) == (None if value is None else value.encode()) for key, value in wanted
         )
+        return as_wanted and self._in_time(ledger, metadata)
 
     def _in_time(self, ledger: int, metadata: LedgerMetadata) -> bool:
         low, high = self._settings.created_from_ms, self._settings.created_before_ms

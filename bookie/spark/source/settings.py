@@ -25,8 +25,8 @@ class SourceSettings:
     cluster: Cluster
     ledgers: tuple[int, ...] = ()
     log: str = ""
-    ledger_filter: tuple[tuple[str, str], ...] = ()
-    """One of these three."""
+    ledger_filter: tuple[tuple[str, str | None], ...] = ()
+    """One of these three. Keys of custom metadata with their values, or with None where there shall be no such key."""
     starting: str = ""
     """earliest, latest, "" for the default, or "json" and then `starting_at`."""
     starting_at: Mapping[int, int] = field(default_factory=dict)
@@ -117,18 +117,20 @@ class SourceSettings:
         if self.log:
             return f"log {self.log!r}"
         if self.ledger_filter:
-            return "ledgers with " + ",".join(f"{key}={value}" for key, value in self.ledger_filter)
+            parts = (f"!{key}" if value is None else f"{key}={value}" for key, value in self.ledger_filter)
+            return "ledgers with " + ",".join(parts)
         return f"{len(self.ledgers)} ledgers"
 
 
-def _pairs(options: Options) -> tuple[tuple[str, str], ...]:
-    """`key=value,…`."""
-    found = []
+def _pairs(options: Options) -> tuple[tuple[str, str | None], ...]:
+    """`key=value,!key,…`."""
+    found: list[tuple[str, str | None]] = []
     for part in options.text("ledgerFilter").split(","):
-        key, equals, value = part.partition("=")
-        if not key.strip() or not equals:
-            raise options.wrong("ledgerFilter", "must be pairs of custom metadata, e.g. application=billing,topic=a")
-        found.append((key.strip(), value.strip()))
+        key, equals, value = (word.strip() for word in part.partition("="))
+        absent = not equals and key.startswith("!")
+        if not key.removeprefix("!") or not (equals or absent):
+            raise options.wrong("ledgerFilter", "must be pairs of custom metadata, e.g. application=billing,!topic")
+        found.append((key[1:], None) if absent else (key, value))
     return tuple(found)
 
 
