@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV ?= .venv
 PY := $(VENV)/bin/python
 MARKS ?= not crash and not fuzz and not sim and not slow
-INTEROP_MARKS ?= interop and not crash
+INTEROP_MARKS ?= interop and not crash and not pulsar
 SPARK_MARKS ?= not crash
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
@@ -29,7 +29,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop crash sim fuzz bench docs java browser spark spark-fire clean
+.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop pulsar crash sim fuzz bench docs java browser spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,6 +44,7 @@ ROOMS := $(wildcard bookie/_fast/*.pyx bookie/_fast/*.pxd bookie/_fast/csrc/*) $
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 PYSPARK := $(VENV)/.spark
+PULSAR := $(VENV)/.pulsar
 
 REQUIREMENTS = import tomllib; t = tomllib.load(open("pyproject.toml", "rb")); p = t["project"]; \
 	e = p["optional-dependencies"]; \
@@ -166,6 +167,18 @@ spark: build java $(PYSPARK)   ## our formats and jobs in a real Spark session, 
 
 spark-fire: build java $(PYSPARK)   ## drivers, workers and bookies are killed under a stream, BOOKIE_SPARK_RESTARTS (1) times
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m crash tests/spark $(PYTEST_ARGS)
+
+EXTRA_PULSAR = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["pulsar"], sep="\n")
+
+$(PULSAR): $(DEPS)
+	@echo "installing Pulsar's client into $(VENV)"
+	@$(PY) -c '$(EXTRA_PULSAR)' > $(VENV)/requirements-pulsar.txt
+	@$(PY) -m pip install --quiet -r $(VENV)/requirements-pulsar.txt
+	@touch $@
+
+pulsar: build java $(PYSPARK) $(PULSAR)   ## fetch an Apache Pulsar broker (240 MB), run it on our bookies, read its topics in Spark
+	@$(PY) -m tests.fixtures.pulsar
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "pulsar and not crash" tests/pulsar $(PYTEST_ARGS)
 
 # Test by test: one file has all the lives of the kill loop.
 crash: build          ## kill -9 under load, CYCLES times (200)

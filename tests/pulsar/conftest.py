@@ -1,0 +1,40 @@
+"""What tests on a Pulsar broker ask for, or a skip that says what is missing."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fixtures import pulsar as fixture
+from tests.fixtures.java_peer import JavaPeer, JavaUnavailable
+from tests.pulsar.world import World
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def pulsar_peer() -> JavaPeer:
+    """Apache Pulsar's jars and a Java to run them."""
+    try:
+        return fixture.find()
+    except JavaUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def connected(world: World) -> Iterator[Any]:
+    """Pulsar's client, connected to the broker of the module's world."""
+    pulsar = pytest.importorskip("pulsar", reason="pulsar-client is not installed (make pulsar)")
+    client = pulsar.Client(world.broker.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def topic(world: World) -> str:
+    """A topic of the test's own. A subscription that nobody reads, `held`, keeps its ledgers from being trimmed."""
+    name = f"public/default/topic-{next(_numbers)}"
+    world.broker.admin("PUT", f"persistent/{name}")
+    world.broker.admin("PUT", f"persistent/{name}/subscription/held", "earliest")
+    return name
