@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie, init_cluster
 from tests.fixtures.ports import free_port
 from tests.interop.driver import Answer, Driver
-from tests.interop.guards import jaas, jaas_options
+from tests.interop.guards import ROLES, bookie_keys, client_keys, jaas, jaas_options
 from tests.interop.java_disks import Content, Ended, Running, fill, java_bookie
 from tests.interop.targets import Start, Target
 
@@ -136,11 +137,13 @@ def our_starter(request: pytest.FixtureRequest, uri: str) -> Start:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Three bookies of one kind that stand for all tests of a module, and their metadata service."""
+    """Three bookies of one kind that stand for all tests of a module, their metadata service, and how to get in."""
 
     kind: str
     uri: str
     bookies: list[Target]
+    settings: dict[str, str]
+    """What a Java client needs to be let in."""
 
 
 class Standing:
@@ -187,9 +190,23 @@ def cluster(
     standing: Standing,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Cluster:
-    """A cluster of its own with three bookies: once Apache BookKeeper's, once ours."""
-    uri = new_cluster(java_peer, zookeeper.address, tmp_path_factory.mktemp("init"))
-    return Cluster(request.param, uri, [standing(request.param, uri, str(number)) for number in range(3)])
+    """A cluster of its own with three bookies: Apache BookKeeper's, ours, or ours behind a guard (`guarded`)."""
+    kind: str = request.param
+    directory = tmp_path_factory.mktemp("cluster")
+    uri = new_cluster(java_peer, zookeeper.address, directory / "init")
+    keys, settings = {}, {}
+    if "tls" in kind:
+        ca = Authority(directory / "ca")
+        keys, settings = bookie_keys(ca), client_keys(ca, unit="0:writer")
+    if "roles" in kind:
+        keys |= ROLES
+    bookies = [standing("java" if kind == "java" else "ours", uri, str(number), **keys) for number in range(3)]
+    return Cluster(kind, uri, bookies, settings)
+
+
+OURS = ["ours", "ours, tls", "ours, tls, roles"]
+guarded = pytest.mark.parametrize("cluster", ["java", *OURS], indirect=True, scope="module")
+"""For a test with `cluster` that is to hold behind guards, too."""
 
 
 class Client:

@@ -1,4 +1,4 @@
-"""What guards a bookie and lets a client in, by Apache BookKeeper's keys: TLS, users and passwords."""
+"""What guards a bookie and lets a client in, by Apache BookKeeper's keys: TLS, roles in certificates, users."""
 
 from pathlib import Path
 
@@ -7,6 +7,10 @@ from tests.fixtures.certificates import Authority
 FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 SASL = "org.apache.bookkeeper.sasl.SASLBookieAuthProviderFactory"
 SASL_CLIENT = {"clientAuthProviderFactoryClass": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"}
+ROLES = {
+    "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory",
+    "authorizedRoles": "writer,admin",
+}
 USER, PASSWORD = "bookkeeper-tester", 'quoted "Pässwört"'
 LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 

@@ -1,6 +1,7 @@
 """An unmodified Apache BookKeeper client in V3, its default, against clusters of three bookies: theirs and ours alike.
 
-The bookies stand for all tests of this file; every ledger is a test's own.
+The bookies stand for all tests of this file; every ledger is a test's own. What only V3 has is tried at ours inside
+TLS, too, without and with roles of certificates.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from bookie.client import Digest, DigestType
-from tests.interop.conftest import Client, Cluster
+from tests.interop.conftest import OURS, Client, Cluster, guarded
 from tests.interop.driver import (
     FENCED,
     LEDGER_CLOSED,
@@ -25,15 +26,18 @@ pytestmark = pytest.mark.interop
 NewClient = Callable[..., Client]
 LEDGERS = 20
 SIZE = 300
+TAILS = [("java", False), ("java", True), ("ours", False), *((kind, True) for kind in OURS)]
+"""Bookies, and whether all ledgers are followed at once."""
 
 
 @pytest.fixture
 def new_client(java_driver: Driver, cluster: Cluster) -> Iterator[NewClient]:
-    """A maker of Java clients of the cluster, in V3 unless settings say otherwise."""
+    """A maker of Java clients of the cluster, in V3 unless told otherwise; `settings` are by the client's keys."""
     made: list[Client] = []
 
-    def make(**settings: Any) -> Client:
-        made.append(Client(java_driver, cluster.uri, **{"v2": False, "batch": False, **settings}))
+    def make(*, v2: bool = False, **settings: str) -> Client:
+        settings = {**cluster.settings, **settings}
+        made.append(Client(java_driver, cluster.uri, v2=v2, batch=False, settings=settings))
         return made[-1]
 
     yield make
@@ -80,6 +84,7 @@ def test_two_clients_race(new_client: NewClient) -> None:
         assert recovering.call("read", handle=reader["handle"], first=0, last=reader["lac"], size=100)["wrong"] == 0
 
 
+@guarded
 def test_deferred_sync(new_client: NewClient) -> None:
     """Unsynced adds do not move the LAC; force does, and then readers see them."""
     client = new_client()
@@ -93,10 +98,11 @@ def test_deferred_sync(new_client: NewClient) -> None:
     assert client.call("read", handle=reader["handle"], first=0, last=99, size=SIZE)["wrong"] == 0
 
 
+@guarded
 @pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
 def test_explicit_lacs(new_client: NewClient, v2: bool) -> None:
     """A writer that pauses publishes its last entry; a reader waits for it. V2's client has a second connection."""
-    writing, reading = new_client(v2=v2, settings={"explicitLacInterval": "20"}), new_client()
+    writing, reading = new_client(v2=v2, explicitLacInterval="20"), new_client()
     writer = writing.call("create", e=3, w=3, a=2)
     reader = reading.call("open", ledger=writer["ledger"])
     assert writing.call("add", handle=writer["handle"], n=10, size=SIZE)["added"] == 10
@@ -105,10 +111,10 @@ def test_explicit_lacs(new_client: NewClient, v2: bool) -> None:
     assert reading.call("explicit_lac", handle=reader["handle"])["lac"] == 9
 
 
-@pytest.mark.parametrize("parallel", [False, True], ids=["one by one", "all at once"])
+@pytest.mark.parametrize(("cluster", "parallel"), TAILS, indirect=["cluster"], ids=str, scope="module")
 def test_tailing(new_client: NewClient, parallel: bool) -> None:
     """20 ledgers are followed by long polls while they are written: every entry comes once, in order, as written."""
-    writing, reading = new_client(settings={"explicitLacInterval": "50"}), new_client()
+    writing, reading = new_client(explicitLacInterval="50"), new_client()
     last = 99
     writers = [writing.call("create", e=3, w=2, a=2) for _ in range(LEDGERS)]
     for writer in writers:  # a bookie that never heard of a ledger does not wait for it
@@ -129,13 +135,14 @@ def test_tailing(new_client: NewClient, parallel: bool) -> None:
 DIGEST = Digest.of(DigestType.CRC32C, b"pw")
 
 
+@guarded
 @pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
 def test_single_requests(java_driver: Driver, cluster: Cluster, v2: bool) -> None:
     """What only V3 has, request by request; a client in V2 sends it on a second connection, but refuses to force."""
     common: dict[str, Any] = {"bookie": cluster.bookies[0].id, "ledger": 880_000 + v2, "password": "pw"}
 
     def call(op: str, **arguments: Any) -> dict[str, Any]:
-        return java_driver.call(op, **{**common, "v2": v2, **arguments})
+        return java_driver.call(op, **{**common, "v2": v2, "settings": cluster.settings, **arguments})
 
     assert call("raw_read_lac")["code"] == NO_SUCH_ENTRY
     for entry in range(3):
@@ -154,11 +161,18 @@ def test_single_requests(java_driver: Driver, cluster: Cluster, v2: bool) -> Non
         assert call("raw_poll", previous=2, timeout_ms=10)["entry"] == -1
 
 
+@guarded
 def test_list_of_entries(java_driver: Driver, cluster: Cluster) -> None:
     """Java's client understands our list of entries, and would have encoded it the same."""
     if cluster.kind == "java":
         return  # its storage never answers
-    common: dict[str, Any] = {"bookie": cluster.bookies[0].id, "ledger": 890_000, "password": "pw", "v2": False}
+    common: dict[str, Any] = {
+        "bookie": cluster.bookies[0].id,
+        "ledger": 890_000,
+        "password": "pw",
+        "v2": False,
+        "settings": cluster.settings,
+    }
     stored = [0, 1, 2, 5, 6, 8]
     for entry in stored:
         assert java_driver.call("raw_add", entry=entry, **common)["code"] == 0

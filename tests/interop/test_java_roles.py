@@ -12,15 +12,11 @@ from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import JavaPeer
 from tests.interop.conftest import Client, Standing, new_cluster
 from tests.interop.driver import Driver
-from tests.interop.guards import bookie_keys, client_keys
+from tests.interop.guards import ROLES, bookie_keys, client_keys
 from tests.interop.test_java_auth import life_of_a_ledger, nothing_is_added
 
 pytestmark = pytest.mark.interop
 
-ROLES = {
-    "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory",
-    "authorizedRoles": "writer,admin",
-}
 KINDS = ["ours", pytest.param("java", marks=pytest.mark.upstream)]
 LET_IN = [("0:writer", True), ("1:cluster;0:admin,reader", False)]
 NOT_LET_IN = {"another role": "0:reader", "second role": "0:reader,writer", "no code": "writer", "no unit": ""}

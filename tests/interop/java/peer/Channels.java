@@ -37,12 +37,12 @@ final class Channels {
     private final OrderedExecutor executor = OrderedExecutor.newBuilder().name("channels").numThreads(1).build();
     private final ScheduledExecutorService scheduler = Executors.newSingleThreadScheduledExecutor();
     private final ByteBufAllocator allocator = UnpooledByteBufAllocator.DEFAULT;
-    private final Map<Boolean, BookieClient> clients = new ConcurrentHashMap<>();
+    private final Map<String, BookieClient> clients = new ConcurrentHashMap<>();
 
     void register(Map<String, Driver.Operation> operations) {
         operations.put("raw_add", this::add);
         operations.put("raw_write_lac", this::writeLac);
-        operations.put("raw_disconnect", (in, out) -> clients.remove(Driver.flag(in, "v2", true)).close());
+        operations.put("raw_disconnect", (in, out) -> clients.remove(name(in, Driver.flag(in, "v2", true))).close());
         operations.put("raw_read", this::read);
         operations.put("raw_batch", this::batch);
     }
@@ -54,13 +54,23 @@ final class Channels {
         loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
     }
 
+    /** v2, settings{}: one client for each combination. */
     BookieClient client(JsonNode in) {
-        return clients.computeIfAbsent(Driver.flag(in, "v2", true), this::connect);
+        return client(in, Driver.flag(in, "v2", true));
     }
 
-    private BookieClient connect(boolean v2) {
+    private BookieClient client(JsonNode in, boolean v2) {
+        return clients.computeIfAbsent(name(in, v2), unknown -> connect(in, v2));
+    }
+
+    private static String name(JsonNode in, boolean v2) {
+        return v2 + String.valueOf(in.get("settings"));
+    }
+
+    private BookieClient connect(JsonNode in, boolean v2) {
         ClientConfiguration conf = new ClientConfiguration();
         conf.setUseV2WireProtocol(v2);
+        Driver.settings(in, conf);
         try {
             return new BookieClientImpl(conf, loop, allocator, executor, scheduler, NullStatsLogger.INSTANCE,
                     BookieSocketAddress.LEGACY_BOOKIEID_RESOLVER);
@@ -121,7 +131,7 @@ final class Channels {
         long lac = in.get("lac").asLong();
         DigestManager digests = digests(ledger, password(in), Driver.text(in, "digest", "CRC32C"), false);
         CompletableFuture<Integer> done = new CompletableFuture<>();
-        clients.computeIfAbsent(false, this::connect).writeLac(bookie(in), ledger, masterKey(in), lac,
+        client(in, false).writeLac(bookie(in), ledger, masterKey(in), lac,
                 digests.computeDigestAndPackageForSendingLac(lac), (rc, l, address, context) -> done.complete(rc), null);
         out.put("code", done.get());
     }

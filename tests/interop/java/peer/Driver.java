@@ -16,6 +16,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.apache.bookkeeper.client.BKException;
+import org.apache.bookkeeper.conf.ClientConfiguration;
 
 /**
  * The Apache BookKeeper client behind a pipe: one JSON object a line on stdin, one answer a line on stdout.
@@ -99,5 +100,13 @@ public final class Driver {
 
     static boolean flag(JsonNode in, String name, boolean otherwise) {
         return in.hasNonNull(name) ? in.get(name).asBoolean() : otherwise;
+    }
+
+    /** What stands in "settings", by the names of the configuration. */
+    static void settings(JsonNode in, ClientConfiguration conf) {
+        if (in.hasNonNull("settings")) {
+            in.get("settings").fields().forEachRemaining(
+                    setting -> conf.setProperty(setting.getKey(), setting.getValue().asText()));
+        }
     }
 }

@@ -10,7 +10,6 @@ import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -71,12 +70,7 @@ final class Handles {
         conf.setThrottleValue(0);  // else the client adds 5,000 entries a second, whatever the bookie can
         conf.setAddEntryTimeout(60);  // after five seconds a bookie counts as lost, and a busy machine takes longer
         conf.setReadEntryTimeout(60);
-        if (in.hasNonNull("settings")) {
-            for (Iterator<Map.Entry<String, JsonNode>> i = in.get("settings").fields(); i.hasNext();) {
-                Map.Entry<String, JsonNode> setting = i.next();
-                conf.setProperty(setting.getKey(), setting.getValue().asText());
-            }
-        }
+        Driver.settings(in, conf);
         BookKeeper former = clients.put(Driver.text(in, "client", "main"), BookKeeper.newBuilder(conf).build());
         if (former != null) {
             former.close();
