@@ -110,17 +110,37 @@ def test_the_programs_of_the_quick_start_run(
 
 
 def test_every_page_is_found() -> None:
-    """By the site's navigation or from a page; links between pages lead to pages and headings that are there."""
+    """By the site's navigation or from a page; links between pages lead to pages and headings that are there, none to a
+    directory, which a site does not list.
+    """
     navigation = re.findall(r"[\w/.-]+\.md", yaml.safe_dump(yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text())))
     assert all((DOCS / page).is_file() for page in navigation)
     linked = set(navigation)
     for page in DOCS.rglob("*.md"):
+        assert not re.findall(r"\]\([\w./-]*/\)", page.read_text()), page.name
         for target, heading in re.findall(r"\]\(([\w./-]*\.md)?(#[\w-]+)?\)", page.read_text()):
             other = (page.parent / target).resolve() if target else page
             assert other.is_file(), f"{page.name}: {target}"
             assert not heading or heading[1:] in headings(other), f"{page.name}: {target}{heading}"
             linked.add(str(other.relative_to(DOCS)) if other.is_relative_to(DOCS) else "")
-    assert {page.name for page in DOCS.glob("*.md")} <= linked
+    assert {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} <= linked
+
+
+def test_tables_are_whole() -> None:
+    """Their first rows are a head and its rule: a row that stands apart is shown as text."""
+    for page in DOCS.rglob("*.md"):
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            head, rule = f"{table}\n\n".splitlines()[:2]
+            assert re.fullmatch(r"\|(:?-+:?\|)+", rule.replace(" ", "")), f"{page.name}: {head}"
+
+
+def test_decisions_are_listed() -> None:
+    """Each under its title."""
+    listed = (DOCS / "decisions/README.md").read_text()
+    for page in (DOCS / "decisions").glob("0*.md"):
+        number, _, title = page.read_text().partition("\n")[0].removeprefix("# ").partition(" ")
+        assert f"- [{number}]({page.name}): {title}\n" in listed
 
 
 def headings(page: Path) -> set[str]:

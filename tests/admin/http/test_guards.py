@@ -1,5 +1,9 @@
 """Who may do what over HTTP: roles, pages of other sites, foreign names, silent connections; its cost when off."""
 
+import json
+import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +23,7 @@ from tests.admin.http.conftest import Cluster, Port
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
+PAGE = Path(__file__).resolve().parents[3] / "docs/http.md"
 READ, OPERATE = "reading-0123456789", "operating-0123456789"
 
 
@@ -50,6 +55,26 @@ def test_roles_and_the_audit(cluster_of: Callable[..., Cluster], tmp_path: Path)
     assert OPERATE not in log
     shown = reader.get("/api/v1/config/server_config").text
     assert OPERATE not in shown
+
+
+def test_the_command_of_the_page(cluster_of: Callable[..., Cluster], tmp_path: Path) -> None:
+    """What docs/http.md has for a shell does what it says; without its token it is refused."""
+    (line,) = re.findall(r"^    (curl .*)$", PAGE.read_text(), re.MULTILINE)
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl on this machine")
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"operate:anna:{OPERATE}\n")
+    tokens.chmod(0o600)
+    bookie = cluster_of(adminTokensFile=str(tokens)).bookies[0]
+    assert "127.0.0.1:8080" in line
+    command = line.replace("127.0.0.1:8080", bookie.planes["http"])
+    refused, told = (
+        subprocess.check_output(["sh", "-c", command], env={**os.environ, "TOKEN": token}, stderr=subprocess.DEVNULL)
+        for token in ("wrong", OPERATE)
+    )
+    assert b"the caller is not known" in refused
+    assert json.loads(told) == {"readOnly": True}
+    assert Port(bookie.planes["http"], OPERATE).get("/api/v1/bookie/state/readonly").json == {"readOnly": True}
 
 
 def test_other_sites_change_nothing(cluster_of: Callable[..., Cluster]) -> None:
