@@ -500,6 +500,7 @@ cdef class IoLoopRoom:
         stats = dict(self.loop.stats)
         del stats["batches"]
         stats["errors"] = list(self.loop.stats.errors)
+        stats["turned_away"] = list(self.loop.complaints.totals)
         stats.update(<dict> self.loop.polls.stats)
         stats["refused_reads"] = self.loop.inbox.refused
         stats["reads_in_progress"] = self.loop.inbox.owed

@@ -242,16 +242,18 @@ class DataPort:
         return [loop.directories() for loop in list(self._loops)]
 
     def stats(self) -> dict[str, int]:
-        """Counters summed over the loops; refusals by status under `error_<status>`."""
+        """Counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` complaints."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._desk.stats() if self._desk is not None else {}
         total |= self.tls.room.stats() if self.tls is not None else NO_TLS
         total |= self._access.room.stats() if self._access is not None else {}
         for loop in self._loops:
             for name, value in loop.stats().items():
-                if name == "errors":
-                    for status, count in enumerate(value):
-                        total[f"error_{status}"] = total.get(f"error_{status}", 0) + count
-                else:
-                    total[name] = total.get(name, 0) + value
+                each = (
+                    {f"{name}_{at}": count for at, count in enumerate(value)}
+                    if isinstance(value, list)
+                    else {name: value}
+                )
+                for key, count in each.items():
+                    total[key] = total.get(key, 0) + count
         return total

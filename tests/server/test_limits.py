@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bookie._fast.complaints import REASONS_SPOKEN
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.whole_bookie import Running, whole_bookie
 from tests.hostile import v3
@@ -172,3 +173,16 @@ def test_a_limit_has_a_key_and_a_metric(
         assert metric(running, counter) == 0
         exceed(running, stack)
         assert metric(running, counter) >= 1
+
+
+def test_who_is_turned_away_is_counted_by_reason(tmp_path: Path) -> None:
+    """Each reason that the log has is a sample; only the one that happened counts."""
+    with (
+        whole_bookie(tmp_path, nettyMaxFrameSizeBytes="4096", maxBatchReadSize="4096") as running,
+        ExitStack() as stack,
+    ):
+        a_frame_too_long(running, stack)
+        (family,) = (one for one in running.bookie.metrics() if one.name == "pybookie_peers_turned_away_total")
+    counts = {dict(labels)["reason"]: value for value, labels, _ in family.samples}
+    assert len(counts) == len(REASONS_SPOKEN) - 1  # the last one tells of addresses that found no place
+    assert {reason for reason, times in counts.items() if times} == {"bad_length"}

@@ -70,6 +70,7 @@ class BookieMetrics:
              gauge("bookie_JOURNAL_DIRS", "Journal directories.", len(journals))],
             families(server.ROWS, [((), common)]),
             server.refusals(common),
+            server.turned_away(common),
             server.thread_pool(common),
             _batches(self._port.batches()),
             families(storage.BOOKIE_ROWS, [((), common)]),
