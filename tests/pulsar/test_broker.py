@@ -41,7 +41,7 @@ def world(
     pulsar_peer: JavaPeer, zookeeper: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
     """The broker is told where the ledgers are."""
-    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), named=True) as world:
+    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), named=True, v2=True) as world:
         yield world
 
 

@@ -1,6 +1,6 @@
 """What a Pulsar broker stores, read without it: by our client, and in Spark by name of the topic.
 
-This broker has no setting for the place of its ledgers: they are where it looks for them by itself.
+This broker has no setting for the place of its ledgers: they are where it looks for them by itself; and it speaks V3.
 """
 
 import runpy
@@ -33,8 +33,8 @@ Messages = Callable[[bytes], list[bytes]]
 def world(
     pulsar_peer: JavaPeer, zookeeper: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """The broker takes its own place for the ledgers."""
-    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), named=False) as world:
+    """The broker takes its own place for the ledgers, and V3."""
+    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), named=False, v2=False) as world:
         yield world
 
 

@@ -121,11 +121,13 @@ def everything(client: Any, topic: str) -> list[bytes]:
 class World:
     """Four bookies, of which three run to begin with, two brokers, of which one does, and a client of the bookies."""
 
-    def __init__(self, peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool) -> None:
+    def __init__(self, peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool, v2: bool) -> None:
         root = zookeeper.new_root()
         self.uri = uri = f"zk+hierarchical://{zookeeper.address}{root}/ledgers"
         self.bookies = [BookieProcess(directory / f"bookie-{number}", uri, BOOKIE) for number in range(4)]
-        settings = {**BROKER, "bookkeeperMetadataServiceUri": uri} if named else BROKER
+        settings = {**BROKER, "bookkeeperUseV2WireProtocol": str(v2).lower()}
+        if named:
+            settings["bookkeeperMetadataServiceUri"] = uri
         self.broker, self.second_broker = (
             PulsarBroker(peer, directory / name, f"zk:{zookeeper.address}{root}", settings)
             for name in ("broker", "second-broker")
@@ -158,12 +160,12 @@ class World:
 
 
 @contextmanager
-def world_in(peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool) -> Iterator[World]:
+def world_in(peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool, v2: bool) -> Iterator[World]:
     """Three bookies and a broker that run until the block ends, in a cluster that Pulsar's own command laid out.
 
     The broker is told where the ledgers are (`named`), or takes the place that is Pulsar's default: the same.
     """
-    made = World(peer, zookeeper, directory, named=named)
+    made = World(peer, zookeeper, directory, named=named, v2=v2)
     try:
         made.broker.set_up_cluster()
         for bookie in made.bookies[:3]:
