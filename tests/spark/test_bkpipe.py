@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,18 @@ def test_a_range_that_nobody_can_list_is_refused(capsys: pytest.CaptureFixture[s
     ids = "0-999999999999"
     assert run(["export", "-u", "grpc://127.0.0.1:1", "--ledgers", ids, "--to", "nowhere"]) == 1
     assert f"option ledgers='{ids}' of format export: names 1000000000000, at most 1000000" in capsys.readouterr().err
+
+
+def test_secrets_of_the_client_are_not_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a job notes to go on from holds no password of a cluster, and the next call may have another one."""
+    (tmp_path / "logs").mkdir()
+    for secret in ("xyzzy-1", "xyzzy-2"):
+        words = ["logscan", str(tmp_path / "logs"), "--client", f"passwd={secret}", "--password", secret]
+        assert run([*words, "--state", str(tmp_path / "state")]) == 0, capsys.readouterr().err
+    kept = "".join(file.read_text() for file in (tmp_path / "state").iterdir())
+    assert str(tmp_path / "logs") in kept
+    assert "xyzzy" not in kept
+    assert "xyzzy" not in capsys.readouterr().out
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRAWN_MAX = 40
+SECRET = ("password", "client_settings")
+"""Options that hold passwords; no job keeps such."""
 
 
 @click.command()
@@ -62,7 +64,8 @@ def command(job: Job, spark: Sessions, paths: Sequence[str], **given: Any) -> in
         names = sorted({file.path for files in found for file in files})
         return ["\n".join(group) for group in in_groups(names, given["unit"])]
 
-    asked = {"paths": sorted(paths), **{name: one for name, one in given.items() if name not in {"target", "password"}}}
+    kept = {name: one for name, one in given.items() if name not in {"target", *SECRET}}
+    asked = {"paths": sorted(paths), **kept}
     with job.open(**asked) as state:
         if job.dry_run:
             names = [name for unit in logs() for name in unit.splitlines()]
