@@ -1,8 +1,8 @@
 """The one message that a client may send in clear behind START_TLS: AUTH, as upstream's does, in one segment with it.
 
 It stays at the head of the connection's held input until the handshake is done and is answered encrypted. It was
-written by somebody who need not be whoever ends the handshake: it may begin an authentication, never complete one (room
-`gate` marks it for Python). Runs on the connection's I/O loops: the clear one, then the encrypted one.
+written by somebody who need not be whoever ends the handshake: room `gate` marks it for Python, which knows whether
+that matters. Runs on the connection's I/O loops: the clear one, then the encrypted one.
 """
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 

@@ -24,8 +24,8 @@ cdef Status gate_admit(IoLoop* loop, Conn* conn, const Request* request, bint pa
 # Let Python answer this request. OK, or TOO_MANY_REQUESTS.
 cdef Status gate_submit(IoLoop* loop, Conn* conn, const Request* request, const uint8_t* frame,
                         uint32_t size) noexcept nogil
-# The connection is encrypted now, and what it proved in clear counts no more; `certificate` (DER) is the peer's, NULL:
-# it has none. CLOSED: close the connection.
+# The connection is encrypted now, and WAITING until Python has said what counts of that which it proved in clear;
+# `certificate` (DER) is the peer's, NULL: it has none. CLOSED: close the connection.
 cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, uint32_t size) noexcept nogil
 # Python is done with a job of this connection: write its answer. CLOSED: close the connection.
 cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil

@@ -13,6 +13,7 @@ from bookie._fast.policy cimport (
     POLICY_CLOSED,
     POLICY_REQUEST,
     POLICY_UPGRADED,
+    POLICY_UPGRADED_KNOWN,
     PolicyKind,
     policy_free,
     policy_job,
@@ -92,13 +93,15 @@ cdef Status gate_submit(IoLoop* loop, Conn* conn, const Request* request, const 
 
 
 cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, uint32_t size) noexcept nogil:
+    cdef PolicyKind kind = POLICY_UPGRADED
     if conn.auth == AUTH_OPEN:
         return OK
     if conn.auth == AUTH_DONE:
-        # whoever was let in, in clear, need not be who ended the handshake
+        # whoever was let in, in clear, need not be who ended the handshake: the provider knows whether that matters
+        kind = POLICY_UPGRADED_KNOWN
         conn.auth = AUTH_WAITING
         conn.since_ns = loop.now
-    if authenticate(loop, conn, POLICY_UPGRADED, 3, certificate, size) == PENDING:
+    if authenticate(loop, conn, kind, 3, certificate, size) == PENDING:
         return OK
     return CLOSED
 

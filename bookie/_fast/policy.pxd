@@ -14,7 +14,8 @@ cdef enum PolicyKind:
     POLICY_REQUEST = 0
     POLICY_UPGRADED = 1      # the connection is encrypted now; the frame is the peer's certificate (DER) or empty
     POLICY_CLOSED = 2        # a connection with a session is gone and has no job left; nobody answers this
-    POLICY_CLEAR = 3         # AUTH that came in clear behind START_TLS: it may begin an authentication, not complete it
+    POLICY_CLEAR = 3         # AUTH that came in clear behind START_TLS
+    POLICY_UPGRADED_KNOWN = 4    # POLICY_UPGRADED of a connection that was authenticated in clear; it is not now
 
 cdef enum PolicyAction:
     POLICY_NOTHING = 0

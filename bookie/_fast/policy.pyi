@@ -9,6 +9,7 @@ REQUEST: Final[int]
 UPGRADED: Final[int]
 CLOSED: Final[int]
 CLEAR: Final[int]
+UPGRADED_KNOWN: Final[int]
 
 class Task:
     kind: int

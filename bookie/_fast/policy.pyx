@@ -31,6 +31,7 @@ REQUEST = POLICY_REQUEST
 UPGRADED = POLICY_UPGRADED
 CLOSED = POLICY_CLOSED
 CLEAR = POLICY_CLEAR
+UPGRADED_KNOWN = POLICY_UPGRADED_KNOWN
 
 
 cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil:

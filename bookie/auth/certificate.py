@@ -63,6 +63,7 @@ class CertificateServer:
     """Lets in certificates with one of `roles` or `names`. Never answers a token."""
 
     plugin_name = PLUGIN
+    challenges = False
 
     def __init__(self, roles: frozenset[str], names: frozenset[str]) -> None:
         self._roles = roles

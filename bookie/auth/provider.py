@@ -45,6 +45,14 @@ class ServerProvider(Protocol):
     def plugin_name(self) -> str:
         """What clients must call it."""
 
+    @property
+    def challenges(self) -> bool:
+        """Whether clients prove themselves by an answer to a challenge of this connection.
+
+        Such a proof counts behind START_TLS though it came in clear, as Apache BookKeeper's clients may send it. A
+        secret that is shown as it is does not: whoever saw it may have sent it.
+        """
+
     def session(self, peer: str) -> ServerSession:
         """For a new connection from `peer` (host:port)."""
 

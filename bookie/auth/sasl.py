@@ -63,6 +63,7 @@ class SaslServer:
     """Knows `users` (name -> password) and lets in those whose name matches `allowed`."""
 
     plugin_name = PLUGIN
+    challenges = True
 
     def __init__(self, users: dict[str, str], allowed: re.Pattern[str]) -> None:
         self._users = users

@@ -59,6 +59,7 @@ class TokenServer:
     """Lets in who knows one of `tokens`."""
 
     plugin_name = PLUGIN
+    challenges = False
 
     def __init__(self, tokens: tuple[bytes, ...]) -> None:
         self._digests = tuple(map(digest, tokens))

@@ -204,6 +204,7 @@ class Slow:
     """A provider that keeps every thread until it is told otherwise."""
 
     plugin_name = "slow"
+    challenges = False
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)

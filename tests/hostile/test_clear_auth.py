@@ -1,4 +1,4 @@
-"""AUTH in clear behind START_TLS, as upstream's client sends it: one message, answered inside, that proves nothing.
+"""AUTH in clear around START_TLS, as upstream's client sends it: what it proves inside, and what not.
 
 Rooms: clear_auth, gate, intake, upgrade.
 """
@@ -180,9 +180,23 @@ def test_a_token_in_clear_does_not_count(tmp_path: Path, ca: Authority, party: P
             log_in(peer, protocol, "token", TokenClient(TOKEN).session("127.0.0.1"))
 
 
-def test_a_proof_in_clear_does_not_count(bookie: LocalBookie, ca: Authority) -> None:
-    """Nor does it when the challenge was asked for in clear, before START_TLS."""
+def test_a_proof_in_clear_counts(bookie: LocalBookie, ca: Authority) -> None:
+    """Upstream's client, if it begins before it asks for encryption, has the challenge in clear and answers at once."""
     session = SaslClient("me", "p").session("127.0.0.1")
+    with bookie.peer() as peer:
+        peer.sock.sendall(auth(3, "sasl", session.first() or b""))
+        challenge = said(3, receive(peer))
+        peer.sock.sendall(START_TLS + auth(3, "sasl", session.answer(challenge.payload) or b""))
+        shake(peer, ca)
+        assert session.answer(said(3, receive(peer)).payload) is None
+        assert session.done
+        assert peer.ask(add(1, 0, b"x")).code == OK
+    assert bookie.stat("auth_accepted") == 1
+
+
+def test_a_wrong_proof_in_clear(bookie: LocalBookie, ca: Authority) -> None:
+    """It costs the connection, as anywhere."""
+    session = SaslClient("me", "wrong").session("127.0.0.1")
     with bookie.peer() as peer:
         peer.sock.sendall(auth(3, "sasl", session.first() or b""))
         challenge = said(3, receive(peer))
@@ -193,14 +207,29 @@ def test_a_proof_in_clear_does_not_count(bookie: LocalBookie, ca: Authority) -> 
     assert bookie.stat("auth_accepted") == 0
 
 
-def test_who_was_let_in_before_start_tls_is_asked_again(bookie: LocalBookie, ca: Authority) -> None:
-    """It need not be the same client inside."""
+def test_who_logged_in_before_start_tls(bookie: LocalBookie, ca: Authority) -> None:
+    """Upstream's client, when it is quick: it is not asked again, and its last, empty message is answered inside."""
     with bookie.peer() as peer:
         log_in(peer, 3, "sasl", SaslClient("me", "p").session("127.0.0.1"))
+        peer.sock.sendall(START_TLS + FIRST)
+        shake(peer, ca)
+        told = said(3, receive(peer))
+        assert peer.ask(add(1, 0, b"x")).code == OK
+    with bookie.peer() as peer:
+        log_in(peer, 3, "sasl", SaslClient("me", "p").session("127.0.0.1"))
+        peer.sock.sendall(FIRST)
+        assert said(3, receive(peer)) == told, "in clear it is told the same"
+    assert bookie.stat("auth_accepted") == 2
+
+
+def test_whose_token_was_taken_before_start_tls(tmp_path: Path, ca: Authority, party: Party) -> None:
+    """It is asked again: whoever saw it in clear may be the one inside."""
+    with guarded(tmp_path, party, TokenServer((TOKEN,))) as bookie, bookie.peer() as peer:
+        log_in(peer, 3, "token", TokenClient(TOKEN).session("127.0.0.1"))
         peer.sock.sendall(START_TLS)
         shake(peer, ca)
         assert peer.ask(read(1, 0)).code == UNAUTHORIZED
-        log_in(peer, 2, "sasl", SaslClient("me", "p").session("127.0.0.1"))
+        log_in(peer, 2, "token", TokenClient(TOKEN).session("127.0.0.1"))
         assert peer.ask(add(1, 0, b"x")).code == OK
 
 

