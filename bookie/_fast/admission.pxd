@@ -1,8 +1,8 @@
 """How much of what a peer asks may be under way at a time. Runs on the connection's I/O loop.
 
 Two answers to too much, as upstream has them: refuse the request (`admission`), or read no further for a while
-(`hold_back`). Fencing reads and requests of high priority, which recoveries consist of, have a quarter more room than
-others: a flood of adds keeps no ledger from being closed, and a flood of fences has an end.
+(`hold_back`). Fencing reads and requests of high priority, which recoveries consist of, have room of their own above
+that of others: a flood of adds keeps no ledger from being closed, and a flood of fences has an end.
 """
 from libc.stdint cimport int64_t
 

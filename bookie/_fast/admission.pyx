@@ -16,11 +16,6 @@ cdef enum:
     HELD_REFS = 2                # of a connection while a frame of it is served: open, and in hand
 
 
-cdef int64_t urgent_more(int64_t limit) noexcept nogil:
-    """A quarter of it is kept for what a recovery asks; at least one, or a small limit kept nothing."""
-    return limit // 4 if limit >= 4 else 1
-
-
 cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
     cdef int64_t count = 0
     cdef uint32_t i
@@ -44,8 +39,8 @@ cdef Status admission(IoLoop* loop, const Conn* conn, const Request* request) no
     if not appends and not reads:
         return OK
     if urgent:
-        of_connection += urgent_more(of_connection)
-        of_loop += urgent_more(of_loop)
+        of_connection += loop.limits.pending_urgent_max
+        of_loop += loop.limits.pending_urgent_max
     if conn.refs - HELD_REFS - conn.polls.count >= of_connection:
         return refused(&loop.stats.refused_urgent if urgent else &loop.stats.refused_by_connection)
     if (appends or fences) and adds_under_way(loop) >= of_loop:

@@ -101,7 +101,7 @@ cdef int write_first_block(Journal* journal, int fd, int64_t file_id) noexcept n
 
 
 cdef int zero(Journal* journal, int fd, int64_t start, int64_t end) noexcept nogil:
-    """Write zeros ahead of the groups, so that a group's sync has neither size nor extents to write."""
+    """Write zeros ahead of the groups; once they are synced, a group's sync has neither size nor extents to write."""
     cdef uint8_t* zeros = journal.groups[1].base - DIRECT_BLOCK - ZERO_CHUNK
     cdef int64_t at = start
     cdef int64_t part
@@ -114,7 +114,7 @@ cdef int zero(Journal* journal, int fd, int64_t start, int64_t end) noexcept nog
         if rc != 0:
             return rc
         at += part
-    return journal.ops.fdatasync(fd)
+    return 0
 
 
 cdef int prepare_next(Journal* journal) noexcept nogil:
@@ -246,8 +246,14 @@ cdef int zero_ahead(Journal* journal) noexcept nogil:
     if end > <int64_t> journal.file_bytes_max:
         end = <int64_t> journal.file_bytes_max
     rc = zero(journal, journal.fd, zeroed, end)
+    if rc != 0:
+        return rc
+    rc = journal.ops.fdatasync(journal.fd)
     if rc == 0:
         bk_store(&journal.zeroed_to, end)
+    else:
+        # Groups lie in this file, and the next sync would not tell that this one lost them: full or not, it is the end.
+        fatal_set("journal: sync of the zeros ahead failed", -rc)
     return rc
 
 

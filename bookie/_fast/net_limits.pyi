@@ -20,6 +20,7 @@ class NetLimitsRoom:
         unauthenticated_ms: int = ...,
         idle_ms: int = ...,
         pending_adds_max: int = ...,
+        pending_urgent_max: int = ...,
         pending_reads_max: int = ...,
         pending_per_connection_max: int = ...,
         adds_in_progress_max: int = ...,

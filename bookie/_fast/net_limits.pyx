@@ -12,8 +12,8 @@ cdef class NetLimitsRoom:
                  output_bytes_max: int, input_bytes_max: int, connections_max: int, fd_reserve: int,
                  throttle_ms: int, spin_us: int, nodelay: bool, keepalive: bool, linger_s: int = -1,
                  authenticate: bool = False, connections_per_address_max: int = 0, unauthenticated_ms: int = 0,
-                 idle_ms: int = 0, pending_adds_max: int = 1 << 40, pending_reads_max: int = 0,
-                 pending_per_connection_max: int = 1 << 40, adds_in_progress_max: int = 0,
+                 idle_ms: int = 0, pending_adds_max: int = 1 << 40, pending_urgent_max: int = 10_000,
+                 pending_reads_max: int = 0, pending_per_connection_max: int = 1 << 40, adds_in_progress_max: int = 0,
                  reads_in_progress_max: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0,
                  nesting_max: int = NESTING_MAX):
         self.limits.frame_bytes_max = frame_bytes_max
@@ -34,6 +34,7 @@ cdef class NetLimitsRoom:
         self.limits.unauthenticated_ns = unauthenticated_ms * 1000000
         self.limits.idle_ns = idle_ms * 1000000
         self.limits.pending_adds_max = pending_adds_max
+        self.limits.pending_urgent_max = pending_urgent_max
         self.limits.pending_reads_max = pending_reads_max
         self.limits.pending_per_connection_max = pending_per_connection_max
         self.limits.adds_in_progress_max = adds_in_progress_max

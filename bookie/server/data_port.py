@@ -97,6 +97,7 @@ class DataPort:
             unauthenticated_ms=settings.unauthenticated_ms_max,
             idle_ms=settings.idle_ms_max,
             pending_adds_max=settings.pending_adds_max,
+            pending_urgent_max=settings.pending_urgent_max,
             pending_reads_max=settings.pending_reads_max,
             pending_per_connection_max=settings.pending_per_connection_max,
             adds_in_progress_max=-(-settings.adds_in_progress_max // loops),

@@ -64,7 +64,7 @@ GROUPS = (
                 " answer moves and nothing waits for this long is closed. 0 is never.", high=86_400_000, unit="ms"),
             Key("maxPendingAddRequestsPerThread", "network.pending_adds_max", int, "100000", "Adds, forces,"
                 " fences and explicit LACs without an answer, of one I/O loop; more are refused with"
-                " `ETOOMANYREQUESTS`. Fences and requests of high priority have a quarter more.", low=1,
+                " `ETOOMANYREQUESTS`. Fences and requests of high priority have `serverMaxUrgentRequests` more.", low=1,
                 high=100_000_000, differs="10000, of adds that no thread has begun, and no limit for high priority;"
                 " here those count that wait for the journal, too"),
             Key("maxPendingReadRequestsPerThread", "network.pending_reads_max", int, "10000", "Reads that wait for"
@@ -72,7 +72,11 @@ GROUPS = (
                 " not.", low=1, high=10_000_000),
             Key("maxPendingRequestsPerConnection", "network.pending_per_connection_max", int, "50000", "Requests of"
                 " one connection without an answer, waiting long polls aside; more are refused with"
-                " `ETOOMANYREQUESTS`. Fences and requests of high priority have a quarter more.", low=1,
+                " `ETOOMANYREQUESTS`. Fences and requests of high priority have `serverMaxUrgentRequests` more.", low=1,
+                high=100_000_000),
+            Key("serverMaxUrgentRequests", "network.pending_urgent_max", int, "10000", "Fences and requests of high"
+                " priority, which recoveries consist of, without an answer: so many pass the two limits above on adds"
+                " of an I/O loop and requests of a connection; more are refused with `ETOOMANYREQUESTS`.", low=1,
                 high=100_000_000),
             Key("maxAddsInProgressLimit", "network.adds_in_progress_max", int, "0", "Adds without an answer, of all"
                 " I/O loops, each with its share; while there are more, its connections are not read. 0 is no limit.",

@@ -58,6 +58,8 @@ class NetworkSettings:
     pending_adds_max: int = 100_000
     pending_reads_max: int = 10_000
     """Both of one I/O loop: adds without an answer, reads that wait for the disk. More are refused."""
+    pending_urgent_max: int = 10_000
+    """Fences and requests of high priority above these limits."""
     pending_per_connection_max: int = 50_000
     adds_in_progress_max: int = 0
     reads_in_progress_max: int = 0

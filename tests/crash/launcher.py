@@ -17,7 +17,8 @@ Orders, each answered when it is in force:
     {"rotation_step": n}        the same for a step of a rotation
     {"collection_step": name}   the same for a step of garbage collection
     {"collect": {timeout_s}}    force a collection; answered with its counters when it has ended
-    {"plan": {op, action, …}}   plan a fault; answered a second time, with the clock's time, once it has struck
+    {"plan": {op, action, …}}   plan a fault; answered a second time, with the clock's time, once it has struck.
+                                With "ends": true that is the time at which the bookie knows that it must end
     {"clear": true}             forget all plans
 """
 
@@ -30,7 +31,7 @@ import threading
 import time
 from typing import Any
 
-from bookie._fast import crash_steps, log_set
+from bookie._fast import crash_steps, fatal, log_set
 from bookie.server import collecting, main
 from bookie.server.config import Loaded, load
 from bookie.storage import ledger_storage
@@ -38,6 +39,9 @@ from bookie.storage.garbage.collection import Garbage
 from bookie.storage.garbage.steps import watch_steps
 
 __all__: list[str] = []
+
+LATCH_S = 1.0
+"""A bookie that does not know by then is taken to be wrong from the failure on."""
 
 
 def tailored(plan: dict[str, Any]) -> Any:
@@ -88,12 +92,16 @@ def obey(orders: int, answers: int) -> None:
     def say(**facts: object) -> None:
         os.write(answers, json.dumps(facts).encode() + b"\n")
 
-    def report(rule: int) -> None:
+    def report(rule: int, *, ends: bool) -> None:
         from bookie._fast import _faulty
 
         while not _faulty.wait_hit(rule, 60):
             pass
-        say(hit=rule, at=time.monotonic_ns())
+        at = time.monotonic_ns()
+        # The thread that met the failure may lose its processor before it has told the others.
+        if ends and fatal.wait(LATCH_S):
+            at = time.monotonic_ns()
+        say(hit=rule, at=at)
 
     for line in os.fdopen(orders):
         order = json.loads(line)
@@ -113,7 +121,8 @@ def obey(orders: int, answers: int) -> None:
 
             rule = _faulty.plan(order["plan"].pop("op"), order["plan"].pop("action"), **order["plan"])
             say(planned=rule)
-            threading.Thread(target=report, args=(rule,), daemon=True).start()
+            ends = order.get("ends", False)
+            threading.Thread(target=report, args=(rule,), kwargs={"ends": ends}, daemon=True).start()
         elif "clear" in order:
             from bookie._fast import _faulty
 

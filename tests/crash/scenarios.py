@@ -115,7 +115,7 @@ def fail_the_disk(directory: Path, fault: dict[str, Any], planted: int = 0) -> l
 
     def strike() -> None:
         load.go_on()
-        bookie.order(plan=fault)
+        bookie.order(plan=fault, ends=True)
         hit = bookie.heard()
         history.nemesis("fault", at=hit.get("at"))
         _note_exit(bookie, history, END_S if planted else PATIENCE_S)

@@ -91,8 +91,8 @@ URGENT = {
 @pytest.mark.parametrize("limit", ["pending_adds_max", "pending_per_connection_max"])
 @pytest.mark.parametrize("urgent", URGENT.values(), ids=URGENT)
 def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType, urgent: Request, limit: str) -> None:
-    """While nothing is synced, fences and recovery adds have a quarter more room than adds; then they are refused."""
-    settings: dict[str, Any] = {limit: 8, **ONE_LOOP}
+    """While nothing is synced, fences and recovery adds have room of their own above that of adds; then it ends."""
+    settings: dict[str, Any] = {limit: 8, "pending_urgent_max": 2, **ONE_LOOP}
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie,
         bookie.peer() as peer,

@@ -137,10 +137,14 @@ LIMITS: dict[str, tuple[dict[str, str], Callable[[Running, ExitStack], None], st
         {"maxPendingAddRequestsPerThread": "2"}, a_burst_of_adds, "bookkeeper_server_ADD_ENTRY_REJECTED",
     ),
     "fences under way of a connection": (
-        {"maxPendingRequestsPerConnection": "2"}, a_burst_of_fences, "pybookie_urgent_requests_refused_total",
+        {"maxPendingRequestsPerConnection": "2", "serverMaxUrgentRequests": "1"},
+        a_burst_of_fences,
+        "pybookie_urgent_requests_refused_total",
     ),
     "fences under way of a loop": (
-        {"maxPendingAddRequestsPerThread": "2"}, a_burst_of_fences, "pybookie_urgent_requests_refused_total",
+        {"maxPendingAddRequestsPerThread": "2", "serverMaxUrgentRequests": "1"},
+        a_burst_of_fences,
+        "pybookie_urgent_requests_refused_total",
     ),
     "adds under way in all": (
         {"maxAddsInProgressLimit": "2"}, a_burst_that_waits, "pybookie_connections_held_back_total",
