@@ -94,3 +94,21 @@ one.crash()
         tmp_path,
     )
     run("one = Opened(root)\nassert one.direct.read(1, 0).status == 'OK'\none.stop()", tmp_path)
+
+
+def test_a_failed_sync_of_the_zeros_ahead_is_the_end(tmp_path: Path) -> None:
+    """On a full disk, too: groups lie in that file, and the next sync would not tell that they were lost."""
+    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    run(
+        """
+from bookie._fast import _faulty as faulty
+from tests.fast.test_journal import journal, record, running
+with journal(root, faulty.FaultyFiles(), sync_data=False) as (room, writer), running(room.run_prepare, stop=room.stop):
+    faulty.plan("fdatasync", "ENOSPC", suffix=".txn")
+    for number in range(60):
+        writer.append(record(number, 16384))
+        writer.commit()
+    assert fatal.wait(60) == ("journal: sync of the zeros ahead failed", 28)
+""",
+        tmp_path,
+    )
