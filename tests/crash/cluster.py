@@ -195,6 +195,8 @@ class Story:
             if closes and not self.failed:
                 with contextlib.suppress(BookKeeperError):
                     await writer.close()
+            if self.failed:
+                self.say("writer", "crashed")  # it is done with: what was not acknowledged, a recovery may confirm
             last = await self._finish()
             async with asyncio.timeout(120):
                 await tail
