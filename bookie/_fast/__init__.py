@@ -5,6 +5,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   ground
     build                   the flavour: release or debug
     planted                 bugs that tests switch on: nothing in a release (BOOKIE_FAULTS=1)
+    crash_steps             where crash tests end the process
     scheduling              short slices for data threads
     types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
     request                 a request as the data path sees it, whichever protocol it came in
@@ -63,7 +64,6 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     journal_files           the files of a journal: prepared, zeroed, rolled, reused
     journal                 group commit
   memory
-    crash_steps             where crash tests end the process
     pace                    bytes a second for background work
     pages                   pages of records
     runs                    the directory of runs: which entries of a ledger lie in memory, and where

@@ -352,11 +352,18 @@ cdef Status close_idle_logs(Store* store) noexcept nogil:
     return status
 
 
+cdef Status or_end(Status status) noexcept nogil:
+    """A failure that is no full disk is the end from here on: no add is acknowledged while its traces are tidied up."""
+    if status != OK and status != NO_SPACE:
+        fatal_set("checkpoint: writing the entry log, the index or the mark failed", 0)
+    return status
+
+
 cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
     """Append, sync the log, commit the index: the three steps that must follow each other."""
     cdef uint32_t i
     cdef int64_t started = now_ns()
-    cdef Status status = index_begin(store.index)
+    cdef Status status = or_end(index_begin(store.index))
     if status != OK:
         return status
     for i in range(flushing.count):
@@ -370,15 +377,16 @@ cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing
     if status == OK:
         step(STEP_APPENDED)
         status = sync_logs(store)
+    or_end(status)
     op_note(&store.ops.entry_log[status == OK], now_ns() - started, 1)
     if status == OK:
         step(STEP_LOG_SYNCED)
-        status = put_dirty(store, flushing)
+        status = or_end(put_dirty(store, flushing))
     if status != OK:
         index_abort(store.index)
         return status
     started = now_ns()
-    status = index_commit(store.index)
+    status = or_end(index_commit(store.index))
     op_note(&store.ops.index[status == OK], now_ns() - started, 1)
     return status
 
@@ -474,9 +482,7 @@ cdef Status run_once(Stores* stores) noexcept nogil:
     if status == OK or status == NO_SPACE:
         bk_store(&stores.disk_full, status == NO_SPACE)
         stores_judge_space(stores)
-        return status
-    fatal_set("checkpoint: writing the entry log, the index or the mark failed", 0)
-    return status
+    return or_end(status)
 
 
 cdef class CheckpointRoom:

@@ -1,6 +1,7 @@
 """Where crash tests end the process: between any two steps that must follow each other. One compare otherwise.
 
-Any thread. The steps of a checkpoint are its own (1 to 8); those of collection stand here.
+Any thread. The steps of a checkpoint are its own (1 to 8); those of collection, and of entry logs that begin and end,
+stand here.
 """
 from libc.stdint cimport int64_t
 
@@ -11,5 +12,13 @@ cdef enum CollectStep:
     STEP_UNLINKED = 24
     STEP_DELETE_COMMITTED = 31   # ledgers left the index, memory still has them
     STEP_DELETE_FORGOTTEN = 32
+
+cdef enum RotationStep:
+    STEP_LOG_CREATED = 41        # its name is there, nothing else
+    STEP_LOG_PUBLISHED = 42      # `lastId` covers it, and its name lasts
+    STEP_MAP_WRITTEN = 43
+    STEP_MAP_SYNCED = 44
+    STEP_HEADER_WRITTEN = 45
+    STEP_HEADER_SYNCED = 46
 
 cdef void step(int64_t reached) noexcept nogil

@@ -58,17 +58,16 @@ cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil
 # it is, without a map, and clear the error, so that the caller may begin again with what it did not commit.
 # Closed logs count as open until the caller has committed what points into them: log_ids_settle.
 cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil
-# The steps of elog_rotate, to take several logs through them together. Nothing is appended after elog_end; elog_sync
-# comes between it and the header, as that must never name a map that is not there. Only one of many that was never
-# written before goes out whole, header and map, by one sync: the later steps then find nothing to do.
+# The steps of elog_rotate, to take up to SYNCS_MOST logs through them together: after elog_end of each nothing is
+# appended; elog_finish writes the maps, syncs them, then the headers, which must never name a map that is not there.
+# Only one of many that was never written before goes out whole, header and map, by one sync: the later steps then find
+# nothing to do.
 cdef Status elog_end(EntryLogWriter* writer) noexcept nogil
-cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil
-cdef Status elog_close_many(EntryLogWriter** writers, int count) noexcept nogil
+cdef Status elog_finish(EntryLogWriter** writers, int count) noexcept nogil
 # Close without a map, at `keep` bytes, which were synced; a log that is complete stays whole. At 0 the file is removed.
 # Clears NO_SPACE; after IO_ERROR nothing is touched.
 cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil
 # The log being written, or the id the next append would try. Not for judging other logs: ask log_ids_is_open.
 cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil
-# Bytes of the log being written, 0 between logs; and whether some of them were not synced yet.
+# Bytes of the log being written, 0 between logs.
 cdef uint64_t elog_size(EntryLogWriter* writer) noexcept nogil
-cdef bint elog_unsynced(EntryLogWriter* writer) noexcept nogil

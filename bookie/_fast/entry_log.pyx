@@ -8,6 +8,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from bookie._fast.crash_steps cimport STEP_HEADER_SYNCED, STEP_HEADER_WRITTEN, STEP_MAP_SYNCED, STEP_MAP_WRITTEN, step
 from bookie._fast.cursor cimport store_i64, store_u32, store_u64
 from bookie._fast.file cimport FileOps, Files, cut_file, iovec, set_direct, write_full
 from bookie._fast.ledger_bytes cimport (
@@ -209,9 +210,7 @@ cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
         return fail(writer, rc)
     writer.fd = fd
     writer.position = LOG_HEADER_BYTES
-    writer.synced = 0
-    writer.written = 0
-    writer.out = 0
+    writer.synced = writer.written = writer.out = 0
     writer.reserved = UINT64_MAX if writer.one_of_many else LOG_HEADER_BYTES
     return Status.OK
 
@@ -223,11 +222,7 @@ cdef int reserve_blocks(EntryLogWriter* writer, uint64_t end) noexcept nogil:
     end = (end + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES     # the last block is written whole
     if end <= writer.reserved:
         return 0
-    goal = writer.reserved + RESERVE_BYTES
-    if goal > writer.size_limit:
-        goal = writer.size_limit
-    if goal < end:
-        goal = end
+    goal = max(end, min(writer.reserved + RESERVE_BYTES, writer.size_limit))
     while True:
         rc = writer.ops.fallocate(writer.fd, FALLOC_FL_KEEP_SIZE, writer.reserved, goal - writer.reserved)
         if rc == -EINTR:
@@ -378,14 +373,18 @@ cdef Status sync_files(EntryLogWriter** writers, int count) noexcept nogil:
     return status
 
 
+cdef Status each(EntryLogWriter** writers, int count, Status (*act)(EntryLogWriter*) noexcept nogil) noexcept nogil:
+    cdef Status status = Status.OK
+    cdef int i = 0
+    while i < count and status == Status.OK:
+        status = act(writers[i])
+        i += 1
+    return status
+
+
 cdef Status elog_sync_many(EntryLogWriter** writers, int count) noexcept nogil:
-    cdef Status status
-    cdef int i
-    for i in range(count):
-        status = elog_write_out(writers[i])
-        if status != Status.OK:
-            return status
-    return sync_files(writers, count)
+    cdef Status status = each(writers, count, elog_write_out)
+    return sync_files(writers, count) if status == Status.OK else status
 
 
 cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
@@ -436,7 +435,7 @@ cdef Status elog_end(EntryLogWriter* writer) noexcept nogil:
     return Status.OK if rc == 0 else fail(writer, rc)
 
 
-cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil:
+cdef Status write_header(EntryLogWriter* writer) noexcept nogil:
     """They are no block, so they go through the page cache."""
     cdef uint8_t closing[12]
     cdef int rc
@@ -454,10 +453,20 @@ cdef Status elog_write_header(EntryLogWriter* writer) noexcept nogil:
     return Status.OK
 
 
-cdef Status elog_close_many(EntryLogWriter** writers, int count) noexcept nogil:
-    cdef Status status = sync_files(writers, count)
+cdef Status elog_finish(EntryLogWriter** writers, int count) noexcept nogil:
+    cdef Status status = each(writers, count, elog_write_out)
     cdef int i
     if status == Status.OK:
+        step(STEP_MAP_WRITTEN)
+        status = sync_files(writers, count)
+    if status == Status.OK:
+        step(STEP_MAP_SYNCED)
+        status = each(writers, count, write_header)
+    if status == Status.OK:
+        step(STEP_HEADER_WRITTEN)
+        status = sync_files(writers, count)
+    if status == Status.OK:
+        step(STEP_HEADER_SYNCED)
         for i in range(count):
             close_log(writers[i])
     return status
@@ -470,11 +479,7 @@ cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
         writer.failed = Status.OK
         return Status.OK
     status = elog_end(writer)
-    if status == Status.OK:
-        status = elog_sync(writer)      # the header must never name a map that is not there
-    if status == Status.OK:
-        status = elog_write_header(writer)
-    return elog_close_many(&writer, 1) if status == Status.OK else status
+    return elog_finish(&writer, 1) if status == Status.OK and writer.fd >= 0 else status
 
 
 cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil:
@@ -500,10 +505,6 @@ cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil:
 
 cdef uint64_t elog_size(EntryLogWriter* writer) noexcept nogil:
     return writer.position
-
-
-cdef bint elog_unsynced(EntryLogWriter* writer) noexcept nogil:
-    return writer.position != writer.synced
 
 
 @cython.no_gc_clear

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, strlen
 from posix.fcntl cimport O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
 
+from bookie._fast.crash_steps cimport STEP_LOG_CREATED, STEP_LOG_PUBLISHED, step
 from bookie._fast.file cimport FileOps, Files, sync_dir, write_full
 from bookie._fast.log_scan cimport LOG_ID_MAX
 from bookie._fast.sync cimport (
@@ -153,6 +154,7 @@ cdef int log_ids_create(LogIds* ids, LogUser user, uint32_t* log_id) noexcept no
         if fd == -EEXIST or fd >= 0:
             id = id + 1 if id < LOG_ID_MAX else 0
     if fd >= 0:
+        step(STEP_LOG_CREATED)
         pthread_mutex_lock(&ids.lock)
         ids.next_id = id
         pthread_mutex_unlock(&ids.lock)
@@ -194,6 +196,8 @@ cdef int log_ids_publish(LogIds* ids, uint32_t log_id) noexcept nogil:
             ids.published = log_id
     if rc == 0:
         rc = sync_dir(ids.ops, ids.directory)
+    if rc == 0:
+        step(STEP_LOG_PUBLISHED)
     pthread_mutex_unlock(&ids.creating)
     return rc
 

@@ -19,14 +19,6 @@ cdef enum:
     LOGS_ENDING_MOST = SYNCS_MOST
     LEDGERS_A_LOG = 10           # ledgers whose logs are counted, for each of `active_max`; as upstream
 
-# Where tests end the process while logs are closed; in this order.
-cdef enum RotationStep:
-    STEP_LOG_CREATED = 1         # its name is there, nothing else
-    STEP_MAP_WRITTEN = 2
-    STEP_MAP_SYNCED = 3
-    STEP_HEADER_WRITTEN = 4
-    STEP_HEADER_SYNCED = 5
-
 cdef struct LogSetStats:
     # atomics
     int64_t active               # logs that take entries

@@ -6,7 +6,7 @@ import os
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport abort, bsearch, calloc, free, qsort, realloc
+from libc.stdlib cimport bsearch, calloc, free, qsort, realloc
 
 from bookie._fast.by_age cimport Aged, ByAge, aged_drop, aged_find, aged_put, aged_renew, by_age_free, by_age_init
 from bookie._fast.by_ledger cimport Chained
@@ -16,15 +16,14 @@ from bookie._fast.entry_log cimport (
     EntryLogWriter,
     LogBuffer,
     elog_append,
-    elog_close_many,
     elog_end,
+    elog_finish,
     elog_give_up,
     elog_hurry,
     elog_one_of_many,
     elog_size,
     elog_sync,
     elog_sync_many,
-    elog_write_header,
     elog_write_out,
     elog_writer,
     elog_writer_bytes,
@@ -99,14 +98,6 @@ cdef struct LogSet:
     Status failed                # NO_SPACE or IO_ERROR
     LogSetStats stats
     LogCounts counts
-
-cdef int64_t step_to_stop = 0
-
-
-cdef inline void step(int64_t reached) noexcept nogil:
-    """Where crash tests end the process; one compare otherwise."""
-    if step_to_stop == reached:
-        abort()
 
 
 cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int64_t expiry_ns) noexcept nogil:
@@ -253,7 +244,6 @@ cdef Status log_set_append(LogSet* logs, int64_t ledger, iovec* parts, int count
         if logs.common == NULL:
             logs.newest = log.log_id
             log_counts_begin(&logs.counts, ledger)
-            step(STEP_LOG_CREATED)
     return refuse(logs, status)
 
 
@@ -321,50 +311,34 @@ cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil:
     return status
 
 
-cdef Status each_ending(LogSet* logs, Status (*act)(EntryLogWriter*) noexcept nogil) noexcept nogil:
-    cdef OpenLog* log = logs.ending
-    cdef Status status = OK
-    while log != NULL and status == OK:
-        status = act(log.writer)
-        log = log.next
-    return status
-
-
-cdef Status all_ending(LogSet* logs, Status (*act)(EntryLogWriter**, int) noexcept nogil) noexcept nogil:
+cdef Status finish_ending(LogSet* logs) noexcept nogil:
+    """The steps of closing, each for the whole batch."""
     cdef EntryLogWriter* writers[LOGS_ENDING_MOST]
     cdef OpenLog* log = logs.ending
+    cdef Status status
     cdef int count = 0
     while log != NULL:
         writers[count] = log.writer
         count += 1
         log = log.next
-    return act(writers, count)
-
-
-cdef Status finish_ending(LogSet* logs) noexcept nogil:
-    """The steps of closing, each for the whole batch."""
-    cdef OpenLog* log
-    cdef Status status = each_ending(logs, elog_write_out)
-    if logs.ending == NULL:
-        return OK
-    if status == OK:
-        step(STEP_MAP_WRITTEN)
-        status = all_ending(logs, elog_sync_many)
-    if status == OK:
-        step(STEP_MAP_SYNCED)
-        status = each_ending(logs, elog_write_header)
-    if status == OK:
-        step(STEP_HEADER_WRITTEN)
-        status = all_ending(logs, elog_close_many)
+    status = elog_finish(writers, count) if count else OK
     if status != OK:
         return status
-    step(STEP_HEADER_SYNCED)
     log = logs.ending
     while log != NULL:
         log_closed(logs, log)
         log = log.next
     free_ending(logs)
     return OK
+
+
+cdef Status write_ending(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log = logs.ending
+    cdef Status status = OK
+    while log != NULL and status == OK:
+        status = elog_write_out(log.writer)
+        log = log.next
+    return status
 
 
 cdef Status write_touched(LogSet* logs) noexcept nogil:
@@ -406,7 +380,7 @@ cdef Status log_set_sync(LogSet* logs) noexcept nogil:
     if status == OK and logs.common != NULL:
         return refuse(logs, elog_sync(logs.common.writer))
     if status == OK:
-        status = each_ending(logs, elog_write_out)
+        status = write_ending(logs)
     if status == OK:
         status = write_touched(logs)
     if status == OK:
@@ -559,9 +533,3 @@ cdef class LogSetRoom:
 def bytes_max(uint32_t active_max) -> int:
     """What the logs of one ledger directory take of memory at most."""
     return log_set_bytes_max(active_max)
-
-
-def crash_after_step(number: int) -> None:
-    """End the process by a signal right after this RotationStep; for crash tests."""
-    global step_to_stop
-    step_to_stop = number

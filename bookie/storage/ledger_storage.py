@@ -33,6 +33,7 @@ from bookie.storage.layout import (
     read_mark,
 )
 from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
+from bookie.storage.reserved_blocks import give_back_blocks
 from bookie.storage.settings import JournalSettings, StorageSettings
 from bookie.storage.takeover import take_over
 from bookie.storage.tools.progress import no_progress
@@ -115,6 +116,7 @@ class LedgerStorage:
         index.mkdir(exist_ok=True)
         require_sound_index(index)
         tell_bad_logs(directory)
+        give_back_blocks(directory)
         return StoreRoom(
             str(directory),
             str(index),

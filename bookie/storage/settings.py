@@ -59,7 +59,7 @@ class StorageSettings:
     """One that was not appended to for so long is closed by the next checkpoint."""
     index_map_bytes: int = 1 << 40
     """Address space reserved for LMDB, not memory or disk."""
-    read_threads: int = 8
+    read_threads: int = 32
     read_queue_max: int = 10_000
     frame_bytes_max: int = 5 * MIB
     skip_damaged_journal: bool = False

@@ -6,15 +6,13 @@
 
     journal_bytes  roll journal files at this size; configuration allows no less than 16 MiB
     map_bytes      the most that the location index may grow to
-    step           end the process after this step of the first checkpoint
-    rotation_step  the same for a step in which entry logs of ledgers are created and closed
+    step           end the process when this step of room crash_steps comes first
     faults         hand the storage FileOps that fail on a plan
     control        descriptors (in, out) on which the test says what to plan, a JSON object a line
 
 Orders, each answered when it is in force:
 
-    {"step": n}                 end the process after step n of the next checkpoint
-    {"rotation_step": n}        the same for a step of a rotation
+    {"step": n}                 end the process when step n comes next
     {"collection_step": name}   the same for a step of garbage collection
     {"collect": {timeout_s}}    force a collection; answered with its counters when it has ended
     {"plan": {op, action, …}}   plan a fault; answered a second time, with the clock's time, once it has struck.
@@ -31,7 +29,7 @@ import threading
 import time
 from typing import Any
 
-from bookie._fast import crash_steps, fatal, log_set
+from bookie._fast import crash_steps, fatal
 from bookie.server import collecting, main
 from bookie.server.config import Loaded, load
 from bookie.storage import ledger_storage
@@ -108,9 +106,6 @@ def obey(orders: int, answers: int) -> None:
         if "step" in order:
             crash_steps.crash_after_step(order["step"])
             say(step=order["step"])
-        elif "rotation_step" in order:
-            log_set.crash_after_step(order["rotation_step"])
-            say(step=order["rotation_step"])
         elif "collect" in order:
             say(**collect(**order["collect"]))
         elif "collection_step" in order:
@@ -137,7 +132,6 @@ def run() -> None:
     collecting.Garbage = tracked  # type: ignore[assignment,attr-defined]
     main.load = tailored(plan)  # type: ignore[attr-defined]
     crash_steps.crash_after_step(plan.get("step", 0))
-    log_set.crash_after_step(plan.get("rotation_step", 0))
     if plan.get("faults"):
         from bookie._fast._faulty import FaultyFiles
 

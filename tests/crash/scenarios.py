@@ -25,6 +25,7 @@ from tests.history.events import History
 __all__ = [
     "cut_power",
     "die_at_step",
+    "die_before",
     "fail_a_read",
     "fail_an_index_sync",
     "fail_the_disk",
@@ -77,11 +78,11 @@ def die_at_step(
     *,
     directories: int,
     planted: int = 0,
-    of: str = "step",
+    in_replay: bool = True,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Violation]:
-    """The process ends right after a step of a checkpoint under load, and once more in the flush of its replay; `of`
-    the steps of the launcher's other orders.
+    """The process ends right after a step of a checkpoint under load, and with `in_replay` once more in the flush of
+    its replay.
     """
     several = {
         "journalDirectories": ",".join(f"{directory}/journal{n}" for n in range(directories)),
@@ -93,15 +94,38 @@ def die_at_step(
     with watched(bookie, history) as violations:
         bookie.control = True
         _start_and_verify(bookie, load)
-        load.run(bookie.address, lambda: _die(bookie, load, lambda: bookie.order(**{of: step})))
+        load.run(bookie.address, lambda: _die(bookie, load, lambda: bookie.order(step=step)))
         history.nemesis("kill")
         bookie.control = False
-        if not planted:  # with a bug in it the replay may have nothing left to flush
-            bookie.plan[of] = step
+        if in_replay:
+            bookie.plan["step"] = step
             assert bookie.run() == -signal.SIGABRT, (
                 f"the start did not come to step {step}:\n{bookie.log_text()[-2000:]}"
             )
-            del bookie.plan[of]
+            del bookie.plan["step"]
+        _end(bookie, load)
+    assert load.acknowledged
+    return violations
+
+
+def die_before(directory: Path, call: Mapping[str, Any], settings: Mapping[str, str]) -> list[Violation]:
+    """The process is killed at a call of room file under load, before the call is made."""
+    bookie = _bookie(directory, dict(settings), {"faults": True}, 0)
+    history = History()
+    load = Load(history, random.Random(str(call)))
+
+    def strike() -> None:
+        load.go_on()
+        bookie.order(plan={**call, "action": "KILL"})
+        code = bookie.exited(PATIENCE_S)
+        assert code == -signal.SIGKILL, f"exit code {code}\n{bookie.log_text()[-2000:]}"
+        history.nemesis("kill")
+
+    with watched(bookie, history) as violations:
+        bookie.control = True
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, strike)
+        bookie.control = False
         _end(bookie, load)
     assert load.acknowledged
     return violations

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.crash
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = {
+    "target created": 41,
+    "target published": 42,
     "copied": 21,
     "copy synced": 22,
     "copy indexed": 23,

@@ -1,7 +1,8 @@
-"""The process ends while entry logs are created and closed: one log for each ledger, few at a time (B1, B4, B5).
+"""The process ends while entry logs are created and closed: one for all ledgers, or one for each, few at a time
+(B1, B4, B5). Steps are named in room crash_steps.
 
-Ledgers that displace each other's logs, ends that are announced and checkpoints in between; whatever was acknowledged
-is read back, whichever step of a rotation was the last.
+Logs that are full, ledgers that displace each other's logs, ends that are announced and checkpoints in between;
+whatever was acknowledged is read back, whichever step of a rotation was the last.
 """
 
 from pathlib import Path
@@ -12,14 +13,27 @@ from tests.crash.scenarios import die_at_step
 
 pytestmark = pytest.mark.crash
 
-STEPS = ["created", "map written", "map synced", "header written", "header synced"]
+STEPS = {
+    "created": 41,
+    "published": 42,
+    "map written": 43,
+    "map synced": 44,
+    "header written": 45,
+    "header synced": 46,
+}
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_b4_b5_an_end_behind_this_step_of_a_rotation_loses_nothing(step: str, tmp_path: Path) -> None:
     """In a checkpoint under load with two logs at a time, and once more in the flush of the replay."""
     settings = {"entryLogPerLedgerEnabled": "true", "maximumNumberOfActiveEntryLogs": "2"}
-    assert not die_at_step(tmp_path, STEPS.index(step) + 1, directories=1, of="rotation_step", settings=settings)
+    assert not die_at_step(tmp_path, STEPS[step], directories=1, settings=settings)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_b4_b5_an_end_behind_this_step_of_a_full_log_loses_nothing(step: str, tmp_path: Path) -> None:
+    """The same with one log for all ledgers, which ends when it is full: a replay begins one, but fills none."""
+    assert not die_at_step(tmp_path, STEPS[step], directories=1, in_replay=step in {"created", "published"})
 
 
 @pytest.mark.parametrize("step", ["appended", "index committed"])

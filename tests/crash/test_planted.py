@@ -35,7 +35,8 @@ PLANTED: dict[str, tuple[int, str, Story]] = {
     "the mark moves before the index is committed": (
         4,
         "B1",
-        lambda path, bug: scenarios.die_at_step(path, 4, directories=1, planted=bug),
+        # the replay may have nothing left to flush
+        lambda path, bug: scenarios.die_at_step(path, 4, directories=1, planted=bug, in_replay=False),
     ),
     "fences are kept in memory only": (
         8,

@@ -6,9 +6,14 @@ BOOKIE_SOAK_SECONDS says how long (15), BOOKIE_SOAK_LIVE_MIB how much lives at a
 a writer writes at most (as it can), BOOKIE_SOAK_OUT where all samples go; BOOKIE_SEED repeats a run's choices. The more
 lives, the more a run is like real ones, where what is written lives for many collections: a week in an hour is 1800
 seconds with 192 MiB.
+
+Pauses of collection are a thousand times shorter than a bookie's. As fast as writers can, everything alive is deleted
+in the time of a few compactions, and the mean amplification tells how fast the machine is beside its other work; only
+that of paced writers is held to a limit.
 """
 
 import json
+import math
 import os
 import random
 import statistics
@@ -25,7 +30,7 @@ ADDS_S = float(os.environ.get("BOOKIE_SOAK_ADDS_S", "inf"))
 LIFE_S_MAX = 4 if SECONDS < 60 else 10
 SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 << 32))
 AMPLIFICATION_MAX = 1.6
-"""Of a store that has nothing left to collect, at default thresholds."""
+"""Of a store that has nothing left to collect, and in the mean of a run with paced writers, at default thresholds."""
 ANONYMOUS_MAX = 400 * MIB
 INDEX_MAX = 64 * MIB
 DESCRIPTORS_MAX = 64 + 32 + 64
@@ -33,9 +38,10 @@ DESCRIPTORS_MAX = 64 + 32 + 64
 ORDERLY = 0.15
 
 
-def report(soak: Soak, settled: float) -> None:
-    """One line of figures, for whoever runs it for long."""
+def report(soak: Soak, settled: float) -> float | None:
+    """One line of figures, for whoever runs it for long; the mean amplification, if there was enough to have one."""
     amplification = [sample.amplification for sample in soak.samples if sample.live_bytes > LIVE_BYTES // 2]
+    mean = statistics.mean(amplification) if amplification else None
     figures = {
         "seconds": round(soak.samples[-1].at_s, 1),
         "kills": soak.kills,
@@ -44,7 +50,7 @@ def report(soak: Soak, settled: float) -> None:
         "ledgers_deleted": len(soak.model.deleted),
         "live_mib": round(soak.samples[-1].live_bytes / MIB, 1),
         "amplification_settled": round(settled, 3),
-        "amplification_mean": round(statistics.mean(amplification), 3) if amplification else None,
+        "amplification_mean": None if mean is None else round(mean, 3),
         "amplification_max": round(max(amplification), 3) if amplification else None,
         "descriptors_max": max(sample.descriptors for sample in soak.samples),
         "anonymous_mib_max": round(max(sample.anonymous_bytes for sample in soak.samples) / MIB, 1),
@@ -54,6 +60,7 @@ def report(soak: Soak, settled: float) -> None:
     if out := os.environ.get("BOOKIE_SOAK_OUT"):
         rows = [[*vars_of(sample)] for sample in soak.samples]
         Path(out).write_text(json.dumps({**figures, "samples": rows}))
+    return mean
 
 
 def vars_of(sample: object) -> list[float]:
@@ -86,13 +93,15 @@ def test_soak(tmp_path: Path) -> None:
         counters = soak.settle()
         settled = soak.sample()
         soak.verify()
-        report(soak, settled.amplification)
+        mean = report(soak, settled.amplification)
         assert not soak.model.problems, soak.model.problems[:10]
         assert soak.bookie.stop() == 0
     assert counters["gc_alarm"] == 0
     present = counters["gc_active_ledger_total"]
     assert len([one for one in soak.model.all() if one.acked]) <= present <= len(soak.model.all())
     assert settled.amplification <= AMPLIFICATION_MAX
+    if math.isfinite(ADDS_S) and mean is not None:
+        assert mean <= AMPLIFICATION_MAX
     assert max(sample.descriptors for sample in soak.samples) <= DESCRIPTORS_MAX
     assert max(sample.anonymous_bytes for sample in soak.samples) <= ANONYMOUS_MAX
     assert max(sample.index_bytes for sample in soak.samples) <= INDEX_MAX

@@ -9,7 +9,7 @@ import pytest
 from bookie.pb import wire_pb2 as wire
 from tests.hostile import v3
 from tests.hostile.local import local_bookie
-from tests.hostile.peer import KEY, add, batch, entry_of, read
+from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read
 from tests.reference.wire_v2 import Request
 
 FENCE = 1
@@ -23,6 +23,13 @@ ONE_LOOP: dict[str, Any] = {"io_threads": 1}
 def adds(ids: range, flags: int = 0) -> list[Request]:
     """Small entries of ledger 1."""
     return [add(1, entry, b"x", flags=flags) for entry in ids]
+
+
+def stand_still(faulty: ModuleType, peer: Peer, *requests: Request) -> None:
+    """These are on their way to the disk, which does not sync them."""
+    rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
+    peer.send(*requests)
+    assert faulty.wait_hit(rule, 30.0)
 
 
 def go_on(faulty: ModuleType) -> None:
@@ -41,9 +48,7 @@ def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
     ):
         peer.send(*adds(range(5)))
         assert [peer.answer().code for _ in range(5)] == [0] * 5
-        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
-        peer.send(*adds(range(5, 15)))
-        assert faulty.wait_hit(rule, 30.0)
+        stand_still(faulty, peer, *adds(range(5, 15)))
         refused = [other.ask(request).code for request in adds(range(100, 103))]
         assert refused == [TOO_MANY] * 3
         for request in (v3.write_lac(1, 0), v3.force(1)):
@@ -67,9 +72,7 @@ def test_more_requests_of_one_connection_than_may_wait(tmp_path: Path, faulty: M
     ):
         peer.send(*adds(range(5)))
         assert [peer.answer().code for _ in range(5)] == [0] * 5
-        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
-        peer.send(*adds(range(5, 15)))
-        assert faulty.wait_hit(rule, 30.0)
+        stand_still(faulty, peer, *adds(range(5, 15)))
         peer.send(*adds(range(15, 18)), read(1, 0))
         assert [peer.answer().code for _ in range(4)] == [TOO_MANY] * 4
         assert other.ask(read(1, 0)).code == 0
@@ -99,9 +102,7 @@ def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType,
         bookie.peer() as other,
     ):
         assert peer.ask(add(1, 0, b"x")).code == 0
-        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
-        peer.send(*adds(range(1, 9)))
-        assert faulty.wait_hit(rule, 30.0)
+        stand_still(faulty, peer, *adds(range(1, 9)))
         assert peer.ask(add(1, 9, b"x")).code == TOO_MANY
         peer.send(*[urgent] * 1000)
         assert {peer.answer().code for _ in range(998)} == {TOO_MANY}
@@ -123,9 +124,7 @@ def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:
         bookie.peer() as other,
     ):
         assert peer.ask(add(1, 0, b"x")).code == 0
-        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
-        peer.send(*adds(range(1, 11)))
-        assert faulty.wait_hit(rule, 30.0)
+        stand_still(faulty, peer, *adds(range(1, 11)))
         fence = read(1, 0, flags=FENCE, key=KEY)
         peer.send(*[fence] * 100)
         other.send(fence)
@@ -146,9 +145,7 @@ def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -
     ):
         peer.send(*adds(range(5)))
         assert [peer.answer().code for _ in range(5)] == [0] * 5
-        rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
-        peer.send(*adds(range(5, 500)))
-        assert faulty.wait_hit(rule, 30.0)
+        stand_still(faulty, peer, *adds(range(5, 500)))
         bookie.until("held_back", lambda times: times > 0)
         assert bookie.stat("adds") == 15
         go_on(faulty)

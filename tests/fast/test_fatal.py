@@ -96,6 +96,40 @@ one.crash()
     run("one = Opened(root)\nassert one.direct.read(1, 0).status == 'OK'\none.stop()", tmp_path)
 
 
+def test_an_index_that_fails_is_the_end_before_anything_else_is_done(tmp_path: Path) -> None:
+    """B2: whoever sees that a commit has failed finds the latch set, however many ledgers have to be marked again."""
+    run(
+        """
+import resource
+one = Opened(root)
+for ledger in range(50_000):
+    one.direct.fence(ledger, b"k" * 20)
+    assert ledger % 1000 or one.direct.commit()
+assert one.direct.commit()
+late = []
+def look():
+    while True:
+        ((_, ops),) = one.storage.store_ops()
+        if ops["flush_locations_index"][0].times:
+            late.append(fatal.wait(0) is None)
+            return
+looking = threading.Thread(target=look, daemon=True)
+looking.start()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))   # for the index, which needs more
+try:
+    one.checkpoint()
+    raise AssertionError("no error")
+except OSError:
+    pass
+looking.join()
+assert late == [False], late
+assert fatal.wait(0)[0].startswith("checkpoint: ")
+one.crash()
+""",
+        tmp_path,
+    )
+
+
 def test_a_failed_sync_of_the_zeros_ahead_is_the_end(tmp_path: Path) -> None:
     """On a full disk, too: groups lie in that file, and the next sync would not tell that they were lost."""
     pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")

@@ -223,7 +223,7 @@ def test_a_disk_that_lies_is_no_negative_answer(opened: OpenedWith, harm: str) -
 
 
 def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> None:
-    """B7, ST3: the entries before it are served; asked for itself, it is an I/O error."""
+    """B7, BR8, ST3: the entries before it are served, and that is counted; asked for itself, it is an I/O error."""
     one = opened()
     stored = add(one, 1, range(3))
     one.checkpoint()
@@ -231,7 +231,10 @@ def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> N
     data = bytearray(log.read_bytes())
     data[1024 + len(stored[0]) + 4 + 4 + 15] ^= 8
     log.write_bytes(data)
+    assert take(one.direct.read(1, 0, count=1, size=MIB)) == stored[:1]
+    assert one.storage.stats()["short_batches"] == 0
     assert take(one.direct.read(1, 0, count=3, size=MIB)) == stored[:1]
+    assert one.storage.stats()["short_batches"] == 1
     assert one.direct.read(1, 1).status == "IO_ERROR"
     assert take(one.direct.read(1, 2)) == stored[2:]
 

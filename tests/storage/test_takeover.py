@@ -36,7 +36,8 @@ from tests.storage.java_disks import (
 from tests.storage.opened import MIB, Opened
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = ["orphans adopted", "noted", "scanned", "filled", "swapped", "cleaned"]
+STEPS = ["orphans adopted", "noted", "begun", "scanned", "filled", "closed", "swapped", "synced", "cleaned"]
+GIVING_BACK = ["written", "former kept", "named"]
 FENCED = 7
 LOGS = {
     0: [entry(1, 0), entry(FENCED, 0), entry(1, 1), entry(99, 0)],
@@ -151,6 +152,14 @@ def test_an_end_behind_this_step_is_made_good(tmp_path: Path, step: str) -> None
     assert not list(current.glob("*.compacting"))
     ledgers, entries = indexed(current)
     assert (set(ledgers), entries) == ({1, FENCED}, HELD)
+
+
+def test_every_step_has_its_end(tmp_path: Path) -> None:
+    """The steps that are killed are all that there are."""
+    java_disks(tmp_path, kind="idx")
+    seen: list[str] = []
+    take_over(**where(tmp_path), step=seen.append).close()
+    assert seen == STEPS
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:
@@ -417,6 +426,27 @@ def test_given_back(tmp_path: Path) -> None:
         1: Ledger(1, KEY, True, False, lac_packet(1, 1)),
         FENCED: Ledger(FENCED, KEY, True, False, b""),
     }
+
+
+@pytest.mark.parametrize("step", GIVING_BACK)
+def test_an_end_behind_this_step_of_giving_back_is_made_good(tmp_path: Path, step: str) -> None:
+    """The next call begins again; the former database is kept, and Java finds the ledgers."""
+    current = java_disks(tmp_path, kind="rocksdb")
+    Opened(tmp_path).stop()
+    before = read_pairs(current / "ledgers")
+    program = (
+        "import os, signal, sys; from pathlib import Path; from bookie.storage.takeover.give_back import give_back\n"
+        "def step(name):\n"
+        "    if name == sys.argv[2]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "give_back(Path(sys.argv[1]), step=step)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "ledgers-0"), step]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    assert give_back(tmp_path / "ledgers-0") == 2
+    assert read_pairs(current / "ledgers.before") == before
+    assert set(ledgers_of(read_pairs(current / "ledgers"), tmp_path)) == {1, FENCED}
+    assert not (current / "ledgers.new").exists()
+    Opened(tmp_path).stop()
 
 
 # Headers of .idx files.

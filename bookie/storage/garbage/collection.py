@@ -1,7 +1,8 @@
 """The thread `garbage` of a bookie: when a cycle runs, what may run in it, what an operator sees and may order.
 
-A cycle deletes ledgers, measures and unlinks logs, and then compacts: major or minor, never both. `force`, `suspend`,
-`resume`, `disk` and `status` may come from any thread; everything else happens on `garbage`.
+A cycle deletes ledgers, measures and unlinks logs, and then compacts: major or minor, never both. A compaction may take
+hours: as often as cycles begin else, ledgers are deleted and logs are measured between two of its logs. `force`,
+`suspend`, `resume`, `disk` and `status` may come from any thread; everything else happens on `garbage`.
 """
 
 import logging
@@ -226,17 +227,21 @@ class Garbage:
         if self._disk_bad():
             log.error("no garbage is collected, for a ledger directory is unusable")
             return
-        now = time.monotonic()
-        over_replicated = self._settings.over_replicated_interval_ms > 0 and self._schedule.due(Work.OVER_REPLICATED)
-        if self._ledgers.run(over_replicated=over_replicated, mass_deletion=order.mass_deletion) and over_replicated:
-            self._schedule.done(Work.OVER_REPLICATED)
-        self._counters.ledgers_ms += int(1000 * (time.monotonic() - now))
-        if not self._stopping.is_set():
-            self._logs.measure(look_again=order.forced)
+        self._collect(order)
         kind = self._kind_due(order)
         if kind is not None and not self._stopping.is_set():
             self._compact(kind)
         self._counters.cycles += 1
+
+    def _collect(self, order: Order) -> None:
+        """All of a cycle but its compaction."""
+        begun = time.monotonic()
+        over_replicated = self._settings.over_replicated_interval_ms > 0 and self._schedule.due(Work.OVER_REPLICATED)
+        if self._ledgers.run(over_replicated=over_replicated, mass_deletion=order.mass_deletion) and over_replicated:
+            self._schedule.done(Work.OVER_REPLICATED)
+        self._counters.ledgers_ms += int(1000 * (time.monotonic() - begun))
+        if not self._stopping.is_set():
+            self._logs.measure(look_again=order.forced)
 
     def _kind_due(self, order: Order) -> Kind | None:
         """Major before minor: it does a minor one's work."""
@@ -253,10 +258,20 @@ class Garbage:
 
     def _compact(self, kind: Kind) -> None:
         begun, settings = time.monotonic(), self._settings
+        collecting_s = 0.0
+
+        def collect() -> None:
+            nonlocal collecting_s
+            if self._disk_bad():
+                return  # the compaction ends where it stands
+            before = time.monotonic()
+            self._collect(Order())
+            collecting_s += time.monotonic() - before
+
         major = kind is Kind.MAJOR
         ms_max = settings.major_ms_max if major else settings.minor_ms_max
         threshold = settings.major_threshold if major else settings.minor_threshold
-        self._logs.compact(kind, threshold, None if ms_max <= 0 else begun + ms_max / 1000)
+        self._logs.compact(kind, threshold, None if ms_max <= 0 else begun + ms_max / 1000, collect)
         ended = time.monotonic()
         if self._stopping.is_set():
             return  # broken off: due again after the start
@@ -265,7 +280,7 @@ class Garbage:
             self._counters.major_compactions += 1
         else:
             self._counters.minor_compactions += 1
-        self._counters.compact_ms += int(1000 * (ended - begun))
+        self._counters.compact_ms += int(1000 * (ended - begun - collecting_s))
 
     def _may_run(self, kind: Kind, number: int) -> bool:
         """Whether neither the operator, nor the directory's disk, nor the stop is against it."""

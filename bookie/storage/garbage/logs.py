@@ -19,6 +19,8 @@ from bookie.storage.garbage.steps import step
 
 __all__ = ["Kind", "LogCollector", "Progress"]
 
+COMPACTING_TIMES = 4
+"""A compaction goes on for at least so many times what the last collection between two of its logs took."""
 log = logging.getLogger(__name__)
 
 
@@ -89,23 +91,38 @@ class LogCollector:
             for log_id in use.dead():
                 self._unlink(number, log_id)
 
-    def compact(self, kind: Kind, threshold: float, deadline: float | None) -> None:
-        """Compact the measured logs below `threshold`, emptiest first; begin none after `deadline` (monotonic)."""
-        chosen = [use.below(threshold, self._full_bytes) for use in self._uses]
-        self._logs_done, self._logs_in_all = 0, sum(map(len, chosen))
+    def compact(self, kind: Kind, threshold: float, deadline: float | None, collect: Callable[[], None]) -> None:
+        """Compact the measured logs below `threshold`, emptiest first; begin none after `deadline` (monotonic).
+
+        Between two logs, as often as cycles begin, `collect` deletes ledgers and measures anew: what went meanwhile is
+        not copied, and logs that died are gone. No log is added, so that a compaction ends however much is written.
+        """
+        waiting = [use.below(threshold, self._full_bytes) for use in self._uses]
+        self._logs_done, self._logs_in_all = 0, sum(map(len, waiting))
         self.compacting = kind
         log.info("compaction begins", extra={"kind": kind.value, "logs": self._logs_in_all})
+        pause_s = self._settings.wait_ms / 1000
+        due = time.monotonic() + pause_s
         try:
-            for number, log_ids in enumerate(chosen):
-                for log_id in log_ids:
-                    if deadline is not None and time.monotonic() >= deadline:
-                        return
-                    if not self._may_run(kind, number) or not self._compact(number, log_id):
+            for number in range(len(waiting)):
+                while waiting[number] and (deadline is None or time.monotonic() < deadline):
+                    if not self._may_run(kind, number) or not self._compact(number, waiting[number].pop(0)):
                         break
                     self._logs_done += 1
+                    if any(waiting[number:]) and (begun := time.monotonic()) >= due:
+                        collect()
+                        ended = time.monotonic()
+                        due = ended + max(pause_s, COMPACTING_TIMES * (ended - begun))
+                        waiting = self._still(waiting, threshold)
+                        self._logs_in_all = self._logs_done + sum(map(len, waiting[number:]))
         finally:
             log.info("compaction ends", extra={"kind": kind.value, "logs": self._logs_done, "of": self._logs_in_all})
             self.compacting = self._directory = None
+
+    def _still(self, waiting: list[list[int]], threshold: float) -> list[list[int]]:
+        """Those of the logs that the last measurement has below the threshold, in its order."""
+        each = zip(map(frozenset, waiting), self._uses, strict=True)
+        return [[log_id for log_id in use.below(threshold, self._full_bytes) if log_id in ids] for ids, use in each]
 
     def _compact(self, number: int, log_id: int) -> bool:
         """Whether to go on with the next log of this directory."""

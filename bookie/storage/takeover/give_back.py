@@ -21,15 +21,17 @@ from bookie.storage.takeover.disks import INDEX_NAME
 from bookie.storage.takeover.rocksdb import LEDGER_KEY, held, is_rocksdb
 from bookie.storage.takeover.rocksdb_pairs import pack
 from bookie.storage.tools.locking import locked
+from bookie.storage.tools.progress import Step, no_step
 
 __all__ = ["give_back"]
 
 log = logging.getLogger(__name__)
 
 
-def give_back(directory: Path) -> int:
+def give_back(directory: Path, *, step: Step = no_step) -> int:
     """Write `current/ledgers` anew from our index; what lay there is kept as `ledgers.before`. How many ledgers it has.
 
+    Steps: written, former kept, named; after an end behind any of them it begins again.
     Raises ToolRefused when the directory is in use or holds no index of ours, or without `rocksdict`.
     """
     index = current(directory) / INDEX_NAME
@@ -42,12 +44,15 @@ def give_back(directory: Path) -> int:
         ledgers = _ledgers(index)
         building = target.with_name("ledgers.new")
         _write(building, ledgers)
+        step("written")
         before = _free_name(target)
         if target.exists():
             target.rename(before)
         else:
             (current(directory) / "locations").mkdir(exist_ok=True)  # upstream's command wants one to move away
+        step("former kept")
         building.rename(target)
+        step("named")
         sync_directory(target.parent)
     log.info("ledgers written for Java", extra={"database": target, "ledgers": len(ledgers)})
     return len(ledgers)

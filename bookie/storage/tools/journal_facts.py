@@ -48,7 +48,7 @@ def journal_facts(directories: Iterable[Path], *, skip_unreadable: bool = False)
             except (ValueError, OSError) as error:
                 if skip_unreadable:
                     continue
-                raise ToolRefused(f"{error}; or go on without it (skip_unreadable)") from error
+                raise ToolRefused(f"{error}; or go on without it (--skip-unreadable)") from error
             for ledger in np.unique(rows.ledger).tolist():
                 facts.setdefault(ledger, LedgerFacts())
             _take_in(path, rows, facts)

@@ -121,7 +121,8 @@ def _chunks(path: Path) -> Iterator[LogChunk]:
 
 
 def _refusal(path: Path, error: ValueError | OSError) -> ToolRefused:
-    return ToolRefused(str(error) if isinstance(error, ValueError) else f"{path} cannot be read: {error.strerror}")
+    why = "it is a directory" if path.is_dir() else getattr(error, "strerror", None)
+    return ToolRefused(str(error) if why is None else f"{path} cannot be read: {why}")
 
 
 def _kind(code: int) -> tuple[str, int | None]:

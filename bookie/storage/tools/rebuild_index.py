@@ -160,7 +160,7 @@ def fill_index(
                     raise  # the index's own
                 taken.append(_refusal(file, error))
                 if not options.skip_unreadable:
-                    raise ToolRefused(f"{taken[-1].refused}; or go on without it (skip_unreadable)") from error
+                    raise ToolRefused(f"{taken[-1].refused}; or go on without it (--skip-unreadable)") from error
             done += file.bytes
             progress(done, total)
         ids, _ = rebuild.finish()

@@ -300,6 +300,60 @@ def test_a_time_limit(made: Made) -> None:
     assert directory.asked == ["unlink 1", "compact 3"]
 
 
+def test_ledgers_go_while_a_compaction_runs(made: Made) -> None:
+    """As often as cycles begin: between two logs the index loses what was deleted, logs are measured, and those that
+    died meanwhile are unlinked and not copied. What fell below the threshold waits for the next compaction.
+    """
+    store = Store()
+    garbage, (directory,) = made(store=store, wait_ms=1000)
+    directory.hold = True
+    number = garbage.force()
+    assert directory.held.wait(END_S)
+    store.ledgers = [2]
+    directory.logs |= {2: (100, 0), 4: (100, 20), 5: (100, 75)}
+    threading.Event().wait(1.1)
+    directory.let_go.set()
+    assert garbage.wait(number, END_S)
+    assert directory.asked == ["unlink 1", "compact 3", "delete [1]", "unlink 2", "compact 5"]
+    assert garbage.stats()["gc_major_compaction_total"] == 1
+    assert garbage.status().progress.logs_in_all == 2
+
+
+def test_a_slow_store_does_not_hold_up_a_compaction(made: Made) -> None:
+    """What comes between its logs gets a small part of the time, however often cycles begin."""
+    never = threading.Event()
+
+    class Slow(Store):
+        listings = 0
+
+        def ranges(self) -> Iterator[list[int]]:
+            self.listings += 1
+            never.wait(1)
+            yield self.ledgers
+
+    store = Slow()
+    garbage, (directory,) = made(store=store, wait_ms=10, minor_interval_s=0)
+    compact = directory.compact
+
+    def slowly(log_id: int) -> Work:
+        never.wait(0.02)
+        seen.append(store.listings)
+        return compact(log_id)
+
+    seen: list[int] = []
+    directory.compact = slowly  # type: ignore[method-assign]
+    cycle(garbage)
+    assert directory.asked == ["unlink 1", "compact 3", "compact 5", "compact 2"]
+    assert [listings - seen[0] for listings in seen] == [0, 1, 1]
+
+
+def test_a_compaction_of_several_directories_goes_on(made: Made) -> None:
+    """A collection in between takes no directory's turn, and each log is compacted once."""
+    garbage, directories = made(2, wait_ms=1)
+    cycle(garbage)
+    assert [one.asked for one in directories] == [["unlink 1", "compact 3", "compact 5", "compact 2"]] * 2
+
+
 def test_metadata_out_of_reach_stops_no_compaction(made: Made) -> None:
     """Compaction asks the index only; no ledger is deleted, which is counted."""
     store = Store()

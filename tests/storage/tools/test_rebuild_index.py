@@ -137,7 +137,7 @@ def test_a_torn_log_is_told(directory: Path) -> None:
 def test_a_foreign_log_stops_it(directory: Path) -> None:
     """Without its entries the bookie would deny what it holds: only on request, and named."""
     (directory / "5.log").write_bytes(b"not a log" * 1000)
-    with pytest.raises(ToolRefused, match=r"5\.log: not an entry log.*skip_unreadable"):
+    with pytest.raises(ToolRefused, match=r"5\.log: not an entry log.*--skip-unreadable"):
         rebuild_index(directory, directory / "locations.lmdb")
     assert seen(directory) == OLD
     report = rebuild_index(directory, directory / "locations.lmdb", options=RebuildOptions(skip_unreadable=True))

@@ -2,6 +2,8 @@
 
 import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,17 @@ from tests.reference import entry_log, journal
 from tests.storage.opened import Opened
 
 KEY = b"k" * 20
+STEPS = ("begun", "scanned", "filled", "closed", "swapped", "synced")
+DIE_AT = """
+import os, sys
+from pathlib import Path
+from bookie.storage.tools.rebuild_ledgers import Place, rebuild_ledgers
+def step(name):
+    if name == sys.argv[2]:
+        os._exit(9)
+where = Path(sys.argv[1])
+rebuild_ledgers(Place(directory=where, index=where / "locations.lmdb", journals=[]), key_of=lambda _: None, step=step)
+"""
 
 
 def entry(ledger: int, entry_id: int) -> bytes:
@@ -66,6 +79,22 @@ def test_a_lost_index_comes_back(tmp_path: Path) -> None:
     again.stop()
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_b3_a_crash_leaves_no_index_or_the_whole(tmp_path: Path, step: str) -> None:
+    """The process ends between any two steps; the next rebuild ends well, and leaves nothing beside the index."""
+    (tmp_path / "0.log").write_bytes(entry_log.build([entry_log.entry(1, 0), entry_log.entry(2, 0)], closed=True))
+    index = tmp_path / "locations.lmdb"
+    ended = subprocess.run([sys.executable, "-c", DIE_AT, str(tmp_path), step], check=False, timeout=60)
+    assert ended.returncode == 9
+    assert (index / "data.mdb").exists() == (STEPS.index(step) >= STEPS.index("swapped"))
+    report = rebuild_ledgers(Place(directory=tmp_path, index=index, journals=[]), key_of=lambda _: None)
+    assert (report.ledgers, report.index.entries) == (2, 2)
+    opened = Index.open(index)
+    assert [(one.ledger, one.fenced) for one in opened.reader().ledgers()] == [(1, True), (2, True)]
+    opened.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.log", "locations.lmdb"]
+
+
 def test_where_keys_come_from(tmp_path: Path) -> None:
     """The journal first, then the metadata, else the first writer's; a key of zeros in the journal is none."""
     logs, journals = tmp_path / "ledgers", tmp_path / "journal"
@@ -98,7 +127,7 @@ def test_journals_that_cannot_be_read(tmp_path: Path) -> None:
     facts = journal_facts([tmp_path])
     assert (facts[1].key, facts[1].lac, facts[2].key) == (KEY, b"", None)
     (tmp_path / "7.txn").write_bytes(b"BKLG" + struct.pack(">i", 99) + bytes(600))
-    with pytest.raises(ToolRefused, match=r"7\.txn: not a journal.*skip_unreadable"):
+    with pytest.raises(ToolRefused, match=r"7\.txn: not a journal.*--skip-unreadable"):
         journal_facts([tmp_path])
     assert journal_facts([tmp_path], skip_unreadable=True).keys() == {1, 2}
     place = Place(directory=tmp_path, index=tmp_path / "locations.lmdb", journals=[tmp_path])

@@ -1,0 +1,21 @@
+"""The steps between which tests end the process: none is left out.
+
+Those of the tools and of taking over Java's disks are told by name to the tests of these (tests/storage), those of a
+collection's policy to test_garbage_steps.py, and calls of room file are in test_file_steps.py.
+"""
+
+import re
+from pathlib import Path
+
+from tests.crash import test_checkpoint_steps, test_collection_steps, test_log_rotation
+
+ROOMS = Path(__file__).resolve().parents[2] / "bookie/_fast"
+
+
+def test_every_step_of_the_rooms_is_killed() -> None:
+    """Flush, rotation of entry logs, compaction and deletion: the numbers in the contracts are those of the tests."""
+    contracts = "".join((ROOMS / name).read_text() for name in ("checkpoint.pxd", "crash_steps.pxd"))
+    there = {int(number) for number in re.findall(r"^    STEP_\w+ = (\d+)", contracts, re.MULTILINE)}
+    killed = {*range(1, len(test_checkpoint_steps.STEPS) + 1)}
+    killed |= {*test_collection_steps.STEPS.values(), *test_log_rotation.STEPS.values()}
+    assert there == killed
