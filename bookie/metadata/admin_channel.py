@@ -56,7 +56,10 @@ def read_token(path: str) -> str:
     lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
         raise ConfigurationError(f"token file {path}: there is no token in it; write one line with the token")
-    return next((line for line in lines if line.startswith(OPERATE)), lines[0]).rpartition(":")[2]
+    token = next((line for line in lines if line.startswith(OPERATE)), lines[0]).rpartition(":")[2]
+    if not (token.isascii() and token.isprintable()):
+        raise ConfigurationError(f"token file {path}: it holds bytes that no request can carry; name a file of text")
+    return token
 
 
 def _read(what: str, path: str | None) -> bytes | None:

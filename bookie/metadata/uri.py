@@ -60,6 +60,8 @@ def parse_uri(text: str) -> MetadataUri:
         raise ConfigurationError(f"metadataServiceUri {text!r} names no ledgers root: append {ROOT_DEFAULT}")
     elif scheme in OPTIONS and (len(hosts) > 1 or path != "/"):
         raise ConfigurationError(f"metadataServiceUri {text!r} is not {scheme}://host:port")
+    elif scheme in OPTIONS and not hosts[0].rpartition(":")[2].isdigit():
+        raise ConfigurationError(f"metadataServiceUri {text!r} names no port: append that bookie's adminPort, as :3182")
     return MetadataUri(scheme, None if layout in {"", "null"} else layout, hosts, path, options)
 
 

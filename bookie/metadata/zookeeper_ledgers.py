@@ -3,13 +3,14 @@
 A create whose answer was lost with the connection knows its node again by a token of its own in it.
 """
 
+import logging
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kazoo.exceptions import NoNodeError, NotEmptyError
 
-from bookie.errors import LedgerExists, NoSuchLedgerMetadata
+from bookie.errors import LedgerExists, MetadataStoreError, NoSuchLedgerMetadata
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.layout import Layout
 from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
@@ -21,6 +22,7 @@ from bookie.metadata.zookeeper_nodes import NodeKind, ZooKeeperNodes
 from bookie.metadata.zookeeper_session import ZooKeeperSession
 
 TOKENS_END = 1 << 63
+log = logging.getLogger(__name__)
 
 
 class ZooKeeperLedgers:
@@ -54,7 +56,10 @@ class ZooKeeperLedgers:
 
     def delete(self, ledger_id: int, version: int | None = None) -> None:
         self._nodes.delete(ledger_id, version)
-        self._drop_empty_parents(self._path(ledger_id))
+        try:
+            self._drop_empty_parents(self._path(ledger_id))
+        except MetadataStoreError as error:  # the ledger is gone, and an empty parent harms nobody
+            log.info("parents of a deleted ledger left ledger=%d error=%s", ledger_id, error)
 
     def ranges(self) -> Iterator[list[int]]:
         for tree in trees(self._layout()):

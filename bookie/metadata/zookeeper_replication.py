@@ -5,6 +5,7 @@ tree is told, and a busy tree costs no watches.
 """
 
 import socket
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
@@ -12,6 +13,7 @@ from typing import Any
 
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
 
+from bookie.errors import MetadataStoreError
 from bookie.metadata import replication as formats
 from bookie.metadata.driver import Subscription
 from bookie.metadata.replication import Check, Claim, Mark, ledger_of, mark_path, merge, node_name
@@ -36,9 +38,16 @@ class ZooKeeperReplication:
         self._delay = f"{self._base}/lostBookieRecoveryDelay"
         self._layout_known = False
         self._claimants: dict[str, Callable[[], None]] = {}
+        self._taking = threading.Lock()
+        """Held over the taking of a lock, and over the release of those in `_left`."""
+        self._left: set[int] = set()
+        """Ledgers whose lock may be ours although nobody here holds it: the store was away when it was to be made, or
+        released, and came back before the session ended. It would stand as long as this process.
+        """
 
     @contextmanager
     def lock(self, ledger_id: int) -> Iterator[bool]:
+        self._release_left()
         if not self._take(ledger_id, socket.gethostname()):
             yield False
             return
@@ -83,6 +92,7 @@ class ZooKeeperReplication:
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
         self._require_layout()
+        self._release_left()
         self._claimants[owner] = changed
         if self._session.run(lambda zk: zk.exists_async(self._disable, watch=self._touched)) is not None:
             return None
@@ -117,9 +127,13 @@ class ZooKeeperReplication:
             self.release(claim)
 
     def release(self, claim: Claim) -> None:
-        """Ours, not one that somebody took after our session ended."""
-        if self.holds(claim):
-            self._drop(self._lock_path(claim.ledger))
+        """Ours, not one that somebody took after our session ended. What fails is made good before the next claim."""
+        try:
+            if self.holds(claim):
+                self._drop(self._lock_path(claim.ledger))
+        except MetadataStoreError:
+            self._left.add(claim.ledger)
+            raise
 
     def holds(self, claim: Claim) -> bool:
         stat = self._stat(self._lock_path(claim.ledger))
@@ -230,11 +244,22 @@ class ZooKeeperReplication:
                 raise refusal
 
         data = formats.holder_to_bytes(owner)
-        try:
-            self._session.run(lambda zk: zk.create_async(path, data, ephemeral=True, makepath=True), settle)
-        except NodeExistsError:
-            return False
+        with self._taking:
+            try:
+                self._session.run(lambda zk: zk.create_async(path, data, ephemeral=True, makepath=True), settle)
+            except NodeExistsError:
+                return False
+            except MetadataStoreError:
+                self._left.add(ledger_id)
+                raise
+            self._left.discard(ledger_id)
         return True
+
+    def _release_left(self) -> None:
+        with self._taking:
+            for ledger in tuple(self._left):
+                self._left.discard(ledger)
+                self.release(Claim(ledger, ANY_VERSION))
 
     def _lock_path(self, ledger_id: int) -> str:
         return f"{self._locks}/{node_name(ledger_id)}"

@@ -43,6 +43,8 @@ class ZooKeeperSession:
         self._connect_listeners: list[Callable[[], None]] = []
         self._stopped = threading.Event()
         self.client: Any = None
+        self.id = 0
+        """What `ephemeralOwner` of our own nodes says; 0 while there is no session. A lost connection ends none."""
 
     def start(self) -> None:
         """Raises MetadataStoreError if no server answers within the session timeout."""
@@ -52,7 +54,7 @@ class ZooKeeperSession:
         client = KazooClient(
             hosts=self.hosts, timeout=self.timeout_s, default_acl=self.acl, connection_retry=reconnect, logger=log
         )
-        client.add_listener(self._state_changed)
+        client.add_listener(lambda state: self._state_changed(client, state))
         try:
             client.start(timeout=self.timeout_s)
         except KazooTimeoutError as error:
@@ -85,12 +87,6 @@ class ZooKeeperSession:
     def on_connect(self, listener: Callable[[], None]) -> None:
         """Call `listener` on kazoo's thread after every (re)connection; it must not block."""
         self._connect_listeners.append(listener)
-
-    @property
-    def id(self) -> int:
-        """What `ephemeralOwner` of our own nodes says; 0 while there is no session."""
-        session = self.client.client_id
-        return int(session[0]) if session else 0
 
     def read(self, path: str) -> bytes | None:
         """A node's data; None if there is no such node."""
@@ -138,11 +134,14 @@ class ZooKeeperSession:
         if time.monotonic() >= deadline:
             raise MetadataStoreError(f"ZooKeeper {self.hosts} did not answer in time (session of {self.timeout_s:g} s)")
 
-    def _state_changed(self, state: str) -> None:
+    def _state_changed(self, client: Any, state: str) -> None:
         log.info("session state=%s hosts=%s", state, self.hosts)
-        if state == KazooState.LOST and not self._stopped.is_set():
-            for listener in self._loss_listeners:
-                listener()
+        if state == KazooState.LOST:
+            self.id = 0
+            if not self._stopped.is_set():
+                for listener in self._loss_listeners:
+                    listener()
         if state == KazooState.CONNECTED:
+            self.id = int(client.client_id[0])
             for listener in self._connect_listeners:
                 listener()

@@ -1,6 +1,6 @@
-"""Copy missing entries of one ledger from their other replicas into a bookie: batch reads in flight, every digest
-verified, adds as a recovery makes them (a fence lets them through). Caller's thread; memory is bounded by the batches
-and adds in flight.
+"""Copy missing entries of one ledger from their other replicas into a bookie: batch reads in flight, or single ones,
+every digest verified, adds as a recovery makes them (a fence lets them through). Caller's thread; memory is bounded by
+the reads and adds in flight.
 """
 
 from collections import deque
@@ -26,8 +26,11 @@ __all__ = ["copy_part", "digest_of", "LedgerCopy"]
 BATCH_ENTRIES = 1000
 BATCH_BYTES = 1 << 20
 BATCHES_IN_FLIGHT = 4
+SINGLE_READS = 64
+"""In place of a batch."""
 ADDS_IN_FLIGHT = 2000
-BROKEN = (BookieUnavailable, ClientClosed, RequestTimeout)
+HUNG_UP = (BookieUnavailable, ClientClosed)
+BROKEN = (*HUNG_UP, RequestTimeout)
 
 
 @dataclass(slots=True)
@@ -50,6 +53,28 @@ class _Stretch:
     count: int
     sources: tuple[str, ...]
     tried: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Singles:
+    """Single reads that stand for a batch."""
+
+    ledger: int
+    first: int
+    replies: list[Reply[bytes]]
+
+    def result(self) -> StoredBatch:
+        """The entries up to the first that is not there. Its error when that is the first of all."""
+        records: list[bytes] = []
+        for reply in self.replies:
+            try:
+                stored = reply.result()
+            except BookKeeperError:
+                if not records:
+                    raise
+                break
+            records += (len(stored).to_bytes(4, "big"), stored)
+        return StoredBatch(self.ledger, self.first, memoryview(b"".join(records)))
 
 
 def digest_of(metadata: LedgerMetadata) -> Digest:
@@ -93,7 +118,7 @@ class _Copying:
         self._digest = digest
         self._peers = peers
         self._target = target
-        self._reads: deque[tuple[_Stretch, str, Reply[StoredBatch]]] = deque()
+        self._reads: deque[tuple[_Stretch, str, Reply[StoredBatch] | _Singles]] = deque()
         self._adds: deque[Reply[None]] = deque()
         self._again: deque[_Stretch] = deque()
         self.done = LedgerCopy()
@@ -121,13 +146,11 @@ class _Copying:
             channel = self._peers.channel(source)
             if channel is not None:
                 try:
-                    reply = channel.batch_read_async(
-                        self._ledger, stretch.first, stretch.count, BATCH_BYTES, flags=Flags.HIGH_PRIORITY
-                    )
+                    read = self._read(channel, stretch, singly=source in self._peers.singly)
                 except BROKEN as error:
                     self._peers.give_up(source, error)
                 else:
-                    self._reads.append((stretch, source, reply))
+                    self._reads.append((stretch, source, read))
                     return
             self.done.reasons.setdefault(source, self._peers.unreachable.get(source, ""))
             stretch.tried += 1
@@ -138,11 +161,25 @@ class _Copying:
         if stretch.count > 1:
             self._again.append(_Stretch(stretch.first + 1, stretch.count - 1, stretch.sources))
 
-    def _take(self, stretch: _Stretch, source: str, reply: Reply[StoredBatch]) -> None:
+    def _read(self, channel: BookieChannel, stretch: _Stretch, *, singly: bool) -> Reply[StoredBatch] | _Singles:
+        first, urgent = stretch.first, Flags.HIGH_PRIORITY
+        if singly:
+            entries = range(first, first + min(stretch.count, SINGLE_READS))
+            return _Singles(self._ledger, first, [channel.read_async(self._ledger, n, flags=urgent) for n in entries])
+        return channel.batch_read_async(self._ledger, first, stretch.count, BATCH_BYTES, flags=urgent)
+
+    def _take(self, stretch: _Stretch, source: str, read: Reply[StoredBatch] | _Singles) -> None:
         try:
-            batch = reply.result()
+            batch = read.result()
+            if not isinstance(read, _Singles):
+                self._peers.served_batches.add(source)
             batch.verify(self._digest)
         except BookKeeperError as error:
+            tried = not isinstance(read, _Singles) and source not in self._peers.served_batches
+            if tried and isinstance(error, HUNG_UP):
+                self._peers.read_singly(source)
+                self._again.append(stretch)
+                return
             self.done.reasons[source] = str(error)
             if isinstance(error, BROKEN):
                 self._peers.give_up(source, error)

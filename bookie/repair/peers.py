@@ -40,6 +40,9 @@ class Peers:
         self._open: dict[str, BookieChannel] = {}
         self.unreachable: dict[str, str] = {}
         """Why, by bookie id."""
+        self.served_batches: set[str] = set()
+        self.singly: set[str] = set()
+        """Bookies without batch reads: Apache BookKeeper's below 4.17, which hang up on the first one."""
 
     def channel(self, bookie_id: str) -> BookieChannel | None:
         """None when the bookie cannot be reached."""
@@ -57,6 +60,16 @@ class Peers:
         """Its channel broke, or was never had."""
         log.warning("replica cannot be reached bookie=%s reason=%s", bookie_id, error)
         self.unreachable[bookie_id] = str(error)
+        self._drop(bookie_id)
+
+    def read_singly(self, bookie_id: str) -> None:
+        """It hung up on a batch read and never answered one: connect anew, and ask for entries one by one."""
+        if bookie_id not in self.singly:
+            log.info("replica has no batch reads bookie=%s", bookie_id)
+            self.singly.add(bookie_id)
+            self._drop(bookie_id)
+
+    def _drop(self, bookie_id: str) -> None:
         channel = self._open.pop(bookie_id, None)
         if channel is not None:
             channel.close()

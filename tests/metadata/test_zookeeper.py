@@ -1,20 +1,23 @@
 """What only ZooKeeper has: Apache BookKeeper's tree to the byte, both ways with its own tools, and id generation."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
 
-from bookie.errors import ClusterNotInitialized, ConfigurationError, MetadataStoreError
+from bookie.errors import ClusterNotInitialized, ConfigurationError, MetadataStoreError, NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_codec import serialize_ledger
 from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.zookeeper_session import ZooKeeperSession
 from bookie.storage.cookies import make_cookie
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import JavaBookie, init_cluster
+from tests.fixtures.lossy_proxy import lossy_proxy
 from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.metadata.conftest import ZooKeeperCluster
@@ -143,6 +146,46 @@ def test_nobody_at_the_address() -> None:
     with pytest.raises(MetadataStoreError, match=r"did not answer within 0\.5 s: check metadataServiceUri"):
         driver.start()
     driver.stop()
+
+
+def test_a_lost_connection_ends_no_session(own_zookeeper: ZooKeeperServer) -> None:
+    """Whose node one is can be told while the server is away: else ours would be taken for another's."""
+    session = ZooKeeperSession((own_zookeeper.address,), timeout_s=5, secure=False)
+    away = threading.Event()
+    session.start()
+    known = session.id
+    session.client.add_listener(lambda state: away.set() if state == KazooState.SUSPENDED else None)
+    assert known
+    own_zookeeper.kill()
+    assert away.wait(60)
+    assert session.id == known
+    own_zookeeper.start()
+    assert session.read("/") is not None
+    assert session.id == known
+    session.stop()
+    assert session.id == 0
+
+
+def test_a_ledger_is_deleted_though_its_parents_stay(own_zookeeper: ZooKeeperServer) -> None:
+    """The store goes away behind the deletion: that empty parents could not be removed makes no failure of it."""
+    cluster = ZooKeeperCluster(own_zookeeper)
+
+    def go_away() -> bool:
+        own_zookeeper.kill()
+        return True
+
+    with lossy_proxy(own_zookeeper.port) as proxy:
+        driver = open_driver(f"zk+hierarchical://127.0.0.1:{proxy.port}{cluster.root}", session_timeout_ms=2000)
+        driver.start()
+        driver.ledgers.create(123_456_789, METADATA)
+        proxy.lose_answer_to(b"/01/2345" + b"\xff" * 4, go_away)  # the parent, at any version
+        driver.ledgers.delete(123_456_789)
+        assert proxy.losses == 1
+        own_zookeeper.start()
+        with pytest.raises(NoSuchLedgerMetadata):
+            cluster.connect().ledgers.read(123_456_789)
+        driver.stop()
+    cluster.stop()
 
 
 def test_several_hosts(zookeeper_cluster: ZooKeeperCluster) -> None:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from kazoo.client import KazooClient
 
-from bookie.errors import MetadataSerializationError
+from bookie.errors import MetadataSerializationError, MetadataStoreError
 from bookie.metadata.replication import Check, Mark
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import JavaBookie
@@ -62,6 +62,36 @@ def test_nodes_stand_where_java_looks(zookeeper_cluster: ZooKeeperCluster, raw: 
     elected.wait_equal(True)
     assert raw.get(f"{base}/auditorelection")[0] == b'bookieId: "bk1:3181"\n'
     assert raw.get_children(f"{base}/auditorelection") == ["V_0000000000"]
+
+
+def test_a_lock_that_could_not_be_released_goes_before_the_next_claim(own_zookeeper: ZooKeeperServer) -> None:
+    """The server was away for longer than a request waits, and the session lives on: so would the lock."""
+    cluster = ZooKeeperCluster(own_zookeeper)
+    driver = cluster.connect(session_timeout_ms=3000)
+    driver.replication.mark(7, ["a:1"], 1)
+    claim = driver.replication.claim("us", Random(1), ignore)
+    assert claim is not None
+    lock = f"{cluster.root}/underreplication/locks/urL0000000007"
+
+    def owner() -> int:
+        client = KazooClient(hosts=own_zookeeper.address)
+        client.start()
+        try:
+            return int(client.exists(lock).ephemeralOwner)
+        finally:
+            client.stop()
+            client.close()
+
+    before = owner()
+    own_zookeeper.kill()
+    with pytest.raises(MetadataStoreError):
+        driver.replication.release(claim)
+    own_zookeeper.start()
+    again = driver.replication.claim("us", Random(1), ignore)
+    assert again is not None
+    assert owner() == before, "the session ended, and the lock with it"
+    assert driver.replication.holds(again)
+    cluster.stop()
 
 
 def test_another_layout_is_refused(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:

@@ -12,10 +12,11 @@ from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.repair.integrity import IntegrityReport, LedgerChecked, check_bookie, ledgers_of
-from bookie.repair.peers import connect_by_metadata
+from bookie.repair.peers import Connect, connect_by_metadata
 from bookie.repair.preboot import clear_limbo, mark_distrusted
 from bookie.storage.tools.cookie_files import compare_cookies, rewrite_cookie, show_cookies
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.lossy_proxy import LossyProxy
 
 PASSWORD = b"secret"
 CLOSED, STRIPED, OPEN, GROWN, EMPTY = 1, 2, 3, 4, 5
@@ -62,7 +63,9 @@ class Cluster:
         for reply in replies:
             reply.result()
 
-    def check(self, victim: BookieProcess, *, repair: bool) -> tuple[IntegrityReport, dict[int, LedgerChecked]]:
+    def check(
+        self, victim: BookieProcess, *, repair: bool, connect: Connect | None = None
+    ) -> tuple[IntegrityReport, dict[int, LedgerChecked]]:
         """What `check_bookie` says, and each ledger's part of it."""
         rows: dict[int, LedgerChecked] = {}
 
@@ -75,7 +78,7 @@ class Cluster:
                 self.driver.ledgers,
                 lister=lister,
                 target=target if repair else None,
-                connect=connect_by_metadata(self.driver),
+                connect=connect or connect_by_metadata(self.driver),
                 on_ledger=on_ledger,
             )
         return report, rows
@@ -213,6 +216,36 @@ def test_damaged_and_absent_replicas_are_passed_over(cluster: Cluster) -> None:
         with pytest.raises((NoSuchEntry, NoSuchLedger)):
             channel.read(ledger, 7)
     without_a_replica(cluster)
+
+
+class OldBookie(LossyProxy):
+    """In front of a bookie: hangs up on every batch read, as Apache BookKeeper's bookies below 4.17 do."""
+
+    BATCH_READ = bytes([2, 7, 0, Flags.HIGH_PRIORITY])  # version, operation, flags
+
+    def _must_lose(self, data: bytes) -> bool:
+        return self.BATCH_READ in data
+
+
+def test_replicas_without_batch_reads(cluster: Cluster) -> None:
+    """Each is asked for batches once, and then entry by entry."""
+    *others, victim = cluster.bookies
+    old = {bookie.id: OldBookie(bookie.port) for bookie in others}
+    try:
+        lose_disks(cluster, victim)
+        victim.start()
+        report, rows = cluster.check(
+            victim, repair=True, connect=lambda bookie: Channel.connect("127.0.0.1", old[bookie].port)
+        )
+        assert report.whole, report.incomplete
+        assert rows[CLOSED].copied == ENTRIES
+        assert [proxy.losses for proxy in old.values()] == [1, 1]
+        with Channel.connect(*victim.address) as channel:
+            for entry in range(ENTRIES):
+                assert channel.read(CLOSED, entry) == cluster.stored[CLOSED, entry]
+    finally:
+        for proxy in old.values():
+            proxy.stop()
 
 
 def without_a_replica(cluster: Cluster) -> None:

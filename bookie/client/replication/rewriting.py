@@ -1,14 +1,17 @@
-"""Entries that a live bookie lacks, or holds damaged, written to it again from the other replicas. Event loop.
+"""Entries that a live bookie lacks, or holds damaged or otherwise than the rest, written to it again. Event loop.
 
-They are written as a recovery writes, as their writer stored them, and read back before they count. What the bookie
-does not take, or gives back bad, it shall not keep: another one takes its place in the ensemble, as when it is lost.
+They come from the other replicas, are written as a recovery writes, as their writer stored them, and are read back
+before they count. What the bookie does not take, or gives back bad, it shall not keep: another one takes its place in
+the ensemble, as when it is lost.
 """
 
 import itertools
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.opening import digest_of
@@ -22,10 +25,24 @@ from bookie.client.together import together
 from bookie.errors import BookKeeperError, ClientClosed, ReplicationError
 from bookie.metadata.ledger_metadata import LedgerMetadata
 
-__all__ = ["Rewriter", "Runs"]
+__all__ = ["Rewriter", "Run", "Runs"]
 
-Runs = Mapping[str, Sequence[tuple[int, int]]]
-"""First and last entries of runs, by the bookie that is said to lack them."""
+
+class Run(NamedTuple):
+    """Entries `first` to `last` that a bookie lacks, or gives damaged.
+
+    `differs`: it gives them with a digest that holds, but otherwise than the others do: nobody may get them from there.
+    """
+
+    first: int
+    last: int
+    differs: bool = False
+
+
+Runs = Mapping[str, Sequence[Run]]
+"""What is wrong, by bookie."""
+Written = tuple[int, NDArray[np.int64]]
+"""The first of some entries that were sent, and the `lengths` of all of them."""
 
 LANES = 4
 BATCH_ENTRIES = 1000
@@ -51,10 +68,13 @@ class Rewriter:
         last = known.metadata.last_entry
         if not known.closed:
             last = await self._world.ledgers.last_confirmed(ledger, known.metadata)
-        wanted = {bookie: list(_due(known.metadata, last, bookie, ranges)) for bookie, ranges in runs.items()}
+        differ = {bookie: [run for run in some if run.differs] for bookie, some in runs.items()}
+        wanted = {bookie: list(_due(known.metadata, last, bookie, some, differ)) for bookie, some in runs.items()}
         wanted = {bookie: pieces for bookie, pieces in wanted.items() if pieces}
         lost: list[str] = []
-        refused = [bookie for bookie, pieces in wanted.items() if not await self._write(known, bookie, pieces, lost)]
+        refused = [
+            bookie for bookie, pieces in wanted.items() if not await self._write(known, bookie, pieces, differ, lost)
+        ]
         state = "rewritten" if len(refused) < len(wanted) else "whole"
         segments = {known.metadata.segment_of(piece.start) for one in refused for piece in wanted[one]}
         firsts = {segment.first_entry for segment in segments}
@@ -62,25 +82,26 @@ class Rewriter:
         closed = [part for part in bad if part.closed]
         await self._copier.replicate_all(known, closed)
         if lost:
-            raise ReplicationError(f"{len(lost)} entries are on no replica; the first: {lost[0]}")
+            raise ReplicationError(f"{len(lost)} entries are on no other replica; the first: {lost[0]}")
         if len(closed) < len(bad):
             return "open"
         return "copied" if closed else state
 
-    async def _write(self, known: Known, bookie: str, pieces: Iterable[range], lost: list[str]) -> bool:
+    async def _write(self, known: Known, bookie: str, pieces: Iterable[range], differ: Runs, lost: list[str]) -> bool:
         """Whether the bookie has them now, those apart that no replica gives: they are told in `lost`."""
         if self._replace or bookie not in self._world.cluster.alive:
             return False
         sources = Sources(self._world, known.ledger, known.metadata)
         key = digest_of(known.metadata, self._world.config).master_key
         target = Target(self._world.bookies, bookie, known.ledger, key)
-        written: list[range] = []
+        written: list[Written] = []
         shared = iter(pieces)
         try:
-            await together(self._lane(sources, known.metadata, target, shared, written, lost) for _ in range(LANES))
+            work = known.metadata, target, shared, differ
+            await together(self._lane(sources, work, written, lost) for _ in range(LANES))
             await target.finish()
-            for piece in written:
-                await _read_back(sources, bookie, piece)
+            for first, lengths in written:
+                await _read_back(sources, bookie, first, lengths)
         except ClientClosed:
             raise
         except BookKeeperError as error:
@@ -93,19 +114,19 @@ class Rewriter:
     async def _lane(
         self,
         sources: Sources,
-        metadata: LedgerMetadata,
-        target: Target,
-        shared: Iterator[range],
-        written: list[range],
+        work: tuple[LedgerMetadata, Target, Iterator[range], Runs],
+        written: list[Written],
         lost: list[str],
     ) -> None:
+        metadata, target, shared, differ = work
         doubted = frozenset({target.bookie})
         for piece in shared:
+            barred = [bookie for bookie, runs in differ.items() if any(_meet(run, piece) for run in runs)]
             entry = piece.start
             while entry < piece.stop:
                 ensemble = metadata.segment_of(entry).bookies
                 try:
-                    got = await sources.read(entry, piece.stop - entry, ensemble, doubted)
+                    got = await sources.read(entry, piece.stop - entry, ensemble, doubted, barred)
                 except ReplicationError as error:
                     lost.append(str(error))
                     entry += 1
@@ -115,21 +136,33 @@ class Rewriter:
                 await target.send(got.records, got.offsets, np.arange(entry, end, dtype=np.int64))
                 self._world.counters.entries += got.count
                 self._world.counters.bytes += got.nbytes
-                written.append(range(entry, end))
+                written.append((entry, got.lengths))
                 entry = end
 
 
-async def _read_back(sources: Sources, bookie: str, piece: range) -> None:
-    entry = piece.start
-    while entry < piece.stop:
-        entry += (await sources.ask(bookie, entry, piece.stop - entry)).count
+async def _read_back(sources: Sources, bookie: str, first: int, lengths: NDArray[np.int64]) -> None:
+    at = 0
+    while at < len(lengths):
+        got = await sources.ask(bookie, first + at, len(lengths) - at)
+        if (got.lengths != lengths[at : at + got.count]).any():
+            raise ReplicationError(f"entries from {first + at} on are not what was written")
+        at += got.count
 
 
-def _due(metadata: LedgerMetadata, last: int, bookie: str, ranges: Sequence[tuple[int, int]]) -> Iterator[range]:
-    """What of the runs the bookie has to hold, now: in pieces of one segment, one entry each where they are striped."""
+def _due(metadata: LedgerMetadata, last: int, bookie: str, runs: Sequence[Run], differ: Runs) -> Iterator[range]:
+    """What of the runs the bookie has to hold, now: in pieces of one segment; one entry each where they are striped, or
+    where some bookie has one that differs.
+    """
     firsts = [segment.first_entry for segment in metadata.segments]
     striped = metadata.ensemble_size != metadata.write_quorum
-    for (first, end), (low, high) in itertools.product(ranges, itertools.pairwise([*firsts, last + 1])):
-        for at in range(max(first, low), min(end + 1, high), 1 if striped else BATCH_ENTRIES):
+    for run, (low, high) in itertools.product(runs, itertools.pairwise([*firsts, last + 1])):
+        ids = range(max(run.first, low), min(run.last + 1, high))
+        alone = striped or any(_meet(one, ids) for some in differ.values() for one in some)
+        for at in ids[:: 1 if alone else BATCH_ENTRIES]:
             if bookie in metadata.write_set(at):
-                yield range(at, at + 1 if striped else min(at + BATCH_ENTRIES, end + 1, high))
+                yield range(at, at + 1 if alone else min(at + BATCH_ENTRIES, ids.stop))
+
+
+def _meet(run: Run, entries: range) -> bool:
+    """Whether they have an entry in common."""
+    return run.first < entries.stop and entries.start <= run.last

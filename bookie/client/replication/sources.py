@@ -3,7 +3,7 @@
 Event loop. Nothing leaves here unverified: a replica that is damaged, or lies, is passed over for the next one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from bookie.metadata.ledger_metadata import LedgerMetadata
 __all__ = ["Sources", "Verified"]
 
 BATCH_BYTES = 1 << 20
+LENGTH_AT = LENGTH_PREFIX + 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,13 @@ class Verified:
     @property
     def nbytes(self) -> int:
         return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The ledger's payload bytes up to and with each entry, as the entry says."""
+        fields = (self.offsets[:-1] + LENGTH_AT)[:, None] + np.arange(8)
+        found: NDArray[np.int64] = np.frombuffer(self.records, np.uint8)[fields].view(">i8").astype(np.int64)
+        return found.reshape(-1)
 
 
 class Sources:
@@ -64,10 +72,22 @@ class Sources:
         good = (bookie for bookie in ensemble if bookie in self._cluster.alive and bookie not in doubted)
         return self._whole and any(self._bookies.batches(bookie) for bookie in good)
 
-    async def read(self, first: int, count_max: int, ensemble: Sequence[str], doubted: frozenset[str]) -> Verified:
-        """Entries from `first` on, one at least. ReplicationError tells what each replica said."""
+    async def read(
+        self,
+        first: int,
+        count_max: int,
+        ensemble: Sequence[str],
+        doubted: frozenset[str],
+        barred: Collection[str] = (),
+    ) -> Verified:
+        """Entries from `first` on, one at least; none that a bookie of `barred` has. ReplicationError tells what each
+        replica said.
+        """
         said: list[str] = []
         for bookie in self._order(first, ensemble, doubted):
+            if bookie in barred:
+                said.append(f"{bookie}: it differs from the others")
+                continue
             if bookie not in self._cluster.alive:
                 said.append(f"{bookie} is not registered")
                 continue

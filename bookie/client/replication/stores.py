@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AbstractContextManager
 from functools import partial
 from random import Random
 
@@ -44,11 +45,17 @@ class StoredQueue:
     async def lock(self, ledger: int) -> AsyncIterator[bool]:
         """Hold the lock of a ledger, marked or not; False: somebody has it. It ends with our session at the latest."""
         lock = self._replication.lock(ledger)
-        ours = await self._store.run(lock.__enter__)
+        taking = asyncio.ensure_future(self._store.run(lock.__enter__))
         try:
-            yield ours
+            yield await asyncio.shield(taking)
         finally:
-            await asyncio.shield(self._store.run(lock.__exit__, None, None, None))
+            await asyncio.shield(self._let_go(lock, taking))
+
+    async def _let_go(self, lock: AbstractContextManager[bool], taking: asyncio.Future[bool]) -> None:
+        """Whoever asked for it may have left while it was being taken."""
+        await asyncio.wait([taking])
+        if not taking.cancelled() and taking.exception() is None:
+            await self._store.run(lock.__exit__, None, None, None)
 
     async def enabled(self) -> bool:
         """Whether the cluster replicates."""

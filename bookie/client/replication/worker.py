@@ -82,11 +82,14 @@ class ReplicationWorker:
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            with contextlib.suppress(BookKeeperError):
-                late = await taking
-                if late is not None:
-                    await self._release(late)
+            await asyncio.shield(self._let_go(taking))  # also when we are told to stop again
             raise
+
+    async def _let_go(self, taking: asyncio.Future[Claim | None]) -> None:
+        with contextlib.suppress(BookKeeperError):
+            late = await taking
+            if late is not None:
+                await self._release(late)
 
     async def _work(self, claim: Claim) -> bool:
         """One round with a ledger that is ours; whether it went well."""

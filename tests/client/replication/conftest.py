@@ -6,7 +6,7 @@ A *ghost* is a bookie that some ledger names and that does not run: to the clust
 import asyncio
 import gc
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -66,11 +66,13 @@ class Cluster:
         spoiled: Sequence[str] = (),
         absent: Sequence[str] = (),
         holes: Sequence[int] = (),
+        longer: Collection[tuple[str, int]] = (),
         ledger: int | None = None,
     ) -> int:
         """A ledger with entries 0 to `last` on the bookies of its segments that run; on `spoiled` no digest holds.
 
-        Nothing is written to those that are `absent`, and no entry of `holes` to anybody.
+        Nothing is written to those that are `absent`, and no entry of `holes` to anybody; at each of `longer`, a bookie
+        and an entry, the ledger is said to be a byte longer.
         """
         size = len(segments[0][1])
         digest = digest or Digest.of(DigestType.CRC32C, PASSWORD)
@@ -88,8 +90,9 @@ class Cluster:
             adds = []
             for entry in sorted(set(range(last + 1)).difference(holes)):
                 content = payload(ledger, entry, SIZE)
-                stored = digest.seal(ledger, entry, content, lac=entry - 1, length=(entry + 1) * SIZE)
                 for bookie in running.intersection(metadata.write_set(entry)):
+                    length = (entry + 1) * SIZE + ((bookie, entry) in longer)
+                    stored = digest.seal(ledger, entry, content, lac=entry - 1, length=length)
                     bad = stored[:-1] + bytes([stored[-1] ^ 1]) if bookie in spoiled else stored
                     adds.append(client.add(bookie, ledger, entry, bad, digest.master_key, flags=Flags.RECOVERY_ADD))
             await asyncio.gather(*adds)
@@ -125,7 +128,9 @@ class Cluster:
                     for bookie in set(metadata.write_set(entry)) - {but}:
                         answer = await client.read(bookie, ledger, entry)
                         assert answer.stored is not None
-                        assert digest.open(answer.stored, ledger, entry).payload == payload(ledger, entry, SIZE)
+                        opened = digest.open(answer.stored, ledger, entry)
+                        assert opened.payload == payload(ledger, entry, SIZE)
+                        assert opened.length == (entry + 1) * SIZE
 
         asyncio.run(look())
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from bookie.client.replication.restoring import Restored, rewrite
-from bookie.client.replication.rewriting import Runs
+from bookie.client.replication.rewriting import Run, Runs
 from tests.client.replication.conftest import GHOST, Cluster
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
@@ -30,7 +30,7 @@ def test_each_kind_is_whole_again(cluster: Cluster) -> None:
     damaged = asyncio.run(cluster.write([(0, (one, two, three)), (7, (one, two, four))], 20, spoiled=[two]))
     striped = asyncio.run(cluster.write([(0, (one, two, three))], 20, write_quorum=2, absent=[three]))
     before = cluster.bookies_of(damaged), cluster.bookies_of(striped)
-    found = {damaged: {two: [(0, 20)], three: [(7, 9)]}, striped: {three: [(0, 99)]}}
+    found = {damaged: {two: [Run(0, 20)], three: [Run(7, 9)]}, striped: {three: [Run(0, 99)]}}
     for _ in range(2):
         first, second = rewritten(cluster, found)
         assert (first.state, first.entries, first.taken_by) == ("rewritten", 21, ())
@@ -45,10 +45,10 @@ def test_who_does_not_take_it_is_replaced(cluster: Cluster) -> None:
     one, two, three, four = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two)), (5, (one, GHOST, two))], 9))
     other = asyncio.run(cluster.write([(0, (one, two, three))], 9, spoiled=[two]))
-    (row,) = rewritten(cluster, {ledger: {GHOST: [(6, 6)]}})
+    (row,) = rewritten(cluster, {ledger: {GHOST: [Run(6, 6)]}})
     assert (row.state, row.entries, len(row.taken_by)) == ("copied", 5, 1)
     assert [GHOST in ensemble for ensemble in cluster.bookies_of(ledger)] == [True, False]
-    (row,) = rewritten(cluster, {other: {two: [(0, 0)]}}, replace=True)
+    (row,) = rewritten(cluster, {other: {two: [Run(0, 0)]}}, replace=True)
     assert (row.state, row.entries, row.taken_by) == ("copied", 10, (four,))
     cluster.holds(other, cluster.driver.ledgers.read(other).value)
 
@@ -58,10 +58,10 @@ def test_what_nobody_has(cluster: Cluster) -> None:
     one, two, three, _ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, two, three))], 9, absent=[two], holes=[4]))
     fine = asyncio.run(cluster.write([(0, (one, two, three))], 9))
-    row, other = rewritten(cluster, {ledger: {two: [(0, 9)]}, fine: {two: [(10, 20)]}})
+    row, other = rewritten(cluster, {ledger: {two: [Run(0, 9)]}, fine: {two: [Run(10, 20)]}})
     assert (row.state, row.entries) == ("failed", 9)
     assert row.error.startswith(
-        f"1 entries are on no replica; the first: ledger {ledger}, entry 4: no replica gives it"
+        f"1 entries are on no other replica; the first: ledger {ledger}, entry 4: no replica gives it"
     )
     assert (other.state, other.entries) == ("whole", 0)
 
@@ -70,7 +70,28 @@ def test_a_segment_that_cannot_be_copied_stops_no_other(cluster: Cluster) -> Non
     """Who is to be replaced in two segments is in the one whose entries are there."""
     one, two, three, _ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, two)), (5, (two, three))], 9, holes=[3]))
-    (row,) = rewritten(cluster, {ledger: {two: [(0, 9)]}}, replace=True)
+    (row,) = rewritten(cluster, {ledger: {two: [Run(0, 9)]}}, replace=True)
     assert row.state == "failed"
     assert f"ledger {ledger}, entry 3: no replica gives it" in row.error
     assert [two in ensemble for ensemble in cluster.bookies_of(ledger)] == [True, False]
+
+
+def test_who_differs_is_no_source(cluster: Cluster) -> None:
+    """Its digest holds, but not where the others say something else: it gets theirs, a bookie that lacks the entry too,
+    and so does one that takes its place. Where all differ there is nothing to write.
+    """
+    one, two, three, four = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, two, three))], 20, longer={(two, 5), (one, 6)}))
+    found = {ledger: {two: [Run(5, 5, differs=True), Run(7, 9)], one: [Run(6, 6, differs=True)], three: [Run(0, 20)]}}
+    (row,) = rewritten(cluster, found)
+    assert (row.state, row.entries, row.error) == ("rewritten", 26, "")
+    cluster.holds(ledger, cluster.driver.ledgers.read(ledger).value)
+    other = asyncio.run(cluster.write([(0, (one, two, three))], 9, longer={(two, 5)}))
+    (row,) = rewritten(cluster, {other: {two: [Run(5, 5, differs=True)]}}, replace=True)
+    assert (row.state, row.taken_by) == ("copied", (four,))
+    cluster.holds(other, cluster.driver.ledgers.read(other).value)
+    nobodys = asyncio.run(cluster.write([(0, (one, two))], 9, longer={(two, 5)}))
+    (row,) = rewritten(cluster, {nobodys: {bookie: [Run(5, 5, differs=True)] for bookie in (one, two)}})
+    assert (row.state, row.entries) == ("failed", 0)
+    assert row.error.startswith(f"2 entries are on no other replica; the first: ledger {nobodys}, entry 5: no replica")
+    assert "it differs from the others" in row.error

@@ -1,0 +1,76 @@
+"""How far a decommission is, and how long it will take, on modelled ledgers under modelled time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+from bookie.client.config import ClientConfig
+from bookie.client.replication.contracts import Cluster, World
+from bookie.client.replication.decommission import Progress, decommission
+from bookie.client.replication.settings import RecoverySettings
+from bookie.metadata.driver import Versioned
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from tests.sim.loop import VirtualLoop
+
+LEDGERS = 10
+
+
+class Shrinking:
+    """Metadata and queue of ten ledgers on the bookie "old" and on "one": from second 5 on another one each second.
+
+    Copying is switched off until then.
+    """
+
+    def moved(self) -> int:
+        """How many ledgers "old" has no more."""
+        return min(max(int(asyncio.get_running_loop().time()) - 4, 0), LEDGERS)
+
+    async def ledgers(self) -> AsyncIterator[list[int]]:
+        """All of them."""
+        yield list(range(LEDGERS))
+
+    async def read(self, ledger: int) -> Versioned[LedgerMetadata]:
+        """Closed, with an entry."""
+        bookies = ("new" if ledger < self.moved() else "old", "one")
+        closed = {"state": LedgerState.CLOSED, "last_entry": 0, "length": 1}
+        value = LedgerMetadata(ensemble_size=2, write_quorum=2, ack_quorum=2, segments=(Segment(0, bookies),), **closed)  # type: ignore[arg-type]
+        return Versioned(value, 0, 0)
+
+    async def mark(self, *_: object) -> None:
+        """Marked."""
+
+    async def enabled(self) -> bool:
+        """Whether the cluster replicates."""
+        return self.moved() > 0
+
+
+def test_op1_rate_and_time_left() -> None:
+    """OP1: ids that remain, ledgers a second and the seconds left; no time is told while nothing moves."""
+    model: Any = Shrinking()
+    nothing: Any = None
+    world = World(
+        name="tool",
+        queue=model,
+        metadata=model,
+        bookies=nothing,
+        ledgers=nothing,
+        placement=nothing,
+        cluster=Cluster(writable=frozenset({"one", "new"})),
+        config=ClientConfig(),
+        settings=RecoverySettings(),
+        random=Random(1),
+        epoch_ms=lambda: 0,
+    )
+
+    async def main() -> list[Progress]:
+        return [look async for look in decommission(world, "old", poll_s=1)]
+
+    looks = VirtualLoop().run(main())
+    assert [len(look.remaining) for look in looks] == [10] * 5 + list(range(9, -1, -1))
+    assert looks[7].remaining == tuple(range(3, 10))
+    assert [look.paused for look in looks] == [True] * 5 + [False] * 10
+    assert all(look.per_s == 0 and look.eta_s is None for look in looks[:5])
+    assert [look.per_s for look in looks[5:]] == [(at - 4) / at for at in range(5, 15)]
+    assert [look.eta_s for look in looks[5:]] == [(14 - at) / ((at - 4) / at) for at in range(5, 15)]
+    assert (looks[-1].done, looks[-1].total, looks[-1].blocked) == (True, 10, {})

@@ -1,0 +1,111 @@
+"""The lock of a ledger, marked or not, and whoever leaves while it is being taken."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from bookie.client.replication.contracts import World
+from bookie.client.replication.worker import ReplicationWorker
+from bookie.metadata.replication import Claim
+from tests.client.replication.conftest import GHOST, Cluster, comes_true
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+LEDGER = 7
+
+
+class Slow:
+    """Marks and locks of a driver that tells of a lock it has taken only when it is let `go`.
+
+    It keeps the locks that it made: nothing may depend on when they are collected.
+    """
+
+    def __init__(self, replication: Any) -> None:
+        self._replication = replication
+        self._locks: list[AbstractContextManager[bool]] = []
+        self.taken, self.go = threading.Event(), threading.Event()
+
+    def lock(self, ledger: int) -> AbstractContextManager[bool]:
+        """As the driver's."""
+        self._locks.append(self._lock(ledger))
+        return self._locks[-1]
+
+    def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
+        """As the driver's."""
+        claim: Claim | None = self._replication.claim(owner, random, changed)
+        self.taken.set()
+        self.go.wait()
+        return claim
+
+    def release(self, claim: Claim) -> None:
+        """As the driver's."""
+        self._replication.release(claim)
+
+    @contextmanager
+    def _lock(self, ledger: int) -> Iterator[bool]:
+        with self._replication.lock(ledger) as ours:
+            self.taken.set()
+            self.go.wait()
+            yield ours
+
+
+async def hold(world: World, _: Cluster) -> None:
+    """A ledger, marked or not."""
+    async with world.queue.lock(LEDGER):
+        pytest.fail("it was cancelled before")
+
+
+async def work(world: World, cluster: Cluster) -> None:
+    """On a marked ledger, until told to stop."""
+    cluster.driver.replication.mark(LEDGER, [GHOST], 1)
+    await ReplicationWorker(world).run()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("take", [hold, work])
+def test_cancelled_while_it_is_taken(
+    cluster: Cluster, take: Callable[[World, Cluster], Coroutine[Any, Any, None]], times: int
+) -> None:
+    """The lock is let go, not kept until the session ends, however often its taker is cancelled meanwhile."""
+
+    async def story() -> None:
+        async with cluster.world() as world:
+            queue: Any = world.queue
+            slow = queue._replication = Slow(queue._replication)
+            taking = asyncio.ensure_future(take(world, cluster))
+            await asyncio.to_thread(slow.taken.wait)
+            assert cluster.driver.replication.holders().keys() == {LEDGER}
+            for _ in range(times):
+                taking.cancel()
+                await asyncio.sleep(0)
+            slow.go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await taking
+            async with asyncio.timeout(30):
+                await comes_true(lambda: cluster.driver.replication.holders() == {})
+
+    asyncio.run(story())
+
+
+def test_held_and_let_go(cluster: Cluster) -> None:
+    """Others are told that it is held; an error in its scope lets it go too."""
+
+    async def story() -> None:
+        async with cluster.world() as one, cluster.world() as other:
+
+            async def fail() -> None:
+                async with one.queue.lock(LEDGER) as ours, other.queue.lock(LEDGER) as theirs:
+                    assert (ours, theirs) == (True, False)
+                    raise ValueError("in its scope")
+
+            with pytest.raises(ValueError, match="in its scope"):
+                await fail()
+            async with other.queue.lock(LEDGER) as theirs:
+                assert theirs
+        assert cluster.driver.replication.holders() == {}
+
+    asyncio.run(story())
