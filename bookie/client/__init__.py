@@ -7,6 +7,7 @@
 
 bookkeeper     ledgers made, opened, deleted, listed, by threads
 logs           named lists of ledgers, by threads
+bookie_infos   how much room bookies have, by threads
 handles        a ledger that is read or written, by threads
 loop_thread    the event loop of such a client
 aio            the same for asyncio

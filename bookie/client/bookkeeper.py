@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from bookie.client import aio
 from bookie.client.bookie_calls import BookieCalls
+from bookie.client.bookie_infos import BookieInfos
 from bookie.client.digest import DigestType
 from bookie.client.features import Features
 from bookie.client.handles import AdvancedWriteHandle, ReadHandle, WriteHandle
@@ -14,6 +15,7 @@ from bookie.client.logs import Logs
 from bookie.client.loop_thread import LoopThread
 from bookie.errors import IllegalOperation
 from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.service_info import BookieServiceInfo
 from bookie.metrics.family import Family
 
 __all__ = ["BookKeeper"]
@@ -63,6 +65,11 @@ class BookKeeper:
     def bookie_client(self) -> BookieCalls:
         """Requests to single bookies, below all ledgers. ClientClosed."""
         return BookieCalls(self._thread, self._aio.bookie_client)
+
+    @property
+    def bookie_info(self) -> BookieInfos:
+        """Disk space of the bookies, for who subscribes; it is polled for weighted placement too. ClientClosed."""
+        return BookieInfos(self._thread, self._aio.bookie_info)
 
     @property
     def features(self) -> Features:
@@ -174,6 +181,14 @@ class BookKeeper:
     def bookies(self, *, read_only: bool = False) -> frozenset[str]:
         """The bookies that are registered as writable, or as read-only."""
         return self._thread.run(self._aio.bookies(read_only=read_only))
+
+    def known_bookies(self) -> frozenset[str]:
+        """The bookies that have a cookie, whether they are registered now or not."""
+        return self._thread.run(self._aio.known_bookies())
+
+    def service_info(self, bookie: str) -> BookieServiceInfo | None:
+        """What a bookie publishes; None if it is not registered. MetadataSerializationError."""
+        return self._thread.run(self._aio.service_info(bookie))
 
     def metrics(self) -> list[Family]:
         """Weights and chances of bookies and what waits for them: docs/metrics.md."""

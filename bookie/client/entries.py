@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "EntryBatch"]
 
+PLACE_MAX = 2**31 - 1
+INLINE_BYTES = 12
+"""Payloads so short lie in Arrow's view itself."""
+
 
 class EntryBatch(Sequence[Entry]):
     """Entries `first` to `last` of one ledger, one at least, each with a digest that holds.
@@ -161,16 +165,38 @@ class EntryBatch(Sequence[Entry]):
         """Of each entry of such batches: bytes of payload, the LAC it carries, the ledger's bytes so far."""
         return payloads.heads([(batch.buffer, batch._offsets) for batch in batches], batches[0]._overhead)
 
-    def to_arrow(self) -> "pa.RecordBatch":
+    def to_arrow(self, *, copy: bool = True) -> "pa.RecordBatch":
         """A record batch with the columns `id` (int64) and `data` (binary); one copy of all payloads, none per entry.
 
-        Needs pyarrow: `pip install bookie[arrow]`.
+        With `copy=False` `data` is a binary_view into this batch's buffer, which lives as long as that; not all that
+        reads Arrow takes it. Needs pyarrow: `pip install bookie[arrow]`.
         """
         try:
             import pyarrow as pa  # noqa: PLC0415
         except ImportError as error:
             raise BookKeeperError("to_arrow needs pyarrow: pip install 'bookie[arrow]'") from error
-        values, edges = EntryBatch.packed([self])
+        kind, buffers = (pa.binary(), EntryBatch.packed([self])[::-1]) if copy else (pa.binary_view(), self._views())
         ids = pa.array(np.arange(self.first, self.first + len(self), dtype=np.int64))
-        data = pa.Array.from_buffers(pa.binary(), len(self), [None, pa.py_buffer(edges), pa.py_buffer(values)])
+        data = pa.Array.from_buffers(kind, len(self), [None, *map(pa.py_buffer, buffers)])
         return pa.record_batch([ids, data], names=["id", "data"])
+
+    def _views(self) -> tuple[NDArray[np.int32], memoryview]:
+        """Arrow's views of the payloads, 16 bytes each, and what they look into.
+
+        A view is a size and, up to 12 bytes, the payload; else its first 4 bytes, a buffer's number, and its place.
+        ValueError beyond 2 GiB.
+        """
+        starts, ends = self.payload_spans()
+        sizes = ends - starts
+        run = np.frombuffer(self.buffer, dtype=np.uint8)
+        if ends[-1] > PLACE_MAX:
+            raise ValueError(f"payloads lie up to byte {ends[-1]}; views reach {PLACE_MAX}: read smaller batches")
+        place = np.arange(INLINE_BYTES)
+        views = np.zeros((len(self), 4), dtype=np.int32)
+        heads = run[np.minimum(starts[:, None] + place, len(run) - 1)]
+        views[:, 0] = sizes
+        views[:, 1:] = np.where(place < sizes[:, None], heads, 0).astype(np.uint8).view(np.int32)
+        far = sizes > INLINE_BYTES
+        views[far, 2] = 0
+        views[far, 3] = starts[far]
+        return views, self.buffer

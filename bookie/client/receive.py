@@ -15,13 +15,14 @@ from typing_extensions import Buffer
 from bookie._fast import client_wire
 from bookie.client.security import Link
 
-SLAB_BYTES = 4 << 20
+SLAB_BYTES = 2 << 20
+"""A few of them lie in a processor's caches."""
 ROOM_BYTES_MIN = 64 << 10
 ROWS = 8192
 RETIRED_MAX = 2
 """Slabs that were lent are kept so many, for when they come back."""
-UNSHARED = 2
-"""References to a slab that no view refers to: the one here, and the question's own."""
+UNSHARED = 3
+"""References to a slab that no view refers to: those of the table, of who asks, and of the question itself."""
 
 
 class Cutter(Protocol):
@@ -88,7 +89,7 @@ class ReceiveBuffer:
         ValueError when the peer broke the framing rules.
         """
         whole = self.view[self._start : self._end]
-        if len(whole) < self._need:
+        if len(whole) < self._need or not whole:
             return 0, whole
         count, taken, self._need = self._cut(whole, self._outer, self.rows)
         self._start += taken
@@ -124,9 +125,9 @@ class ReceiveBuffer:
             return
         tail = self._slab[self._start : self._end]
         if self._lent or len(self.view) - held < room:
-            slab = self._fresh(max(SLAB_BYTES, held + room))
+            slab = self._fresh(max(len(self._slab), held + room))
             slab[:held] = tail
-            if self._lent and len(self._slab) == SLAB_BYTES:
+            if self._lent:
                 self._retired.append(self._slab)
             self._slab, self.view = slab, slab.data
             self._lent = False
@@ -136,12 +137,12 @@ class ReceiveBuffer:
         self._start, self._end = 0, held
 
     def _fresh(self, size: int) -> NDArray[np.uint8]:
-        """Memory that nobody looks at: the oldest that was lent and came back, for its pages are warm, or new."""
+        """Memory that nobody looks at: the last that was lent and came back, for its pages are warm, or new."""
         while len(self._retired) > RETIRED_MAX:
             self._retired.popleft()
-        for _ in range(len(self._retired) if size == SLAB_BYTES else 0):
-            slab = self._retired.popleft()
-            if sys.getrefcount(slab) == UNSHARED:
+        for place in reversed(range(len(self._retired))):
+            slab = self._retired[place]
+            if sys.getrefcount(slab) == UNSHARED and len(slab) >= size:
+                del self._retired[place]
                 return slab
-            self._retired.append(slab)
         return np.empty(size, dtype=np.uint8)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -83,6 +84,21 @@ def test_to_arrow(make: Callable[[Digest], EntryBatch]) -> None:
     assert table.schema == pa.schema([("id", pa.int64()), ("data", pa.binary())])
     assert table.to_pydict() == {"id": [5, 6, 7, 8], "data": BODIES}
     assert batch[2:].to_arrow().to_pydict() == {"id": [7, 8], "data": BODIES[2:]}
+
+
+@pytest.mark.parametrize("cut", [slice(None), slice(2, None)])
+def test_to_arrow_without_a_copy(cut: slice) -> None:
+    """Long payloads are looked at where they arrived, short ones lie in the views; the batch may go before them."""
+    bodies = [b"", b"x", b"twelve bytes", b"thirteen byte", b"L" * 1000, bytes(range(256)), b"end"]
+    digest = Digest.of()
+    sealed = (digest.seal(7, k, body, lac=-1, length=0) for k, body in enumerate(bodies))
+    batch = EntryBatch.of_entries(7, 0, sealed, digest)[cut]
+    table = batch.to_arrow(copy=False)
+    table.validate(full=True)
+    assert table.schema == pa.schema([("id", pa.int64()), ("data", pa.binary_view())])
+    assert table["data"].buffers()[2].address == np.frombuffer(batch.buffer, dtype=np.uint8).ctypes.data
+    del batch
+    assert table["data"].to_pylist() == bodies[cut]
 
 
 def test_arrow_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

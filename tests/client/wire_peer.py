@@ -67,6 +67,16 @@ class WirePeer:
         self.hang_up()
         self._sock = None
 
+    def leave(self) -> socket.socket:
+        """The connection, which stays open; the next one is accepted when it is needed."""
+        sock, self._sock = self.sock, None
+        return sock
+
+    def go_back(self, sock: socket.socket) -> socket.socket:
+        """To a connection that was left; the one that there is now is left."""
+        left, self._sock = self.sock, sock
+        return left
+
     def _exactly(self, size: int) -> bytes:
         data = b""
         while len(data) < size:

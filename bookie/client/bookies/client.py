@@ -127,7 +127,7 @@ class BookieClient:
             await peer.known()
         if not peer.batches():
             raise IllegalOperation(f"{bookie}: it serves no batch reads, ledger {ledger}; read entry by entry")
-        link = self._peer(bookie).link(ledger)
+        link = peer.link_for_batch(ledger)
         size = min(max_size, self.config.frame_bytes_max)
         timeout_s = self.config.read_timeout_s
         try:
@@ -161,7 +161,7 @@ class BookieClient:
         for name, value in (("start_entry_id", start_entry_id), ("max_count", max_count), ("max_size", max_size)):
             if value < 0:
                 raise IncorrectParameter(f"{bookie}: batch read of ledger {ledger_id}: {name} {value}; give 0 or more")
-        if allow_fast_fail and self._peer(bookie).link(ledger_id).full:
+        if allow_fast_fail and self._peer(bookie).link_for_batch(ledger_id).full:
             raise TooManyRequests(f"{bookie}: batch read of ledger {ledger_id}: requests queue up here; ask later")
         return await self.batch_read(
             bookie, ledger_id, start_entry_id, max_count, max_size, flags=flags, master_key=master_key

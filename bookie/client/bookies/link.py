@@ -29,6 +29,7 @@ from bookie.client.security import FRAME_PREFIX
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
+    ClientClosed,
     IncorrectParameter,
     ProtocolVersionMismatch,
     ReadError,
@@ -108,6 +109,11 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Requests that wait for an answer."""
         return len(self._asks) + self._adds.count + self._reads.count
 
+    @property
+    def carries_adds(self) -> bool:
+        """Whether somebody writes through it."""
+        return bool(self._lanes)
+
     async def ask(self, ask: Ask) -> Any:
         """The value of the answer. In V2 an earlier request of the same name is waited for first."""
         if not self.wire.by_transaction and self._taken(ask.key):
@@ -145,7 +151,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._asks[ask.key] = ask
         if self._timer is None:
             self._arm()
-        if at_once:
+        if at_once or (self._flowing and not self._out and self.pending == 1):
+            # Alone, it has nothing to be put together with in this turn of the loop.
             assert self._transport
             self._transport.write(ask.frame)
         else:
@@ -433,6 +440,16 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
                 _end(lane, RequestTimeout(f"{self.bookie}: {lane}: no answer in time, but they may have been stored"))
         if self.pending or any(lane.held for lane in self._lanes.values()):
             self._arm()
+
+    def retire(self) -> None:
+        """Close it while nothing is outstanding, which is nobody's error."""
+        self.broken = ClientClosed(f"{self.bookie}: this connection was closed; ask again")
+        self._flowing = False
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._transport is not None:
+            self._transport.close()
+        self._on_end(self)
 
     def fail(self, error: BookKeeperError, *, by_bookie: bool = False) -> None:
         """The connection is over: the first reason counts, and everything outstanding fails with it, once."""

@@ -25,6 +25,8 @@ W = TypeVar("W", bound=Wire)
 TICK_S = 1.0
 BATCHES_REFUSED_S = 600.0
 """For so long a bookie that seems to be too old for batch reads is not asked for one again."""
+TRIAL = -1
+"""The connection in V2 on which batch reads are tried while adds are under way on the other."""
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,19 @@ class Peer:
         """The connection for a ledger in the configured protocol, perhaps still being made."""
         if not self._config.use_v2_wire_protocol:
             return cast("Link[Wire]", self.link_v3(ledger))
-        number = ledger % self._config.channels_per_bookie
+        return self._link_v2(ledger % self._config.channels_per_bookie)
+
+    def link_for_batch(self, ledger: int) -> Link[Wire]:
+        """The same for a batch read. An old bookie hangs up on the first one: not on our writers."""
+        link = self.link(ledger)
+        if self._config.use_v2_wire_protocol and not self.served_batches:
+            return self._link_v2(TRIAL) if link.carries_adds or TRIAL in self._links else link
+        trial = self._links.get(TRIAL)
+        if trial is not None and not trial.pending:
+            trial.retire()
+        return link
+
+    def _link_v2(self, number: int) -> Link[Wire]:
         link = self._links.get(number)
         if link is None:
             wire: Wire = WireV2(self._config.frame_bytes_max)

@@ -1,6 +1,5 @@
 """Entries read one by one: what every bookie can do, and every ledger allows. Event loop."""
 
-import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from bookie.client.entries import EntryBatch
 from bookie.client.ledgers.replicas import Replicas
 from bookie.client.ledgers.view import LedgerView
 from bookie.client.read_answers import ReadAnswers
+from bookie.client.together import together
 from bookie.errors import BookKeeperError, NoSuchEntry
 
 __all__ = ["SingleReads"]
@@ -98,7 +98,7 @@ class SingleReads:
         entries = ReadRange(self._view.ledger, first, last - first + 1)
         errors: dict[int, BookKeeperError] = {}
         pieces = self._pieces(first, last, errors)
-        await asyncio.gather(*(self._worker(pieces, entries, errors, heard) for _ in range(PIECES_IN_FLIGHT)))
+        await together(self._worker(pieces, entries, errors, heard) for _ in range(PIECES_IN_FLIGHT))
         end = min(errors, default=last + 1)
         self._record_bytes = -(-entries.nbytes // entries.found) if entries.found else self._record_bytes
         batch = EntryBatch.of_range(entries, end - first, self._digest) if end > first else None
@@ -130,7 +130,7 @@ class SingleReads:
             if len(wanted) == 1:
                 await self._read(wanted[0], entries, errors, heard)
             else:
-                await asyncio.gather(*(self._read(some, entries, errors, heard) for some in wanted))
+                await together(self._read(some, entries, errors, heard) for some in wanted)
             if entries.found:
                 self._record_bytes = -(-entries.nbytes // entries.found)
 

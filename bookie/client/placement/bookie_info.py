@@ -143,7 +143,10 @@ class BookieInfoReader:
             again = asyncio.get_running_loop().time() + self._config.bookie_info_retry_s
             self._partial_at = min(self._partial_at, again)
         for listener in tuple(self._listeners):
-            listener(dict(self.known))
+            try:
+                listener(dict(self.known))
+            except Exception:  # it is its owner's; the others and the next scan go on
+                log.exception("a listener of bookies' disk space failed listener=%r", listener)
 
 
 class _Unsubscribe:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from bookie.client.bookies import BookieClient
+from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.link import Link
+from bookie.client.bookies.peer import BATCHES_REFUSED_S
 from bookie.client.config import ClientConfig
 from bookie.errors import (
     BookieUnavailable,
@@ -19,6 +21,7 @@ from bookie.errors import (
     ProtocolVersionMismatch,
     ReadError,
     RequestTimeout,
+    TooManyRequests,
     WriteError,
 )
 from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
@@ -225,6 +228,71 @@ def test_an_old_bookie_and_batches(peer: WirePeer) -> None:
     play(peer, work)
 
 
+def test_an_old_bookie_that_was_upgraded(peer: WirePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BR6: that it refused batches is believed for BATCHES_REFUSED_S, not longer; then it is asked again."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        asked_at = now()
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(peer.request)
+        await there(peer.forget)
+        with pytest.raises(BookieUnavailable):
+            await batch
+        monkeypatch.setattr(loop, "time", lambda: asked_at + BATCHES_REFUSED_S)
+        assert not client.batches(bookie)
+        monkeypatch.setattr(loop, "time", lambda: now() + BATCHES_REFUSED_S)
+        assert client.batches(bookie)
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(peer.answer, batch_answer((await there(peer.request)).request_id, 0, [b"x"]))
+        assert len(await batch) == 1
+
+    play(peer, work)
+
+
+def test_an_old_bookie_and_writers(peer: WirePeer) -> None:
+    """BR6: what it closes at the first batch read carries no adds: they have another connection, and go on."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        owner = Owner()
+        client.adds(bookie, 7, KEY, owner).send(*records(7, [0]))
+        await there(peer.request)
+        writers = peer.leave()
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(peer.request)
+        await there(peer.hang_up)
+        with pytest.raises(BookieUnavailable):
+            await batch
+        assert not client.batches(bookie)
+        peer.go_back(writers)
+        await there(peer.answer, v2.Response(v2.ADD, 0, 7, 0))
+        await owner.until(1)
+        assert owner.codes == {0: [0]}
+
+    play(peer, work)
+
+
+def test_writers_and_a_bookie_with_batches(peer: WirePeer) -> None:
+    """Once it served one they come on the writers' connection, and the one of the first is closed."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        client.adds(bookie, 7, KEY, Owner()).send(*records(7, [0]))
+        await there(peer.request)
+        writers = peer.leave()
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        await there(peer.answer, batch_answer((await there(peer.request)).request_id, 0, [b"x"]))
+        await batch
+        batch = started(client.batch_read(bookie, 7, 1, 10, 1000))
+        with peer.go_back(writers) as first:
+            await there(peer.answer, batch_answer((await there(peer.request)).request_id, 1, [b"y"]))
+            await batch
+            assert await there(first.recv, 1) == b""
+        assert client.pending(bookie) == 1
+
+    play(peer, work)
+
+
 def test_a_bookie_that_served_batches_once(peer: WirePeer) -> None:
     """BR6: its connection may be lost for any reason; it goes on being asked for batches."""
 
@@ -340,17 +408,23 @@ def test_malformed_batches(peer: WirePeer) -> None:
     play(peer, work)
 
 
+async def until_full(lane: Lane) -> int:
+    """Send entries of ledger 7, from 0 on; how many it took until it said that it is full."""
+    sent = 0
+    while not lane.full:
+        lane.send(*records(7, range(sent, sent + 10), size=50_000))
+        sent += 10
+        await asyncio.sleep(0)
+    return sent
+
+
 def test_a_lane_that_is_full(peer: WirePeer) -> None:
     """A bookie that takes nothing: the lane says so while bytes pile up, and tells when they have gone."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
         lane = client.adds(bookie, 7, KEY, owner)
-        sent = 0
-        while not lane.full:
-            lane.send(*records(7, range(sent, sent + 10), size=50_000))
-            sent += 10
-            await asyncio.sleep(0)
+        sent = await until_full(lane)
         assert owner.rooms == 0
         for _ in range(sent):
             await there(peer.request)
@@ -363,6 +437,32 @@ def test_a_lane_that_is_full(peer: WirePeer) -> None:
         assert not owner.errors
 
     play(peer, work, add_timeout_s=120)
+
+
+def test_a_batch_read_that_would_rather_fail_than_wait(v3_peer: V3Peer) -> None:
+    """`allow_fast_fail`: refused at once while much waits for the bookie to take it, and unsent; others wait."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        owner = Owner()
+        lane = client.adds(bookie, 7, KEY, owner)
+        sent = await until_full(lane)
+        with pytest.raises(TooManyRequests, match=f"{bookie}: batch read of ledger 7: .* ask later"):
+            await client.batch_read_entries(bookie, 7, 0, 10, 1000, allow_fast_fail=True)
+        waits = started(client.batch_read_entries(bookie, 7, 1, 10, 1000))
+        for _ in range(sent):
+            assert (await there(v3_peer.ask)).header.operation == pb.ADD_ENTRY
+        asked = await there(v3_peer.ask)
+        assert asked.batchReadRequest.startEntryId == 1
+        quick = started(client.batch_read_entries(bookie, 7, 2, 10, 1000, allow_fast_fail=True))
+        asked_too = await there(v3_peer.ask)
+        assert asked_too.batchReadRequest.startEntryId == 2
+        for request in (asked, asked_too):
+            await there(
+                v3_peer.respond, v3.batch_read(request, [sealed(7, request.batchReadRequest.startEntryId, b"x")])
+            )
+        assert [(await batch).first for batch in (waits, quick)] == [1, 2]
+
+    play(v3_peer, work, extensions="batchRead", add_timeout_s=120, read_timeout_s=120)
 
 
 def test_a_caller_that_gives_up(peer: WirePeer) -> None:

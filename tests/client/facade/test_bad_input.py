@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -22,6 +23,7 @@ from bookie.errors import (
     ReadError,
     UnauthorizedAccess,
 )
+from bookie.metadata.driver import open_driver
 
 pytestmark = pytest.mark.leaks("the clients of a module keep their connections, and gRPC threads of its own")
 
@@ -227,6 +229,28 @@ def test_metadata_out_of_reach() -> None:
 
     with pytest.raises(MetadataStoreError):
         asyncio.run(start())
+
+
+def test_no_bookies_at_all(tmp_path: Path) -> None:
+    """A cluster without bookies is one to connect to; a ledger's maker is told how many it needs and that none is."""
+    uri = f"lmdb://{tmp_path}/metadata"
+    driver = open_driver(uri)
+    driver.start()
+    driver.cluster.initialize()
+    driver.stop()
+    says = "^2 bookies needed, 0 are writable: start more"
+    with BookKeeper(uri) as bk:
+        assert bk.bookies() == frozenset()
+        with pytest.raises(NotEnoughBookies, match=says):
+            bk.create_ledger(ensemble_size=2)
+        assert list(bk.list_ledgers()) == []
+
+    async def create() -> None:
+        async with aio.BookKeeper(uri) as bk:
+            await bk.create_ledger(ensemble_size=2)
+
+    with pytest.raises(NotEnoughBookies, match=says):
+        asyncio.run(create())
 
 
 def test_a_client_that_was_not_started(uri: str) -> None:

@@ -102,6 +102,18 @@ def test_logs_by_threads(uri: str) -> None:
         logs.get("facade")
 
 
+def test_what_is_known_of_bookies(uri: str) -> None:
+    """Those that are registered have cookies, and publish where they are; of others nothing is known."""
+    with BookKeeper(uri) as bk:
+        assert bk.bookies() == bk.known_bookies() != frozenset()
+        for bookie in bk.bookies():
+            info = bk.service_info(bookie)
+            assert info is not None
+            assert info.client_endpoint() is not None
+        assert bk.bookies(read_only=True) == frozenset()
+        assert bk.service_info("10.255.255.1:3181") is None
+
+
 def test_one_bookie_is_asked_by_a_thread(uri: str) -> None:
     """`batch_read_entries` of the twin: what this bookie stores, and its refusals as they are."""
     with BookKeeper(uri) as bk:

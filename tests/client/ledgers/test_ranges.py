@@ -11,6 +11,7 @@ from bookie.client import Digest, EntryBatch
 from bookie.client.config import ClientConfig
 from bookie.client.ledgers.ranges import RangeReader
 from bookie.errors import NoSuchEntry
+from tests.sim.loop import VirtualLoop
 
 DIGEST = Digest.of()
 CONFIG = ClientConfig(bytes_in_flight_max=1 << 16)
@@ -20,8 +21,9 @@ SIZE = 4096
 class Source:
     """Answers batch reads out of order, with as many entries as the test wants, and counts what is under way."""
 
-    def __init__(self, sizes: list[int], seed: int = 0, *, bad: int | None = None) -> None:
+    def __init__(self, sizes: list[int], seed: int = 0, *, bad: int | None = None, way_s: float = 0) -> None:
         self.sizes = sizes
+        self.way_s = way_s
         self.random = random.Random(seed)
         self.bad = bad
         self.asked: list[tuple[int, int]] = []
@@ -36,6 +38,8 @@ class Source:
         self.under_way_most = max(self.under_way_most, self.under_way)
         for _ in range(self.random.randrange(5)):
             await asyncio.sleep(0)
+        if self.way_s:
+            await asyncio.sleep(self.way_s)
         self.under_way -= 1
         if first == self.bad:
             raise NoSuchEntry(f"ledger 7, entry {first}: lost")
@@ -106,6 +110,19 @@ def test_br12_bytes_in_flight() -> None:
         assert 1 < source.under_way_most <= 16
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(("way_s", "most"), [(0.0, 2), (0.0002, 2), (0.0015, 5), (0.05, 16)])
+def test_a_long_way_is_filled(way_s: float, most: int) -> None:
+    """Few requests are under way where answers come at once, more the longer they take, up to a limit."""
+
+    async def work() -> None:
+        source = Source([10] * 9000, way_s=way_s)
+        reader = RangeReader(source.read, 0, 8999, 0, SIZE, ClientConfig())
+        assert sum([len(batch) async for batch in reader]) == 9000
+        assert source.under_way_most == most
+
+    VirtualLoop().run(work())
 
 
 def test_bulk() -> None:

@@ -103,6 +103,30 @@ def test_br11_a_paused_bookie(shelf: Shelf, v2: bool) -> None:
     shelf.read(ledger, metadata({0: shelf.ids}, 19), work, use_v2_wire_protocol=v2, **settings)
 
 
+def test_an_error_that_nobody_foresaw(shelf: Shelf, v2: bool) -> None:
+    """It ends the call and all that was under way for it: no task is left that waits for a bookie."""
+    ledger = shelf.ledger(range(1000))
+
+    async def work(reader: LedgerReader) -> None:
+        for entry in (0, 1):  # connections stand
+            assert len(await reader.read(entry, entry)) == 1
+        replicas: Any = reader.singles._replicas
+        order = replicas.order
+
+        def fails(entry: int) -> Any:
+            if entry >= 128:
+                raise ValueError("not foreseen")
+            return order(entry)
+
+        replicas.order = fails
+        before = asyncio.all_tasks()
+        with shelf.paused(1), pytest.raises(ValueError, match="not foreseen"):
+            await reader.read(0, 999)
+        assert asyncio.all_tasks() == before
+
+    shelf.read(ledger, metadata({0: shelf.ids[:2]}, 999), work, use_v2_wire_protocol=v2)
+
+
 def test_no_speculation_waits_for_the_time_limit(shelf: Shelf) -> None:
     """Switched off, a bookie that does not answer costs the time limit of reads, and that is the error."""
     ledger = shelf.ledger(range(3), places=(0,))

@@ -96,6 +96,27 @@ def test_all_are_asked_at_first_and_once_an_interval() -> None:
     run(story())
 
 
+def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """Its failure is in the log; the others are told, and bookies are asked again."""
+
+    def fail(_: object) -> None:
+        raise ValueError("this listener fails")
+
+    async def story() -> None:
+        cluster = Cluster(a=1)
+        reader = reader_of(cluster, getBookieInfoIntervalSeconds=100)
+        told: list[object] = []
+        reader.subscribe(fail)
+        reader.subscribe(told.append)
+        reader.start()
+        await asyncio.sleep(150)
+        assert len(told) == len(cluster.asked_since(0)) == 2
+        await reader.stop()
+
+    run(story())
+    assert [record.exc_info is not None for record in caplog.records] == [True, True]
+
+
 def test_newcomers_are_asked_alone_and_who_left_is_forgotten() -> None:
     """At once, without waiting for the interval."""
 
