@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 from collections.abc import Generator
 from importlib import metadata
 from pathlib import Path
@@ -43,7 +44,11 @@ def stale_rooms() -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test anything but the compiled rooms of this tree."""
+    """Refuse to test anything but the compiled rooms of this tree. Ctrl-C means something again for what tests start:
+    a shell that puts a run into the background lets all of it ignore that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if stale := stale_rooms():
         pytest.exit("\n".join(["run `make build` first:", *stale]), returncode=4)
 

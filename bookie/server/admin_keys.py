@@ -14,8 +14,8 @@ ADMIN = Group(
         Key("adminInsecureAllowed", "access.insecure_allowed", bool, "false", "Start although whoever reaches the"
             " admin ports may do everything: for closed networks."),
         Key("adminTokensFile", "access.tokens_file", str, "", "A file with a line `role:token` or `role:name:token`"
-            " for each bearer token; roles are `read` and `operate`. Nobody else may read it (mode 600). It is read"
-            " again when it changes."),
+            " for each bearer token; roles are `read` and `operate`. Nobody else may read it: mode 600,"
+            " or 440 where it is another user's and our group reads it. It is read again when it changes."),
         Key("adminTlsCertificatePath", "access.tls_certificate", str, "", "Certificate of the admin ports (PEM, with"
             " those between it and the root). Set, they speak TLS only. Read again when it changes."),
         Key("adminTlsKeyPath", "access.tls_key", str, "", "The private key of that certificate (PEM, no password)."),

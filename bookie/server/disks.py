@@ -45,6 +45,7 @@ class DiskMonitor:
         self._were_full: set[Path] = set()
         self._levels: dict[Path, DiskLevel] = {}
         self._followers: list[Callable[[DiskState], None]] = []
+        self._afterwards: list[Callable[[], None]] = []
         self._lock = threading.Lock()  # guards all of this, and orders what followers are told
         self._checks = Repeating("disks", settings.check_interval_ms / 1000, self.check)
         self.state = DiskState()
@@ -54,6 +55,10 @@ class DiskMonitor:
         with self._lock:
             self._followers.append(tell)
             tell(self.state)
+
+    def after_each_check(self, call: Callable[[], None]) -> None:
+        """Call it at the end of every check, whatever that found. Call before `start`; `call` may not call back."""
+        self._afterwards.append(call)
 
     def start_full(self) -> None:
         """Let the first check judge as if all directories had been full before. Call before `start`."""
@@ -81,6 +86,8 @@ class DiskMonitor:
                 for tell in self._followers:
                     tell(state)
             self.state = state  # only now: what raised in one of them is told again by the next check
+            for call in self._afterwards:
+                call()
             return state
 
     def stats(self) -> dict[str, float]:

@@ -313,7 +313,7 @@ GROUPS = (
                 " descriptor and 6 KiB.", low=1, high=1_000_000),
             Key("openEntryLogLimit", "storage.open_logs_max", int, "256", "Entry logs held open for reads.", low=4,
                 high=1_000_000),
-            Key("numReadWorkerThreads", "storage.read_threads", int, "8", "Threads that read from disk. Hits in a"
+            Key("numReadWorkerThreads", "storage.read_threads", int, "32", "Threads that read from disk. Hits in a"
                 " cache need none.", low=1, high=1024),
             Key("maxPendingReadRequests", "storage.read_queue_max", int, "10000", "Reads waiting for the disk; more"
                 " are refused with `ETOOMANYREQUESTS`.", low=1, high=10_000_000),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -316,9 +317,13 @@ class Bookie:
         dirty.clear()
 
     def _watch_threads(self, undo: ExitStack, threads: Iterable[threading.Thread]) -> None:
-        """From now until the stop, the death of one of them ends the process."""
+        """From now until the stop, or the wish to hurry it, the death of one of them ends the process."""
+
+        def lives(thread: threading.Thread) -> bool:
+            return thread.is_alive() or self._hurry.is_set()
+
         for thread in threads:
-            self._supervisor.watch(thread.name, thread.is_alive)
+            self._supervisor.watch(thread.name, partial(lives, thread))
             undo.callback(self._supervisor.forget, thread.name)
 
     def _collect_garbage(self, undo: ExitStack) -> None:

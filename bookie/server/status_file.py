@@ -4,6 +4,7 @@ One line in each ledger directory, as Apache BookKeeper writes it: `1,READ_ONLY,
 """
 
 import logging
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -58,21 +59,44 @@ def _read_one(file: Path) -> Status | None:
 
 
 class StatusFiles:
-    """Writes the mode into every directory, as well as it goes: a full or failing disk is what it may be about."""
+    """Writes the mode into every directory, as well as it goes: a full or failing disk is what it may be about.
+
+    Where it did not go it is tried again.
+    """
 
     def __init__(self, directories: Iterable[Path]) -> None:
         self._directories = tuple(directories)
-        self._last: tuple[bool, bool] | None = None
+        self._lock = threading.Lock()  # guards what follows; nothing is called with it but the writes
+        self._last: Status | None = None
+        self._missing: list[Path] = []
 
     def keep(self, reasons: frozenset[str]) -> None:
         """The bookie is read-only for these reasons; none: writable."""
-        mode = bool(reasons), "operator" in reasons
-        if mode == self._last:
-            return
-        self._last = mode
-        line = Status(int(time.time() * 1000), *mode).line()
-        for directory in self._directories:
-            try:
-                replace_file(directory / NAME, line.encode())
-            except OSError as error:
-                log.warning("the status file cannot be written", extra={"directory": directory, "error": error})
+        read_only, manual = bool(reasons), "operator" in reasons
+        with self._lock:
+            if self._last is not None and (self._last.read_only, self._last.manual) == (read_only, manual):
+                return
+            self._last = Status(int(time.time() * 1000), read_only, manual)
+            self._missing = [one for one in self._directories if not self._write(one, self._last, said=False)]
+
+    def again(self) -> None:
+        """Try the directories that lack the present mode."""
+        with self._lock:
+            if self._last is None:
+                return
+            status = self._last
+            self._missing = [one for one in self._missing if not self._write(one, status, said=True)]
+
+    @staticmethod
+    def _write(directory: Path, status: Status, *, said: bool) -> bool:
+        """Whether it went; `said`: the log has told that it did not."""
+        try:
+            replace_file(directory / NAME, status.line().encode())
+        except OSError as error:
+            if not said:
+                facts = {"directory": directory, "error": error}
+                log.warning("the status file cannot be written; it is tried again with each check", extra=facts)
+            return False
+        if said:
+            log.info("the status file is written after all", extra={"directory": directory})
+        return True

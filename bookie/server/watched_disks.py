@@ -40,4 +40,6 @@ def restore_status(mode: Mode, disks: DiskMonitor, ledger_directories: Sequence[
             mode.set("operator", read_only=True)
         else:
             disks.start_full()
-    mode.follow_reasons(StatusFiles(directories).keep)
+    files = StatusFiles(directories)
+    mode.follow_reasons(files.keep)
+    disks.after_each_check(files.again)

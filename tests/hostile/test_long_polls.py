@@ -214,10 +214,12 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def test_many_idle_polls(tmp_path: Path) -> None:
+def test_many_idle_polls(tmp_path: Path, many_descriptors: int) -> None:
     """2,000 connections with a poll or two take less than 4 KiB apiece, both ends of the sockets counted; they leave
     nothing behind, whether they end or are cut off.
     """
+    if many_descriptors < 4200:
+        pytest.skip(f"both ends of 2,000 connections are 4,000 descriptors, and {many_descriptors} are allowed")
     with local_bookie(tmp_path) as bookie, bookie.peer() as writer:
         assert ask(writer, add3(1, 0)).status == pb.EOK
         peers = [bookie.peer() for _ in range(50)]

@@ -8,7 +8,7 @@ import os
 import random
 import re
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,15 +26,6 @@ ENTRIES = 20_000
 SIZE = 1000
 BESIDE_BUDGETS = 160 * MIB
 """Interpreter, libraries, stacks, tables: what no budget counts."""
-
-
-@pytest.fixture
-def many_descriptors() -> Iterator[int]:
-    """Allow this process as many as it may have; how many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def stored(entry: int) -> bytes:

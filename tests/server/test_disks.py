@@ -210,3 +210,27 @@ def test_a_status_is_kept_as_well_as_it_goes(tmp_path: Path, caplog: pytest.LogC
     assert found.manual
     files.keep(frozenset())
     assert (good / NAME).read_text().startswith("1,READ_WRITE,")
+
+
+def test_a_status_that_could_not_be_written_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """B15: each check tries the directories that lack it, with what counts then; it is said once that it did not go."""
+    directory = tmp_path / "late"
+    files = StatusFiles([directory])
+    monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1))
+    monitor.after_each_check(files.again)
+    monitor.check()  # nothing is known yet
+    mode = Mode()
+    mode.follow_reasons(files.keep)
+    mode.set("operator", read_only=True)
+    monitor.check()
+    monitor.check()
+    told = [one.getMessage() for one in caplog.records if "status file" in one.getMessage()]
+    assert len(told) == 2  # writable, then read-only
+    directory.mkdir()
+    monitor.check()
+    found = read([directory])
+    assert found is not None
+    assert (found.read_only, found.manual) == (True, True)
+    written = (directory / NAME).stat()
+    monitor.check()
+    assert (directory / NAME).stat().st_ino == written.st_ino  # once is enough

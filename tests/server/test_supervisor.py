@@ -61,11 +61,11 @@ class Noting(Supervisor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.noted: list[Callable[[], bool]] = []
+        self.noted: dict[str, Callable[[], bool]] = {}
 
     def watch(self, name: str, is_alive: Callable[[], bool]) -> None:
         """As the supervisor does."""
-        self.noted.append(is_alive)
+        self.noted[name] = is_alive
         super().watch(name, is_alive)
 
 
@@ -79,8 +79,20 @@ def test_every_thread_of_the_data_path_is_watched(tmp_path: Path) -> None:
     supervisor = Noting()
     with whole_bookie(tmp_path, supervisor):
         threads = [thread for thread in threading.enumerate() if thread not in before]
-        watched = {thread.name for thread in threads if thread.is_alive in supervisor.noted}
+        watched = {thread.name for thread in threads if thread.name in supervisor.noted}
     assert {name.rstrip("-0123456789") for name in watched} == {
         "flush", "garbage", "io", "journal", "journal-prepare", "policy", "read",
     }  # fmt: skip
     assert [one.name for one in threads if one.name not in watched and not one.name.startswith(BESIDE)] == []
+
+
+def test_threads_that_are_hurried_may_end_before_the_stop_begins(tmp_path: Path) -> None:
+    """A second signal ends the I/O loops while the stop is still on its way: that is no death of theirs."""
+    supervisor = Noting()
+    with whole_bookie(tmp_path, supervisor) as running:
+        loops = [thread for thread in threading.enumerate() if thread.name.startswith("io-")]
+        assert loops
+        running.bookie.hurry()
+        for loop in loops:
+            loop.join()
+        assert all(lives() for lives in supervisor.noted.values())
