@@ -26,6 +26,7 @@ from bookie.errors import (
     UnauthorizedAccess,
 )
 from bookie.metadata.admin_channel import BUSY
+from bookie.metadata.key_value_driver import LEDGERS
 from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.server.errors import one_line
 
@@ -47,6 +48,7 @@ READS = (
     "/bookie.metadata.v1.MetadataStore/Watch",
     "/grpc.reflection.v1alpha.ServerReflection/",
 )
+STORED_VALUE = "/bookie.metadata.v1.MetadataStore/Get"
 UNAUDITED = ("/bookie.metadata.v1.MetadataStore/",)
 """What bookies and clients write there all the time; each write has its version in the store."""
 LIMITED_THERE = ("/bookie.metadata.v1.MetadataStore/",)
@@ -194,7 +196,7 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the caller does not wait any more")
         if method.startswith(OPEN):
             return None
-        needed = Role.READ if method.startswith(READS) else Role.OPERATE
+        needed = Role.READ if method.startswith(READS) and not _holds_secret(method, request) else Role.OPERATE
         audited = needed is Role.OPERATE and not method.startswith(UNAUDITED)
         caller = Caller("unknown", Role.READ)
         try:
@@ -224,6 +226,11 @@ def _subjects(context: grpc.ServicerContext) -> list[str]:
     shown = context.auth_context()
     names = (*shown.get("x509_common_name", ()), *shown.get("x509_subject_alternative_name", ()))
     return [name.decode("utf-8", "replace") for name in names]
+
+
+def _holds_secret(method: str, request: Any) -> bool:
+    """Whether the answer would show the password of a ledger, with which anybody writes to it at the data port."""
+    return method == STORED_VALUE and str(request.key).startswith(LEDGERS)
 
 
 def _short(method: str) -> str:

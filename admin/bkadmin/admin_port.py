@@ -1,5 +1,6 @@
 """The admin port of one running bookie, as commands ask it; what gRPC answers is told in one line."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["AdminPort", "Asking", "CutOff", "gathered", "with_admin", "with_admin_port"]
 
 ADDRESS_DEFAULT = "127.0.0.1:3182"
-OPTIONS = (("grpc.max_receive_message_length", 64 << 20),)
+OPTIONS = (
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.keepalive_time_ms", 5_000),  # a stream that says nothing for long: is the bookie still there?
+    ("grpc.http2.max_pings_without_data", 0),  # no limit to that question
+)
 TLS_WORDS = ("handshake", "ssl", "tls", "certificate", "wrong_version_number")
 
 
@@ -49,7 +54,8 @@ class AdminPort:
         from bookie.metadata.admin_channel import open_channel  # noqa: PLC0415
 
         target, access = self._where()
-        channel = open_channel(target, access, OPTIONS)
+        answered = ("grpc.keepalive_timeout_ms", int(self.timeout_s * 1000))
+        channel = open_channel(target, access, (*OPTIONS, answered))
         try:
             yield Asking(channel, target, self.timeout_s)
         finally:
@@ -100,7 +106,9 @@ class Asking:
             raise self._told(error) from None
 
     def stream(self, method: Any, request: Any, *, endless: bool = False) -> Iterator[Any]:
-        """Answer by answer. CutOff once some came; before that as `call`. `endless`: no time limit."""
+        """Answer by answer. CutOff once some came; before that as `call`. `endless`: no time limit but for the bookie's
+        sign of life.
+        """
         import grpc  # noqa: PLC0415
 
         some = False
@@ -114,6 +122,12 @@ class Asking:
             raise (CutOff(f"{told} - what was shown is a part") if some else told) from None
         finally:
             answers.cancel()
+
+    def watch(self, method: Any, request: Any, tell: Callable[[Any], None]) -> None:
+        """Tell each answer of an endless stream, until Ctrl-C, which is how it is meant to end."""
+        with contextlib.suppress(KeyboardInterrupt):
+            for answer in self.stream(method, request, endless=True):
+                tell(answer)
 
     def _told(self, error: "grpc.RpcError") -> BookKeeperError:
         import grpc  # noqa: PLC0415

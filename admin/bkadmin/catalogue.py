@@ -52,6 +52,7 @@ COMMANDS: dict[str, Command] = {
     "entrylogs": Command(RUNNING, "Its entry logs, and the ledgers of one."),
     "sanity": Command(RUNNING, "Have it write a few entries, read them back and compare."),
     "loglevel": Command(RUNNING, "Its log levels; set one until the next restart."),
+    "bookieid": Command(FILES, "The id that a configuration gives its bookie."),
     "initbookie": Command(FILES, "Make the cookies of a new bookie."),
     "bookieformat": Command(FILES, "Delete everything that a stopped bookie holds."),
     "ledger": Command(FILES, "Where a ledger's entries lie in a bookie's entry logs; --admin asks a running bookie."),

@@ -1,6 +1,8 @@
 """The command `bkadmin`."""
 
 import gc
+import logging
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +22,7 @@ EXIT CODES
   1  not done: what stands on standard error is why, and what to do
   2  the command line is wrong
   3  done in part, or something is not well: a bookie is silent, a file is bad
+  130  interrupted: what was done until then stays
 \b
 ENVIRONMENT
   BOOKIE_METADATA_URI  the cluster, where --metadata-service-uri is not given
@@ -51,9 +54,17 @@ def run(arguments: Sequence[str]) -> int:
     return lazy.run(bkadmin, "bkadmin", arguments)
 
 
+def _quiet() -> None:
+    """What goes wrong is told in one line by us; logs would tell each attempt, too. What runs long turns them on."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when it is loaded
+    for name in ("bookie", "kazoo"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def main() -> None:
     """The entry point."""
     gc.set_threshold(OBJECTS_MAX)
+    _quiet()
     code = run(sys.argv[1:])
     gc.freeze()  # the end of the process would look through all there is for garbage, several times
     sys.exit(code)

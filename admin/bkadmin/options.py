@@ -1,6 +1,7 @@
 """Options that commands share, and what they lead to: the metadata store of a cluster, the directories of a bookie."""
 
 import functools
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ __all__ = [
     "COUNT",
     "Directories",
     "ID",
+    "Seconds",
     "settings_of",
     "sure",
     "with_changes",
@@ -40,11 +42,28 @@ __all__ = [
 ]
 
 URI_DEFAULT = "grpc://127.0.0.1:3182"
+EMBEDDED_FILE = "data.mdb"
+"""What LMDB calls its file."""
 
 ID = click.IntRange(0, (1 << 63) - 1)
 """Of a ledger or an entry, and places in files: what 64 bits hold on the wire."""
 COUNT = click.IntRange(0, (1 << 31) - 1)
 """What upstream and our services hold in 32 bits."""
+
+
+class Seconds(click.FloatRange):
+    """A time that a clock can wait for: no `nan`, which is in every range, and a day at most."""
+
+    def __init__(self, low: float = 0.1, high: float = 86_400.0) -> None:
+        super().__init__(low, high)
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> float:
+        """UsageError."""
+        found = float(super().convert(value, param, context))
+        if math.isnan(found):
+            self.fail(f"{value} is no number of seconds.", param, context)
+        return found
+
 
 with_output = click.option(
     "-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True, help="Format."
@@ -64,7 +83,7 @@ with_configuration = _conf
 
 
 with_timeout = click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0.1), default=10.0, show_default=True, metavar="SECONDS",
+    "--timeout", "timeout_s", type=Seconds(), default=10.0, show_default=True, metavar="SECONDS",
     help="How long to wait for an answer.",
 )  # fmt: skip
 
@@ -78,16 +97,32 @@ class Cluster:
     timeout_s: float
 
     @contextmanager
-    def open(self) -> Iterator["MetadataDriver"]:
-        """The started driver of its metadata store. MetadataStoreError when nobody answers."""
-        from bookie.metadata.driver import open_driver  # noqa: PLC0415
-
-        driver = open_driver(self.service_uri, session_timeout_ms=int(self.timeout_s * 1000))
+    def open(self, *, new: bool = False) -> Iterator["MetadataDriver"]:
+        """The started driver of its metadata store. MetadataStoreError when nobody answers. `new`: as for `driver`."""
+        driver = self.driver(new=new)
         try:
             driver.start()
             yield driver
         finally:
             driver.stop()
+
+    def driver(self, *, new: bool = False) -> "MetadataDriver":
+        """One that is not started. ConfigurationError. `new`: a store in a directory may be made; else IllegalOperation
+        where there is none, for the store would make it to be looked at.
+        """
+        from bookie.metadata.driver import open_driver  # noqa: PLC0415
+        from bookie.metadata.uri import parse_uri  # noqa: PLC0415
+
+        where = parse_uri(self.service_uri)
+        if where.scheme == "lmdb" and not new and not Path(where.path, EMBEDDED_FILE).exists():
+            raise IllegalOperation(f"{self.service_uri}: no metadata store is there; name the directory of one")
+        return open_driver(self.service_uri, session_timeout_ms=int(self.timeout_s * 1000))
+
+    @property
+    def waits(self) -> dict[str, float]:
+        """How long a client of ours waits for answers, as its settings."""
+        seconds = self.timeout_s
+        return {"zkTimeout": seconds * 1000, "addEntryTimeoutSec": seconds, "readEntryTimeoutSec": seconds}
 
     @property
     def service_uri(self) -> str:

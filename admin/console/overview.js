@@ -9,6 +9,13 @@ const KINDS = { writable: "good", "read-only": "warn", absent: "bad" };
 const tile = (title, value, note, kind = "") =>
   h("div", { class: `tile ${kind}` }, h("span", { class: "tile-title" }, title), h("strong", {}, value), h("span", { class: "note" }, note));
 
+// Nobody marks ledgers where there is no auditor: that none is marked says nothing then.
+function replication(info) {
+  const state = info.clusterUnderReplicated ? "behind" : info.auditorElected ? "whole" : "unknown";
+  const note = !info.ledgerReplicationEnabled ? "auto-recovery is switched off" : state === "unknown" ? "no auditor looks for lost replicas" : "auto-recovery is allowed";
+  return tile("Replication", state, note, state === "whole" && info.ledgerReplicationEnabled ? "" : "warn");
+}
+
 function tiles({ info, bookies }) {
   const known = bookies.filter((one) => one.total);
   const total = known.reduce((sum, one) => sum + one.total, 0), free = known.reduce((sum, one) => sum + one.free, 0);
@@ -19,8 +26,7 @@ function tiles({ info, bookies }) {
     tile("Absent", count(info.unavailableBookiesCount), silent ? `${silent} registered but silent` : info.unavailableBookiesCount ? "have a cookie, are not registered" : "none",
       info.unavailableBookiesCount || silent ? "bad" : ""),
     tile("Free space", total ? bytes(free) : "–", total ? `of ${bytes(total)}, ${percent(free / total, 0)}` : "nobody told"),
-    tile("Replication", info.clusterUnderReplicated ? "behind" : "whole", info.ledgerReplicationEnabled ? "auto-recovery is allowed" : "auto-recovery is switched off",
-      info.clusterUnderReplicated || !info.ledgerReplicationEnabled ? "warn" : ""),
+    replication(info),
     tile("Auditor", info.auditorElected ? "elected" : "none", info.auditorId || "no bookie runs auto-recovery", ""));
 }
 

@@ -59,9 +59,9 @@ export const recoveryView = {
   draw: (data, tools) => [
     card("Auto-recovery", { actions: tools.session.operator ? actions(data, tools.refresh) : null }, facts([
       ["In this cluster", pill(data.enabled ? "on" : "off", data.enabled ? "good" : "warn")],
-      ["Auditor", data.auditor ? h("span", { class: "mono" }, data.auditor) : "none: set autoRecoveryDaemonEnabled, or run bkadmin autorecovery"],
-      ["A bookie may be away", data.delayS === null ? "nobody said" : `${count(data.delayS)} s`],
-      ["Ledgers that lack replicas", data.count ? pill(count(data.count), "warn") : pill("none", "good")],
+      ["Auditor", data.auditor ? h("span", { class: "mono" }, data.auditor) : ["none: set autoRecovery", h("wbr"), "DaemonEnabled, or run bkadmin autorecovery"]],
+      ["A bookie may be away", data.delayS === null ? "not set" : `${count(data.delayS)} s`],
+      ["Ledgers that lack replicas", data.count ? pill(count(data.count), "warn") : data.auditor ? pill("none", "good") : pill("unknown", "warn")],
     ])),
     card("Ledgers that lack replicas", { note: data.marks.length < data.count ? `the first ${data.marks.length} of ${data.count}` : "" },
       data.marks.length ? table([
@@ -69,7 +69,8 @@ export const recoveryView = {
         ["Lacks a replica on", (one) => h("span", { class: "tags" }, one.missing.map((bookie) => h("span", { class: "tag mono" }, bookie))), "wide"],
         ["Marked", (one) => (one.sinceMs ? ago(one.sinceMs, data.nowMs) : "–"), "nowrap"],
         ["Copied by", (one) => (one.worker ? h("span", { class: "mono" }, one.worker) : "–")],
-      ], data.marks, { label: "Ledgers that lack replicas" }) : empty("All ledgers are whole", "Nothing waits for copies.")),
+      ], data.marks, { label: "Ledgers that lack replicas" }) : data.auditor ? empty("All ledgers are whole", "Nothing waits for copies.")
+        : empty("No ledger is marked", "Nobody looks for lost replicas: no auditor is elected.")),
     emptying(data, tools),
   ],
 };

@@ -12,10 +12,12 @@ import click
 
 from bookie.errors import BookKeeperError
 
-__all__ = ["Command", "EXIT_FAILED", "EXIT_PARTIAL", "LazyGroup", "run"]
+__all__ = ["Command", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_PARTIAL", "LazyGroup", "run"]
 
 EXIT_FAILED = 1
 EXIT_PARTIAL = 3
+EXIT_INTERRUPTED = 130
+"""As a shell has it for Ctrl-C."""
 
 
 class Command(NamedTuple):
@@ -91,7 +93,10 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except click.Abort:
+    except click.Abort as abort:
+        if isinstance(abort.__cause__, KeyboardInterrupt):  # in the middle of the work; a question has no cause
+            click.echo(f"{name}: interrupted; what was done until then stays", err=True)
+            return EXIT_INTERRUPTED
         click.echo("nothing was done", err=True)
     except BookKeeperError as error:
         click.echo(f"{name}: {error}", err=True)

@@ -1,17 +1,21 @@
 """What a command found, as a table for people or as JSON or YAML for programs. Writes to standard output."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-__all__ = ["Bytes", "done", "progress_bar", "show"]
+__all__ = ["Bytes", "done", "Moment", "progress_bar", "show", "show_again"]
 
 UNITS = ("", "KB", "MB", "GB", "TB", "PB")
 THOUSAND = 1000
+LINE_MAX = 4
+"""So many facts of one kind stand in a line."""
 Row = Mapping[str, Any]
 
 
@@ -23,6 +27,15 @@ class Bytes(int):
         while value >= THOUSAND and unit < len(UNITS) - 1:
             value, unit = value / THOUSAND, unit + 1
         return f"{value:.3f}".rstrip("0").rstrip(".") + UNITS[unit]
+
+
+class Moment(int):
+    """Milliseconds since 1970: as they are for programs, the time here for people; 0 is never."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "never"
+        return datetime.fromtimestamp(int(self) / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S%z")
 
 
 def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any) -> None:
@@ -37,7 +50,24 @@ def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any
     elif found is not None:
         click.echo(f"no {name}")
     for key, value in facts.items():
-        click.echo(f"{key.replace('_', ' ')}: {_text(value)}")
+        if isinstance(value, Mapping) and len(value) > LINE_MAX:
+            click.echo(f"{_label(key, [value])}:")
+            for part, one in value.items():
+                click.echo(f"  {part}: {_text(one)}")
+        else:
+            click.echo(f"{_label(key, [value])}: {_text(value)}")
+
+
+def show_again(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any) -> None:
+    """The same for one look of many: a line of JSON, a document of YAML, a table below a line."""
+    whole = facts if rows is None else {name: [dict(row) for row in rows], **facts}
+    if output == "json":
+        click.echo(json.dumps(_finite(whole), default=_plain))
+    elif output == "yaml":
+        click.echo(f"---\n{_structured(output, whole)}")
+    else:
+        click.echo("---")
+        show(output, name, whole.pop(name, None), **whole)
 
 
 def done(output: str, text: str, **facts: Any) -> None:
@@ -60,12 +90,23 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
 
 
 def _structured(output: str, whole: Any) -> str:
-    plain = json.dumps(whole, indent=2, default=_plain)
+    plain = json.dumps(_finite(whole), indent=2, default=_plain)
     if output == "json":
         return plain
     import yaml  # noqa: PLC0415
 
     return str(yaml.safe_dump(json.loads(plain), sort_keys=False, allow_unicode=True)).rstrip("\n")
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for: nan and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -74,6 +115,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (frozenset, set)):
         return sorted(value)
     return str(value)
+
+
+def _label(name: str, values: Iterable[Any]) -> str:
+    """A name for people; one that tells a unit of numbers, where no number is shown, does without."""
+    if any(isinstance(one, Moment) for one in values):
+        name = name.removesuffix("_ms")
+    return name.replace("_", " ")
 
 
 def _text(value: Any) -> str:
@@ -94,7 +142,8 @@ def _text(value: Any) -> str:
 
 def _print_table(rows: Sequence[Row]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[name.replace("_", " ") for name in names], *([_text(row.get(name)) for name in names] for row in rows)]
+    heads = [_label(name, (row.get(name) for row in rows)) for name in names]
+    cells = [heads, *([_text(row.get(name)) for name in names] for row in rows)]
     right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
     widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
     for line in cells:

@@ -1,6 +1,7 @@
 """Tokens, certificates and roles of the admin ports, and what the audit writes."""
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from bookie.errors import ConfigurationError
 from bookie.server.settings import AccessSettings
 
 READER, OPERATOR = "r" * 16, "o" * 16
+NOBODY = 65534
 
 
 def tokens(directory: Path, text: str, mode: int = 0o600) -> str:
@@ -79,6 +81,20 @@ def test_a_tokens_file_that_cannot_be_used(tmp_path: Path, text: str, mode: int,
         Access(AccessSettings(tokens_file=tokens(tmp_path, text, mode)))
     assert "adminTokensFile" in str(refused.value)
     assert OPERATOR not in str(refused.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize(("mode", "refused"), [(0o440, False), (0o400, False), (0o444, True), (0o460, True)])
+def test_a_file_of_another_user(tmp_path: Path, mode: int, refused: bool) -> None:
+    """S8: our group may be how we read it, as secrets come to a container; nobody else, and nobody writes."""
+    path = tokens(tmp_path, f"operate:{OPERATOR}")
+    os.chown(path, NOBODY, -1)
+    Path(path).chmod(mode)
+    if not refused:
+        assert Access(AccessSettings(tokens_file=path)).caller(f"Bearer {OPERATOR}").role == Role.OPERATE
+        return
+    with pytest.raises(ConfigurationError, match=f"mode {mode:o}"):
+        Access(AccessSettings(tokens_file=path))
 
 
 def test_a_tokens_file_may_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

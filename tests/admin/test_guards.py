@@ -19,6 +19,7 @@ from admin.services.metrics import INTERVAL_MS_MAX, MetricsService
 from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
 from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import open_driver
+from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, Segment
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 CALL_S = 60.0
 HURRY_S = 5.0
+LEDGER = 7
 READER, OPERATOR = "reader-reader-reader", "operator-operator-op"
 Bookies = Callable[..., list[BookieProcess]]
 
@@ -143,7 +145,9 @@ def test_the_http_port_speaks_tls(guarded: Guarded) -> None:
 
 
 def test_metadata_of_another_bookie_by_tls(guarded: Guarded, bookies: Bookies) -> None:
-    """A second bookie keeps its metadata in the guarded one by grpcs; who has no role there is told so at once."""
+    """A second bookie keeps its metadata in the guarded one by grpcs; who has no role there is told so at once, and a
+    reader sees which ledgers there are, but no password.
+    """
     party = guarded.ca.issue("ops.example")
     files = f"ca={guarded.ca.certificate}&certificate={party.certificate}&key={party.key}"
     uri = f"grpcs://{guarded.bookie.admin}?{files}"
@@ -151,7 +155,25 @@ def test_metadata_of_another_bookie_by_tls(guarded: Guarded, bookies: Bookies) -
     driver = open_driver(uri)
     driver.start()
     assert driver.bookies.present(read_only=False) == {guarded.bookie.id, second.id}
+    metadata = LedgerMetadata(
+        ensemble_size=1,
+        write_quorum=1,
+        ack_quorum=1,
+        segments=(Segment(0, (second.id,)),),
+        digest_type=DigestType.CRC32C,
+        password=b"secret",
+    )
+    driver.ledgers.create(LEDGER, metadata)
+    assert driver.ledgers.read(LEDGER).value.password == b"secret"
     driver.stop()
+    web = guarded.ca.issue("web.example")
+    files = f"ca={guarded.ca.certificate}&certificate={web.certificate}&key={web.key}"
+    reader = open_driver(f"grpcs://{guarded.bookie.admin}?{files}")
+    reader.start()
+    assert [*reader.ledgers.ranges()] == [[LEDGER]]
+    with pytest.raises(SecurityError, match="has the role read, this needs operate"):
+        reader.ledgers.read(LEDGER)  # its password would be told
+    reader.stop()
     nobody = guarded.ca.issue("nobody.example")
     files = f"ca={guarded.ca.certificate}&certificate={nobody.certificate}&key={nobody.key}"
     with pytest.raises(SecurityError, match="is not known"):

@@ -1,11 +1,13 @@
 """`bkadmin autorecovery`."""
 
+import logging
 import os
 import socket
+from pathlib import Path
 
 import click
 
-from admin.bkadmin.options import Cluster, configured_recovery, with_cluster, with_output
+from admin.bkadmin.options import Cluster, configured_recovery, settings_of, with_cluster, with_output
 from bookie.terminal.output import done
 
 
@@ -24,6 +26,7 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
     if wish is None:
         from bookie.client.replication.service import run_alone  # noqa: PLC0415
 
+        log_to_stderr(cluster.conf)
         click.echo("auto-recovery runs; SIGTERM or Ctrl-C ends it", err=True)
         run_alone(
             name or f"{socket.gethostname()}:{os.getpid()}", cluster.service_uri, configured_recovery(cluster.conf)
@@ -34,3 +37,13 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
             driver.replication.enable(enabled=wish == "enable")
         enabled = driver.replication.enabled()
     done(output, f"auto-recovery is {'on' if enabled else 'off'}", enabled=enabled)
+
+
+def log_to_stderr(conf: Path | None) -> None:
+    """As a bookie does, with what its configuration says: nobody else tells what this process is doing."""
+    from bookie.server import logs  # noqa: PLC0415
+    from bookie.server.settings import ServerSettings  # noqa: PLC0415
+
+    server = ServerSettings() if conf is None else settings_of(conf).server
+    logging.getLogger("bookie").setLevel(logging.NOTSET)
+    logs.configure(server.log_format, server.log_level)

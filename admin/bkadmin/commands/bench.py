@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admin.bkadmin.options import ID, Cluster, with_cluster, with_output
+from admin.bkadmin.options import ID, Cluster, Seconds, with_cluster, with_output
+from admin.bkadmin.scratch import scratch
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -21,7 +22,7 @@ WORKLOADS = ("add", "read", "batch")
     "-t", "--workload", "workloads", type=click.Choice(WORKLOADS), multiple=True, default=WORKLOADS, show_default=True,
     help="What to drive, one after the other; several times.",
 )  # fmt: skip
-@click.option("-d", "--duration", "duration_s", type=click.FloatRange(min=0.1), default=10.0, show_default=True,
+@click.option("-d", "--duration", "duration_s", type=Seconds(), default=10.0, show_default=True,
               metavar="SECONDS", help="Of each.")  # fmt: skip
 @click.option("-s", "--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True, help="Bytes.")
 @click.option("-l", "--ledgers", "count", type=click.IntRange(1, 10_000), default=1, show_default=True)
@@ -58,20 +59,14 @@ async def bench(
     """The ledgers that are left, and a row for each workload."""
     from bookie.client.aio import BookKeeper  # noqa: PLC0415
 
-    keys = {"useV2WireProtocol": v2, "addEntryTimeoutSec": cluster.timeout_s, "readEntryTimeoutSec": cluster.timeout_s}
-    async with BookKeeper(cluster.service_uri, **keys) as bk:
+    async with BookKeeper(cluster.service_uri, useV2WireProtocol=v2, **cluster.waits) as bk:
         if given:
             return list(given), await reads(bk, list(given), workloads, options)
-        made: list[int] = []
-        try:
+        async with scratch(bk, keep=keep) as made:
             rows = [await adds(bk, made, options)]
             if "error" not in rows[0]:
                 rows += await reads(bk, made, workloads, options)
-        finally:
-            if not keep:
-                for ledger in made:
-                    await bk.delete_ledger(ledger)
-    return made if keep else [], rows if "add" in workloads else rows[1:]
+    return made, rows if "add" in workloads else rows[1:]
 
 
 async def adds(bk: "BookKeeper", made: list[int], options: dict[str, Any]) -> dict[str, Any]:

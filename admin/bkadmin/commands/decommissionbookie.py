@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from admin.bkadmin.unknown import warn_of_unknown
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -35,6 +36,8 @@ def command(
     sure(f"take bookie {bookie} out of the cluster?", yes=yes or dry_run)
     with progress_bar(f"ledgers of {bookie}") as bar:
         last = asyncio.run(follow(cluster, bookie, bar, dry_run=dry_run))
+    if not last.total:
+        warn_of_unknown(cluster, [bookie])
     rows = [{"ledger": ledger, "blocked": reason} for ledger, reason in sorted(last.blocked.items())]
     if dry_run:
         to_copy = [{"ledger": ledger, "blocked": None} for ledger in last.remaining]
@@ -50,13 +53,12 @@ async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None],
     """Until nothing is left; a line about how far it is where nobody sees a bar."""
     from bookie.client.replication.decommission import decommission  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
-    from bookie.metadata.driver import open_driver  # noqa: PLC0415
 
     last = None
-    async with opened("bkadmin", open_driver(cluster.service_uri), {}) as world:
+    async with opened("bkadmin", cluster.driver(), {}) as world:
         async for look in decommission(world, bookie, dry_run=dry_run):
             bar(look.total - len(look.remaining), look.total)
-            if not dry_run and not sys.stderr.isatty():
+            if look.total and not dry_run and not sys.stderr.isatty():
                 click.echo(line(look), err=True)
             last = look
     assert last is not None  # it ends with a look

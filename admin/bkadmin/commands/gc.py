@@ -7,7 +7,7 @@ import click
 
 from admin.bkadmin.admin_port import AdminPort, Asking, with_admin
 from admin.bkadmin.options import sure, with_dry_run, with_output, with_yes
-from bookie.terminal.output import progress_bar, show
+from bookie.terminal.output import Moment, progress_bar, show, show_again
 
 if TYPE_CHECKING:
     from bookie.pb import garbage_service_pb2 as pb
@@ -39,8 +39,7 @@ def command(*, order: str, admin: AdminPort, output: str, yes: bool, dry_run: bo
     with admin.open() as port:
         stub = port.stub(GarbageCollectionStub)
         if order == "status" and how["watch"]:
-            for status in port.stream(stub.Watch, pb.WatchGarbageRequest(), endless=True):
-                show(output, "", **facts(status))
+            port.watch(stub.Watch, pb.WatchGarbageRequest(), lambda status: show_again(output, "", **facts(status)))
             return
         if order == "force":
             wanted = pb.ForceGarbageRequest(major=kinds.major, minor=kinds.minor, mass_deletion=how["mass_deletion"])
@@ -83,9 +82,9 @@ def facts(status: "pb.GarbageStatus") -> dict[str, Any]:
         "major_suspended": status.major_suspended,
         "minor_suspended": status.minor_suspended,
         "disks": list(status.disks),
-        "last_cycle_ms": status.last_cycle_ms,
-        "last_minor_ms": status.last_minor_ms,
-        "last_major_ms": status.last_major_ms,
+        "last_cycle_ms": Moment(status.last_cycle_ms),
+        "last_minor_ms": Moment(status.last_minor_ms),
+        "last_major_ms": Moment(status.last_major_ms),
         "alarm": status.alarm or None,
         "logs_done": work.logs_done,
         "logs_in_all": work.logs_in_all,

@@ -11,6 +11,6 @@ from bookie.terminal.output import done
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
     """Create the metadata of a new cluster. Nothing happens where there is one already, and the exit code is 1."""
-    with cluster.open() as driver:
+    with cluster.open(new=True) as driver:
         instance_id = driver.cluster.initialize()
     done(output, f"a new cluster: {instance_id}", instance_id=instance_id)

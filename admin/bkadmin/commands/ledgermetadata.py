@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from admin.bkadmin.options import ID, Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
-from bookie.terminal.output import done, show
+from bookie.terminal.output import Moment, done, show
 
 
 @click.command()
@@ -78,6 +78,6 @@ def command(
         last_entry=value.last_entry,
         length=value.length,
         digest_type=value.digest_type.name if value.digest_type is not None else None,
-        created_ms=value.ctime_ms if value.ctime_ms is not None else found.created_ms,
+        created_ms=Moment(value.ctime_ms if value.ctime_ms is not None else found.created_ms),
         custom={key: one.decode("utf-8", "backslashreplace") for key, one in value.custom.items()},
     )

@@ -10,9 +10,10 @@ from bookie.terminal.output import show
 @click.command()
 @click.option("-rw", "--readwrite", is_flag=True, help="Only those that take writes.")
 @click.option("-ro", "--readonly", is_flag=True, help="Only those that are read-only.")
+@click.option("-a", "--all", "everyone", is_flag=True, help="All, which is what neither of them means.")
 @with_cluster
 @with_output
-def command(*, readwrite: bool, readonly: bool, cluster: Cluster, output: str) -> None:
+def command(*, readwrite: bool, readonly: bool, everyone: bool, cluster: Cluster, output: str) -> None:
     """List the bookies of the cluster by state.
 
     A bookie without registration that has a cookie is `absent`: it is down, or was removed without its cookie.
@@ -20,6 +21,6 @@ def command(*, readwrite: bool, readonly: bool, cluster: Cluster, output: str) -
     with cluster.open() as driver:
         states = bookie_states(driver.bookies)
     chosen = {BookieState.WRITABLE: readwrite, BookieState.READ_ONLY: readonly}
-    wanted = {state for state, asked in chosen.items() if asked} or set(BookieState)
+    wanted = {state for state, asked in chosen.items() if asked and not everyone} or set(BookieState)
     rows = [{"bookie": one, "state": state.value} for one, state in states.items() if state in wanted]
     show(output, "bookies", rows)

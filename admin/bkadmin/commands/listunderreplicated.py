@@ -3,7 +3,7 @@
 import click
 
 from admin.bkadmin.options import Cluster, with_cluster, with_output
-from bookie.terminal.output import show
+from bookie.terminal.output import Moment, show
 
 
 @click.command()
@@ -37,7 +37,7 @@ def command(
         {
             "ledger": mark.ledger,
             "missing_on": list(mark.missing),
-            "since_ms": mark.marked_ms,
+            "since_ms": None if mark.marked_ms is None else Moment(mark.marked_ms),
             **({"worker": holders.get(mark.ledger)} if workers else {}),
         }
         for mark in sorted(marks, key=lambda one: one.ledger)

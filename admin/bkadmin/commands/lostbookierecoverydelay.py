@@ -7,10 +7,11 @@ from bookie.terminal.output import done
 
 
 @click.command()
+@click.option("-g", "--get", "_always", is_flag=True, help="Tell it; done in any case.")
 @click.option("-s", "--set", "seconds", type=COUNT, metavar="SECONDS", help="0: act at once.")
 @with_cluster
 @with_output
-def command(*, seconds: int | None, cluster: Cluster, output: str) -> None:
+def command(*, _always: bool, seconds: int | None, cluster: Cluster, output: str) -> None:
     """Tell, or set, how long a bookie may be away before its ledgers are copied.
 
     Setting the same value again asks for an audit.

@@ -19,7 +19,7 @@ def command(*, quiet: bool, force: bool, dry_run: bool, cluster: Cluster, output
 
     Refused while a bookie is registered. A store of the embedded kind is named by its directory: -u lmdb:///path.
     """
-    with cluster.open() as driver:
+    with cluster.open(new=not dry_run) as driver:
         try:
             old = driver.cluster.instance_id() or "without an id"
         except ClusterNotInitialized:

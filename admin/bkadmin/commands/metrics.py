@@ -1,14 +1,13 @@
 """`bkadmin metrics`."""
 
-import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admin.bkadmin.admin_port import AdminPort, with_admin
+from admin.bkadmin.options import Seconds
 from bookie.errors import IllegalOperation
-from bookie.terminal.output import show
+from bookie.terminal.output import Moment, show, show_again
 
 if TYPE_CHECKING:
     from bookie.pb import metrics_service_pb2 as pb
@@ -21,7 +20,7 @@ Series = dict[tuple[str, str], float]
 @click.option(
     "--watch",
     "interval_s",
-    type=click.FloatRange(0.1, 3600),
+    type=Seconds(high=3600),
     metavar="SECONDS",
     help="Again at this interval, counters with their rates, until Ctrl-C; JSON is one line each time.",
 )
@@ -54,19 +53,14 @@ def command(
             show(output, "metrics", rows)
             return
         before: tuple[Series, int] | None = None
-        request = pb.WatchMetricsRequest(names=names, interval_ms=int(interval_s * 1000))
-        for samples in port.stream(stub.Watch, request, endless=True):
-            told(output, samples, table(samples, before, nonzero=nonzero))
+
+        def told(samples: "pb.MetricsSamples") -> None:
+            nonlocal before
+            rows = table(samples, before, nonzero=nonzero)
             before = series(samples), samples.at_ms
+            show_again(output, "metrics", rows, at_ms=Moment(samples.at_ms))
 
-
-def told(output: str, samples: "pb.MetricsSamples", rows: list[dict[str, Any]]) -> None:
-    """One look of several."""
-    if output == "json":
-        click.echo(json.dumps({"at_ms": samples.at_ms, "metrics": rows}))
-    else:
-        click.echo(time.strftime("--- %H:%M:%S", time.localtime(samples.at_ms / 1000)))
-        show(output, "metrics", rows)
+        port.watch(stub.Watch, pb.WatchMetricsRequest(names=names, interval_ms=int(interval_s * 1000)), told)
 
 
 def series(samples: "pb.MetricsSamples") -> Series:

@@ -7,7 +7,7 @@ import click
 
 from admin.bkadmin.admin_port import AdminPort, gathered, with_admin_port
 from admin.bkadmin.options import ID, Cluster, with_cluster, with_output
-from bookie.errors import IllegalOperation
+from bookie.errors import BookKeeperError, IllegalOperation
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import show
 
@@ -27,13 +27,16 @@ def command(*, ledger: int, recovery: bool, msg: bool, cluster: Cluster, admin: 
     """Read the entries of a LEDGER as a client does, replica by replica, and check their digests.
 
     The password is taken from the ledger's metadata. Nothing is fenced without --force-recovery. With --admin, only
-    what that one bookie has is read, unconfirmed entries too, and what is wrong with one is told beside it; the exit
-    code is 3 where something is, and when the bookie ended the answer before its end.
+    what that one bookie has is read, unconfirmed entries too, and what is wrong with one is told beside it. The exit
+    code is 3 where something is, and where reading ended early: what came before is shown.
     """
     first, last, output = options["first"], options["last"], options["output"]
     if not admin.given:
-        rows = asyncio.run(entries(cluster, ledger, first, last, recovery=recovery, payloads=msg))
-        show(output, "entries", rows, ledger=ledger, count=len(rows))
+        rows, ended = asyncio.run(entries(cluster, ledger, first, last, recovery=recovery, payloads=msg))
+        show(output, "entries", rows, ledger=ledger, count=len(rows), partial=bool(ended))
+        if ended:
+            click.echo(f"bkadmin: {ended} - what was shown is a part", err=True)
+            click.get_current_context().exit(EXIT_PARTIAL)
         return
     if recovery:
         raise IllegalOperation("--force-recovery is for all bookies of a ledger: leave --admin away")
@@ -67,24 +70,29 @@ def held(
 
 async def entries(
     cluster: Cluster, ledger: int, first: int, last: int | None, *, recovery: bool, payloads: bool
-) -> list[dict[str, Any]]:
-    """A row for each."""
+) -> tuple[list[dict[str, Any]], str]:
+    """A row for each; and why there are not more, or "". What stood in the way of the first one is raised."""
     from bookie.client.aio import BookKeeper  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
     async with (
-        BookKeeper(cluster.service_uri, readEntryTimeoutSec=cluster.timeout_s) as bk,
+        BookKeeper(cluster.service_uri, **cluster.waits) as bk,
         bk.open_ledger(ledger, password=None, recovery=recovery) as handle,
     ):
         if first > handle.last_add_confirmed:
-            return rows
-        async for batch in handle.batches(first, last):
-            for entry in batch:
-                row: dict[str, Any] = {"entry": entry.id, "bytes": len(entry.data)}
-                if payloads:
-                    row["data"] = text(bytes(entry.data[: SHOWN + 1]))
-                rows.append(row)
-    return rows
+            return rows, ""
+        try:
+            async for batch in handle.batches(first, last):
+                for entry in batch:
+                    row: dict[str, Any] = {"entry": entry.id, "bytes": len(entry.data)}
+                    if payloads:
+                        row["data"] = text(bytes(entry.data[: SHOWN + 1]))
+                    rows.append(row)
+        except BookKeeperError as error:
+            if not rows:
+                raise
+            return rows, str(error)
+    return rows, ""
 
 
 def text(data: bytes) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from admin.bkadmin.options import Cluster, bookie_files, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.storage.layout import current
+from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
 if TYPE_CHECKING:
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
 @with_output
 @with_yes
 @with_dry_run
+@click.pass_context
 def command(
-    *, skip_unreadable: bool, journals_only: bool, cluster: Cluster, output: str, yes: bool, dry_run: bool
+    context: click.Context, /, *, skip_unreadable: bool, journals_only: bool, cluster: Cluster, **how: Any
 ) -> None:
     """Rebuild the whole index of a stopped bookie, ledger records too, when nothing of the old one can be used.
 
     Locations come from the entry logs, master keys from the journals and the metadata store. Every ledger is fenced
-    afterwards, because nobody knows any more which ones were: their writers go on with other bookies.
+    afterwards, because nobody knows any more which ones were: their writers go on with other bookies. The exit code is
+    3 when logs were skipped.
     """
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
     from bookie.storage.tools.rebuild_index import RebuildOptions  # noqa: PLC0415
@@ -39,11 +42,11 @@ def command(
 
     files = bookie_files(cluster.conf)
     question = f"rebuild the index of {', '.join(map(str, files.ledgers))} and fence every ledger?"
-    if not sure(question, yes=yes, dry_run=dry_run, output=output):
+    if not sure(question, **how):
         return
     options = RebuildOptions(skip_unreadable=skip_unreadable)
     journals = [current(one) for one in files.journals]
-    rows = []
+    rows: list[dict[str, Any]] = []
     store = nullcontext(None) if journals_only else cluster.open()
     with store as driver, locked(files.all), progress_bar("entry logs") as progress:
         for position, directory in enumerate(files.ledgers):
@@ -56,8 +59,11 @@ def command(
             )
             built = rebuild_ledgers(place, key_of=keys(driver), options=options, progress=progress)
             row = {"directory": str(directory), "ledgers": built.ledgers, "entries": built.index.entries}
-            rows.append({**row, "without_key": list(built.without_key)})
-    show(output, "indexes", rows)
+            skipped = [one.path for one in built.index.logs if one.refused]
+            rows.append({**row, "skipped": skipped, "without_key": list(built.without_key)})
+    show(how["output"], "indexes", rows)
+    if any(row["skipped"] for row in rows):
+        context.exit(EXIT_PARTIAL)
 
 
 def keys(driver: "MetadataDriver | None") -> Callable[[int], bytes | None]:

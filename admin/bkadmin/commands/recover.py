@@ -1,11 +1,15 @@
 """`bkadmin recover`."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admin.bkadmin.options import ID, Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
+from admin.bkadmin.unknown import warn_of_unknown
+from bookie.errors import IllegalOperation
+from bookie.metadata.bookie_states import is_registered
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 
@@ -47,12 +51,14 @@ def command(
     lost = frozenset(one.strip() for one in bookies.split(",") if one.strip())
     look = query or dry_run
     cluster, output, yes = options.pop("cluster"), options.pop("output"), options.pop("yes")
+    if delete_cookie and not look:
+        refuse_running(cluster, lost)
     if not look:
         sure(f"copy everything on {', '.join(sorted(lost))} to other bookies?", yes=yes)
     outcomes = asyncio.run(run(cluster, lost, dry_run=look, **options))
     failed = sum(one.state == "failed" for one in outcomes)
     deleted = []
-    if delete_cookie and not look and not failed and options["ledger"] is None and not options["skip_open"]:
+    if delete_cookie and not (look or failed) and options["ledger"] is None and not options["skip_open"]:
         with cluster.open() as driver:
             deleted = [one for one in sorted(lost) if driver.cookies.read(one) is not None]
             for one in deleted:
@@ -62,8 +68,18 @@ def command(
         for one in outcomes
     ]
     show(output, "ledgers", rows, count=len(rows), failed=failed, cookies_deleted=deleted)
+    if not rows:
+        warn_of_unknown(cluster, lost)
     if failed and not lenient:
         context.exit(EXIT_PARTIAL)
+
+
+def refuse_running(cluster: Cluster, bookies: Iterable[str]) -> None:
+    """IllegalOperation: one of them is registered, and would not start again without its cookie."""
+    with cluster.open() as driver:
+        running = [one for one in sorted(bookies) if is_registered(driver.bookies, one)]
+    if running:
+        raise IllegalOperation(f"bookie {', '.join(running)} is running: stop it first, or leave -d away")
 
 
 async def run(
@@ -72,11 +88,10 @@ async def run(
     """What came of each ledger."""
     from bookie.client.replication.recovering import recover  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
-    from bookie.metadata.driver import open_driver  # noqa: PLC0415
 
     keys = dict(configured_recovery(cluster.conf)) | ({"replicationRateByBytes": rate} if rate else {})
     outcomes = []
-    async with opened("bkadmin", open_driver(cluster.service_uri), keys) as world:
+    async with opened("bkadmin", cluster.driver(), keys) as world:
         with progress_bar("ledgers") as bar:
             async for one in recover(world, lost, ledger=ledger, skip_open=skip_open, dry_run=dry_run):
                 outcomes.append(one)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.scratch import scratch
 from bookie.terminal.output import progress_bar, show
 
 
@@ -33,13 +34,14 @@ async def test(
     from bookie.errors import DigestMismatch  # noqa: PLC0415
 
     payload = bytes(range(256)) * (size // 256 + 1)
-    async with BookKeeper(cluster.service_uri, addEntryTimeoutSec=cluster.timeout_s) as bk:
+    async with BookKeeper(cluster.service_uri, **cluster.waits) as bk, scratch(bk, keep=keep) as made:
         begun = time.monotonic()
         with progress_bar("writing") as progress:
             new = bk.create_ledger(
                 ensemble_size=ensemble, write_quorum_size=write_quorum, ack_quorum_size=ack_quorum, digest_type="CRC32C"
             )
             async with new as ledger:
+                made.append(ledger.id)
                 for entry in range(count):
                     await ledger.append_async(payload[entry % 256 :][:size])
                     progress(entry + 1, count)
@@ -52,12 +54,11 @@ async def test(
                     if one.data != payload[one.id % 256 :][:size]:
                         raise DigestMismatch(f"ledger {ledger.id}, entry {one.id}: read back other than it was written")
                     found += 1
-        if not keep:
-            await bk.delete_ledger(ledger.id)
+        read_s = time.monotonic() - begun
     return {
         "ledger": ledger.id,
         "entries": found,
         "last_entry": count - 1,
         "written_per_s": count / written_s,
-        "read_per_s": found / (time.monotonic() - begun),
+        "read_per_s": found / read_s,
     }

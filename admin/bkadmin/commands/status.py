@@ -6,7 +6,7 @@ import click
 
 from admin.bkadmin.admin_port import AdminPort, with_admin
 from admin.bkadmin.options import with_output
-from bookie.terminal.output import Bytes, show
+from bookie.terminal.output import Bytes, Moment, show, show_again
 
 if TYPE_CHECKING:
     from bookie.pb import bookie_service_pb2 as pb
@@ -24,8 +24,8 @@ def command(*, watch: bool, admin: AdminPort, output: str) -> None:
     with admin.open() as port:
         bookie = port.stub(BookieStub)
         if watch:
-            for state in port.stream(bookie.Watch, pb.WatchStateRequest(), endless=True):
-                show(output, "disks", disks(state), **facts(state))
+            request = pb.WatchStateRequest()
+            port.watch(bookie.Watch, request, lambda now: show_again(output, "disks", disks(now), **facts(now)))
             return
         info = port.call(bookie.GetInfo, pb.GetInfoRequest())
     show(
@@ -38,7 +38,7 @@ def command(*, watch: bool, admin: AdminPort, output: str) -> None:
         version=info.version,
         python=info.python,
         process=info.process,
-        started_ms=info.started_ms,
+        started_ms=Moment(info.started_ms),
         features=list(info.features),
         endpoints=[f"{one.protocol} {one.host}:{one.port}" for one in info.endpoints],
         cookie=info.cookie.splitlines(),
@@ -47,7 +47,7 @@ def command(*, watch: bool, admin: AdminPort, output: str) -> None:
 
 def facts(state: "pb.State") -> dict[str, Any]:
     """The mode, and who is against writes."""
-    return {"state": state.state, "read_only_reasons": list(state.read_only_reasons), "at_ms": state.at_ms}
+    return {"state": state.state, "read_only_reasons": list(state.read_only_reasons), "at_ms": Moment(state.at_ms)}
 
 
 def disks(state: "pb.State") -> list[dict[str, Any]]:

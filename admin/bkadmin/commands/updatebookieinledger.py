@@ -4,6 +4,7 @@ import click
 
 from admin.bkadmin.options import Cluster, sure, with_changes, with_cluster, with_output, with_yes
 from admin.bkadmin.replacing import replace_bookie
+from admin.bkadmin.unknown import warn_of_unknown
 from bookie.terminal.output import show
 
 
@@ -28,4 +29,6 @@ def command(
         sure(f"name {new} instead of {old} in all ledgers?", yes=yes)
     with cluster.open() as driver:
         changed, seen = replace_bookie(driver, old, new, per_s=per_s, limit=limit, dry_run=dry_run)
+    if not changed:
+        warn_of_unknown(cluster, [old])
     show(output, "", changed=0 if dry_run else changed, to_change=changed if dry_run else 0, ledgers=seen)

@@ -14,6 +14,7 @@ from bookie.terminal.output import show
 if TYPE_CHECKING:
     from bookie.client.channel_v3 import ChannelV3
     from bookie.metadata.driver import MetadataDriver
+    from bookie.metadata.ledger_metadata import LedgerMetadata
 
 
 @click.command()
@@ -36,7 +37,8 @@ def command(
         rows = [{"ledger": one, "state": state} for one, state in told(one_port, ledgers)]
     else:
         with cluster.open() as driver:
-            rows = [row for ledger in ledgers for row in everywhere(driver, ledger, cluster.timeout_s)]
+            found = {one: driver.ledgers.read(one).value for one in ledgers}  # before anybody is told of any
+            rows = [row for one, value in found.items() for row in everywhere(driver, one, value, cluster.timeout_s)]
     show(output, "bookies", rows)
     if any(row["state"].startswith("failed") for row in rows):
         context.exit(EXIT_PARTIAL)
@@ -53,11 +55,12 @@ def told(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, str]]:
     return [(one.ledger, "told" if one.told else f"failed: {one.problem}") for one in reply.ledgers]
 
 
-def everywhere(driver: "MetadataDriver", ledger: int, timeout_s: float) -> list[dict[str, Any]]:
-    """A row for each bookie of the last ensemble. NoSuchLedgerMetadata."""
+def everywhere(
+    driver: "MetadataDriver", ledger: int, value: "LedgerMetadata", timeout_s: float
+) -> list[dict[str, Any]]:
+    """A row for each bookie of the last ensemble."""
     from bookie.client.digest import master_key  # noqa: PLC0415
 
-    value = driver.ledgers.read(ledger).value
     key = master_key(value.password)
     return [
         {"ledger": ledger, "bookie": one, "state": tell(driver, one, ledger, key, timeout_s)}

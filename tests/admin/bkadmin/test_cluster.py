@@ -138,6 +138,48 @@ def test_entries_are_written_and_read(pair: list[BookieProcess], bkadmin: BkAdmi
     assert (few.code, few.out) == (1, "")
 
 
+def test_reading_that_ends_early(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
+    """What came before a bookie was missed is shown and marked as a part, exit code 3; nothing at all is an error."""
+    tested = bkadmin("simpletest", "-e", 2, "-w", 1, "-a", 1, "-n", 10, "--keep", "-o", "json")
+    ledger = tested.json["ledger"]
+    here = driver.ledgers.read(ledger).value.segments[0].bookies.index(pair[0].id)
+    pair[1].kill()
+    part = bkadmin("readledger", ledger, "-fe", here, "--timeout", 2, "-o", "json")
+    assert (part.code, part.json["partial"]) == (3, True), part.err
+    assert [row["entry"] for row in part.json["entries"]] == [here]
+    assert "what was shown is a part" in part.err
+    none = bkadmin("readledger", ledger, "-fe", here + 1, "--timeout", 2)
+    assert (none.code, none.out, none.err.count("\n")) == (1, "", 1)
+
+
+def test_a_test_that_fails_leaves_no_ledger(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
+    """Its ledger goes again, whatever ended the test."""
+    failed = bkadmin("simpletest", "-e", 2, "-n", 2, "--entry-size", 6 << 20)
+    assert (failed.code, failed.out) == (1, "")
+    assert bkadmin("listledgers", "-o", "json").json["ledgers"] == []
+
+
+def test_slips_of_the_pen(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
+    """A bookie that nobody knows is no success without a word; the cookie of a running one stays; all ledgers of a list
+    are known before a bookie is told of one.
+    """
+    for words in (
+        ("recover", "b:1", "--yes"),
+        ("decommissionbookie", "b:1", "--yes"),
+        ("updatebookieinledger", "-sb", "b:1", "-db", "c:1", "--yes"),
+    ):
+        done = bkadmin(*words)
+        assert (done.code, done.err.count("\n")) == (0, 1), done.err
+        assert "no ledger names bookie b:1, and it has no cookie: is that its id?" in done.err
+    kept = bkadmin("recover", pair[1].id, "-d", "--yes")
+    assert (kept.code, "is running: stop it first, or leave -d away" in kept.err) == (1, True)
+    assert bkadmin("cookie_get", pair[1].id).code == 0
+    ledger = ledger_on(driver, [one.id for one in pair])
+    told = bkadmin("write-close", ledger, 4711)
+    assert (told.code, told.out, "4711" in told.err) == (1, "", True)
+    assert bkadmin("bookieid", "--conf", pair[1].conf, "-o", "json").json == {"bookie": pair[1].id}
+
+
 def test_a_bookie_is_taken_out(
     pair: list[BookieProcess], bookies: Bookies, driver: MetadataDriver, bkadmin: BkAdmin
 ) -> None:

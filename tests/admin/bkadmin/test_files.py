@@ -80,3 +80,16 @@ def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: B
     ]  # an open log may be torn, but not where it points
     assert (bad.code, wrong["path"]) == (3, str(index.parent))
     assert f"ledger {LEDGER}" in wrong["problem"]
+
+
+def test_an_index_that_lacks_a_log_is_one_in_part(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
+    """A log that cannot be read stops a rebuild; gone on without by wish, it is named and the exit code is 3."""
+    (log,) = [path for path in stopped.ledgers.glob("current/*.log") if path.stat().st_size > 2048]
+    with log.open("r+b") as file:
+        file.write(b"\xff" * 1024)
+    for command in (("rebuild-db-ledger-locations-index",), ("rebuild-db-ledgers-index", "--journals-only")):
+        refused = bkadmin(*command, "--yes")
+        assert (refused.code, "go on without it (--skip-unreadable)" in refused.err) == (1, True)
+        part = bkadmin(*command, "--yes", "--skip-unreadable", "-o", "json")
+        assert part.code == 3, part.err
+        assert [row["skipped"] for row in part.json["indexes"]] == [[str(log)]]

@@ -1,7 +1,12 @@
 """The command itself: it loads what is called and nothing else, and every error is a line and an exit code."""
 
+import contextlib
+import signal
+import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +15,8 @@ from admin.bkadmin.catalogue import COMMANDS
 from admin.bkadmin.main import bkadmin as bkadmin_group
 from admin.bkadmin.main import run
 from tests.admin.bkadmin.conftest import BkAdmin
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 
 def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
@@ -28,7 +35,9 @@ def test_upstreams_names(bkadmin: BkAdmin) -> None:
     assert "bkadmin COMMAND --help" in bkadmin("help").err
 
 
+ROOT = Path(__file__).resolve().parents[3]
 FILES_ALONE = {
+    "bookieid",
     "listfilesondisc",
     "localconsistencycheck",
     "readjournal",
@@ -73,6 +82,12 @@ def test_help_loads_nothing_heavy() -> None:
         (["listbookies", "-u", "ftp://x"], 1, "ftp"),
         (["listbookies", "-u", "grpc://127.0.0.1:1", "--timeout", "0.5"], 1, "127.0.0.1:1"),
         (["readlog", "/nowhere/0.log"], 1, "/nowhere/0.log"),
+        (["readlog", "/proc"], 1, "/proc cannot be read: it is a directory"),
+        (["status", "--timeout", "nan"], 2, "nan is no number of seconds"),
+        (["status", "--timeout", "inf"], 2, "range"),
+        (["listbookies", "-u", "grpc://127.0.0.1"], 1, "names no port: append"),
+        (["listbookies", "-u", "lmdb:///nowhere/metadata"], 1, "no metadata store is there"),
+        (["status", "--token-file", "/proc/self/exe"], 1, "holds bytes that no request can carry"),
     ],
 )
 def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, says: str) -> None:
@@ -81,8 +96,62 @@ def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, say
     assert (done.code, done.out) == (code, "")
     assert says in done.err
     assert "Traceback" not in done.err
+    assert not Path("/nowhere").exists()
     if code == 1:
         assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("uri", ["zk+hierarchical://127.0.0.1:1/ledgers", "grpcs://{plain}"])
+def test_libraries_tell_nothing_of_their_own(uri: str) -> None:
+    """Each attempt of kazoo, and gRPC's view of a handshake, is no line: one is ours, and says what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as plain:
+        where = uri.format(plain="{}:{}".format(*plain.getsockname()))
+        command = [sys.executable, "-m", "admin.bkadmin.main", "listbookies", "-u", where, "--timeout", "1"]
+        answering = threading.Thread(target=_talk_in_clear, args=(plain,), daemon=True)
+        answering.start()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        plain.shutdown(socket.SHUT_RDWR)
+        answering.join()
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "did not answer within 1 s" in done.stderr
+
+
+def _talk_in_clear(server: socket.socket) -> None:
+    """To everybody, until the socket is shut."""
+    with contextlib.suppress(OSError):
+        while True:
+            with server.accept()[0] as one:
+                one.sendall(b"HTTP/1.0 400 no\r\n\r\n")
+
+
+def test_what_runs_long_has_a_log() -> None:
+    """Auto-recovery that waits for its metadata store says so, line by line as a bookie does; SIGTERM ends it."""
+    uri = ("-u", "grpc://127.0.0.1:1")
+    command = [sys.executable, "-m", "admin.bkadmin.main", "autorecovery", *uri]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert "SIGTERM or Ctrl-C ends it" in running.stderr.readline()
+        while "level=warning" not in (line := running.stderr.readline()):
+            assert line
+        running.terminate()
+        running.stderr.read()
+    assert "waits for the metadata store" in line
+    assert running.returncode == 0
+
+
+def test_a_call_that_is_interrupted() -> None:
+    """Ctrl-C while a bookie keeps us waiting: a line, and the exit code of shells."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = "{}:{}".format(*silent.getsockname())
+        command = [sys.executable, "-m", "admin.bkadmin.main", "flush", "--admin", where, "--timeout", "60"]
+        with (
+            subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting,
+            silent.accept()[0],
+        ):
+            waiting.send_signal(signal.SIGINT)
+            out, said = waiting.communicate(timeout=60)
+    assert (waiting.returncode, out) == (130, "")
+    assert said.strip() == "bkadmin: interrupted; what was done until then stays"
 
 
 def test_words_are_completed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

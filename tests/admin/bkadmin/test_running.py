@@ -1,6 +1,7 @@
 """The commands of bkadmin that ask a running bookie, and what they say when it cannot be asked."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+import yaml
 
 from bookie.client.channel_v3 import ChannelV3
 from bookie.client.digest import Digest, DigestType
@@ -214,6 +216,42 @@ def test_a_bookie_that_dies_under_a_watcher(bookies: Callable[..., list[BookiePr
     assert all(json.loads(line) for line in rest.splitlines())
     assert (watcher.returncode, said.count("\n")) == (1, 1)
     assert "what was shown is a part" in said
+
+
+def test_a_bookie_that_hangs_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """Changes are rare, so the stream is quiet; a bookie that gives no sign of life within --timeout ends it."""
+    (bookie,) = bookies(1)
+    watch = ("status", "--watch", "--admin", bookie.admin, "--timeout", "1", "-o", "json")
+    command = [sys.executable, "-m", "admin.bkadmin.main", *watch]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stderr is not None
+        assert json.loads(watcher.stdout.readline())["state"] == "writable"
+        bookie.freeze()
+        said = watcher.stderr.read()
+    bookie.thaw()
+    assert (watcher.returncode, said.count("\n")) == (1, 1)
+    assert "the connection was lost" in said
+
+
+WATCHED = (("status", "--watch"), ("gc", "--watch"), ("metrics", "bookie_j*", "--watch", "0.1"))
+
+
+@pytest.mark.parametrize("words", WATCHED)
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_watcher_is_ended_by_ctrl_c(bookie: BookieProcess, words: tuple[str, ...], form: str) -> None:
+    """Which is how it is meant to end: exit code 0, and what it wrote can be read by programs."""
+    command = [sys.executable, "-m", "admin.bkadmin.main", *words, "--admin", bookie.admin, "-o", form]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stderr is not None
+        text = watcher.stdout.readline()
+        watcher.send_signal(signal.SIGINT)
+        text += watcher.stdout.read()
+        said = watcher.stderr.read()
+    assert (watcher.returncode, said) == (0, "")
+    looks = [*map(json.loads, text.splitlines())] if form == "json" else [*yaml.safe_load_all(text)]
+    assert all(isinstance(one, dict) for one in looks)
 
 
 class HalfAnAnswer(StoredServicer):

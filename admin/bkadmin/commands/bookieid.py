@@ -1,0 +1,19 @@
+"""`bkadmin bookieid`."""
+
+from pathlib import Path
+
+import click
+
+from admin.bkadmin.options import configured_identity, with_configuration, with_output
+from bookie.terminal.output import done
+
+
+@click.command()
+@with_configuration
+@with_output
+def command(*, conf: Path | None, output: str) -> None:
+    """Tell the id that the bookie of --conf has, here and now: what cookies, ledgers and other commands know it by."""
+    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+
+    bookie = choose_bookie_id(configured_identity(conf))
+    done(output, bookie, bookie=bookie)
