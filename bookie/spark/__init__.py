@@ -23,6 +23,8 @@ job_options options that several jobs have, each spelled once
 state       what a job has done, for the same call to go on from
 sessions    the Spark session of a job
 plots       lines as SVG, and pages of them
+findings    what an audit found, and what puts it right
+contents    entries of two clusters beside each other, by checksums
 restoring   ledgers that a lost bookie held, copied by a task
 parallel    one function on many arguments, in processes or on Spark
 runs        runs of a job that need no cluster, each done once

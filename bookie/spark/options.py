@@ -5,8 +5,10 @@ Spark hands option names over in lower case, so a name is spelled once, where it
 
 import difflib
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from operator import itemgetter
 from typing import TypeVar
 
 from bookie.client import ClientConfig
@@ -26,8 +28,11 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 8640
 
 
 def within(ranges: Ranges | None, number: int) -> bool:
-    """Whether it is asked for."""
-    return ranges is None or any(first <= number <= last for first, last in ranges)
+    """Whether it is asked for. Ranges are ascending and apart, and may be very many."""
+    if ranges is None:
+        return True
+    at = bisect_right(ranges, number, key=itemgetter(0))
+    return at > 0 and number <= ranges[at - 1][1]
 
 
 @dataclass(frozen=True)

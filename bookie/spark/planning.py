@@ -1,7 +1,9 @@
 """Units of a job that must be the same when it is called again: planned once, kept with what is done."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from bookie.spark.state import State
@@ -51,4 +53,6 @@ def clipped(unit: str, ranges: "Ranges | None") -> str:
     if ranges is None:
         return unit
     first, last = map(int, unit.split("-"))
-    return ",".join(f"{max(first, low)}-{min(last, high)}" for low, high in ranges if low <= last and high >= first)
+    at = bisect_left(ranges, first, key=itemgetter(1))
+    within = takewhile(lambda one: one[0] <= last, ranges[at:])
+    return ",".join(f"{max(first, low)}-{min(last, high)}" for low, high in within)

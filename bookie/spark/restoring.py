@@ -31,13 +31,14 @@ def restore_ledgers(
 def rewrite_ledgers(
     rows: Iterable[Any], *, uri: str, given: Mapping[str, str], replace: bool
 ) -> Iterator[dict[str, Any]]:
-    """The same for rows of a ledger and its runs: bookie, first and last entry."""
+    """The same for rows of a ledger and its runs: bookie, first and last entry, finding."""
     from bookie.client.replication.restoring import rewrite  # noqa: PLC0415  # help loads no client
+    from bookie.client.replication.rewriting import Run  # noqa: PLC0415
 
-    found: dict[int, dict[str, list[tuple[int, int]]]] = {}
+    found: dict[int, dict[str, list[Run]]] = {}
     for ledger, runs in rows:
-        for bookie, first, last in runs:
-            found.setdefault(ledger, {}).setdefault(bookie, []).append((first, last))
+        for bookie, first, last, finding in runs:
+            found.setdefault(ledger, {}).setdefault(bookie, []).append(Run(first, last, finding == "LENGTH"))
 
     def work(world: "World", some: list[int]) -> "AsyncIterator[Restored]":
         return rewrite(world, {ledger: found[ledger] for ledger in some}, replace=replace)

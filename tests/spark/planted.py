@@ -33,6 +33,7 @@ def plant(
     planted: Planted,
     *,
     payload: bytes = PAYLOAD,
+    application: str = "planted",
 ) -> list[str]:
     """A closed ledger of `entries` entries on all of these bookies; their ids, in the order of the ensemble."""
     ids = [bookie.id for bookie in bookies]
@@ -53,7 +54,7 @@ def plant(
                 digest_type=StoredDigestType.CRC32C,
                 password=b"secret",
                 ctime_ms=1_700_000_000_000,
-                custom={"application": b"planted"},
+                custom={"application": application.encode()},
             ),
         )
     finally:

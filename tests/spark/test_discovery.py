@@ -47,6 +47,33 @@ def test_the_modules_load_nothing_of_ours_but_their_helper() -> None:
     }
 
 
+def test_a_package_that_cannot_be_loaded_hides_no_other_data_source(tmp_path: Path) -> None:
+    """Spark's own search finds what else there is, and our modules say why they bring nothing."""
+    pytest.importorskip("pyspark", exc_type=ImportError)
+    (tmp_path / "pyspark_other.py").write_text(
+        "from pyspark.sql.datasource import DataSource\n\nclass DefaultSource(DataSource):\n"
+        "    @classmethod\n    def name(cls):\n        return 'other'\n"
+    )
+    program = """
+        import io, sys
+        from pyspark.sql.worker import lookup_data_sources
+        sys.modules["bookie"] = None
+        out = io.BytesIO()
+        lookup_data_sources._main(io.BytesIO(), out)
+        found = out.getvalue()
+        print(int.from_bytes(found[:4], "big"), found[8 : 8 + int.from_bytes(found[4:8], "big")].decode())
+    """
+    paths = [str(ROOT / "bookie/spark/discovered"), str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{textwrap.dedent(program)}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["1", "other"], done.stderr
+    assert "format bookkeeper-replicas cannot be loaded" in done.stderr
+
+
 @pytest.mark.interop
 def test_a_format_that_cannot_be_loaded_says_so_when_it_is_used(spark: Any) -> None:
     """Its error is one line with the cause, and not what Spark's search for formats runs into."""

@@ -37,17 +37,17 @@ def test_packages(monkeypatch: pytest.MonkeyPatch, found: dict[str, str], messag
     assert message in str(error.value)
 
 
-def java(directory: Path, told: str) -> Path:
-    """A program that says which Java it is."""
+def java(directory: Path, told: str, *, whole: bool = True) -> Path:
+    """A program that says which Java it is, and knows all modules or not."""
     program = directory / "bin" / "java"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+    program.write_text(f"#!/bin/sh\n[ $1 = -version ] || {'true' if whole else 'exit 1'}\necho '{told}' >&2\n")
     program.chmod(0o755)
     return program
 
 
 def test_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """JAVA_HOME's before the one on PATH; too old and missing are told apart."""
+    """JAVA_HOME's before the one on PATH; too old, cut down and missing are told apart."""
     new = java(tmp_path / "new", 'openjdk version "17.0.15" 2025-04-15')
     old = java(tmp_path / "old", 'java version "1.8.0_402"')
     monkeypatch.setenv("PATH", str(new.parent))
@@ -56,6 +56,10 @@ def test_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
     with pytest.raises(ConfigurationError, match=r"bin/java is Java 8; Spark needs Java 17: install Java 17 or 21"):
+        versions.check_java()
+    java(tmp_path / "cut", 'openjdk version "21.0.8" 2025-07-15', whole=False)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "cut"))
+    with pytest.raises(ConfigurationError, match=r"java lacks the module jdk\.incubator\.vector; Spark needs a whole"):
         versions.check_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError, match=r"JAVA_HOME=.*nowhere holds no bin/java; Spark needs Java 17"):

@@ -5,6 +5,7 @@ serves them, else many single reads at a time. Digests are verified by the compi
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ CHUNK_ENTRIES = 1 << 14
 BATCH_BYTES = 1 << 20
 SINGLES_AT_ONCE = 256
 LENGTH_AT = 4 + 24
-UNREAD = -1
+UNREAD, NOBODY_KNOWS = -1, -2
 
 Ids = NDArray[np.int64]
 
@@ -280,7 +281,10 @@ def _length_fields(batch: StoredBatch, count: int) -> Ids:
 
 
 def _judge_lengths(held: dict[str, _Held], metadata: LedgerMetadata, chunk: Ids) -> None:
-    """LENGTH where a replica's length field is not that of most of them, or, at the end, not that of the metadata."""
+    """LENGTH where a replica's length field is not that of most of them, or, at the end, not that of the metadata.
+
+    Where no length has more replicas than each other one, all of them are: which of them is right, they do not tell.
+    """
     votes = np.full((len(held), len(chunk)), UNREAD, np.int64)
     places = {}
     for row, (bookie, part) in enumerate(held.items()):
@@ -290,8 +294,8 @@ def _judge_lengths(held: dict[str, _Held], metadata: LedgerMetadata, chunk: Ids)
     agreed = votes.max(axis=0) if len(held) else votes
     low = np.where(votes == UNREAD, np.iinfo(np.int64).max, votes).min(axis=0)
     for at in np.flatnonzero((agreed != UNREAD) & (low != agreed)).tolist():
-        said = [int(vote) for vote in votes[:, at] if vote != UNREAD]
-        agreed[at] = max(said, key=said.count)
+        first, second = Counter(votes[votes[:, at] != UNREAD, at].tolist()).most_common(2)
+        agreed[at] = first[0] if first[1] > second[1] else NOBODY_KNOWS
     if metadata.state is LedgerState.CLOSED and len(chunk) and chunk[0] <= metadata.last_entry <= chunk[-1]:
         agreed[metadata.last_entry - chunk[0]] = metadata.length
     for bookie, part in held.items():

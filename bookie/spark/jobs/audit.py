@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookie.durable import write_file
+from bookie.spark.findings import FINDINGS, ledgers_unread, remedies
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
 from bookie.spark.job_options import format_option, ledgers_option, target_option, unit_option
 from bookie.spark.planning import clipped, ledger_units, planned, units_done
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bookie.spark.options import Ranges
-
-STATUSES = ("MISSING", "DIGEST", "LENGTH", "EXTRA", "ERROR", "TIMEOUT")
 
 
 @click.command()
@@ -36,7 +35,12 @@ STATUSES = ("MISSING", "DIGEST", "LENGTH", "EXTRA", "ERROR", "TIMEOUT")
 @unit_option(2000)
 @click.option("--tasks", type=click.IntRange(1), default=8, show_default=True, help="Tasks of such a unit.")
 @click.option(
-    "--ignore", multiple=True, type=click.Choice(STATUSES), help="Findings that do not count. Repeat it for more."
+    "--ignore", multiple=True, type=click.Choice(FINDINGS), help="Findings that do not count. Repeat it for more."
+)
+@click.option(
+    "--again",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="What an earlier audit wrote with --to: only ledgers of which it could not read something.",
 )
 @target_option("Write the table findings/ and report.html there.", required=True)
 @format_option("the table of findings")
@@ -58,7 +62,9 @@ def command(  # a parameter an option
     Each bookie of a ledger is asked which entries it has; what it lacks is MISSING, what it should not have EXTRA, as
     what a writer left behind when it replaced the bookie. Entries of the sample are read from each bookie of their
     write set: DIGEST is damage, LENGTH another length of the ledger than the other replicas and the metadata have,
-    ERROR and TIMEOUT what could not be read. Nothing is fenced, and nothing is repaired.
+    ERROR and TIMEOUT what could not be read. Nothing is fenced, and nothing is repaired: `remedies` says what to do
+    about each. What a bookie did not answer is no sign of loss: --again looks at those ledgers alone, again at all of
+    their replicas, since only beside others one differs.
 
     The exit code is 3 when there are findings.
 
@@ -66,9 +72,12 @@ def command(  # a parameter an option
     EXAMPLES
       bkpipe audit -u grpc://h1:3182 --to build/audit
       bkpipe audit --sample all --rate 20m --to /audits/today --state /audits/today/state
+      bkpipe audit --again /audits/today --to /audits/again --state /audits/again/state
     """
     asked = {"uri": cluster.uri, "ledgers": ledgers, "unit": unit, "to": str(target), "kind": kind, **given}
     ranges = _chosen(ledgers, given["rate"])
+    if given["again"] is not None:
+        ranges = ledgers_unread(given["again"], ranges)
     with job.open(**asked) as state:
         settings = dict(cluster.settings)
         if job.dry_run:
@@ -127,14 +136,22 @@ def _tell(job: Job, done: dict[str, dict[str, Any]], target: Path, ignore: tuple
         for bookie, status, count in facts["counts"]:
             sums[bookie, status] += count
     bookies = sorted({bookie for bookie, _ in sums})
-    rows = [{"bookie": one, **{status: sums[one, status] for status in ("OK", *STATUSES)}} for one in bookies]
+    rows = [{"bookie": one, **{status: sums[one, status] for status in ("OK", *FINDINGS)}} for one in bookies]
     findings = sum(count for (_, status), count in sums.items() if status != "OK" and status not in ignore)
-    bars = {one: {status: float(sums[one, status]) for status in STATUSES if sums[one, status]} for one in bookies}
+    bars = {one: {status: float(sums[one, status]) for status in FINDINGS if sums[one, status]} for one in bookies}
+    counts = Counter[str]()
+    for (_, status), count in sums.items():
+        counts[status] += count
+    advice = remedies(counts, target)
     text = page(
         "Replicas of a cluster",
         {"Findings by bookie": bar_plot(bars, "replicas")},
         rows,
-        [f"{sum(sums.values())} replicas were looked at; {findings} findings. The table findings/ names each of them."],
+        [
+            f"{sum(sums.values())} replicas were looked at; {findings} findings. The table findings/ names each.",
+            *advice,
+        ],
     )
     write_file(target / "report.html", text.encode())
-    return job.end(rows, called="bookies", well=not findings, replicas=sum(sums.values()), findings=findings)
+    facts = {"replicas": sum(sums.values()), "findings": findings, "remedies": advice}
+    return job.end(rows, called="bookies", well=not findings, **facts)

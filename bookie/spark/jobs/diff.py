@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookie.durable import write_file
-from bookie.spark.contents import compared_contents, sampled
+from bookie.spark.contents import common_ends, compared_contents, sampled
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
 from bookie.spark.job_options import ledgers_option, target_option, unit_option
 from bookie.spark.planning import clipped, ledger_units, planned
@@ -48,7 +48,9 @@ def command(
     A ledger that only one of them has is told, and one whose state, last entry, length, digest type or custom metadata
     differ. Where the bookies of a ledger stand is not compared. With --content the entries of ledgers that are closed
     on both sides and end with the same entry are read, digests verified, and compared by checksums, 4096 at a time:
-    `content` names the first such stretch that differs. What is open is not read; what no replica gives differs.
+    `content` names the first such stretch that differs. A ledger that is open, on either side, is read up to the entry
+    that both sides confirm by then, which `open compared to` names; it is not fenced, and what its writer adds later is
+    not compared. What no replica gives differs.
 
     The exit code is 3 when there are differences.
 
@@ -87,11 +89,13 @@ def _tell(job: Job, facts: list[dict[str, Any]], *, content: bool) -> int:
     metadata, *contents = facts
     counts = dict(metadata["counts"])
     rows = metadata["rows"]
-    told = {}
+    told: dict[str, Any] = {}
     if content:
         counts["content"] = sum(one["differ"] for one in contents)
         rows = [*rows, *(row for one in contents for row in one["rows"])][:LISTED_MAX]
-        told = {name: sum(one[name] for one in contents) for name in ("ledgers_read", "entries_read")}
+        told = {name: sum(one[name] for one in contents) for name in ("ledgers_read", "open_read", "entries_read")}
+        pairs = [pair for one in contents for pair in one["open_to"].items()]
+        told["open_compared_to"] = dict(pairs[:LISTED_MAX])
     return job.end(rows, called="differences", well=not sum(counts.values()), **counts, **told)
 
 
@@ -103,11 +107,16 @@ def _read(
 
     name, ledgers = unit
     a, b = (_sorted_metadata(session, cluster, uri, ledgers) for uri in (cluster.uri, other))
-    both = a.alias("a").join(b.alias("b"), "ledger_id").where("a.state = 'CLOSED' and b.state = 'CLOSED'")
-    both = both.where((f.col("a.last_entry") == f.col("b.last_entry")) & (f.col("a.last_entry") >= 0))
-    ids = sampled([row["ledger_id"] for row in both.select("ledger_id").collect()], percent)
+    both = a.alias("a").join(b.alias("b"), "ledger_id")
+    open_somewhere = f.expr("a.state != 'CLOSED' or b.state != 'CLOSED'")
+    same_end = f.expr("a.last_entry = b.last_entry and a.last_entry >= 0")
+    both = both.where(open_somewhere | same_end).select("ledger_id", open_somewhere.alias("open"))
+    chosen = {row["ledger_id"]: row["open"] for row in both.collect()}
+    ids = sampled(sorted(chosen), percent)
     here = cluster.options()
-    found = compared_contents(session, here, {**here, "metadataServiceUri": other}, ids) if ids else []
+    there = {**here, "metadataServiceUri": other}
+    ends = common_ends(here, there, [one for one in ids if chosen[one]])
+    found = compared_contents(session, here, there, ids, ends) if ids else []
     rows = [
         {
             "ledger_id": row["ledger_id"],
@@ -121,7 +130,14 @@ def _read(
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         write_file(target / f"content-{name}.json", lines.encode())
     entries = sum(row["entries"] for row in found)
-    return {"rows": rows[:LISTED_MAX], "differ": len(rows), "ledgers_read": len(ids), "entries_read": entries}
+    return {
+        "rows": rows[:LISTED_MAX],
+        "differ": len(rows),
+        "ledgers_read": len(ids),
+        "entries_read": entries,
+        "open_read": len(ends),
+        "open_to": {str(ledger): end - 1 for ledger, end in list(ends.items())[:LISTED_MAX]},
+    }
 
 
 def _compared(

@@ -10,7 +10,7 @@ import click
 
 from bookie.durable import write_file
 from bookie.errors import IllegalOperation
-from bookie.spark.findings import parts_found
+from bookie.spark.findings import counts_left, parts_found, remedies
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
 from bookie.spark.job_options import format_option, ledgers_option, target_option, unit_option
 from bookie.spark.planning import PLAN, in_groups
@@ -40,7 +40,7 @@ PACED = {"diskWeightBasedPlacementEnabled": "true", "weightPacedReplicationEnabl
 @click.option(
     "--findings",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="What bkpipe audit wrote with --to: mend what it found missing or damaged, instead.",
+    help="What bkpipe audit wrote with --to: mend what it found missing, damaged or different, instead.",
 )
 @click.option("--replace", is_flag=True, help="With --findings: write nothing again, replace the bookies at once.")
 @ledgers_option()
@@ -64,9 +64,10 @@ def command(  # a parameter an option
     copied. New bookies are chosen by free disk; after a copy to a bookie with less room than the median the task
     pauses, up to 10 s (weightPacedReplicationMaxPauseMs).
 
-    With --findings the plan is what an audit found MISSING or DIGEST. These entries are written to their bookie again,
-    from the other replicas, and read back: `rewritten`. Where it does not take them, or is not registered any more,
-    another takes its place in that part of the ledger, as when it is lost.
+    With --findings the plan is what an audit found MISSING, DIGEST or LENGTH. These entries are written to their bookie
+    again, from replicas of which nothing was found, and read back: `rewritten`. Where it does not take them, or is not
+    registered any more, another takes its place in that part of the ledger, as when it is lost. EXTRA does no harm, and
+    ERROR and TIMEOUT are no sign of loss: `remedies` counts them and says what to do.
 
     The exit code is 3 when ledgers are not done: held by others, open without --fence-open, or failed. The same call
     with --state tries those again.
@@ -91,9 +92,13 @@ def command(  # a parameter an option
             def parts() -> "DataFrame":
                 return parts_found(session, findings, ledgers) if findings else _lost(session, cluster, lost, ledgers)
 
-            plan = state.done.get(PLAN) or _planned(parts(), unit, None if job.dry_run else into)
+            plan = state.done.get(PLAN)
+            if plan is None:
+                plan = _planned(parts(), unit, None if job.dry_run else into)
+                plan["remedies"] = remedies(counts_left(session, findings, ledgers), findings) if findings else []
             if job.dry_run:
-                return job.end(plan["bookies"], called="bookies", ledgers=plan["ledgers"])
+                told = {"remedies": plan["remedies"]} if findings else {}
+                return job.end(plan["bookies"], called="bookies", ledgers=plan["ledgers"], **told)
             if PLAN not in state.done:
                 state.note(PLAN, **plan)
             mended = _mending(session, cluster, plan, into, {**given, "rate": rate})
@@ -161,7 +166,7 @@ def _runs(session: "SparkSession", plan: tuple[Path, str], ledgers: list[int]) -
 
     directory, kind = plan
     rows = session.read.format(kind).load(str(directory / PLAN)).where(f.col("ledger_id").isin(ledgers))
-    runs = f.collect_list(f.struct("bookie_id", "first_entry", "last_entry"))
+    runs = f.collect_list(f.struct("bookie_id", "first_entry", "last_entry", "finding"))
     return rows.groupBy("ledger_id").agg(runs).rdd
 
 
@@ -247,4 +252,5 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
     write_file(target / "report.html", text.encode())
     counts = {name: states[name] for name in (*DONE, *NOT_DONE)}
     bookies = [row["bookie_id"] for row in plan["bookies"]]
-    return job.end(left, called="left", well=not left, lost=bookies, ledgers=plan["ledgers"], **counts, **sums)
+    told = {"remedies": plan["remedies"]} if plan["remedies"] else {}
+    return job.end(left, called="left", well=not left, lost=bookies, ledgers=plan["ledgers"], **counts, **sums, **told)

@@ -43,7 +43,7 @@ class SourceSettings:
     partitions_min: int = 1
     partition_bytes_max: int = 128 << 20
     batch_entries: int = 1000
-    batch_bytes: int = 4 << 20
+    batch_bytes: int = 1 << 20
     include_value: bool = True
     include_metadata: bool = False
     password: bytes | None = field(default=b"", repr=False)
@@ -65,8 +65,8 @@ class SourceSettings:
         if recovery and not fencing:
             raise options.wrong("openMode", "fences the ledgers' writers; give allowFencing=true too if that is meant")
         digest = _digest(options)
-        batch_bytes = options.size("readBatchBytes", 4 << 20, low=ANSWER_BYTES_MIN, high=64 << 20)
-        in_flight = options.integer("readsInFlight", 2, high=64)
+        batch_bytes = options.size("readBatchBytes", 1 << 20, low=ANSWER_BYTES_MIN, high=64 << 20)
+        in_flight = options.integer("readsInFlight", 8, high=64)
         verified = options.boolean("verifyDigest", default=True)
         password = options.text("password").encode()
         if not verified and password:

@@ -56,6 +56,19 @@ def test_replicas(spark: Any, three_bookies: list[BookieProcess], three_uri: str
     assert sorted((row.entry_id, row.status) for row in bad) == [(2, "MISSING"), (9, "EXTRA")]
 
 
+def test_a_length_that_no_majority_has(spark: Any, three_bookies: list[BookieProcess], three_uri: str) -> None:
+    """Of two replicas none is right because of its place: both are told, but for the last entry, which the metadata
+    decides.
+    """
+    ids = plant(three_uri, three_bookies[:2], 8011, 4, Planted(wrong_length=[(0, 1), (1, 3)]))
+    bad = load(spark, "replicas", three_uri, ledgers="8011", sample="all", findingsOnly="true").collect()
+    assert {(row.entry_id, row.bookie_id, row.status) for row in bad} == {
+        (1, ids[0], "LENGTH"),
+        (1, ids[1], "LENGTH"),
+        (3, ids[1], "LENGTH"),
+    }
+
+
 def test_replicas_of_striped_and_open_ledgers(spark: Any, three_bookies: list[BookieProcess], three_uri: str) -> None:
     """Each entry once for each bookie of its write set; of an open ledger up to its LAC."""
     with (

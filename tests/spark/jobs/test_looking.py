@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bookie.client import BookKeeper
 from bookie.client.digest import Digest
 from bookie.spark.bkpipe import run
 from tests.fixtures.bookies import BookieProcess
@@ -62,9 +63,9 @@ def test_an_audit_finds_what_is_planted(
 
 def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any) -> None:
     """Bytes of closed ledgers, and times the write quorum."""
-    plant(three_uri, three_bookies, 8111, 5, Planted())
+    plant(three_uri, three_bookies, 8111, 5, Planted(), application="weighed")
     code, summary = told("usage", "-u", three_uri, "--by", "application")
-    row = next(row for row in summary["values"] if row["value"] == "planted")
+    row = next(row for row in summary["values"] if row["value"] == "weighed")
     assert code == 0
     assert row["bytes"] >= 50
     assert row["stored"] == 3 * row["bytes"]
@@ -95,8 +96,8 @@ def test_a_cluster_beside_itself_and_another(
 def test_contents_beside_each_other(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
 ) -> None:
-    """Alike by metadata, not by an entry: told with its stretch, and so is an entry that no replica gives; open ledgers
-    and those that differ already are not read; a share of the ledgers only when asked; a resumed call reads nothing.
+    """Alike by metadata, not by an entry: told with its stretch, and so is an entry that no replica gives; ledgers
+    that differ already are not read; a share of the ledgers only when asked; a resumed call reads nothing.
     """
     [other] = new_bookies(1)
     other.start()
@@ -126,6 +127,42 @@ def test_contents_beside_each_other(
     assert told(*words, "--content")[1]["resumed_units"] == 5
     some = told(*words[:9], "--content", "--percent", "50")[1]
     assert 0 < some["ledgers_read"] < 4
+
+
+def test_open_ledgers_beside_each_other(
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any
+) -> None:
+    """They are compared up to the entry that both sides confirm, which the result names; what differs below is told,
+    what differs behind is not, and their writers go on.
+    """
+    [other] = new_bookies(1)
+    other.start()
+    uri = f"grpc://{other.admin}"
+    sizes: dict[str, Any] = {"ensemble_size": 1, "write_quorum_size": 1, "ack_quorum_size": 1, "password": b"theirs"}
+    contents = {8151: (b"abcde", b"abcdX"), 8152: (b"abcd", b"aXcd"), 8153: (b"abcde", b"abc"), 8154: (b"", b"")}
+    with BookKeeper(three_uri) as here, BookKeeper(uri) as there:
+        writers = [
+            (bk.create_ledger_advanced(ledger, **sizes), sides[k])
+            for k, bk in enumerate((here, there))
+            for ledger, sides in contents.items()
+        ]
+        for writer, payloads in writers:
+            for entry, byte in enumerate(payloads):
+                writer.append(entry, bytes([byte]))
+        closed, _ = writers[6]
+        closed.close()
+        words = ["diff", "-u", three_uri, "--other", uri, "--ledgers", "8151-8154", "--content", "--password", "wrong"]
+        code, summary = told(*words)
+        assert [(row["ledger_id"], row["difference"], row["columns"]) for row in summary["differences"]] == [
+            (8153, "differs", "state,last_entry,length"),
+            (8152, "content", "entries 0 to 4095"),
+        ]
+        assert (code, summary["ledgers_read"], summary["open_read"], summary["entries_read"]) == (3, 4, 4, 4 + 3 + 3)
+        assert summary["open_compared_to"] == {"8151": 3, "8152": 2, "8153": 2, "8154": -1}
+        for writer, payloads in writers:
+            if writer is not closed:
+                assert writer.append(len(payloads), b"more") == len(payloads)
+                writer.close()
 
 
 def test_logs_are_judged(
@@ -170,3 +207,37 @@ def test_logs_are_judged(
     assert (summary["deletable"], summary["bad"], summary["lost"]) == (1, 1, 0)
     assert "<svg" in (tmp_path / "out/report.html").read_text()
     assert told(*words)[1]["resumed_units"] == 2
+
+
+def test_what_could_not_be_read_is_looked_at_again(
+    spark: Any, new_bookies: Any, told: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A bookie that is away is no loss: nothing is planned for what it holds, and when it is back only its ledgers are
+    looked at again, out of those that are named; the second call of that does nothing.
+    """
+    bookies = new_bookies(2)
+    for bookie in bookies:
+        bookie.start()
+    uri = f"grpc://{bookies[0].admin}"
+    for ledger in (1, 3, 4):
+        plant(uri, bookies, ledger, 5, Planted())
+    plant(uri, bookies[:1], 2, 5, Planted())
+    words = ["-u", uri, "--sample", "all", "--format", "json", "--tasks", "1"]
+    bookies[1].kill()
+    code, away = told("audit", *words, "--to", str(tmp_path / "away"))
+    (advice,) = away["remedies"]
+    assert (code, away["findings"]) == (3, 15)
+    assert "no sign of loss" in advice
+    assert f"bkpipe audit --again {tmp_path / 'away'}" in advice
+    code, planned = told(
+        "rereplicate", "-u", uri, "--findings", str(tmp_path / "away"), "--to", str(tmp_path / "out"), "--dry-run"
+    )
+    assert (code, planned["ledgers"], planned["remedies"]) == (0, 0, [advice])
+    bookies[1].start()
+    words += ["--again", str(tmp_path / "away"), "--unit", "1", "--state", str(tmp_path / "state")]
+    words += ["--to", str(tmp_path / "again"), "--ledgers", "2-9"]
+    dry = told("audit", *words, "--dry-run")[1]
+    assert [row["ledgers"] for row in dry["units"]] == ["3-3", "4-4"]
+    code, summary = told("audit", *words)
+    assert (code, summary["findings"], summary["replicas"], summary["remedies"]) == (0, 0, 20, [])
+    assert told("audit", *words)[1]["resumed_units"] == 3

@@ -102,8 +102,9 @@ def flip(bookie: LocalBookie, payload: bytes) -> None:
 def test_what_an_audit_found_is_mended(
     spark: Any, new_bookie_cluster: Callable[..., LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bit that a disk flipped, and an entry that is not there: both are written again to their bookie and stay right
-    over its restart; nothing else of the ledgers is touched, nor anything by a dry run.
+    """A bit that a disk flipped, an entry that is not there, and one that says another length than the other replicas:
+    all are written again to their bookies and stay right over a restart; what a bookie has too much is told, with what
+    becomes of it. Nothing else of the ledgers is touched, nor anything by a dry run.
     """
     cluster = new_bookie_cluster(3)
     _, _, damaged = cluster
@@ -121,26 +122,34 @@ def test_what_an_audit_found_is_mended(
     with BookKeeper(cluster.uri) as bk, bk.create_ledger(ensemble_size=3, write_quorum_size=3) as writer:
         for entry in range(300):
             writer.append_async(b"payload of entry %d." % entry)
-    plant(cluster.uri, bookies, writer.id + 1, 6, Planted(missing=[(1, 2)]))
+    planted = Planted(missing=[(1, 2)], wrong_length=[(1, 3), (0, 5)], extra=[(0, 9)])
+    plant(cluster.uri, bookies, writer.id + 1, 6, planted)
     flip(damaged, b"payload of entry 77.")
-    assert audited("before")[1]["findings"] == 2
+    before = audited("before")[1]
+    assert before["findings"] == 5
+    assert [one.partition(":")[0] for one in before["remedies"]] == ["4 MISSING DIGEST LENGTH", "1 EXTRA"]
+    assert f"bkpipe rereplicate --findings {tmp_path / 'before'} writes them again" in before["remedies"][0]
     words = ["rereplicate", "--findings", str(tmp_path / "before"), "--to", str(tmp_path / "out"), "--tasks", "1"]
     code, planned = told(*words, "--dry-run")
     rows = {(row["bookie_id"], row["parts"], row["entries"]) for row in planned["bookies"]}
-    assert (code, rows) == (0, {(damaged.id, 1, 1), (bookies[1].id, 1, 1)})
+    assert (code, rows) == (0, {(damaged.id, 1, 1), (bookies[1].id, 2, 2), (bookies[0].id, 1, 1)})
+    assert planned["remedies"] == before["remedies"][1:]
     assert not (tmp_path / "out").exists()
     code, summary = told(*words)
-    assert (code, summary["rewritten"], summary["copied"], summary["entries"]) == (0, 2, 0, 2)
+    assert (code, summary["rewritten"], summary["copied"], summary["entries"]) == (0, 2, 0, 4)
+    assert summary["remedies"] == before["remedies"][1:]
     plan = spark.read.json(str(tmp_path / "out/plan")).collect()
-    assert {(part.ledger_id, part.first_entry, part.last_entry, part.bookie_id) for part in plan} == {
-        (writer.id, 77, 77, damaged.id),
-        (writer.id + 1, 2, 2, bookies[1].id),
+    assert {(part.ledger_id, part.first_entry, part.last_entry, part.bookie_id, part.finding) for part in plan} == {
+        (writer.id, 77, 77, damaged.id, "DIGEST"),
+        (writer.id + 1, 2, 2, bookies[1].id, "MISSING"),
+        (writer.id + 1, 3, 3, bookies[1].id, "LENGTH"),
+        (writer.id + 1, 5, 5, bookies[0].id, "LENGTH"),
     }
-    assert audited("after")[1]["findings"] == 0
+    assert audited("after")[1]["remedies"] == before["remedies"][1:]
     damaged.stop()
     damaged.start()
     code, summary = audited("restarted")
-    assert (code, summary["findings"], summary["replicas"]) == (0, 0, 3 * 306)
+    assert (code, summary["findings"], summary["replicas"]) == (3, 1, 3 * 306 + 1)
 
 
 def test_wrong_calls(

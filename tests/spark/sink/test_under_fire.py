@@ -23,7 +23,7 @@ import pytest
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
 from bookie.local.cluster import LocalBookie
-from tests.fixtures.java_peer import JavaUnavailable, cache_directory, find_java
+from tests.fixtures.spark import java_of_spark
 
 pytest.importorskip("pyspark.sql", reason="pyspark is not installed (make spark)", exc_type=ImportError)
 
@@ -66,9 +66,8 @@ class Fire:
 
     def drive(self, *, to_the_end: bool) -> None:
         """One life of the driver, with what happens to its workers and to bookies meanwhile."""
-        java = find_java(cache_directory())
         env = os.environ | {
-            "JAVA_HOME": str(java.resolve().parent.parent),
+            "JAVA_HOME": str(java_of_spark().resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": str(ROOT),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -156,10 +155,7 @@ def test_each_row_is_in_the_log_once(tmp_path: Path) -> None:
     """Whatever was killed: the log holds what went in, by count and checksum, and orphans can be told and deleted."""
     from bookie.spark.sink import orphans
 
-    try:
-        find_java(cache_directory())
-    except JavaUnavailable as reason:
-        pytest.skip(str(reason))
+    java_of_spark()
     with LocalCluster(4) as cluster, BookKeeper(cluster.uri) as bk:
         fire = Fire(cluster, bk, tmp_path, "fire")
         for number in count():
