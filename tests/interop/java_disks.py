@@ -14,7 +14,7 @@ from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import SMALL, JavaBookie
 from tests.fixtures.ports import free_port
-from tests.interop.driver import FLAG_FENCE, NO_SUCH_LEDGER, Answer, Driver
+from tests.interop.driver import FLAG_FENCE, NO_BOOKIE_HANDLE, NO_SUCH_LEDGER, Answer, Driver, JavaError
 from tests.interop.raw import Wire
 
 PACKAGE = "org.apache.bookkeeper.bookie."
@@ -106,6 +106,21 @@ class Content:
         added = self.client.call("add", handle=self.handles[name], n=count, size=SIZE, window=500)
         assert added["added"] == count, added
         self.counts[name] += count
+
+    def find_bookie(self) -> None:
+        """Wait until the client knows that the bookie is back: below 4.17 it goes by its watch alone."""
+        opened = self.client.call("open", ledger=self.ledgers["closed"], recovery=False, password="pw")
+
+        def found() -> bool:
+            try:
+                self.client.call("read", handle=opened["handle"], first=0, last=0)
+            except JavaError as error:
+                if error.code != NO_BOOKIE_HANDLE:
+                    raise
+                return False
+            return True
+
+        wait_for(found, "the client does not find the bookie")
 
     def raw_read(self, name: str, entry: int, flags: int = 0) -> int:
         """The code of one READ."""

@@ -7,6 +7,7 @@ import pytest
 
 from bookie.client import Channel, Digest, DigestType
 from bookie.errors import IncorrectParameter
+from tests.fixtures.java_peer import BATCH_READS
 from tests.interop.driver import Driver
 from tests.interop.payload import payload
 from tests.interop.targets import Start, Target
@@ -45,11 +46,14 @@ def test_java_writes_we_read(target: Target, channel: Channel, java_driver: Driv
         }
         for entry in range(3):
             assert java_driver.call("raw_add", entry=entry, **common)["code"] == 0
+        sealed = digest.seal(ledger, 1, payload(ledger, 1, SIZE), lac=0, length=2 * SIZE)
+        assert channel.read(ledger, 1) == sealed
+        if not BATCH_READS:
+            continue
         batch = channel.batch_read(ledger, 0)
         batch.verify(digest)
         assert [bytes(data) for _, data in batch.payloads(digest)] == [payload(ledger, e, SIZE) for e in range(3)]
-        sealed = digest.seal(ledger, 1, payload(ledger, 1, SIZE), lac=0, length=2 * SIZE)
-        assert bytes(batch[1]) == sealed == channel.read(ledger, 1)
+        assert bytes(batch[1]) == sealed
 
 
 def test_we_write_java_reads(target: Target, channel: Channel, java_driver: Driver) -> None:
@@ -61,8 +65,9 @@ def test_we_write_java_reads(target: Target, channel: Channel, java_driver: Driv
             channel.add_stored_async(stored, digest.master_key).result()
         common: dict[str, Any] = {"bookie": target.id, "ledger": ledger, "password": "pw"}
         assert java_driver.call("raw_read", entry=2, **common)["data"] == sealed[2].hex()
-        batch = java_driver.call("raw_batch", entry=0, count=10, **common)
-        assert batch["data"] == [stored.hex() for stored in sealed]
+        if BATCH_READS:
+            batch = java_driver.call("raw_batch", entry=0, count=10, **common)
+            assert batch["data"] == [stored.hex() for stored in sealed]
         assert java_driver.call("raw_add", entry=3, digest=kind.name, **common)["code"] == 0, "one master key"
 
 

@@ -204,7 +204,9 @@ def _keys(page: Page) -> None:
 def test_tokens_roles_and_a_bookie_that_goes(
     browser: Browser, bookies: Callable[..., list[BookieProcess]], tmp_path: Path, pictures: Path
 ) -> None:
-    """The console asks for a token, shows a reader no actions, and says so when the bookie is gone."""
+    """The console asks for a token, shows a reader no actions, and says so when the bookie is gone; and that without an
+    auditor nobody knows whether replicas are lost.
+    """
     tokens = tmp_path / "tokens"
     tokens.write_text("read:viewer:reading-0123456789\n")
     tokens.chmod(0o600)
@@ -218,6 +220,9 @@ def test_tokens_roles_and_a_bookie_that_goes(
     dialog.get_by_label("Token").last.fill("reading-0123456789")
     dialog.get_by_role("button", name="Use it").click()
     expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator(".tile", has_text="Replication")).to_contain_text("unknown")
+    page.get_by_role("link", name="Recovery").click()
+    expect(page.get_by_text("No ledger is marked")).to_be_visible()
     page.get_by_role("link", name="This bookie").click()
     expect(page.get_by_role("button", name="reader")).to_be_visible()
     expect(page.get_by_role("button", name="Flush now…")).to_have_count(0)

@@ -20,6 +20,7 @@ def test_the_java_client_reads_what_a_java_bookie_stored(ended: Ended, kind: str
     ours = on_its_disks(java)
     running.append(ours)
     ours.start()
+    content.find_bookie()
     assert hashes(java) == before
     if how == "stop":  # a journal that is replayed brings deleted ledgers back, until they are collected again
         assert content.raw_read("deleted", 0) == NO_SUCH_LEDGER
@@ -35,6 +36,7 @@ def test_the_java_client_reads_what_a_java_bookie_stored(ended: Ended, kind: str
         content.check(name, recovery=True)
     ours.kill()
     ours.start()
+    content.find_bookie()
     content.check("open", recovery=False)
     content.check("rest", recovery=False)
     assert ours.stop() == 0

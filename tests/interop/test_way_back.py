@@ -35,13 +35,18 @@ def add_after_fence(content: Content, name: str) -> int:
     return int(content.client.driver.call("raw_add", bookie=content.bookie, password="pw", **ask)["code"])
 
 
-@pytest.mark.parametrize("way", ["ours", "upstream"])
+since_command = pytest.mark.since(4, 15)
+"""LEDGERS is younger than Apache BookKeeper 4.14."""
+
+
+@pytest.mark.parametrize("way", ["ours", pytest.param("upstream", marks=since_command)])
 def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, running: Running) -> None:
     """What Java stored before, what ours stored, fences of both. With our command open ledgers go on, too."""
     java, content = ended("db", "stop")
     ours = on_its_disks(java)
     running.append(ours)
     ours.start()
+    content.find_bookie()
     content.add("open", 20)
     for name in ("new", "new and fenced", "new and open"):
         content.write(name, 500)
@@ -51,11 +56,13 @@ def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, runnin
     if way == "ours":
         assert give_back(java.ledgers) >= 7
         start_java(java, LOCATIONS)
+        content.find_bookie()
         for name in ("open", "new and open"):
             content.add(name, 10)
         assert explicit_lac(java.port, content.ledgers["lac"]) == 42
     else:
         start_java(java, LEDGERS, LOCATIONS)
+        content.find_bookie()
         assert add_after_fence(content, "open") == FENCED
     for name in ("fenced", "new and fenced"):
         assert add_after_fence(content, name) == FENCED
@@ -68,6 +75,7 @@ def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, runnin
         ours.start()
     (java.ledgers / "current" / "locations.lmdb").rename(java.directory / "aside")
     ours.start()
+    content.find_bookie()
     for name in ("open", "new and open", "rest"):
         content.check(name, recovery=False)
 
@@ -77,6 +85,7 @@ def complete_logs(directory: Path) -> set[str]:
     return {log.name for log in (directory / "current").glob("*.log") if any(log.read_bytes()[8:16])}
 
 
+@since_command
 def test_a_bookie_of_ours_becomes_a_java_bookie(
     java_peer: JavaPeer, cluster_uri: str, client: Client, tmp_path: Path, running: Running
 ) -> None:
@@ -101,5 +110,6 @@ def test_a_bookie_of_ours_becomes_a_java_bookie(
     for name in ("ledgers", "locations"):
         (java.ledgers / "current" / name).mkdir()
     start_java(java, LEDGERS, LOCATIONS)
+    content.find_bookie()
     content.check("closed", recovery=False)
     content.check("open", recovery=True)

@@ -8,7 +8,8 @@ import pytest
 
 from tests.fixtures import pulsar as fixture
 from tests.fixtures.java_peer import JavaPeer, JavaUnavailable
-from tests.pulsar.world import World
+from tests.fixtures.zookeeper import ZooKeeperServer
+from tests.pulsar.world import World, world_in
 
 _numbers = itertools.count(1)
 
@@ -20,6 +21,18 @@ def pulsar_peer() -> JavaPeer:
         return fixture.find()
     except JavaUnavailable as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def world(
+    request: pytest.FixtureRequest,
+    pulsar_peer: JavaPeer,
+    zookeeper: ZooKeeperServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[World]:
+    """A broker on our bookies, as WORLD of the module has it."""
+    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), **request.module.WORLD) as world:
+        yield world
 
 
 @pytest.fixture

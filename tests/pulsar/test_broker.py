@@ -3,7 +3,6 @@
 Its settings are its own but for sizes and the place of the ledgers: V2, two replicas of everything.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -14,9 +13,8 @@ from bookie.errors import NoSuchLedger, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerState
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.frozen import freeze, thaw
-from tests.fixtures.java_peer import JavaPeer
-from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.pulsar.world import (
+    MARKS,
     Sender,
     World,
     deliver,
@@ -25,24 +23,11 @@ from tests.pulsar.world import (
     received,
     settle,
     wait_for,
-    world_in,
 )
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.pulsar,
-    pytest.mark.slow,
-    pytest.mark.leaks("Pulsar's client keeps its threads, and the client of the world connects when it needs to"),
-]
-
-
-@pytest.fixture(scope="module")
-def world(
-    pulsar_peer: JavaPeer, zookeeper: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    """The broker is told where the ledgers are."""
-    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), named=True, v2=True) as world:
-        yield world
+pytestmark = MARKS
+WORLD = {"named": True, "v2": True}
+"""It is told where the ledgers are."""
 
 
 def once(messages: list[bytes]) -> list[bytes]:
@@ -83,11 +68,12 @@ def test_a_broker_that_was_killed_finds_its_topics(world: World, connected: Any,
     world.broker.start()
     settle(pending)
     sender.close()
-    *before, now = world.ledgers(topic)
-    assert {world.client.ledger_metadata(ledger).state for ledger in before} == {LedgerState.CLOSED}
-    assert world.client.ledger_metadata(now).state is LedgerState.OPEN
     found = everything(connected, topic)
     assert once(found) == numbered(0, 5000)
+    *before, now = [world.client.ledger_metadata(ledger).state for ledger in world.ledgers(topic)]
+    # Killed while it goes from one ledger to the next, a broker may leave the one open for good: the other is its last.
+    assert before.count(LedgerState.CLOSED) >= len(before) - 1
+    assert now is LedgerState.OPEN
     assert [one.data() for one in received(consumer, len(found) - 150)] == found[150:]
     consumer.close()
 

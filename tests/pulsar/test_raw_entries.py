@@ -4,7 +4,7 @@ This broker has no setting for the place of its ledgers: they are where it looks
 """
 
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +12,16 @@ import pytest
 from crc32c import crc32c
 
 from bookie.metadata.ledger_metadata import DigestType, LedgerState
-from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.spark_world import World as SparkWorld
-from tests.fixtures.zookeeper import ZooKeeperServer
-from tests.pulsar.world import World, deliver, numbered, received, world_in
+from tests.pulsar.world import MARKS, World, deliver, numbered, received
 from tests.spark.test_examples import EXAMPLES, call
 from tests.spark.test_stream import Query
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.pulsar,
-    pytest.mark.slow,
-    pytest.mark.leaks("Pulsar's client keeps its threads, and the client of the world connects when it needs to"),
-]
+pytestmark = MARKS
+WORLD = {"named": False, "v2": False}
+"""It takes its own place for the ledgers, and V3."""
 
 Messages = Callable[[bytes], list[bytes]]
-
-
-@pytest.fixture(scope="module")
-def world(
-    pulsar_peer: JavaPeer, zookeeper: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    """The broker takes its own place for the ledgers, and V3."""
-    with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), named=False, v2=False) as world:
-        yield world
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bookie.client import BookKeeper
 from bookie.errors import NoSuchLedgerMetadata
 from tests.fixtures.bookies import BookieProcess
@@ -18,6 +20,12 @@ from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.pulsar import PulsarBroker
 from tests.fixtures.zookeeper import ZooKeeperServer
 
+MARKS = [
+    pytest.mark.interop,
+    pytest.mark.pulsar,
+    pytest.mark.slow,
+    pytest.mark.leaks("Pulsar's client keeps its threads, and the client of the world connects when it needs to"),
+]
 WAIT_S = 60
 RECEIVE_MS = 1000 * WAIT_S
 # What makes topics roll their ledgers soon, and a broker notice soon that another one is gone.

@@ -25,6 +25,7 @@ import org.apache.bookkeeper.net.BookieId;
 import org.apache.bookkeeper.net.BookieSocketAddress;
 import org.apache.bookkeeper.proto.BookieClient;
 import org.apache.bookkeeper.proto.BookieClientImpl;
+import org.apache.bookkeeper.proto.BookkeeperInternalCallbacks.WriteCallback;
 import org.apache.bookkeeper.proto.checksum.DigestManager;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 
@@ -96,16 +97,32 @@ final class Channels {
         return key.isEmpty() ? DigestManager.generateMasterKey(password(in)) : HexFormat.of().parseHex(key);
     }
 
+    private static Method method(Class<?> of, String name, int parameters) throws NoSuchMethodException {
+        for (Method method : of.getMethods()) {
+            if (method.getName().equals(name) && method.getParameterCount() == parameters) {
+                return method;
+            }
+        }
+        throw new NoSuchMethodException(of + "." + name + " of " + parameters);
+    }
+
     /** By reflection: the package of the digest enum differs between 4.17 and 4.18. */
     @SuppressWarnings({"unchecked", "rawtypes"})
     private DigestManager digests(long ledger, byte[] password, String digest, boolean v2) throws Exception {
-        for (Method method : DigestManager.class.getMethods()) {
-            if (method.getName().equals("instantiate") && method.getParameterCount() == 5) {
-                Enum type = Enum.valueOf((Class<Enum>) method.getParameterTypes()[2], digest);
-                return (DigestManager) method.invoke(null, ledger, password, type, allocator, v2);
-            }
+        Method instantiate = method(DigestManager.class, "instantiate", 5);
+        Enum type = Enum.valueOf((Class<Enum>) instantiate.getParameterTypes()[2], digest);
+        return (DigestManager) instantiate.invoke(null, ledger, password, type, allocator, v2);
+    }
+
+    /** An entry as it is sent, without its frame. By reflection: 4.16 puts the key and flags of V2 in front. */
+    private static Object sealed(DigestManager digests, long entry, long lac, long length, ByteBuf data, byte[] key,
+            int flags) throws Exception {
+        String name = "computeDigestAndPackageForSending";
+        try {
+            return method(DigestManager.class, name, 6).invoke(digests, entry, lac, length, data, key, flags);
+        } catch (NoSuchMethodException older) {
+            return method(DigestManager.class, name, 4).invoke(digests, entry, lac, length, data);
         }
-        throw new NoSuchMethodException("DigestManager.instantiate");
     }
 
     /** bookie, ledger, entry, lac, length, size, digest, password, key, flags, v2: one ADD. */
@@ -118,10 +135,11 @@ final class Channels {
         DigestManager digests = digests(ledger, password(in), Driver.text(in, "digest", "CRC32C"),
                 Driver.flag(in, "v2", true));
         CompletableFuture<Integer> done = new CompletableFuture<>();
-        client(in).addEntry(bookie(in), ledger, key, entry,
-                digests.computeDigestAndPackageForSending(entry, Driver.number(in, "lac", entry - 1),
-                        Driver.number(in, "length", size * (entry + 1)), Payload.of(ledger, entry, size), key, flags),
-                (rc, l, e, address, context) -> done.complete(rc), null, flags, false, WriteFlag.NONE);
+        WriteCallback told = (rc, l, e, address, context) -> done.complete(rc);
+        Object sealed = sealed(digests, entry, Driver.number(in, "lac", entry - 1),
+                Driver.number(in, "length", size * (entry + 1)), Payload.of(ledger, entry, size), key, flags);
+        method(BookieClient.class, "addEntry", 10).invoke(client(in), bookie(in), ledger, key, entry, sealed, told, null,
+                flags, false, WriteFlag.NONE);
         out.put("code", done.get());
     }
 

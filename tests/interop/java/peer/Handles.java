@@ -66,7 +66,7 @@ final class Handles {
         ClientConfiguration conf = new ClientConfiguration();
         conf.setMetadataServiceUri(in.get("uri").asText());
         conf.setUseV2WireProtocol(Driver.flag(in, "v2", true));
-        conf.setBatchReadEnabled(Driver.flag(in, "batch", true));
+        conf.setProperty("batchReadEnabled", Driver.flag(in, "batch", true));  // by name: not below 4.17
         conf.setThrottleValue(0);  // else the client adds 5,000 entries a second, whatever the bookie can
         conf.setAddEntryTimeout(60);  // after five seconds a bookie counts as lost, and a busy machine takes longer
         conf.setReadEntryTimeout(60);
