@@ -14,17 +14,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bookie.local import LocalCluster
+from perf.cpu import since_s, spent_s
 from perf.spark_source import LEDGERS, ROWS, SIZE, counted, fill
 
 FEW, MANY = LEDGERS, 64
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
@@ -34,34 +32,15 @@ class Cost(NamedTuple):
     cpu: float
 
 
-def processes(parent: int) -> Iterator[int]:
-    """One and all below it."""
-    yield parent
-    for task in Path(f"/proc/{parent}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, task.read_text().split()):
-                yield from processes(child)
-
-
-def cpu_s() -> float:
-    """Spent by this process and all below it, dead ones included where they were waited for."""
-    spent = 0
-    for pid in processes(os.getpid()):
-        with suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            spent += sum(map(int, fields[11:15]))
-    return spent / TICKS
-
-
 def cost(rounds: int, frame: Any, rows: int) -> Cost:
     """Medians after one run that does not count."""
     run = partial(counted, frame, rows)
     run()
     found = []
     for _ in range(rounds):
-        spent, begin = cpu_s(), time.perf_counter()
+        spent, begin = spent_s(), time.perf_counter()
         run()
-        found.append(Cost(time.perf_counter() - begin, cpu_s() - spent))
+        found.append(Cost(time.perf_counter() - begin, sum(since_s(spent).values())))
     return Cost(statistics.median(one.clock for one in found), statistics.median(one.cpu for one in found))
 
 

@@ -1,10 +1,11 @@
 """How fast Spark on local[2] writes rows of 1 KiB into a log: from Parquet, from memory, beside a sink that drops them.
 
-    python -m perf.spark_sink [ROWS [ROUNDS]]
+    python -m perf.spark_sink [ROWS [ROUNDS [OPTION=VALUE...]]]
 
 One bookie with its defaults but the memory of `LocalCluster`: journal on disk and synced before each acknowledgement.
 Ensemble, quorums 1; CRC32C; two tasks, so two ledgers. Both sinks in turn, ROUNDS pairs; `times_drop` is the median of
-how much longer ours took within a pair. Bookie, Spark and its Python workers share the machine.
+how much longer ours took within a pair; `cpu_s` are medians of processor seconds a million rows. Bookie, Spark and its
+Python workers share the machine. More words are options of the sink, as `bookkeeper.useV2WireProtocol=true`.
 """
 
 import json
@@ -13,16 +14,17 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
+from perf.cpu import since_s, spent_s
 
 SIZE = 1024
 SETTINGS = {
@@ -57,28 +59,43 @@ class Dropping(DataSource):
         return Drop()
 
 
-def seconds(run: Callable[[], None]) -> float:
-    """Of one run."""
-    begin = time.perf_counter()
+class Run(NamedTuple):
+    """Seconds on the clock, and of processors by who spent them."""
+
+    clock: float
+    cpu: Mapping[str, float]
+
+
+def timed(run: Callable[[], None]) -> Run:
+    """One run."""
+    spent, begin = spent_s(), time.perf_counter()
     run()
-    return time.perf_counter() - begin
+    clock = time.perf_counter() - begin
+    return Run(clock, since_s(spent))
 
 
-def compared(rounds: int, plain: Callable[[], None], ours: Callable[[], None]) -> tuple[float, float, float]:
+def compared(rounds: int, plain: Callable[[], None], ours: Callable[[], None], millions: float) -> dict[str, Any]:
     """Medians of both, in turn after one each that does not count, and of the ratio within a pair."""
     plain()
     ours()
-    pairs = [(seconds(plain), seconds(ours)) for _ in range(rounds)]
-    return (
-        statistics.median(one for one, _ in pairs),
-        statistics.median(other for _, other in pairs),
-        statistics.median(other / one for one, other in pairs),
-    )
+    pairs = [(timed(plain), timed(ours)) for _ in range(rounds)]
+
+    def rate(of: int) -> int:
+        return round(millions * 1e6 / statistics.median(pair[of].clock for pair in pairs))
+
+    def cpu_s(of: int) -> dict[str, float]:
+        whose = sorted({name for pair in pairs for name in pair[of].cpu})
+        return {one: round(statistics.median(p[of].cpu.get(one, 0.0) for p in pairs) / millions, 2) for one in whose}
+
+    times = statistics.median(other.clock / one.clock for one, other in pairs)
+    figures: dict[str, Any] = {"drop_rows_per_s": rate(0), "rows_per_s": rate(1), "times_drop": round(times, 2)}
+    return {**figures, "drop_cpu_s": cpu_s(0), "cpu_s": cpu_s(1)}
 
 
-def main(rows: int = 500_000, rounds: int = 3) -> None:
+def main(rows: int, rounds: int, *options: str) -> None:
     """Print one JSON line a source of rows."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    given = dict(one.split("=", 1) for one in options)
     builder: Any = SparkSession.builder.master("local[2]")
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
@@ -93,21 +110,17 @@ def main(rows: int = 500_000, rounds: int = 3) -> None:
 
         def sink(frame: Any) -> None:
             writer = frame.write.format("bookkeeper").option("metadataServiceUri", cluster.uri)
-            writer.options(log="perf", ensembleSize=1).mode("overwrite").save()
+            writer.options(log="perf", ensembleSize=1, **given).mode("overwrite").save()
 
         for name, frame in frames.items():
-            dropped, written, times = compared(
-                rounds,
-                frame.write.format("drop").mode("append").save,
-                partial(sink, frame),
-            )
-            figures = {"from": name, "rows": rows, "drop_rows_per_s": round(rows / dropped)}
-            figures |= {"rows_per_s": round(rows / written), "times_drop": round(times, 2)}
-            print(json.dumps(figures), flush=True)
+            drop = frame.write.format("drop").mode("append").save
+            figures = compared(rounds, drop, partial(sink, frame), rows / 1e6)
+            print(json.dumps({"from": name, "rows": rows, **figures}), flush=True)
         ledgers = bk.logs.get("perf").value.ledgers
         assert sum(bk.ledger_metadata(one).last_entry + 1 for one in ledgers) == rows
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    words = sys.argv[1:]
+    main(int(words[0]) if words else 500_000, int(words[1]) if len(words) > 1 else 3, *words[2:])

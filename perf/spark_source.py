@@ -27,6 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
 from bookie.spark.schemas import BOOKKEEPER
+from perf.cpu import since_s, spent_s
 
 SIZE = 1024
 ROWS = 1024
@@ -110,16 +111,18 @@ def fill(uri: str, rows: int) -> list[int]:
     return ledgers
 
 
-def timed(rounds: int, run: Callable[[], None]) -> float:
-    """The median after one that does not count."""
+def timed(rounds: int, run: Callable[[], None]) -> tuple[float, dict[str, float]]:
+    """Medians after one that does not count: seconds on the clock, and of processors by who spent them."""
     run()
-    times = []
+    times, cpu = [], []
     for _ in range(rounds):
         gc.collect()
-        begin = time.perf_counter()
+        spent, begin = spent_s(), time.perf_counter()
         run()
         times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+        cpu.append(since_s(spent))
+    whose = sorted({name for one in cpu for name in one})
+    return statistics.median(times), {name: statistics.median(one.get(name, 0.0) for one in cpu) for name in whose}
 
 
 def counted(frame: Any, rows: int) -> None:
@@ -158,11 +161,12 @@ def main() -> None:
                 "single": ours.option("bookkeeper.batchReadEnabled", "false").load(),
             }
             for kind, frame in kinds.items():
-                seconds = timed(rounds, partial(counted, frame, rows))
+                seconds, cpu = timed(rounds, partial(counted, frame, rows))
                 told[f"{kind}_count_GB_per_s"] = rows * SIZE / seconds / 1e9
-                print(f"{kind}: count of {mib} MiB in {seconds:.2f} s", flush=True)
+                each = ", ".join(f"{name} {spent / mib * 1024:.2f}" for name, spent in cpu.items())
+                print(f"{kind}: count of {mib} MiB in {seconds:.2f} s; CPU s a GiB: {each}", flush=True)
             for kind in ("synthetic", "bookkeeper") if "parquet" in sys.argv else ():
-                seconds = timed(1, partial(to_parquet, kinds[kind], str(here / "out")))
+                seconds, _ = timed(1, partial(to_parquet, kinds[kind], str(here / "out")))
                 told[f"{kind}_parquet_rows_per_s"] = rows / seconds
                 print(f"{kind}: {rows} rows to Parquet in {seconds:.2f} s", flush=True)
     finally:

@@ -1,7 +1,8 @@
 """`python -m perf.client.reads`: a ledger read by our client and by Apache BookKeeper's, on the same bookie, in turn.
 
 One bookie holds one ledger of one replica; both clients read all of it, in V2, from that bookie's caches or the page
-cache. Ours runs on asyncio in this process, Java's in one of its own that has read the ledger once before. Medians of
+cache. Ours runs on asyncio in this process, Java's in one of its own that has read the ledger once before. The bound is
+a plain C client that asks the same bookie for the same batches, drops what comes, and checks no digest. Medians of
 paired runs. `table` prints BP-62's own table over a million entries, `memory` reads a large ledger and watches memory.
 """
 
@@ -30,6 +31,7 @@ from bookie.client.placement.default import DefaultPlacement
 from bookie.metadata.driver import open_driver
 from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from perf.side_by_side.card import ROOT
+from perf.side_by_side.drive import bkload
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import LASTING, find_peer
 from tests.fixtures.java_process import JavaBookie, init_cluster
@@ -186,6 +188,19 @@ def ours(where: Place, ledger: int, last: int, count: int, read: Read, **setting
     return asyncio.run(main())
 
 
+# --- the bound --------------------------------------------------------------------------------------------------------
+
+BOUND_ROUNDS = 3
+
+
+def bound(where: Place, ledger: int, entries: int, count: int, size: int, outstanding: int) -> float:
+    """Entries a second that a C client is sent, so many batches outstanding."""
+    whole = entries - entries % count
+    done = bkload("batch", port=where.port, size=size, first_ledger=ledger, entries=whole, batch=count,
+                  count=whole // count * BOUND_ROUNDS, outstanding=outstanding)  # fmt: skip
+    return float(done["entries_s"])
+
+
 # --- Java's client ----------------------------------------------------------------------------------------------------
 
 
@@ -229,12 +244,15 @@ def pairs(given: tuple[str, int, Path], pairs: int, entries: int) -> None:
                 "ours": lambda count=count: ours(where, 1, last, count, ahead),  # type: ignore[misc]
                 "ours, touched": lambda count=count: ours(where, 1, last, count, touched),  # type: ignore[misc]
                 "ours, one by one": lambda count=count: ours(where, 1, last, count, one_by_one),  # type: ignore[misc]
+                "bound, one by one": lambda count=count: bound(where, 1, entries, count, size, 1),  # type: ignore[misc]
+                "bound, 4 ahead": lambda count=count: bound(where, 1, entries, count, size, 4),  # type: ignore[misc]
             }
             rates: dict[str, list[float]] = {name: [] for name in rows}
             for _ in range(pairs):
                 for name, measure in rows.items():
                     rates[name].append(measure())
             medians = {name: round(statistics.median(found)) for name, found in rates.items()}
+            best = max(("bound, one by one", "bound, 4 ahead"), key=medians.__getitem__)
             line = {
                 "bookie": kind,
                 "size": size,
@@ -244,6 +262,8 @@ def pairs(given: tuple[str, int, Path], pairs: int, entries: int) -> None:
                 "touched_by_java": ratio(rates["ours, touched"], rates["java, touched"]),
                 "one_by_one_by_java": ratio(rates["ours, one by one"], rates["java"]),
                 "ours_by_java_ahead": ratio(rates["ours"], rates["java, 16 ahead"]),
+                "bound_by_java": ratio(rates[best], rates["java"]),
+                "ours_by_bound": ratio(rates["ours"], rates[best]),
             }
             print(json.dumps(line), flush=True)
 

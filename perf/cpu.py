@@ -1,0 +1,38 @@
+"""CPU seconds of what a measurement consists of: the processes below this one, by what they are."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["since_s", "spent_s"]
+
+TICKS = os.sysconf("SC_CLK_TCK")
+KINDS = {"pyspark.daemon": "workers", "bookie.local": "bookie", "bookie.server": "bookie", "java": "jvm"}
+
+
+def processes(parent: int) -> Iterator[int]:
+    """One and all below it."""
+    yield parent
+    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                yield from processes(child)
+
+
+def spent_s() -> dict[str, float]:
+    """Of this process (`here`) and of all below it, those included that ended and were waited for."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for pid in processes(os.getpid()):
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            words = Path(f"/proc/{pid}/cmdline").read_text()
+            kind = next((kind for word, kind in KINDS.items() if word in words), "here")
+            spent[kind] += sum(map(int, fields[11:15])) / TICKS
+    return dict(spent)
+
+
+def since_s(before: Mapping[str, float]) -> dict[str, float]:
+    """What was spent since then."""
+    return {kind: max(0.0, now - before.get(kind, 0.0)) for kind, now in spent_s().items()}
