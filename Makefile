@@ -11,6 +11,7 @@ INTEROP_MARKS ?= interop and not crash and not pulsar
 SPARK_MARKS ?= not crash
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
+LONG = -o faulthandler_timeout=0   # as long as one asks for
 # Files of tests go to so many processes at once.
 WORKERS ?= 2
 FUZZERS ?= 3
@@ -175,7 +176,7 @@ spark: build java $(PYSPARK)   ## our formats and jobs in a real Spark session, 
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "$(SPARK_MARKS)" tests/spark $(PYTEST_ARGS)
 
 spark-fire: build java $(PYSPARK)   ## drivers, workers and bookies are killed under a stream, BOOKIE_SPARK_RESTARTS (1) times
-	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m crash tests/spark $(PYTEST_ARGS)
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(LONG) -n 0 -m crash tests/spark $(PYTEST_ARGS)
 
 EXTRA_PULSAR = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["pulsar"], sep="\n")
 
@@ -191,10 +192,10 @@ pulsar: build java $(PYSPARK) $(PULSAR)   ## fetch an Apache Pulsar broker (240 
 
 # Test by test: one file has all the lives of the kill loop.
 crash: build          ## kill -9 under load, CYCLES times (200)
-	$(PYTEST) $(PARALLEL) --dist worksteal -m crash --ignore=tests/spark $(PYTEST_ARGS)
+	$(PYTEST) $(LONG) $(PARALLEL) --dist worksteal -m crash --ignore=tests/spark $(PYTEST_ARGS)
 
 sim: build            ## the ledger protocol in SEEDS (20000) simulated worlds
-	$(PYTEST) -n $(WORKERS) -q -m sim tests/sim $(PYTEST_ARGS)
+	$(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim $(PYTEST_ARGS)
 
 # Target by target, not file by file: files hold from one to five of them, and one process would stand idle for minutes.
 fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, FUZZERS (3) of them at a time

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bookie.pb import wire_pb2 as wire
+from tests.fixtures.faults import go_on
 from tests.hostile import v3
 from tests.hostile.local import local_bookie
 from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read
@@ -32,12 +33,6 @@ def stand_still(faulty: ModuleType, peer: Peer, *requests: Request) -> None:
     assert faulty.wait_hit(rule, 30.0)
 
 
-def go_on(faulty: ModuleType) -> None:
-    """The disk moves again."""
-    faulty.clear()
-    faulty.release()
-
-
 def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
     """Those over the limit of the loop are refused at once, as are forces and LACs; recovery adds and reads pass."""
     with (
@@ -57,7 +52,7 @@ def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
         other.send(*adds(range(200, 202), RECOVERY))
         assert other.ask(read(1, 1)).code == 0
         assert bookie.stat("refused_adds") == 5
-        go_on(faulty)
+        go_on()
         assert {peer.answer().code for _ in range(10)} == {0}
         assert {other.answer().code for _ in range(2)} == {0}
         assert other.ask(add(1, 300, b"x")).code == 0
@@ -77,7 +72,7 @@ def test_more_requests_of_one_connection_than_may_wait(tmp_path: Path, faulty: M
         assert [peer.answer().code for _ in range(4)] == [TOO_MANY] * 4
         assert other.ask(read(1, 0)).code == 0
         other.send(*adds(range(20, 22)))
-        go_on(faulty)
+        go_on()
         assert {peer.answer().code for _ in range(10)} == {0}
         assert {other.answer().code for _ in range(2)} == {0}
         assert bookie.stat("refused_by_connection") == 4
@@ -111,7 +106,7 @@ def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType,
         if limit == "pending_per_connection_max":
             other.send(urgent)
             bookie.until("adds_in_progress", lambda waiting: waiting == 11)
-        go_on(faulty)
+        go_on()
         assert {peer.answer().code for _ in range(10)} == {0}
         assert peer.ask(urgent).code == 0
 
@@ -130,7 +125,7 @@ def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:
         other.send(fence)
         bookie.until("adds_in_progress", lambda waiting: waiting == 111)
         queued = bookie.stat("journal_queued_records")
-        go_on(faulty)
+        go_on()
         assert {peer.answer().code for _ in range(110)} == {0}
         assert other.answer().code == 0
         assert queued == 1
@@ -148,7 +143,7 @@ def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -
         stand_still(faulty, peer, *adds(range(5, 500)))
         bookie.until("held_back", lambda times: times > 0)
         assert bookie.stat("adds") == 15
-        go_on(faulty)
+        go_on()
         answers = [peer.answer() for _ in range(495)]
         assert [(answer.code, answer.entry) for answer in answers] == [(0, entry) for entry in range(5, 500)]
 
@@ -177,7 +172,7 @@ def test_more_reads_than_may_wait(tmp_path: Path, faulty: ModuleType, limit: str
         else:
             bookie.until("held_back", lambda times: times > 0)
             assert bookie.stat("reads") == 4
-        go_on(faulty)
+        go_on()
         left = 5 if limit == "pending_reads_max" else 9
         answers = [peer.answer() for _ in range(left)]
         assert {answer.code for answer in answers} == {0}

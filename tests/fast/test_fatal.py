@@ -139,7 +139,7 @@ from bookie._fast import _faulty as faulty
 from tests.fast.test_journal import journal, record, running
 with journal(root, faulty.FaultyFiles(), sync_data=False) as (room, writer), running(room.run_prepare, stop=room.stop):
     faulty.plan("fdatasync", "ENOSPC", suffix=".txn")
-    for number in range(60):
+    for number in range(32):   # beyond the middle of the first zeros, not beyond them
         writer.append(record(number, 16384))
         writer.commit()
     assert fatal.wait(60) == ("journal: sync of the zeros ahead failed", 28)

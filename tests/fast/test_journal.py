@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from bookie._fast.direct import JournalWriter
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
 from bookie._fast.journal_reader import scan_journal
+from tests.fixtures.faults import go_on
 from tests.reference import journal as model
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -63,6 +65,7 @@ def running(*bodies: Callable[[], None], stop: Callable[[], None]) -> Iterator[N
     try:
         yield
     finally:
+        go_on()
         stop()
         for thread in threads:
             thread.join()
@@ -344,24 +347,17 @@ def test_a_loop_leaves_a_new_file_to_the_journal_thread(tmp_path: Path) -> None:
     assert replayed(tmp_path, [FIRST + 1]) == [record(2, 100 * KIB)]
 
 
-def test_a_loop_never_waits_for_another_committer(tmp_path: Path) -> None:
+def test_a_loop_never_waits_for_another_committer(tmp_path: Path, faulty: ModuleType) -> None:
     """Which may wait for the disk: its own record goes with the next group."""
-    faulty = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
-    faulty.clear()
-    try:
-        with journal(tmp_path, faulty.FaultyFiles()) as (room, writer):
-            rule = faulty.plan("pwritev", "STALL", suffix=".txn")
-            with running(room.run, stop=room.stop):
-                assert writer.append(record(1, 100)) == 1
-                while not faulty.hits(rule):
-                    assert writer.published() == 0
-                assert writer.append(record(2, 100)) == 2
-                assert writer.commit_as_loop()
+    with journal(tmp_path, faulty.FaultyFiles()) as (room, writer):
+        rule = faulty.plan("pwritev", "STALL", suffix=".txn")
+        with running(room.run, stop=room.stop):
+            assert writer.append(record(1, 100)) == 1
+            while not faulty.hits(rule):
                 assert writer.published() == 0
-                faulty.clear()
-                faulty.release()
-                assert writer.wait(2, 60.0)
-        assert replayed(tmp_path, [FIRST]) == [record(1, 100), record(2, 100)]
-    finally:
-        faulty.clear()
-        faulty.release()
+            assert writer.append(record(2, 100)) == 2
+            assert writer.commit_as_loop()
+            assert writer.published() == 0
+            go_on()
+            assert writer.wait(2, 60.0)
+    assert replayed(tmp_path, [FIRST]) == [record(1, 100), record(2, 100)]

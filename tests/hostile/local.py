@@ -17,6 +17,7 @@ from bookie.server.settings import NetworkSettings, TlsSettings
 from bookie.server.tls import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
+from tests.fixtures.faults import go_on
 from tests.hostile.peer import Peer
 
 KIB = 1 << 10
@@ -90,6 +91,7 @@ def local_bookie(
         rooms.start()
         yield LocalBookie(rooms, port, port.start())
     finally:
+        go_on()
         port.stop(STOP_S)
         rooms.stop()
         port.close()

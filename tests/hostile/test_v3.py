@@ -15,6 +15,7 @@ import pytest
 
 from bookie.pb import wire_pb2 as wire
 from bookie.storage.settings import MIB
+from tests.fixtures.faults import go_on
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, add, entry_of, read
 from tests.hostile.v3 import (
@@ -224,8 +225,7 @@ def test_deferred_sync(tmp_path: Path, faulty: ModuleType) -> None:
         assert {answer(peer).header.txnId for _ in deferred} == {message.header.txnId for message in deferred}
         assert faulty.wait_hit(rule, 30.0)
         assert ask(other, read3(1, 14)).status == wire.EOK
-        faulty.clear()
-        faulty.release()
+        go_on()
         answers = [answer(peer) for _ in late]
         assert {one.header.txnId for one in answers} == {message.header.txnId for message in late}
         assert {one.status for one in answers} == {wire.EOK}

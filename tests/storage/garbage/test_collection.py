@@ -22,12 +22,15 @@ END_S = 60.0
 NEVER_MS = 3_600_000
 
 
+Outcomes = dict[int, Outcome | OSError]
+
+
 @dataclass
 class Scripted:
     """Logs by id: (bytes, live bytes)."""
 
     logs: dict[int, tuple[int, int]] = field(default_factory=dict)
-    outcomes: dict[int, Outcome | OSError] = field(default_factory=dict)
+    outcomes: Outcomes = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     hold: bool = False
 
@@ -108,8 +111,10 @@ def made() -> Iterator[Made]:
     """A collection over scripted directories, started; no cycle comes unless it is forced."""
     running: list[Garbage] = []
 
-    def make(count: int = 1, store: Store | None = None, **settings: object) -> tuple[Garbage, list[Scripted]]:
-        directories = [Scripted(dict(LOGS)) for _ in range(count)]
+    def make(
+        count: int = 1, store: Store | None = None, outcomes: Outcomes | None = None, **settings: object
+    ) -> tuple[Garbage, list[Scripted]]:
+        directories = [Scripted(dict(LOGS), dict(outcomes or {})) for _ in range(count)]
         given = GarbageSettings(**{"wait_ms": NEVER_MS, **settings})  # type: ignore[arg-type]
         garbage = Garbage(
             given,
@@ -376,8 +381,8 @@ def test_a_deleted_ledger_goes_first(made: Made) -> None:
 
 def test_a_kept_log_is_looked_at_again_when_forced(made: Made) -> None:
     """Not in each cycle: it would be scanned over and over."""
-    garbage, (directory,) = made(wait_ms=10, minor_interval_s=0, major_interval_s=0)
-    directory.outcomes = {1: Outcome.KEPT}
+    kept: Outcomes = {1: Outcome.KEPT}
+    garbage, (directory,) = made(outcomes=kept, wait_ms=10, minor_interval_s=0, major_interval_s=0)
     assert garbage.wait(4, END_S)
     assert directory.asked == ["unlink 1"]
     directory.outcomes = {}
