@@ -1,6 +1,10 @@
 """What every job of `bkpipe` has: options, units that are done once, a summary, an exit code."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -10,6 +14,8 @@ from bookie.errors import IllegalOperation
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
 from bookie.spark.sessions import Sessions
 from bookie.terminal import lazy
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @click.group()
@@ -65,3 +71,29 @@ def test_an_error_is_one_line(words: list[str], code: int, says: str, capsys: py
     """It names the option and the value."""
     assert lazy.run(group, "bkpipe", words) == code
     assert says in capsys.readouterr().err
+
+
+def test_progress_is_for_terminals(tmp_path: Path) -> None:
+    """A bar on standard error that ends at all units, those of an earlier call among them; without a terminal, nothing."""
+    program = "import sys; from bookie.terminal import lazy; from tests.spark.test_job import group; "
+    program += "sys.exit(lazy.run(group, 'bkpipe', sys.argv[1:]))"
+    words = [sys.executable, "-c", program, "count", "-u", "grpc://x", "--state", str(tmp_path / "s"), "-o", "json"]
+    quiet = subprocess.run([*words, "--fail-at", "b"], cwd=ROOT, capture_output=True, timeout=60, check=False)
+    assert (quiet.returncode, quiet.stderr) == (lazy.EXIT_FAILED, b"bkpipe: b cannot be done\n")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    child = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    drawn = b""
+    try:
+        while piece := os.read(ours, 4096):
+            drawn += piece
+    except OSError:
+        pass  # how a terminal says that nobody is left
+    finally:
+        os.close(ours)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == lazy.EXIT_PARTIAL
+    assert json.loads(out)["resumed_units"] == 1
+    assert b"units" in drawn
+    assert b"100%" in drawn

@@ -74,6 +74,7 @@ def command(
                 for group in in_groups(left, unit):
                     tell(len(state.done), len(ids))
                     _import(session, cluster, origin, {one: plan[one] for one in group}, state)
+                tell(len(state.done), len(ids))
         new = {str(one): state.done[str(one)]["new"] for one in ids}
     target = id_map or origin / "id-map.json"
     write_file(target, json.dumps(new, indent=1).encode())

@@ -63,3 +63,39 @@ def test_what_was_exported_is_imported_again(
         said = capsys.readouterr().err
         assert "the manifest says 3 with" in said
         assert len(set(bk.list_ledgers()) - before) == 2, "of the third one nothing is left"
+
+
+def test_an_import_goes_on_where_it_ended(
+    spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was imported before a ledger that differs is not imported again, once that one is exported as it is."""
+    with BookKeeper(bookie_cluster.uri) as bk:
+        ids = []
+        for count in (10, 0, 20):
+            with bk.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
+                for _ in range(count):
+                    ledger.append_async(b"x")
+            ids.append(ledger.id)
+    out = tmp_path / "out"
+    common = ["-u", bookie_cluster.uri, "-o", "json"]
+    assert run(["export", *common, "--ledgers", ",".join(map(str, ids)), "--to", str(out)]) == 0
+    capsys.readouterr()
+    whole = (out / "manifest.json").read_text()
+    manifest = json.loads(whole)
+    manifest["ledgers"][str(ids[2])]["crc"] += 1
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    words = ["import", *common, "--from", str(out), "--unit", "1", "--state", str(tmp_path / "state")]
+    assert run(words) == 1
+    assert not (out / "id-map.json").exists()
+    (out / "manifest.json").write_text(whole)
+    with BookKeeper(bookie_cluster.uri) as bk:
+        before = set(bk.list_ledgers())
+        capsys.readouterr()
+        assert run([*words, "--dry-run"]) == 0
+        assert [one["done"] for one in json.loads(capsys.readouterr().out)["ledgers"]] == [True, True, False]
+        assert run(words) == 0
+        assert json.loads(capsys.readouterr().out)["resumed_units"] == 2
+        new = json.loads((out / "id-map.json").read_text())
+        assert set(bk.list_ledgers()) - before == {new[str(ids[2])]}
+        with bk.open_ledger(new[str(ids[2])]) as back:
+            assert back.last_add_confirmed == 19

@@ -72,6 +72,21 @@ def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_ur
     assert summary["ledgers"] >= row["ledgers"] >= 1
 
 
+def test_usage_is_counted_once(
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
+) -> None:
+    """The same call again tells what it found, whatever came since; for another key it is another job."""
+    plant(three_uri, three_bookies, 8115, 5, Planted(), application="once")
+    words = ["usage", "-u", three_uri, "--state", str(tmp_path / "state")]
+    code, first = told(*words)
+    assert (code, first["resumed_units"]) == (0, 0)
+    plant(three_uri, three_bookies, 8116, 5, Planted(), application="once")
+    code, again = told(*words)
+    assert (code, again["resumed_units"], again["values"]) == (0, 1, first["values"])
+    assert told(*words, "--dry-run")[1]["units"][0]["done"]
+    assert run([*words, "--by", "else"]) == 1
+
+
 def test_a_cluster_beside_itself_and_another(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
 ) -> None:
