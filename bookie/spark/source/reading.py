@@ -3,7 +3,9 @@
 What a worker holds: answers under way and taken ahead (`readsInFlight` times `readBatchBytes`), and one block.
 """
 
+import gc
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from bookie.client import EntryBatch
@@ -33,11 +35,18 @@ def read_ranges(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator
         except NoSuchLedgerMetadata as error:
             lost(settings, f"ledger {one.ledger} was deleted, entries {one.first} to {one.end - 1} are not read", error)
             continue
+        _freeze()
         with handle:
             blocks = Blocks(settings, one.ledger, handle.metadata)
             yield from blocks.of(_confirmed(settings, handle, one))
             if one.open_end:
                 yield from blocks.of(_unconfirmed(settings, handle, max(one.end, one.first)))
+
+
+@cache
+def _freeze() -> None:
+    """Once in a worker, all modules are loaded: Spark collects garbage behind each task, and need not look at these."""
+    gc.freeze()
 
 
 def _confirmed(settings: SourceSettings, handle: ReadHandle, wanted: Range) -> Iterator[EntryBatch]:
