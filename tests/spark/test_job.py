@@ -74,7 +74,7 @@ def test_an_error_is_one_line(words: list[str], code: int, says: str, capsys: py
 
 
 def test_progress_is_for_terminals(tmp_path: Path) -> None:
-    """A bar on standard error that ends at all units, those of an earlier call among them; without a terminal, nothing."""
+    """A bar on standard error that ends at all units, with those of an earlier call; without a terminal, nothing."""
     program = "import sys; from bookie.terminal import lazy; from tests.spark.test_job import group; "
     program += "sys.exit(lazy.run(group, 'bkpipe', sys.argv[1:]))"
     words = [sys.executable, "-c", program, "count", "-u", "grpc://x", "--state", str(tmp_path / "s"), "-o", "json"]
