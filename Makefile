@@ -11,7 +11,8 @@ INTEROP_MARKS ?= interop and not crash and not pulsar
 SPARK_MARKS ?= not crash
 PYTEST ?= $(PY) -m pytest
 PYTEST_ARGS ?=
-LONG = -o faulthandler_timeout=0   # as long as one asks for
+# As long as one asks for.
+LONG := -o faulthandler_timeout=0
 # Files of tests go to so many processes at once.
 WORKERS ?= 2
 FUZZERS ?= 3
@@ -200,7 +201,7 @@ sim: build            ## the ledger protocol in SEEDS (20000) simulated worlds
 # Target by target, not file by file: files hold from one to five of them, and one process would stand idle for minutes.
 fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, FUZZERS (3) of them at a time
 	@[ -f $(VENV)/.fuzz ] || { $(PY) -m pip install --quiet 'atheris>=3.0' && touch $(VENV)/.fuzz; }
-	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest -q -n $(FUZZERS) --dist worksteal -m fuzz tests/fuzz $(PYTEST_ARGS)
+	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest $(LONG) -q -n $(FUZZERS) --dist worksteal -m fuzz tests/fuzz $(PYTEST_ARGS)
 
 bench: build          ## micro benchmarks of the compiled rooms; perf/README.md tells of the load generator and the peers
 	$(PYTEST) -p benchmark perf/micro $(BENCH_ARGS)

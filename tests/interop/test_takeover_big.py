@@ -1,6 +1,6 @@
 """Many entries in many ledgers, some fenced, some open: taken over from a killed Java bookie, read, and given back.
 
-BOOKIE_TAKEOVER_ENTRIES sets how many; the whole size is 1,000,000 in 200 ledgers.
+BOOKIE_TAKEOVER_ENTRIES sets how many; the whole size is 1,000,000 in 200 ledgers, with `-o faulthandler_timeout=0`.
 """
 
 import os
