@@ -20,7 +20,7 @@ from bookie.client import Channel, Digest
 from bookie.local import LocalCluster
 from bookie.server.main import main as bookie_server
 from bookie.spark.bkpipe import bkpipe
-from bookie.storage.tools.list_records import log_records
+from bookie.storage.tools.list_records import LogRecords
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 pytest_plugins = ["bookie.local.fixtures"]
@@ -62,7 +62,7 @@ def test_commands_on_the_files_of_a_bookie_run(tmp_path: Path, monkeypatch: pyte
         with Channel.connect(*bookie.address) as channel:
             channel.add(7, 0, b"x", digest=digest, lac=-1, length=1)
     current = bookie.directory / "ledgers/current"
-    (log,) = (one.stem for one in current.glob("*.log") if any(log_records(one, ledger=7).records))
+    (log,) = (one.stem for one in current.glob("*.log") if any(LogRecords(one, ledger=7)))
     journal = next((bookie.directory / "journal/current").glob("*.txn")).stem
     monkeypatch.setenv("BOOKIE_CONF", str(bookie.conf))
     monkeypatch.setenv("BOOKIE_METADATA_URI", f"lmdb://{tmp_path}/metadata")

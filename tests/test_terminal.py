@@ -4,13 +4,15 @@ import io
 import json
 import math
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 import yaml
 
 from bookie.terminal import lazy
-from bookie.terminal.output import Bytes, Moment, show, show_again
+from bookie.terminal.output import Bytes, Moment, show, show_again, show_long
 
 ROW = {"name": "lag", "value": math.nan, "most": math.inf, "bytes": Bytes(2500), "at_ms": Moment(1_700_000_000_000)}
 
@@ -48,6 +50,48 @@ def test_looks_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         show_again("yaml", "rows", [{"a": 1}], b=2)
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == [{"rows": [{"a": 1}], "b": 2}] * 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000, 1001, 2500])
+@pytest.mark.parametrize("facts", [{}, {"end": math.inf, "torn": True}])
+def test_rows_without_number_look_like_others(
+    capsys: pytest.CaptureFixture[str], count: int, facts: dict[str, object]
+) -> None:
+    """The same values for programs; for people a column becomes wider where it must, below one head."""
+    rows = [{"entry": k, "data": "x" * (k // 1000), "at_ms": Moment(0), "gone": None} for k in range(count)]
+    for output, load in (("json", json.loads), ("yaml", yaml.safe_load)):
+        show(output, "rows", rows, **facts)
+        expected = load(capsys.readouterr().out)
+        show_long(output, "rows", iter(rows), lambda: facts)
+        assert load(capsys.readouterr().out) == expected
+    show_long("table", "rows", iter(rows), lambda: facts)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[len(lines) - len(facts) :] == (["end: inf", "torn: yes"] if facts else [])
+    if count:
+        assert lines[0].split() == ["entry", "data", "at", "gone"]
+        assert [int(line.split()[0]) for line in lines[1 : count + 1]] == list(range(count))
+    else:
+        assert lines[0] == "no rows"
+
+
+def test_rows_are_shown_as_they_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """A page at a time is held. What stands in the way of the first row leaves nothing printed."""
+    held = []
+
+    def rows() -> Iterator[dict[str, int]]:
+        for k in range(5000):
+            held.append(len(capsys.readouterr().out.splitlines()))
+            yield {"k": k}
+
+    show_long("table", "rows", rows())
+    assert sum(held) >= 4000
+
+    def none() -> Iterator[dict[str, int]]:
+        yield {"size": Path("nowhere", "at all").stat().st_size}
+
+    with pytest.raises(FileNotFoundError):
+        show_long("json", "rows", none())
+    assert capsys.readouterr().out.endswith("4999\n")
 
 
 def test_an_interrupted_command_is_no_refused_one(

@@ -6,14 +6,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import Any
 
 import click
 
-__all__ = ["Bytes", "done", "Moment", "progress_bar", "show", "show_again"]
+__all__ = ["Bytes", "done", "Moment", "progress_bar", "show", "show_again", "show_long"]
 
 UNITS = ("", "KB", "MB", "GB", "TB", "PB")
 THOUSAND = 1000
+PAGE_ROWS = 1000
+"""So many rows of a long table are held, and decide on its columns."""
 LINE_MAX = 4
 """So many facts of one kind stand in a line."""
 Row = Mapping[str, Any]
@@ -46,9 +49,45 @@ def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any
         click.echo(_structured(output, whole))
         return
     if found:
-        _print_table(found)
+        _Table(found).print(found)
     elif found is not None:
         click.echo(f"no {name}")
+    _print_facts(facts)
+
+
+def show_long(
+    output: str, name: str, rows: Iterable[Row], facts: Callable[[], Mapping[str, Any]] = dict[str, Any]
+) -> None:
+    """The same for rows without number, as they are found; `facts` are asked for behind them.
+
+    Nothing is printed before the first was found. JSON and YAML have a row a line.
+    """
+    each = iter(rows)
+    pages = iter(lambda: list(islice(each, PAGE_ROWS)), [])
+    page = next(pages, [])
+    if output == "table":
+        table = _Table(page)
+        for more in chain([page] if page else [], pages):
+            table.print(more)
+        if not page:
+            click.echo(f"no {name}")
+        _print_facts(facts())
+        return
+    head, lead, between = (f'{{\n  "{name}": [', "\n    ", ",") if output == "json" else (f"{name}:", "\n- ", "")
+    comma = ""
+    click.echo(head, nl=False)
+    for more in chain([page], pages):
+        for row in more:
+            click.echo(comma + lead + _line(row), nl=False)
+            comma = between
+    if output == "json":
+        click.echo("\n  ]" + "".join(f',\n  "{key}": {_line(value)}' for key, value in facts().items()) + "\n}")
+    else:
+        found = facts()
+        click.echo(("" if page else " []") + (f"\n{_structured(output, found)}" if found else ""))
+
+
+def _print_facts(facts: Mapping[str, Any]) -> None:
     for key, value in facts.items():
         if isinstance(value, Mapping) and len(value) > LINE_MAX:
             click.echo(f"{_label(key, [value])}:")
@@ -62,7 +101,7 @@ def show_again(output: str, name: str, rows: Iterable[Row] | None = None, **fact
     """The same for one look of many: a line of JSON, a document of YAML, a table below a line."""
     whole = facts if rows is None else {name: [dict(row) for row in rows], **facts}
     if output == "json":
-        click.echo(json.dumps(_finite(whole), default=_plain))
+        click.echo(_line(whole))
     elif output == "yaml":
         click.echo(f"---\n{_structured(output, whole)}")
     else:
@@ -87,6 +126,10 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _line(value: Any) -> str:
+    return json.dumps(_finite(value), default=_plain)
 
 
 def _structured(output: str, whole: Any) -> str:
@@ -140,12 +183,22 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _print_table(rows: Sequence[Row]) -> None:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    heads = [_label(name, (row.get(name) for row in rows)) for name in names]
-    cells = [heads, *([_text(row.get(name)) for name in names] for row in rows)]
-    right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
-    for line in cells:
-        parts = [one.rjust(width) if r else one.ljust(width) for one, width, r in zip(line, widths, right, strict=True)]
-        click.echo("  ".join(parts).rstrip())
+class _Table:
+    """Columns as its first rows have them; later rows may make them wider."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._names = list(dict.fromkeys(name for row in rows for name in row))
+        heads = [_label(name, (row.get(name) for row in rows)) for name in self._names]
+        self._right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in self._names]
+        self._widths = [len(head) for head in heads]
+        self._heads: list[list[str]] = [heads]
+
+    def print(self, rows: Iterable[Row]) -> None:
+        """These too, the first ones below the heads."""
+        lines = [*self._heads, *([_text(row.get(name)) for name in self._names] for row in rows)]
+        self._heads = []
+        self._widths = [max(least, *(len(line[k]) for line in lines)) for k, least in enumerate(self._widths)]
+        columns = list(zip(self._widths, self._right, strict=True))
+        for line in lines:
+            parts = (one.rjust(n) if right else one.ljust(n) for one, (n, right) in zip(line, columns, strict=True))
+            click.echo("  ".join(parts).rstrip())

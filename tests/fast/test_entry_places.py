@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bookie._fast.entry_places import entry_places
-from bookie.storage.tools.list_records import log_records
+from bookie.storage.tools.list_records import LogRecords
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 
@@ -28,7 +28,7 @@ def test_places_are_those_in_the_logs(tmp_path: Path) -> None:
     assert entry_places(stores, 4, 10) == entry_places(stores, 77) == []
     (log,) = {one.log_id for one in found}
     path = next(tmp_path.rglob(f"{log:x}.log"))
-    lie = {record.entry: (record.offset, record.bytes) for record in log_records(path, ledger=4).records}
+    lie = {record.entry: (record.offset, record.bytes) for record in LogRecords(path, ledger=4)}
     assert {one.entry: (one.offset, one.length) for one in found} == lie
     with pytest.raises(ValueError, match="0 places"):
         entry_places(stores, 4, most=0)

@@ -1,12 +1,13 @@
 """`bkadmin listledgers`."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admin.bkadmin.options import Cluster, with_cluster, with_output
-from bookie.terminal.output import show
+from bookie.terminal.output import show_long
 
 if TYPE_CHECKING:
     from bookie.metadata.driver import MetadataDriver
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
 def command(*, meta: bool, bookie: str | None, limit: int | None, cluster: Cluster, output: str) -> None:
     """List the ledgers of the cluster, by id."""
     with cluster.open() as driver:
-        rows = []
-        for row in found(driver, bookie, described=meta):
-            rows.append(row)
-            if len(rows) == limit:
-                break
-    show(output, "ledgers", rows)
+        show_long(output, "ledgers", islice(found(driver, bookie, described=meta), limit))
 
 
 def found(driver: "MetadataDriver", bookie: str | None, *, described: bool) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ import click
 
 from admin.bkadmin.options import ID, bookie_files, with_configuration, with_output
 from bookie.terminal.lazy import EXIT_PARTIAL
-from bookie.terminal.output import show
+from bookie.terminal.output import show_long
 
 
 @click.command()
@@ -20,14 +20,13 @@ def command(context: click.Context, *, journal: str, ledger: int | None, conf: P
 
     Master keys are not shown. The exit code is 3 when the file is damaged; a torn end is regular.
     """
-    from bookie.storage.tools.list_records import journal_records  # noqa: PLC0415
+    from bookie.storage.tools.list_records import JournalRecords  # noqa: PLC0415
 
     path = Path(journal) if conf is None else bookie_files(conf).file(journal, ".txn", journal=True)
-    found = journal_records(path, ledger=ledger)
-    rows = [
-        {"ledger": one.ledger, "kind": one.kind, "entry": one.entry, "offset": one.offset, "bytes": one.bytes}
-        for one in found.records
-    ]
-    show(output, "records", rows, version=found.version, end=found.end, torn=found.torn, damaged=found.damaged)
-    if found.damaged:
+    found = JournalRecords(path, ledger)
+    file = found.file
+    rows = (one._asdict() for one in found)
+    facts = {"version": file.version, "end": file.end, "torn": file.torn, "damaged": file.damaged}
+    show_long(output, "records", rows, lambda: facts)
+    if file.damaged:
         context.exit(EXIT_PARTIAL)

@@ -1,15 +1,15 @@
 """`bkadmin readledger`."""
 
-import asyncio
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
-from admin.bkadmin.admin_port import AdminPort, gathered, with_admin_port
+from admin.bkadmin.admin_port import AdminPort, CutOff, with_admin_port
 from admin.bkadmin.options import ID, Cluster, with_cluster, with_output
 from bookie.errors import BookKeeperError, IllegalOperation
 from bookie.terminal.lazy import EXIT_PARTIAL
-from bookie.terminal.output import show
+from bookie.terminal.output import show_long
 
 SHOWN = 60
 
@@ -31,68 +31,81 @@ def command(*, ledger: int, recovery: bool, msg: bool, cluster: Cluster, admin: 
     code is 3 where something is, and where reading ended early: what came before is shown.
     """
     first, last, output = options["first"], options["last"], options["output"]
-    if not admin.given:
-        rows, ended = asyncio.run(entries(cluster, ledger, first, last, recovery=recovery, payloads=msg))
-        show(output, "entries", rows, ledger=ledger, count=len(rows), partial=bool(ended))
-        if ended:
-            click.echo(f"bkadmin: {ended} - what was shown is a part", err=True)
-            click.get_current_context().exit(EXIT_PARTIAL)
-        return
-    if recovery:
+    if admin.given and recovery:
         raise IllegalOperation("--force-recovery is for all bookies of a ledger: leave --admin away")
-    rows, cut_off = held(admin.within(cluster.conf, cluster.timeout_s), ledger, first, last, payloads=msg)
-    wrong = sum(bool(row["problem"]) for row in rows)
-    show(output, "entries", rows, ledger=ledger, count=len(rows), problems=wrong, partial=bool(cut_off))
-    if cut_off:
-        click.echo(f"bkadmin: {cut_off}", err=True)
-    if wrong or cut_off:
+    if admin.given:
+        rows = held(admin.within(cluster.conf, cluster.timeout_s), ledger, first, last, payloads=msg)
+    else:
+        rows = entries(cluster, ledger, first, last, recovery=recovery, payloads=msg)
+    shown = Shown(rows)
+
+    def facts() -> dict[str, Any]:
+        wrong = {"problems": shown.problems} if admin.given else {}
+        return {"ledger": ledger, "count": shown.count, **wrong, "partial": bool(shown.ended)}
+
+    show_long(output, "entries", shown, facts)
+    if shown.ended:
+        click.echo(f"bkadmin: {shown.ended}", err=True)
+    if shown.ended or shown.problems:
         click.get_current_context().exit(EXIT_PARTIAL)
 
 
-def held(
-    admin: AdminPort, ledger: int, first: int, last: int | None, *, payloads: bool
-) -> tuple[list[dict[str, Any]], str]:
-    """A row for each entry of one bookie, and why they are not all, or ""."""
+class Shown:
+    """Rows as they come, once; then how many there were, how many with a problem, and why they ended early, or ""."""
+
+    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
+        self._rows = rows
+        self.count = self.problems = 0
+        self.ended = ""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """What stands in the way of the first one is raised."""
+        try:
+            for row in self._rows:
+                self.count += 1
+                self.problems += bool(row.get("problem"))
+                yield row
+        except CutOff as error:
+            self.ended = str(error)
+        except BookKeeperError as error:
+            if not self.count:
+                raise
+            self.ended = f"{error} - what was shown is a part"
+
+
+def held(admin: AdminPort, ledger: int, first: int, last: int | None, *, payloads: bool) -> Iterator[dict[str, Any]]:
+    """A row for each entry of one bookie."""
     from bookie.pb import stored_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.stored_service_pb2_grpc import StoredStub  # noqa: PLC0415
 
     request = pb.EntriesRequest(ledger=ledger, first=first, last=-1 if last is None else last)
     with admin.open() as port:
-        found, cut_off = gathered(port.stream(port.stub(StoredStub).ReadEntries, request))
-    rows = []
-    for one in found:
-        row: dict[str, Any] = {"entry": one.entry, "bytes": len(one.payload), "problem": one.problem}
-        if payloads:
-            row["data"] = text(one.payload[: SHOWN + 1])
-        rows.append(row)
-    return rows, cut_off
+        for one in port.stream(port.stub(StoredStub).ReadEntries, request):
+            row: dict[str, Any] = {"entry": one.entry, "bytes": len(one.payload), "problem": one.problem}
+            if payloads:
+                row["data"] = text(one.payload[: SHOWN + 1])
+            yield row
 
 
-async def entries(
+def entries(
     cluster: Cluster, ledger: int, first: int, last: int | None, *, recovery: bool, payloads: bool
-) -> tuple[list[dict[str, Any]], str]:
-    """A row for each; and why there are not more, or "". What stood in the way of the first one is raised."""
-    from bookie.client.aio import BookKeeper  # noqa: PLC0415
+) -> Iterator[dict[str, Any]]:
+    """A row for each, from whichever replica has it."""
+    from bookie.client import BookKeeper  # noqa: PLC0415
 
-    rows: list[dict[str, Any]] = []
-    async with (
+    with (
         BookKeeper(cluster.service_uri, **cluster.waits) as bk,
         bk.open_ledger(ledger, password=None, recovery=recovery) as handle,
     ):
         if first > handle.last_add_confirmed:
-            return rows, ""
-        try:
-            async for batch in handle.batches(first, last):
+            return
+        with handle.batches(first, last) as batches:
+            for batch in batches:
                 for entry in batch:
                     row: dict[str, Any] = {"entry": entry.id, "bytes": len(entry.data)}
                     if payloads:
                         row["data"] = text(bytes(entry.data[: SHOWN + 1]))
-                    rows.append(row)
-        except BookKeeperError as error:
-            if not rows:
-                raise
-            return rows, str(error)
-    return rows, ""
+                    yield row
 
 
 def text(data: bytes) -> str:

@@ -6,7 +6,7 @@ import click
 
 from admin.bkadmin.options import ID, bookie_files, with_configuration, with_output
 from bookie.terminal.lazy import EXIT_PARTIAL
-from bookie.terminal.output import show
+from bookie.terminal.output import show_long
 
 
 @click.command()
@@ -33,10 +33,11 @@ def command(
 
     The exit code is 3 when the log ends in the middle of a record.
     """
-    from bookie.storage.tools.list_records import log_records  # noqa: PLC0415
+    from bookie.storage.tools.list_records import LogRecords  # noqa: PLC0415
 
     path = Path(log) if conf is None else bookie_files(conf).file(log, ".log")
-    found = log_records(path, ledger=ledger, entry=entry, start=start, end=end)
-    show(output, "records", (one._asdict() for one in found.records), end=found.end, torn=found.torn)
+    found = LogRecords(path, ledger, entry, start, end)
+    rows = (one._asdict() for one in found)
+    show_long(output, "records", rows, lambda: {"end": found.end, "torn": found.torn})
     if found.torn:
         context.exit(EXIT_PARTIAL)

@@ -13,9 +13,10 @@ from bookie.errors import ToolRefused
 from bookie.storage.layout import HEX_NAME
 from bookie.storage.tools.journal_facts import META_FENCE, META_KEY, META_LAC
 
-__all__ = ["journal_records", "JournalListed", "JournalRecord", "log_ledgers", "log_records", "LogListed", "LogRecord"]
+__all__ = ["JournalRecord", "JournalRecords", "log_ledgers", "LogRecord", "LogRecords"]
 
 META_FORCE = -0x4000
+ROWS = 1 << 14
 KINDS = {META_KEY: "master key", META_FENCE: "fence", META_LAC: "explicit LAC", META_FORCE: "force"}
 
 
@@ -26,15 +27,6 @@ class LogRecord(NamedTuple):
     entry: int
     offset: int
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogListed:
-    """Those that were asked for; where the scan ended, and whether in the middle of a record."""
-
-    records: list[LogRecord]
-    end: int
-    torn: bool
 
 
 class LedgerShare(NamedTuple):
@@ -54,34 +46,34 @@ class JournalRecord(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class JournalListed:
-    """Those that were asked for, and what there is to say of the file."""
+@dataclass(slots=True)
+class LogRecords:
+    """Those of one ledger, of one entry id, between two offsets; None: of all. Found while one goes through them, once.
 
-    records: list[JournalRecord]
-    version: int
-    end: int
-    torn: bool
-    damaged: bool
+    Going through them: ToolRefused when the file is no entry log.
+    """
 
+    path: Path
+    ledger: int | None = None
+    entry: int | None = None
+    start: int = 0
+    stop: int | None = None
+    end: int = 0
+    """Where the scan ended, when it has."""
+    torn: bool = False
+    """In the middle of a record."""
 
-def log_records(
-    path: Path, *, ledger: int | None = None, entry: int | None = None, start: int = 0, end: int | None = None
-) -> LogListed:
-    """Of one ledger, of one entry id, between two offsets; None: of all. ToolRefused when the file is no entry log."""
-    records: list[LogRecord] = []
-    last, torn = 0, False
-    for chunk in _chunks(path):
-        wanted = chunk.offset >= start
-        if end is not None:
-            wanted &= chunk.offset < end
-        for column, value in ((chunk.ledger, ledger), (chunk.entry, entry)):
-            if value is not None:
-                wanted &= column == value
-        columns = (column[wanted].tolist() for column in (chunk.ledger, chunk.entry, chunk.offset, chunk.length))
-        records += [LogRecord(*row) for row in zip(*columns, strict=True)]
-        last, torn = chunk.end, chunk.torn
-    return LogListed(records, last, torn)
+    def __iter__(self) -> Iterator[LogRecord]:
+        for chunk in _chunks(self.path):
+            wanted = chunk.offset >= self.start
+            if self.stop is not None:
+                wanted &= chunk.offset < self.stop
+            for column, value in ((chunk.ledger, self.ledger), (chunk.entry, self.entry)):
+                if value is not None:
+                    wanted &= column == value
+            columns = (column[wanted].tolist() for column in (chunk.ledger, chunk.entry, chunk.offset, chunk.length))
+            self.end, self.torn = chunk.end, chunk.torn
+            yield from (LogRecord(*row) for row in zip(*columns, strict=True))
 
 
 def log_ledgers(path: Path) -> dict[int, LedgerShare]:
@@ -97,20 +89,24 @@ def log_ledgers(path: Path) -> dict[int, LedgerShare]:
     return dict(sorted(found.items()))
 
 
-def journal_records(path: Path, *, ledger: int | None = None) -> JournalListed:
-    """Of one ledger, None: of all. ToolRefused when the file is no journal."""
-    name = HEX_NAME.match(path.name)
-    try:
-        rows = scan_journal(path, int(name[1], 16) if name else 0)
-    except (ValueError, OSError) as error:
-        raise _refusal(path, error) from error
-    columns = (rows.ledger.tolist(), rows.kind.tolist(), rows.position.tolist(), rows.length.tolist())
-    records = [
-        JournalRecord(owner, *_kind(kind), at, size)
-        for owner, kind, at, size in zip(*columns, strict=True)
-        if ledger is None or owner == ledger
-    ]
-    return JournalListed(records, rows.version, rows.end, rows.torn, rows.damaged)
+class JournalRecords:
+    """Those of one ledger, None: of all. ToolRefused when the file is no journal."""
+
+    def __init__(self, path: Path, ledger: int | None = None) -> None:
+        name = HEX_NAME.match(path.name)
+        try:
+            self.file = scan_journal(path, int(name[1], 16) if name else 0)
+        except (ValueError, OSError) as error:
+            raise _refusal(path, error) from error
+        self._ledger = ledger
+
+    def __iter__(self) -> Iterator[JournalRecord]:
+        file = self.file
+        for at in range(0, len(file.ledger), ROWS):
+            columns = (one[at : at + ROWS].tolist() for one in (file.ledger, file.kind, file.position, file.length))
+            for owner, kind, offset, size in zip(*columns, strict=True):
+                if self._ledger is None or owner == self._ledger:
+                    yield JournalRecord(owner, *_kind(kind), offset, size)
 
 
 def _chunks(path: Path) -> Iterator[LogChunk]:
