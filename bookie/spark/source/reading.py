@@ -28,6 +28,20 @@ LOSS = (DigestMismatch, NoSuchEntry, NoSuchLedger)
 
 def read_ranges(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator["pa.RecordBatch"]:
     """Everything in them, in order."""
+    for block in _blocks(settings, ranges):
+        yield block
+        _freeze()
+
+
+@cache
+def _freeze() -> None:
+    """Once in a worker, when Spark has taken a block and all modules are loaded: the collection of garbage
+    behind each task need not look at these.
+    """
+    gc.freeze()
+
+
+def _blocks(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator["pa.RecordBatch"]:
     client = client_of(settings.cluster)
     for one in ranges:
         try:
@@ -35,18 +49,11 @@ def read_ranges(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator
         except NoSuchLedgerMetadata as error:
             lost(settings, f"ledger {one.ledger} was deleted, entries {one.first} to {one.end - 1} are not read", error)
             continue
-        _freeze()
         with handle:
             blocks = Blocks(settings, one.ledger, handle.metadata)
             yield from blocks.of(_confirmed(settings, handle, one))
             if one.open_end:
                 yield from blocks.of(_unconfirmed(settings, handle, max(one.end, one.first)))
-
-
-@cache
-def _freeze() -> None:
-    """Once in a worker, all modules are loaded: Spark collects garbage behind each task, and need not look at these."""
-    gc.freeze()
 
 
 def _confirmed(settings: SourceSettings, handle: ReadHandle, wanted: Range) -> Iterator[EntryBatch]:
