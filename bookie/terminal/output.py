@@ -74,12 +74,9 @@ def show_long(
         _print_facts(facts())
         return
     head, lead, between = (f'{{\n  "{name}": [', "\n    ", ",") if output == "json" else (f"{name}:", "\n- ", "")
-    comma = ""
-    click.echo(head, nl=False)
-    for more in chain([page], pages):
-        for row in more:
-            click.echo(comma + lead + _line(row), nl=False)
-            comma = between
+    click.echo(head + between.join(lead + _line(row) for row in page), nl=False)
+    for more in pages:
+        click.echo("".join(between + lead + _line(row) for row in more), nl=False)
     if output == "json":
         click.echo("\n  ]" + "".join(f',\n  "{key}": {_line(value)}' for key, value in facts().items()) + "\n}")
     else:
@@ -129,7 +126,10 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
 
 
 def _line(value: Any) -> str:
-    return json.dumps(_finite(value), default=_plain)
+    try:
+        return json.dumps(value, default=_plain, allow_nan=False)
+    except ValueError:  # nan, or infinity
+        return json.dumps(_finite(value), default=_plain)
 
 
 def _structured(output: str, whole: Any) -> str:
@@ -199,6 +199,8 @@ class _Table:
         self._heads = []
         self._widths = [max(least, *(len(line[k]) for line in lines)) for k, least in enumerate(self._widths)]
         columns = list(zip(self._widths, self._right, strict=True))
+        whole = []
         for line in lines:
             parts = (one.rjust(n) if right else one.ljust(n) for one, (n, right) in zip(line, columns, strict=True))
-            click.echo("  ".join(parts).rstrip())
+            whole.append("  ".join(parts).rstrip())
+        click.echo("\n".join(whole))
