@@ -52,7 +52,7 @@ def test_looks_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == [{"rows": [{"a": 1}], "b": 2}] * 2
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, 1001, 2500])
+@pytest.mark.parametrize("count", [0, 1, 1001])
 @pytest.mark.parametrize("facts", [{}, {"end": math.inf, "torn": True}])
 def test_rows_without_number_look_like_others(
     capsys: pytest.CaptureFixture[str], count: int, facts: dict[str, object]
