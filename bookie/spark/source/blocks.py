@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks"]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 4 << 20
 BLOCK_ROWS_MAX = 1 << 16
 
 
