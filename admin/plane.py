@@ -37,6 +37,7 @@ OPTIONS = (
     ("grpc.max_concurrent_streams", WAITING_MAX),  # of one connection
     ("grpc.keepalive_time_ms", 30_000),  # a client that is gone holds its streams no longer than this
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # else a minute, and the longer of them counts
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),  # and one that watches may ask us as often
 )
 

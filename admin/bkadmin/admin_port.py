@@ -54,8 +54,10 @@ class AdminPort:
         from bookie.metadata.admin_channel import open_channel  # noqa: PLC0415
 
         target, access = self._where()
-        answered = ("grpc.keepalive_timeout_ms", int(self.timeout_s * 1000))
-        channel = open_channel(target, access, (*OPTIONS, answered))
+        within_ms = int(self.timeout_s * 1000)
+        # The longer of them counts, and that of the ping is a minute where nothing is said.
+        answered = (("grpc.keepalive_timeout_ms", within_ms), ("grpc.http2.ping_timeout_ms", within_ms))
+        channel = open_channel(target, access, (*OPTIONS, *answered))
         try:
             yield Asking(channel, target, self.timeout_s)
         finally:

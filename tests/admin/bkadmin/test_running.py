@@ -4,8 +4,10 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.fixtures.ports import free_port
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 NOBODYS = 1 << 40
+END_S = 60.0
 READER = "reader-reader-reader"
 ROOT = Path(__file__).resolve().parents[3]
 ASKING = ("status", "metrics", "config", "readonly", "flush", "gc", "entrylogs", "sanity", "loglevel")
@@ -201,36 +204,67 @@ def test_roles_and_tls(
     assert (mismatch.code, "that the port has TLS" in mismatch.err) == (1, True)
 
 
+class Watcher:
+    """Its process, line by line; then the rest of it."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def line(self) -> str:
+        """The next one."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def rest(self) -> tuple[str, str, int]:
+        """What it prints and says until it ends by itself, and its exit code; one that does not is killed."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        bound = threading.Timer(END_S, self.process.kill)
+        bound.start()
+        try:
+            return self.process.stdout.read(), self.process.stderr.read(), self.process.wait()
+        finally:
+            bound.cancel()
+            bound.join()
+
+
+@contextmanager
+def watching(*words: str) -> Iterator[Watcher]:
+    """A `bkadmin` that goes on by itself."""
+    command = [sys.executable, "-m", "admin.bkadmin.main", *words]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield Watcher(process)
+        finally:
+            process.kill()
+
+
 def test_a_bookie_that_dies_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
     """What came is there, and the last line says that it is a part; exit code 1."""
     (bookie,) = bookies(1)
     watch = ("metrics", "bookie_journal_*", "--admin", bookie.admin, "--watch", "0.1", "-o", "json")
-    command = [sys.executable, "-m", "admin.bkadmin.main", *watch]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
-        assert watcher.stdout is not None
-        looks = [json.loads(watcher.stdout.readline()) for _ in range(2)]
+    with watching(*watch) as watcher:
+        looks = [json.loads(watcher.line()) for _ in range(2)]
         bookie.kill()
-        rest, said = watcher.communicate(timeout=60)
+        rest, said, code = watcher.rest()
     assert looks[1]["at_ms"] > looks[0]["at_ms"]
     assert any(row["per_s"] is not None for row in looks[1]["metrics"])
     assert all(json.loads(line) for line in rest.splitlines())
-    assert (watcher.returncode, said.count("\n")) == (1, 1)
+    assert (code, said.count("\n")) == (1, 1)
     assert "what was shown is a part" in said
 
 
 def test_a_bookie_that_hangs_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
     """Changes are rare, so the stream is quiet; a bookie that gives no sign of life within --timeout ends it."""
     (bookie,) = bookies(1)
-    watch = ("status", "--watch", "--admin", bookie.admin, "--timeout", "1", "-o", "json")
-    command = [sys.executable, "-m", "admin.bkadmin.main", *watch]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
-        assert watcher.stdout is not None
-        assert watcher.stderr is not None
-        assert json.loads(watcher.stdout.readline())["state"] == "writable"
+    with watching("status", "--watch", "--admin", bookie.admin, "--timeout", "1", "-o", "json") as watcher:
+        assert json.loads(watcher.line())["state"] == "writable"
         bookie.freeze()
-        said = watcher.stderr.read()
-    bookie.thaw()
-    assert (watcher.returncode, said.count("\n")) == (1, 1)
+        try:
+            _, said, code = watcher.rest()
+        finally:
+            bookie.thaw()
+    assert (code, said.count("\n")) == (1, 1)
     assert "the connection was lost" in said
 
 
@@ -241,15 +275,12 @@ WATCHED = (("status", "--watch"), ("gc", "--watch"), ("metrics", "bookie_j*", "-
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_a_watcher_is_ended_by_ctrl_c(bookie: BookieProcess, words: tuple[str, ...], form: str) -> None:
     """Which is how it is meant to end: exit code 0, and what it wrote can be read by programs."""
-    command = [sys.executable, "-m", "admin.bkadmin.main", *words, "--admin", bookie.admin, "-o", form]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watcher:
-        assert watcher.stdout is not None
-        assert watcher.stderr is not None
-        text = watcher.stdout.readline()
-        watcher.send_signal(signal.SIGINT)
-        text += watcher.stdout.read()
-        said = watcher.stderr.read()
-    assert (watcher.returncode, said) == (0, "")
+    with watching(*words, "--admin", bookie.admin, "-o", form) as watcher:
+        text = watcher.line()
+        watcher.process.send_signal(signal.SIGINT)
+        more, said, code = watcher.rest()
+    text += more
+    assert (code, said) == (0, "")
     looks = [*map(json.loads, text.splitlines())] if form == "json" else [*yaml.safe_load_all(text)]
     assert all(isinstance(one, dict) for one in looks)
 
