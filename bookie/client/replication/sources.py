@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast import record
+from bookie._fast import payloads, record
 from bookie.client.batch import LENGTH_PREFIX
 from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.contracts import World
@@ -26,7 +26,8 @@ from bookie.metadata.ledger_metadata import LedgerMetadata
 __all__ = ["Sources", "Verified"]
 
 BATCH_BYTES = 1 << 20
-LENGTH_AT = LENGTH_PREFIX + 24
+HEADER_BYTES = 32
+"""Ledger, entry, LAC and length, which each entry begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,7 @@ class Verified:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """The ledger's payload bytes up to and with each entry, as the entry says."""
-        fields = (self.offsets[:-1] + LENGTH_AT)[:, None] + np.arange(8)
-        found: NDArray[np.int64] = np.frombuffer(self.records, np.uint8)[fields].view(">i8").astype(np.int64)
-        return found.reshape(-1)
+        return payloads.heads([(self.records, self.offsets)], LENGTH_PREFIX + HEADER_BYTES)[2]
 
 
 class Sources:
