@@ -443,10 +443,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     def retire(self) -> None:
         """Close it while nothing is outstanding, which is nobody's error."""
-        self.broken = ClientClosed(f"{self.bookie}: this connection was closed; ask again")
-        self._flowing = False
-        if self._timer is not None:
-            self._timer.cancel()
+        self._break(ClientClosed(f"{self.bookie}: this connection was closed; ask again"))
         if self._transport is not None:
             self._transport.close()
         self._on_end(self)
@@ -455,10 +452,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """The connection is over: the first reason counts, and everything outstanding fails with it, once."""
         if self.broken is not None:
             return
-        self.broken = error
-        self._flowing = False
-        if self._timer is not None:
-            self._timer.cancel()
+        self._break(error)
         if self._transport is not None:
             self._transport.abort()
         asks, self._asks = self._asks, {}
@@ -474,6 +468,13 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._out.clear()
         self._queued = 0
         self._retry()
+
+    def _break(self, error: BookKeeperError) -> None:
+        """Nothing is sent from here on."""
+        self.broken = error
+        self._flowing = False
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _end(lane: Lane, error: BookKeeperError) -> None:

@@ -210,17 +210,22 @@ def test_the_bookie_hangs_up_in_mid_answer(kind: type[WirePeer]) -> None:
         play(peer, work, extensions="batchRead", read_timeout_s=60)
 
 
+async def hangs_up_on_batches(peer: WirePeer, client: BookieClient, bookie: str) -> None:
+    """As a bookie without them does at the first."""
+    batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+    await there(peer.request)
+    await there(peer.hang_up)
+    with pytest.raises(BookieUnavailable):
+        await batch
+    assert not client.batches(bookie)
+
+
 def test_an_old_bookie_and_batches(peer: WirePeer) -> None:
     """BR6: it closes the connection at the first batch read: none is tried for a while, on this bookie alone."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         assert client.batches(bookie)
-        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
-        await there(peer.request)
-        await there(peer.hang_up)
-        with pytest.raises(BookieUnavailable):
-            await batch
-        assert not client.batches(bookie)
+        await hangs_up_on_batches(peer, client, bookie)
         with pytest.raises(IllegalOperation, match="read entry by entry"):
             await client.batch_read(bookie, 7, 0, 10, 1000)
         assert client.batches("127.0.0.2:9999")
@@ -259,12 +264,7 @@ def test_an_old_bookie_and_writers(peer: WirePeer) -> None:
         client.adds(bookie, 7, KEY, owner).send(*records(7, [0]))
         await there(peer.request)
         writers = peer.leave()
-        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
-        await there(peer.request)
-        await there(peer.hang_up)
-        with pytest.raises(BookieUnavailable):
-            await batch
-        assert not client.batches(bookie)
+        await hangs_up_on_batches(peer, client, bookie)
         peer.go_back(writers)
         await there(peer.answer, v2.Response(v2.ADD, 0, 7, 0))
         await owner.until(1)
