@@ -30,7 +30,7 @@ __all__ = ["Access", "audit", "Caller", "NotAuthenticated", "Role", "RoleMissing
 
 TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 4096
 FILE_BYTES_MAX = 1 << 20
-FOREIGN_WRITERS = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
+NOBODYS = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 BEARER = "bearer "
 NAME = re.compile(r"[\w.@+-]{1,64}")
 ANYBODY = "local"
@@ -172,7 +172,7 @@ def _others(owner: int) -> int:
 
     A group may read what is not ours: so a secret of Kubernetes, which is root's, comes to a process that is not root.
     """
-    return FOREIGN_WRITERS | (stat.S_IRGRP if owner == os.geteuid() else 0)
+    return NOBODYS | (stat.S_IRGRP if owner == os.geteuid() else 0)
 
 
 def _token(path: str, number: int, line: str) -> _Token:
