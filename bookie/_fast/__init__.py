@@ -5,9 +5,9 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
   ground
     build                   the flavour: release or debug
     planted                 bugs that tests switch on: nothing in a release (BOOKIE_FAULTS=1)
-    crash_steps             where crash tests end the process
     scheduling              short slices for data threads
     types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
+    crash_steps             where crash tests end the process, or hold a thread
     request                 a request as the data path sees it, whichever protocol it came in
     epoll                   epoll(7) as the loops use it
     op_stats                how long things took, or how large they were
@@ -85,6 +85,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     last_mark               up to where journals need not be replayed
     kept_fences             the fences of deleted ledgers, kept for a while
     ledger_removal          ledgers out of index, caches and table
+    changed_ledgers         the records of changed ledgers into the index
     liveness                whether the index points at a record
     compaction              what lives in a log, moved; the log, removed
     collector               garbage collection of a directory, as policy asks for it

@@ -29,6 +29,8 @@ cdef inline Chained* chained_find(const ByLedger* table, int64_t ledger) noexcep
 
 # Empty, with buckets; False without memory.
 cdef bint chained_init(ByLedger* table) noexcept nogil
+# The same, with as many buckets as another one has.
+cdef bint chained_init_like(ByLedger* table, const ByLedger* other) noexcept nogil
 # Take in what is not there yet; its `ledger` is set. Without memory for more buckets the chains get longer.
 cdef void chained_put(ByLedger* table, Chained* thing) noexcept nogil
 # Let go of what is there.

@@ -14,6 +14,13 @@ cdef bint chained_init(ByLedger* table) noexcept nogil:
     return table.buckets != NULL
 
 
+cdef bint chained_init_like(ByLedger* table, const ByLedger* other) noexcept nogil:
+    table.count = 0
+    table.size = other.size
+    table.buckets = <Chained**> calloc(other.size, sizeof(Chained*))
+    return table.buckets != NULL
+
+
 cdef inline void put(Chained** buckets, uint32_t size, Chained* thing) noexcept nogil:
     cdef uint64_t to = ledger_hash(thing.ledger) & (size - 1)
     thing.next = buckets[to]

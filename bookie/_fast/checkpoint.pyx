@@ -1,25 +1,24 @@
 """From write cache to entry log and index, and only then the mark."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 
 from bookie._fast.by_ledger cimport Chained
+from bookie._fast.changed_ledgers cimport ledgers_changed, ledgers_put, ledgers_settle
 from bookie._fast.crash_steps cimport step
 from bookie._fast.cursor cimport load_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec
 from bookie._fast.journal_files cimport journal_mark, journal_trim
-from bookie._fast.ledger_table cimport Ledger, ledger_mark_dirty, ledger_take_closed
+from bookie._fast.ledger_table cimport Ledger, ledger_take_closed
 from bookie._fast.last_entry cimport learn_last_alone
 from bookie._fast.last_mark cimport marks_write
 from bookie._fast.location_index cimport (
     RUN_SLOTS_MAX,
     IndexRun,
-    LedgerRecord,
     index_abort,
     index_begin,
     index_commit,
-    index_put_ledger,
     index_put_run,
 )
 from bookie._fast.log_set cimport (
@@ -36,7 +35,18 @@ from bookie._fast.log_set cimport (
 from bookie._fast.op_stats cimport op_note
 from bookie._fast.pages cimport page_offset
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
-from bookie._fast.runs cimport LedgerRuns, Run, RunMap, RunPlace, map_clear, map_find, map_remove, runs_next
+from bookie._fast.runs cimport (
+    LedgerRuns,
+    Run,
+    RunMap,
+    RunPlace,
+    map_clear,
+    map_find,
+    map_free,
+    map_init_like,
+    map_remove,
+    runs_next,
+)
 from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush, stores_unpin
 from bookie._fast.stores cimport SHARDS, Shard, shard_of
 from bookie._fast.sync cimport (
@@ -58,6 +68,7 @@ cdef enum:
     PARTS_MOST = 512
     APPEND_BYTES_MOST = 8 << 20
     GAP_MOST = 8             # a hole of more ids than this starts a new stored run
+    MARKS_A_LOOK = 64        # of a shard, so that its lock is held for microseconds
 
 cdef struct Indexing:
     # The stored run being built from what was appended.
@@ -69,9 +80,6 @@ cdef struct Indexing:
 cdef struct Flushing:
     LedgerRuns** ledgers     # of the half, ascending by id
     uint32_t count
-    Ledger** put             # whose records are in the open transaction
-    uint32_t put_count
-    uint32_t put_room
 
 
 cdef int by_ledger(const void* a, const void* b) noexcept nogil:
@@ -112,16 +120,6 @@ cdef Status collect(Store* store, int64_t half, Flushing* flushing) noexcept nog
                 at = at.next
     qsort(flushing.ledgers, flushing.count, sizeof(LedgerRuns*), by_ledger)
     return OK
-
-
-cdef bint any_dirty(Store* store) noexcept nogil:
-    cdef uint32_t i
-    cdef bint dirty = False
-    for i in range(SHARDS):
-        pthread_mutex_lock(&store.shards[i].lock)
-        dirty = dirty or store.shards[i].ledgers.dirty != NULL
-        pthread_mutex_unlock(&store.shards[i].lock)
-    return dirty
 
 
 cdef Status index_flush_run(Indexing* indexing) noexcept nogil:
@@ -222,61 +220,6 @@ cdef Status append_ledger(Stores* stores, Store* store, LedgerRuns* ledger, Inde
     return OK
 
 
-cdef bint note_put(Flushing* flushing, Ledger* ledger) noexcept nogil:
-    cdef uint32_t room
-    cdef Ledger** grown
-    if flushing.put_count == flushing.put_room:
-        room = flushing.put_room * 2 if flushing.put_room else 64
-        grown = <Ledger**> realloc(flushing.put, room * sizeof(Ledger*))
-        if grown == NULL:
-            return False
-        flushing.put = grown
-        flushing.put_room = room
-    flushing.put[flushing.put_count] = ledger
-    flushing.put_count += 1
-    return True
-
-
-cdef Status put_dirty(Store* store, Flushing* flushing) noexcept nogil:
-    """Changed ledgers go into the same transaction as the locations: their records are never trimmed without them."""
-    cdef uint32_t i
-    cdef Shard* shard
-    cdef Ledger* ledger
-    cdef LedgerRecord record
-    cdef Status status = OK
-    for i in range(SHARDS):
-        shard = &store.shards[i]
-        pthread_mutex_lock(&shard.lock)
-        while shard.ledgers.dirty != NULL and status == OK:
-            ledger = shard.ledgers.dirty
-            record.ledger = ledger.chained.ledger
-            record.fenced = ledger.fenced
-            record.limbo = ledger.limbo
-            record.key = ledger.key
-            record.key_size = ledger.key_size
-            record.lac = ledger.explicit_lac
-            record.lac_size = ledger.explicit_lac_size
-            status = index_put_ledger(store.index, &record)
-            if status == OK and not note_put(flushing, ledger):
-                status = NO_MEMORY
-            if status == OK:
-                ledger.dirty = False
-                shard.ledgers.dirty = ledger.next_dirty
-        pthread_mutex_unlock(&shard.lock)
-    return status
-
-
-cdef void dirty_again(Store* store, Flushing* flushing) noexcept nogil:
-    """The transaction came to nothing: what it held has to go into the next one."""
-    cdef uint32_t i
-    cdef Shard* shard
-    for i in range(flushing.put_count):
-        shard = shard_of(store, flushing.put[i].chained.ledger)
-        pthread_mutex_lock(&shard.lock)
-        ledger_mark_dirty(&shard.ledgers, flushing.put[i])
-        pthread_mutex_unlock(&shard.lock)
-
-
 cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nogil:
     """Cached reads of ledgers whose older entries were written again may be stale now. A ledger that this process had
     not looked up yet counts as such, this one time.
@@ -297,14 +240,28 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
         learn_last_alone(store, flushing.ledgers[i].chained.ledger)
 
 
+cdef void clear_shard(Shard* shard, int64_t half) noexcept nogil:
+    """Adds do not wait while thousands of maps are freed: the old one is freed when nobody can find it any more."""
+    cdef RunMap empty
+    cdef RunMap old
+    cdef bint taken = map_init_like(&empty, &shard.halves[half])
+    pthread_mutex_lock(&shard.lock)
+    if taken:
+        old = shard.halves[half]
+        shard.halves[half] = empty
+    else:
+        map_clear(&shard.halves[half])
+    pthread_mutex_unlock(&shard.lock)
+    if taken:
+        map_free(&old)
+
+
 cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
     """The flushed half becomes the spare one as soon as nobody references it."""
     cdef uint32_t i
     cdef int n
     for i in range(SHARDS):
-        pthread_mutex_lock(&store.shards[i].lock)
-        map_clear(&store.shards[i].halves[half])
-        pthread_mutex_unlock(&store.shards[i].lock)
+        clear_shard(&store.shards[i], half)
     stores_unpin(stores, &store.halves[half].region, -1)
     half_reset(&store.halves[half])
     bk_store(&store.spare_clean, 1)
@@ -312,22 +269,35 @@ cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
         waker_wake(stores.loops[n])
 
 
+cdef uint32_t take_closed(Shard* shard, int64_t* ids) noexcept nogil:
+    """A few ledgers of a shard whose end was announced; fewer than MARKS_A_LOOK: the last ones."""
+    cdef uint32_t count = 0
+    cdef Ledger* ledger = NULL
+    pthread_mutex_lock(&shard.lock)
+    while count < MARKS_A_LOOK:
+        ledger = ledger_take_closed(&shard.ledgers)
+        if ledger == NULL:
+            break
+        ids[count] = ledger.chained.ledger
+        count += 1
+    pthread_mutex_unlock(&shard.lock)
+    return count
+
+
 cdef void take_marks(Store* store) noexcept nogil:
     """Ledgers whose end was announced. Before the swap: all that came before the announcement is then in the half.
     Who deletes ledgers marks them too, with the same lock.
     """
-    cdef uint32_t i
-    cdef Shard* shard
-    cdef Ledger* ledger
+    cdef int64_t ids[MARKS_A_LOOK]
+    cdef uint32_t i, j
+    cdef uint32_t count
     pthread_mutex_lock(&store.writing)
     for i in range(SHARDS):
-        shard = &store.shards[i]
-        pthread_mutex_lock(&shard.lock)
-        ledger = ledger_take_closed(&shard.ledgers)
-        while ledger != NULL:
-            log_set_mark(store.log, ledger.chained.ledger)
-            ledger = ledger_take_closed(&shard.ledgers)
-        pthread_mutex_unlock(&shard.lock)
+        count = MARKS_A_LOOK
+        while count == MARKS_A_LOOK:
+            count = take_closed(&store.shards[i], ids)
+            for j in range(count):
+                log_set_mark(store.log, ids[j])
     pthread_mutex_unlock(&store.writing)
 
 
@@ -381,7 +351,7 @@ cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing
     op_note(&store.ops.entry_log[status == OK], now_ns() - started, 1)
     if status == OK:
         step(STEP_LOG_SYNCED)
-        status = or_end(put_dirty(store, flushing))
+        status = or_end(ledgers_put(store))
     if status != OK:
         index_abort(store.index)
         return status
@@ -409,6 +379,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         status = write_out(stores, store, &flushing, indexing)
     if status == OK:
         step(STEP_INDEX_COMMITTED)
+        ledgers_settle(store, True)
         log_set_settle(store.log)
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
@@ -418,12 +389,11 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         store.stats.flushes += 1
         op_note(&store.ops.size[1], store.stats.flushed_bytes - before, 1)
     else:
-        dirty_again(store, &flushing)
+        ledgers_settle(store, False)
         if status == NO_SPACE:
             log_set_give_up(store.log)       # the next try starts other logs
     op_note(&store.ops.flush[status == OK], now_ns() - started, 1)
     pthread_mutex_unlock(&store.writing)
-    free(flushing.put)
     free(flushing.ledgers)
     free(indexing)
     return status
@@ -439,7 +409,7 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
             return status
     take_marks(store)
     half = bk_load(&store.active)
-    if bk_load(&store.halves[half].entries) == 0 and not any_dirty(store):
+    if bk_load(&store.halves[half].entries) == 0 and not ledgers_changed(store):
         return close_idle_logs(store)
     swap(store)
     step(STEP_SWAPPED)

@@ -1,7 +1,8 @@
-"""Where crash tests end the process: between any two steps that must follow each other. One compare otherwise.
+"""Where crash tests end the process, or hold a thread: between any two steps that must follow each other. Two compares
+otherwise.
 
-Any thread. The steps of a checkpoint are its own (1 to 8); those of collection, and of entry logs that begin and end,
-stand here.
+Any thread. The steps of a checkpoint are its own (1 to 8); those of its records of ledgers, of collection, and of
+entry logs that begin and end, stand here.
 """
 from libc.stdint cimport int64_t
 
@@ -20,5 +21,8 @@ cdef enum RotationStep:
     STEP_MAP_SYNCED = 44
     STEP_HEADER_WRITTEN = 45
     STEP_HEADER_SYNCED = 46
+
+cdef enum LedgersStep:
+    STEP_LEDGER_PUT = 51         # a record of a ledger is in the open transaction, others are not
 
 cdef void step(int64_t reached) noexcept nogil

@@ -18,7 +18,7 @@ from bookie._fast.journal cimport (
 )
 from bookie._fast.journal_files cimport journal_trim
 from bookie._fast.journal_state cimport WAKERS_MOST, Journal
-from bookie._fast.ledger_table cimport Ledger, ledger_find
+from bookie._fast.ledger_table cimport UNCHANGED, Ledger, ledger_find
 from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_submit
 from bookie._fast.storage cimport StoresRoom, stores_add, stores_fence, stores_write_close, stores_write_lac
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
@@ -338,8 +338,8 @@ cdef class Direct:
         pthread_mutex_lock(&shard.lock)
         found = ledger_find(&shard.ledgers, ledger)
         state = None if found == NULL else LedgerState(
-            (<const char*> found.key)[:found.key_size], bool(found.fenced), bool(found.limbo), bool(found.dirty),
-            found.last, bool(found.last_known), found.lac,
+            (<const char*> found.key)[:found.key_size], bool(found.fenced), bool(found.limbo),
+            found.change != UNCHANGED, found.last, bool(found.last_known), found.lac,
             (<const char*> found.explicit_lac)[:found.explicit_lac_size] if found.explicit_lac != NULL else None)
         pthread_mutex_unlock(&shard.lock)
         return state

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from bookie._fast.crash_steps cimport STEP_DELETE_COMMITTED, STEP_DELETE_FORGOTTEN, step
 from bookie._fast.by_ledger cimport Chained
 from bookie._fast.kept_fences cimport fence_keep, needs_fence
-from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_dirty, ledger_remove
+from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_changed, ledger_remove
 from bookie._fast.location_index cimport (
     index_abort,
     index_begin,
@@ -41,7 +41,7 @@ cdef bint forget(Stores* stores, Store* store, int64_t ledger_id) noexcept nogil
         map_remove(&shard.cached, ledger_id)
     ledger = ledger_find(&shard.ledgers, ledger_id)
     if ledger != NULL and needs_fence(ledger) and ledger_kept_fence(&shard.ledgers, ledger_id) == NULL:
-        ledger_mark_dirty(&shard.ledgers, ledger)        # fenced since the transaction: it goes the next time
+        ledger_mark_changed(&shard.ledgers, ledger)        # fenced since the transaction: it goes the next time
         ledger.last = -1
         ledger.last_known = True
     elif ledger != NULL:

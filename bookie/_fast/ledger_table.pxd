@@ -4,6 +4,13 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.by_ledger cimport ByLedger, Chained
 from bookie._fast.types cimport Status
 
+cdef enum Change:
+    # How a ledger differs from the ledgers index.
+    UNCHANGED = 0
+    CHANGED = 1              # it does
+    PUT = 2                  # its record is in the open transaction
+    PUT_CHANGED = 3          # the same, and it changed since
+
 cdef struct Ledger:
     Chained chained
     uint8_t* key             # owned
@@ -13,7 +20,7 @@ cdef struct Ledger:
     bint fenced
     bint limbo
     bint key_logged          # the journal of this process holds the key record
-    bint dirty               # differs from the ledgers index
+    Change change
     bint last_known          # `last` covers the index too, not only this process's adds
     int64_t last             # highest entry id seen; -1 none
     int64_t lac              # highest LAC seen; -1 none
@@ -23,7 +30,7 @@ cdef struct Ledger:
     int64_t lac_time_ms      # wall clock of the last rise of `lac` that somebody waited for
     int64_t fence_group      # journal group of the fence record; 0: not pending in this process
     bint write_closed        # its writer said that nothing follows, or it was fenced: it is in the list `closed`
-    Ledger* next_dirty
+    Ledger* next_changed
     Ledger* next_closed
 
 cdef struct KeptFence:
@@ -33,7 +40,8 @@ cdef struct KeptFence:
 cdef struct LedgerMap:
     ByLedger table
     ByLedger fences          # of ledgers that were deleted
-    Ledger* dirty            # list through next_dirty
+    Ledger* changed          # list through next_changed: CHANGED
+    Ledger* put              # list through next_changed, of who puts records: room changed_ledgers
     Ledger* closed           # list through next_closed: write-closed since somebody last took them, each once
 
 cdef bint ledgers_init(LedgerMap* map) noexcept nogil
@@ -45,7 +53,8 @@ cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t
 cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noexcept nogil
 cdef KeptFence* ledger_kept_fence(const LedgerMap* map, int64_t id) noexcept nogil
 cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil
-# Forget a ledger and free it: off the lists `dirty` and `closed` too. Nobody else holds a pointer to it.
+# Forget a ledger and free it: off the lists `changed` and `closed` too. Nobody else holds a pointer to it, and the list
+# `put` is empty: the caller holds Store.writing.
 cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil
 cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
 
@@ -53,7 +62,7 @@ cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
 cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) noexcept nogil
-cdef void ledger_mark_dirty(LedgerMap* map, Ledger* ledger) noexcept nogil
+cdef void ledger_mark_changed(LedgerMap* map, Ledger* ledger) noexcept nogil
 # Note that nothing more is expected. False: it was noted before.
 cdef bint ledger_mark_closed(LedgerMap* map, Ledger* ledger) noexcept nogil
 # The next ledger of the list, off it; NULL: none.

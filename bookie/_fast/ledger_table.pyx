@@ -34,7 +34,8 @@ cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil:
 
 
 cdef bint ledgers_init(LedgerMap* map) noexcept nogil:
-    map.dirty = NULL
+    map.changed = NULL
+    map.put = NULL
     map.closed = NULL
     return chained_init(&map.table) and chained_init(&map.fences)
 
@@ -98,11 +99,11 @@ cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil:
 
 
 cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
-    cdef Ledger** link = &map.dirty
-    if ledger.dirty:
+    cdef Ledger** link = &map.changed
+    if ledger.change != UNCHANGED:
         while link[0] != ledger:
-            link = &link[0].next_dirty
-        link[0] = ledger.next_dirty
+            link = &link[0].next_changed
+        link[0] = ledger.next_changed
     link = &map.closed
     if ledger.write_closed:
         while link[0] != ledger:
@@ -141,17 +142,18 @@ cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key,
         return UNAUTHORIZED      # nobody has such a key
     if all_zero(ledger.key, ledger.key_size) and ledger_set_key(ledger, key, key_size):
         ledger.key_logged = False
-        ledger_mark_dirty(map, ledger)
+        ledger_mark_changed(map, ledger)
         return OK
     return UNAUTHORIZED
 
 
-cdef void ledger_mark_dirty(LedgerMap* map, Ledger* ledger) noexcept nogil:
-    if ledger.dirty:
-        return
-    ledger.dirty = True
-    ledger.next_dirty = map.dirty
-    map.dirty = ledger
+cdef void ledger_mark_changed(LedgerMap* map, Ledger* ledger) noexcept nogil:
+    if ledger.change == PUT:
+        ledger.change = PUT_CHANGED
+    elif ledger.change == UNCHANGED:
+        ledger.change = CHANGED
+        ledger.next_changed = map.changed
+        map.changed = ledger
 
 
 cdef bint ledger_mark_closed(LedgerMap* map, Ledger* ledger) noexcept nogil:

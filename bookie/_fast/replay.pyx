@@ -21,7 +21,7 @@ from bookie._fast.ledger_table cimport (
     all_zero,
     ledger_check_key,
     ledger_find,
-    ledger_mark_dirty,
+    ledger_mark_changed,
     ledger_set_lac,
 )
 from bookie._fast.storage cimport StoresRoom
@@ -67,7 +67,7 @@ cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record
             return NO_MEMORY
         ledger.last_known = True
         ledger.lac_known = True
-        ledger_mark_dirty(&shard.ledgers, ledger)
+        ledger_mark_changed(&shard.ledgers, ledger)
         return OK
     if size and all_zero(record.data + 20, size) and not all_zero(ledger.key, ledger.key_size):
         return OK                # of a Java bookie that did not know the key yet; never a client's way in
@@ -92,7 +92,7 @@ cdef Status replay_lac(Shard* shard, Ledger* ledger, const JournalRecord* record
         return NO_MEMORY
     if lac > ledger.lac:
         ledger.lac = lac
-    ledger_mark_dirty(&shard.ledgers, ledger)
+    ledger_mark_changed(&shard.ledgers, ledger)
     return OK
 
 
@@ -143,7 +143,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
         return replay_entry(replay, store, shard, ledger, record)
     if record.kind == META_FENCE:
         ledger.fenced = True
-        ledger_mark_dirty(&shard.ledgers, ledger)
+        ledger_mark_changed(&shard.ledgers, ledger)
         replay.fences += 1
         return OK
     if record.kind == META_LAC:

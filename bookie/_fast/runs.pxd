@@ -74,6 +74,8 @@ cdef inline bint run_dense(const Run* run) noexcept nogil:
 cdef bint map_init(RunMap* map) noexcept nogil
 cdef void map_free(RunMap* map) noexcept nogil
 cdef void map_clear(RunMap* map) noexcept nogil
+# Empty, with as many buckets as that one.
+cdef bint map_init_like(RunMap* map, const RunMap* other) noexcept nogil
 cdef LedgerRuns* map_find(const RunMap* map, int64_t ledger) noexcept nogil
 cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil
 cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil

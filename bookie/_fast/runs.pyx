@@ -10,6 +10,7 @@ from bookie._fast.by_ledger cimport (
     chained_find,
     chained_free,
     chained_init,
+    chained_init_like,
     chained_put,
 )
 from bookie._fast.pages cimport Page, page_offset, slot_entry
@@ -20,6 +21,10 @@ cdef enum:
 
 cdef bint map_init(RunMap* map) noexcept nogil:
     return chained_init(&map.table)
+
+
+cdef bint map_init_like(RunMap* map, const RunMap* other) noexcept nogil:
+    return chained_init_like(&map.table, &other.table)
 
 
 cdef void free_runs(Chained* thing) noexcept nogil:

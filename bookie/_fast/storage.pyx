@@ -24,7 +24,7 @@ from bookie._fast.ledger_table cimport (
     ledger_keep_fence,
     ledger_kept_fence,
     ledger_mark_closed,
-    ledger_mark_dirty,
+    ledger_mark_changed,
     ledger_set_lac,
     ledgers_free,
     ledgers_init,
@@ -89,7 +89,7 @@ cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil
     if journal_append_meta(journal_of(stores, id), id, META_KEY, ledger.key, ledger.key_size) == 0:
         return FULL
     ledger.key_logged = True
-    ledger_mark_dirty(&shard.ledgers, ledger)
+    ledger_mark_changed(&shard.ledgers, ledger)
     return OK
 
 
@@ -221,7 +221,7 @@ cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, 
                 ledger.fenced = True
                 ledger.fence_group = group[0]
                 close_writes(store, shard, ledger)
-                ledger_mark_dirty(&shard.ledgers, ledger)
+                ledger_mark_changed(&shard.ledgers, ledger)
                 ledger.events += 1
                 watchers = take_watchers(ledger, False)
     elif status == OK:
@@ -256,7 +256,7 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     if status == OK and lac >= explicit_lac(ledger) and not ledger_set_lac(ledger, packet, size):
         status = NO_MEMORY
     if status == OK:
-        ledger_mark_dirty(&shard.ledgers, ledger)
+        ledger_mark_changed(&shard.ledgers, ledger)
         ledger.events += 1
         watchers = take_watchers(ledger, lac > ledger.lac)
         if lac > ledger.lac:

@@ -10,6 +10,7 @@ import pytest
 from tests.crash.scenarios import die_at_step
 
 STEPS = ["marked", "swapped", "appended", "log synced", "index committed", "cleared", "mark written", "trimmed"]
+LEDGER_PUT = 51
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -17,3 +18,8 @@ def test_b4_b5_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path) 
     """The mark never says more than the disk holds, and replaying twice is replaying once."""
     number = STEPS.index(step) + 1
     assert not die_at_step(tmp_path, number, directories=1 + number % 2)
+
+
+def test_b4_b5_an_end_between_two_records_of_ledgers_loses_nothing(tmp_path: Path) -> None:
+    """The transaction that held some of the changed ledgers' records never was; replay brings all of them."""
+    assert not die_at_step(tmp_path, LEDGER_PUT, directories=2)
