@@ -80,6 +80,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     stores                  what the data path knows of all ledger directories
     last_entry              what the index tells once of a ledger's end
     storage                 one ledger directory: caches, index and entry log together
+    quarantine              ledgers that hold what cannot be stored, indexed or trusted
     entry_ranges            which entries of a ledger are stored, as ranges
     entry_places            where they lie in entry logs
     last_mark               up to where journals need not be replayed

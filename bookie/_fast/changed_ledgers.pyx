@@ -47,6 +47,7 @@ cdef void copy_one(Batch* batch, const Ledger* ledger) noexcept nogil:
     record.ledger = ledger.chained.ledger
     record.fenced = ledger.fenced
     record.limbo = ledger.limbo
+    record.quarantine = ledger.quarantine
     record.key = copied(batch, ledger.key, ledger.key_size)
     record.key_size = ledger.key_size
     record.lac = copied(batch, ledger.explicit_lac, ledger.explicit_lac_size)

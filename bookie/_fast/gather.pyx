@@ -2,7 +2,7 @@
 from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free
 
-from bookie._fast.ledger_table cimport Ledger, ledger_find
+from bookie._fast.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.pages cimport page_offset, page_take
 from bookie._fast.request cimport PIGGYBACK
 from bookie._fast.runs cimport Found, LedgerRuns, map_find, run_take, runs_find
@@ -110,7 +110,7 @@ cdef Status resolve_last(Ledger* ledger, Answer* answer) noexcept nogil:
 
 cdef void tell_lac(const ReadRequest* request, const Ledger* ledger, Answer* answer) noexcept nogil:
     """The LAC of the answer. END: it has not reached the entry that was waited for, and that is the answer."""
-    if ledger.limbo:
+    if ledger_doubtful(ledger):
         if request.flags & PIGGYBACK:
             answer.status = UNKNOWN_STATE
         return
@@ -142,7 +142,7 @@ cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer*
     elif request.wants_lac:
         tell_lac(request, ledger, answer)
     if answer.status == OK and answer.next == ENTRY_ID_LAST:
-        answer.status = UNKNOWN_STATE if ledger.limbo else resolve_last(ledger, answer)
+        answer.status = UNKNOWN_STATE if ledger_doubtful(ledger) else resolve_last(ledger, answer)
     if answer.status == OK:
         half = bk_load(&store.active)
         layers[0] = map_find(&shard.halves[half], request.ledger)
@@ -158,7 +158,7 @@ cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer*
                 if found.next_first < upper:
                     upper = found.next_first
             if found.run == NULL:
-                if ledger.last_known and answer.next > ledger.last and not ledger.limbo:
+                if ledger.last_known and answer.next > ledger.last and not ledger_doubtful(ledger):
                     answer.status = NO_ENTRY
                 else:
                     answer.status = PENDING

@@ -25,6 +25,7 @@ class Ledger(NamedTuple):
     fenced: bool
     limbo: bool
     lac: bytes
+    quarantine: int = 0
 
 class Stat(NamedTuple):
     runs: int
@@ -53,7 +54,13 @@ class Index:
     def begin(self) -> None: ...
     def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> None: ...
     def put_ledger(
-        self, ledger: int, key: bytes, fenced: bool = False, limbo: bool = False, lac: bytes = b""
+        self,
+        ledger: int,
+        key: bytes,
+        fenced: bool = False,
+        limbo: bool = False,
+        lac: bytes = b"",
+        quarantine: int = 0,
     ) -> None: ...
     def put_fence(self, ledger: int, deleted_ms: int) -> None: ...
     def delete_ledger(self, ledger: int) -> None: ...

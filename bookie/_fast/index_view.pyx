@@ -7,7 +7,7 @@ import os
 from array import array
 from collections import namedtuple
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.location_index cimport (
     IndexHit,
@@ -41,7 +41,7 @@ from bookie._fast.types cimport BAD_REQUEST, CORRUPT, END, FULL, NO_ENTRY, NO_SP
 
 Hit = namedtuple("Hit", "entry log_id offset length span_bytes span_last")
 Run = namedtuple("Run", "ledger first log_id offset lengths")
-Ledger = namedtuple("Ledger", "ledger key fenced limbo lac")
+Ledger = namedtuple("Ledger", "ledger key fenced limbo lac quarantine", defaults=(0,))
 Stat = namedtuple("Stat", "runs run_pages ledgers ledger_pages page_bytes file_bytes")
 
 
@@ -60,7 +60,7 @@ cdef int check(Status status, what) except -1:
 
 cdef Status collect_ledger(void* context, const LedgerRecord* r) noexcept with gil:
     (<list> context).append(Ledger(r.ledger, (<const char*> r.key)[:r.key_size], bool(r.fenced), bool(r.limbo),
-                                   (<const char*> r.lac)[:r.lac_size]))
+                                   (<const char*> r.lac)[:r.lac_size], r.quarantine))
     return OK
 
 
@@ -252,12 +252,13 @@ cdef class Index:
             status = index_put_run(self.raw, &run)
         check(status, f"run of ledger {ledger} from entry {first}")
 
-    def put_ledger(self, int64_t ledger, bytes key, bint fenced=False, bint limbo=False, bytes lac=b""):
+    def put_ledger(self, int64_t ledger, bytes key, bint fenced=False, bint limbo=False, bytes lac=b"",
+                   uint8_t quarantine=0):
         """Store or replace the ledger's record."""
         cdef LedgerRecord record
         cdef Status status
         self.need()
-        record.ledger, record.fenced, record.limbo = ledger, fenced, limbo
+        record.ledger, record.fenced, record.limbo, record.quarantine = ledger, fenced, limbo, quarantine
         record.key_size, record.key = len(key), key
         record.lac_size, record.lac = len(lac), lac
         with nogil:

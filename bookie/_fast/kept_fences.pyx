@@ -5,7 +5,14 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from bookie._fast.by_ledger cimport Chained
-from bookie._fast.ledger_table cimport KeptFence, ledger_drop_fence, ledger_find, ledger_keep_fence, ledger_kept_fence
+from bookie._fast.ledger_table cimport (
+    KeptFence,
+    ledger_doubtful,
+    ledger_drop_fence,
+    ledger_find,
+    ledger_keep_fence,
+    ledger_kept_fence,
+)
 from bookie._fast.location_index cimport index_abort, index_begin, index_commit, index_delete_fence, index_put_fence
 from bookie._fast.storage cimport StoreRoom
 from bookie._fast.stores cimport SHARDS, Shard, shard_of
@@ -18,7 +25,7 @@ cdef enum:
 
 
 cdef bint needs_fence(const Ledger* ledger) noexcept nogil:
-    return ledger.fenced or ledger.limbo
+    return ledger.fenced or ledger_doubtful(ledger)
 
 
 cdef Status fence_keep(Store* store, int64_t ledger_id) noexcept nogil:

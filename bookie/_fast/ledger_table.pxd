@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.by_ledger cimport ByLedger, Chained
+from bookie._fast.run_codec cimport QuarantineReason
 from bookie._fast.types cimport Status
 
 cdef enum Change:
@@ -19,6 +20,7 @@ cdef struct Ledger:
     uint32_t explicit_lac_size
     bint fenced
     bint limbo
+    uint8_t quarantine       # a QuarantineReason: the first one; NOT_QUARANTINED
     bint key_logged          # the journal of this process holds the key record
     Change change
     bint last_known          # `last` covers the index too, not only this process's adds
@@ -37,9 +39,15 @@ cdef struct KeptFence:
     Chained chained
     int64_t deleted_ms       # wall clock
 
+cdef struct Quarantined:
+    Chained chained
+    uint32_t reasons         # a bit for each QuarantineReason that was seen
+    uint32_t told            # those that the log has told
+
 cdef struct LedgerMap:
     ByLedger table
     ByLedger fences          # of ledgers that were deleted
+    ByLedger quarantined
     Ledger* changed          # list through next_changed: CHANGED
     Ledger* put              # list through next_changed, of who puts records: room changed_ledgers
     Ledger* closed           # list through next_closed: write-closed since somebody last took them, each once
@@ -56,6 +64,12 @@ cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil
 # Forget a ledger and free it: off the lists `changed` and `closed` too. Nobody else holds a pointer to it, and the list
 # `put` is empty: the caller holds Store.writing.
 cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil
+# Put a ledger into quarantine, durably from the next checkpoint on. What it has stays readable, what it does not seem
+# to have is not denied, and nobody writes to it. True: this reason is new to it.
+cdef bint ledger_quarantine(LedgerMap* map, Ledger* ledger, QuarantineReason reason) noexcept nogil
+# The same for what the index says, perhaps NOT_QUARANTINED: it has not changed, and was told before.
+cdef void ledger_load_quarantine(LedgerMap* map, Ledger* ledger, uint8_t reason) noexcept nogil
+cdef void ledger_end_quarantine(LedgerMap* map, Ledger* ledger) noexcept nogil
 cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
 
 # OK or UNAUTHORIZED. A stored key that is empty or all zeros is replaced once.
@@ -68,3 +82,7 @@ cdef bint ledger_mark_closed(LedgerMap* map, Ledger* ledger) noexcept nogil
 # The next ledger of the list, off it; NULL: none.
 cdef Ledger* ledger_take_closed(LedgerMap* map) noexcept nogil
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil
+
+# Whether it cannot be told for sure what the ledger had: no entry of it may be denied.
+cdef inline bint ledger_doubtful(const Ledger* ledger) noexcept nogil:
+    return ledger.limbo or ledger.quarantine

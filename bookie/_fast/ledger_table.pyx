@@ -13,7 +13,7 @@ from bookie._fast.by_ledger cimport (
     chained_put,
 )
 from bookie._fast.planted cimport PLANT_ANY_KEY, bk_planted
-from bookie._fast.run_codec cimport MASTER_KEY_MAX
+from bookie._fast.run_codec cimport MASTER_KEY_MAX, NOT_QUARANTINED
 from bookie._fast.types cimport OK, UNAUTHORIZED
 
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil:
@@ -37,7 +37,7 @@ cdef bint ledgers_init(LedgerMap* map) noexcept nogil:
     map.changed = NULL
     map.put = NULL
     map.closed = NULL
-    return chained_init(&map.table) and chained_init(&map.fences)
+    return chained_init(&map.table) and chained_init(&map.fences) and chained_init(&map.quarantined)
 
 
 cdef void free_ledger(Chained* thing) noexcept nogil:
@@ -47,15 +47,17 @@ cdef void free_ledger(Chained* thing) noexcept nogil:
     free(ledger)
 
 
-cdef void free_fence(Chained* thing) noexcept nogil:
+cdef void free_plain(Chained* thing) noexcept nogil:
     free(thing)
 
 
 cdef void ledgers_free(LedgerMap* map) noexcept nogil:
     chained_clear(&map.table, free_ledger)
     chained_free(&map.table)
-    chained_clear(&map.fences, free_fence)
+    chained_clear(&map.fences, free_plain)
     chained_free(&map.fences)
+    chained_clear(&map.quarantined, free_plain)
+    chained_free(&map.quarantined)
 
 
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil:
@@ -98,6 +100,49 @@ cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil:
     free(fence)
 
 
+cdef Quarantined* quarantined(LedgerMap* map, int64_t id) noexcept nogil:
+    """The entry of the list, made where there is none. NULL: no memory."""
+    cdef Quarantined* entry = <Quarantined*> chained_find(&map.quarantined, id)
+    if entry == NULL:
+        entry = <Quarantined*> calloc(1, sizeof(Quarantined))
+        if entry != NULL:
+            entry.chained.ledger = id
+            chained_put(&map.quarantined, &entry.chained)
+    return entry
+
+
+cdef bint ledger_quarantine(LedgerMap* map, Ledger* ledger, QuarantineReason reason) noexcept nogil:
+    cdef Quarantined* entry = quarantined(map, ledger.chained.ledger)
+    cdef uint32_t bit = <uint32_t> 1 << reason
+    if not ledger.quarantine:
+        ledger.quarantine = <uint8_t> reason
+        ledger_mark_changed(map, ledger)
+    if entry == NULL or entry.reasons & bit:
+        return False             # without memory: in quarantine all the same, but not listed before the next start
+    entry.reasons |= bit
+    return True
+
+
+cdef void ledger_load_quarantine(LedgerMap* map, Ledger* ledger, uint8_t reason) noexcept nogil:
+    cdef Quarantined* entry = quarantined(map, ledger.chained.ledger) if reason else NULL
+    ledger.quarantine = reason
+    if entry != NULL:
+        entry.reasons = entry.told = <uint32_t> 1 << reason
+
+
+cdef void ledger_forget_quarantine(LedgerMap* map, int64_t id) noexcept nogil:
+    cdef Chained* entry = chained_find(&map.quarantined, id)
+    if entry != NULL:
+        chained_drop(&map.quarantined, entry)
+        free(entry)
+
+
+cdef void ledger_end_quarantine(LedgerMap* map, Ledger* ledger) noexcept nogil:
+    ledger.quarantine = NOT_QUARANTINED
+    ledger_mark_changed(map, ledger)
+    ledger_forget_quarantine(map, ledger.chained.ledger)
+
+
 cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
     cdef Ledger** link = &map.changed
     if ledger.change != UNCHANGED:
@@ -109,6 +154,7 @@ cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
         while link[0] != ledger:
             link = &link[0].next_closed
         link[0] = ledger.next_closed
+    ledger_forget_quarantine(map, ledger.chained.ledger)
     chained_drop(&map.table, &ledger.chained)
     free_ledger(&ledger.chained)
 

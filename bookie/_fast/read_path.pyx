@@ -17,7 +17,7 @@ from bookie._fast.gather cimport (
     region_unpin,
 )
 from bookie._fast.last_entry cimport learn_last
-from bookie._fast.ledger_table cimport Ledger, ledger_find
+from bookie._fast.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.loads cimport load_before, load_begin, load_end
 from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup, index_next
 from bookie._fast.op_stats cimport op_note_shared
@@ -357,15 +357,15 @@ cdef Status learn_lac(Reading* reading, int64_t ledger_id) noexcept nogil:
     return status
 
 
-cdef bint in_limbo(Stores* stores, int64_t ledger_id) noexcept nogil:
+cdef bint doubtful(Stores* stores, int64_t ledger_id) noexcept nogil:
     cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
     cdef Ledger* ledger
-    cdef bint limbo
+    cdef bint found
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    limbo = ledger != NULL and ledger.limbo
+    found = ledger != NULL and ledger_doubtful(ledger)
     pthread_mutex_unlock(&shard.lock)
-    return limbo
+    return found
 
 
 cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
@@ -374,7 +374,7 @@ cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, S
         answer.status = OK
         if status != NO_ENTRY:
             bk_add_relaxed(&store_of(stores, request.ledger).stats.short_batches, 1)
-    elif status == NO_ENTRY and in_limbo(stores, request.ledger):
+    elif status == NO_ENTRY and doubtful(stores, request.ledger):
         answer.status = UNKNOWN_STATE
     elif status == NO_ENTRY and request.flags & PIGGYBACK and answer.has_lac:
         answer.status = END

@@ -19,10 +19,24 @@ cdef enum:
     LEDGER_VERSION = 1
     LEDGER_FENCED = 1
     LEDGER_LIMBO = 2
+    LEDGER_QUARANTINED = 4
+    LEDGER_REASON_SHIFT = 4      # the bits from here on: why it is in quarantine, a QuarantineReason
     FENCE_VERSION = 1
     FENCE_VALUE_BYTES = 16
     MASTER_KEY_MAX = 0xFFFF
     LAC_MAX = 1 << 20
+
+cdef enum QuarantineReason:
+    # What a ledger has here that could not be stored, indexed or trusted. Numbers are on disk.
+    NOT_QUARANTINED = 0
+    BAD_ENTRY_ID = 1             # an entry id outside of what the index holds
+    BAD_ENTRY_SIZE = 2           # a record longer than a log takes
+    BAD_KEYS = 3                 # the journal holds master keys that contradict each other
+    BAD_LAC = 4                  # an explicit LAC that is none
+    BAD_LEDGER_RECORD = 5        # the ledger's record in the index cannot be read
+    BAD_INDEX = 6                # runs of the ledger in the index cannot be read
+    BAD_RECORD = 7               # a record in an entry log is not the one that the index tells, or fails its digest
+    REASONS = 8
 
 cdef struct IndexRun:
     int64_t ledger
@@ -36,6 +50,7 @@ cdef struct LedgerRecord:
     int64_t ledger
     bint fenced
     bint limbo
+    uint8_t quarantine           # a QuarantineReason
     uint32_t key_size
     const uint8_t* key           # master key
     uint32_t lac_size            # 0 = no explicit LAC

@@ -163,6 +163,8 @@ cdef void ledger_pack(const LedgerRecord* record, uint8_t* key, uint8_t* value) 
     store_i64(key, record.ledger)
     value[4] = LEDGER_VERSION
     value[5] = (LEDGER_FENCED if record.fenced else 0) | (LEDGER_LIMBO if record.limbo else 0)
+    if record.quarantine:
+        value[5] |= LEDGER_QUARANTINED | <uint8_t> (record.quarantine << LEDGER_REASON_SHIFT)
     store_u16(value + 6, <uint16_t> record.key_size)
     store_u32(value + 8, record.lac_size)
     if record.key_size:
@@ -182,6 +184,7 @@ cdef Status ledger_unpack(const void* key, size_t key_size, const void* value, s
     record.ledger = load_i64(key)
     record.fenced = bytes_[5] & LEDGER_FENCED != 0
     record.limbo = bytes_[5] & LEDGER_LIMBO != 0
+    record.quarantine = bytes_[5] >> LEDGER_REASON_SHIFT if bytes_[5] & LEDGER_QUARANTINED else 0
     record.key_size = load_u16(bytes_ + 6)
     record.lac_size = load_u32(bytes_ + 8)
     if size - LEDGER_HEADER_BYTES != <size_t> record.key_size + record.lac_size:
@@ -239,12 +242,12 @@ def unpack_run(bytes key, bytes value):
 
 
 def unpack_ledger(bytes key, bytes value):
-    """(ledger, fenced, limbo, master key, lac); ValueError when the bytes are no ledger record."""
+    """(ledger, fenced, limbo, master key, lac, quarantine reason or 0); ValueError when the bytes are no record."""
     cdef LedgerRecord record
     if ledger_unpack(<const char*> key, len(key), <const char*> value, len(value), &record) != OK:
         raise ValueError("these bytes are no ledger record: header or checksum are wrong")
     return (record.ledger, bool(record.fenced), bool(record.limbo), (<const char*> record.key)[:record.key_size],
-            (<const char*> record.lac)[:record.lac_size])
+            (<const char*> record.lac)[:record.lac_size], record.quarantine)
 
 
 def unpack_fence(bytes key, bytes value):

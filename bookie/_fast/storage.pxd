@@ -12,7 +12,7 @@ cdef enum:
     EXPLICIT_LAC_MAX = 4096      # ids and the longest digest take 36
 
 # Add one entry: key, fence, cache, journal. OK with the journal group that makes it durable (0: nothing to wait for);
-# FULL: try again after the loops are woken. `recovery` passes fence and limbo.
+# FULL: try again after the loops are woken. `recovery` passes fence and limbo; nothing passes quarantine: IO_ERROR.
 cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
                        const uint8_t* data, uint32_t size, bint recovery, int64_t* group) noexcept nogil
 # Fence: OK with the group to wait for (0: long durable). Creates an unknown ledger, fenced, with this key.

@@ -23,6 +23,7 @@ from bookie._fast.ledger_table cimport (
     ledger_find,
     ledger_keep_fence,
     ledger_kept_fence,
+    ledger_load_quarantine,
     ledger_mark_closed,
     ledger_mark_changed,
     ledger_set_lac,
@@ -69,6 +70,7 @@ from bookie._fast.types cimport (
     ENTRY_LAC_MIN,
     FENCED,
     FULL,
+    IO_ERROR,
     NO_LEDGER,
     NO_MEMORY,
     OK,
@@ -134,9 +136,10 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
         if not recovery:
             return FENCED
         close_writes(store, shard, ledger)       # what recovery adds is little, and the last of it
-    if not recovery:
-        if ledger.limbo:
-            return UNAUTHORIZED
+    if ledger.quarantine:
+        return IO_ERROR          # of all refusals the one after which a writer goes on without this bookie
+    if not recovery and ledger.limbo:
+        return UNAUTHORIZED
     if stores.write_data and not journal_has_room(journal_of(stores, id), size):
         return FULL
     # Storage first, journal second: a checkpoint must never trim a record that the storage does not hold.
@@ -252,7 +255,7 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     if status == FENCED:
         status = NO_LEDGER       # as upstream; an add says more
     if status == OK:
-        status = log_key(stores, shard, ledger)
+        status = IO_ERROR if ledger.quarantine else log_key(stores, shard, ledger)
     if status == OK and lac >= explicit_lac(ledger) and not ledger_set_lac(ledger, packet, size):
         status = NO_MEMORY
     if status == OK:
@@ -348,6 +351,7 @@ cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogi
         return NO_MEMORY
     ledger.fenced = record.fenced
     ledger.limbo = record.limbo
+    ledger_load_quarantine(&shard.ledgers, ledger, record.quarantine)
     if record.lac_size:
         if not ledger_set_lac(ledger, record.lac, record.lac_size):
             return NO_MEMORY
@@ -467,6 +471,7 @@ cdef class StoreRoom:
             "failed_reads": bk_load(&self.store.failed_reads.total),
             "ledgers": self.ledger_count(),
             "kept_fences": self.fence_count(),
+            "quarantined_ledgers": sum(store.shards[i].ledgers.quarantined.count for i in range(SHARDS)),
             "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
             "read_cache_bytes": sum(store.ring.segments[i].used for i in range(store.ring.count)),

@@ -116,7 +116,7 @@ class _Records:
         return old is None
 
     def put(self, record: Ledger) -> None:
-        self.index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac)
+        self.index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac, record.quarantine)
         self._put += 1
         if self._put % RECORDS_A_COMMIT == 0:
             self.index.commit()

@@ -65,7 +65,7 @@ class DataPort:
         self._loops: list[IoLoopRoom] = []
         self._threads: list[threading.Thread] = []
         self._limits: NetLimitsRoom | None = None
-        self._complaints = ComplaintLog(self._complained, storage.tell_failed_reads)
+        self._complaints = ComplaintLog(self._complained, storage.tell_damage)
         self._access = AccessLog(settings) if settings.access_log else None
         self._desk: Desk | None = None
         self._clerks: list[threading.Thread] = []

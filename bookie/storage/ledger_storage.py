@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from bookie._fast import fatal, log_set
+from bookie._fast import fatal, log_set, quarantine
 from bookie._fast.checkpoint import CheckpointRoom
 from bookie._fast.collector import CollectorRoom
 from bookie._fast.file import Files
@@ -44,6 +44,14 @@ log = logging.getLogger(__name__)
 
 COMPACTION_BYTES = 8 << 20
 """Of one directory: a window over the source, the buffer of the target, what is known of runs and moves."""
+
+NEWS_AT_A_TIME = 100
+"""Lines a second about ledgers that came into quarantine; the others are told in the seconds after."""
+
+QUARANTINE_REMEDY = (
+    "what is stored of it is served, nothing of it is denied, writes to it are refused; copy what is missing from its "
+    "replicas (docs/troubleshoot.md), then let it out with bkadmin quarantine lift"
+)
 
 
 class LedgerStorage:
@@ -104,12 +112,20 @@ class LedgerStorage:
         )
         for room in self._rooms:
             room.load_ledgers()
+            self._tell_count(room)
         self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms)
         report = self._replay(ledger_dirs, journal_dirs, progress)
         self._open_journals(journal_dirs)
         # the mark now names the new, empty files: older ones, torn or not, are never replayed again
         self.checkpoints.flush_alone()
         return report
+
+    def _tell_count(self, room: StoreRoom) -> None:
+        """Of a start: what came into quarantine before."""
+        count = len(quarantine.listed(room))
+        if count:
+            facts = {"directory": room.directory, "ledgers": count, "remedy": "bkadmin quarantine lists them"}
+            log.warning("ledgers are in quarantine", extra=facts)
 
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
         count = len(self.storage.ledger_directories)
@@ -279,6 +295,18 @@ class LedgerStorage:
         stores, journals = self.stores.full()
         ledgers = self.storage.ledger_directories
         return {ledgers[i] for i in stores} | {self.journal.directories[i] for i in journals}
+
+    def tell_damage(self) -> None:
+        """What is new of failed reads and of ledgers in quarantine, in the log. Any thread, one at a time."""
+        self.tell_failed_reads()
+        self.tell_quarantined()
+
+    def tell_quarantined(self) -> None:
+        """One line in the log for each ledger that came into quarantine since the last call, or has a new reason."""
+        for room in self._rooms:
+            for ledger, reasons in quarantine.news(room, NEWS_AT_A_TIME):
+                facts = {"ledger": ledger, "directory": room.directory, "reason": "; ".join(reasons)}
+                log.error("a ledger is in quarantine", extra={**facts, "remedy": QUARANTINE_REMEDY})
 
     def tell_failed_reads(self) -> None:
         """One line in the log for each directory whose disk failed reads since the last call. Any thread."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from bookie._fast.index_view import Index, Reader
+from bookie._fast.index_view import Index, Ledger, Reader
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_one_transaction(index: Index) -> None:
     index.delete_ledger(1)
     index.abort()
     assert reader.lookup(1, 1) == hit
-    assert reader.ledgers() == [(1, b"key", False, False, b"")]
+    assert reader.ledgers() == [Ledger(1, b"key", False, False, b"")]
 
 
 def test_a_ledger_record_keeps_everything(index: Index) -> None:
@@ -58,7 +58,8 @@ def test_a_ledger_record_keeps_everything(index: Index) -> None:
     index.put_ledger(2, b"k" * 0xFFFF, fenced=True, limbo=True, lac=b"l" * 70_000)
     index.put_ledger(9, bytes(20), fenced=True)
     index.commit()
-    assert reader.ledgers() == [(2, b"k" * 0xFFFF, True, True, b"l" * 70_000), (9, bytes(20), True, False, b"")]
+    last = Ledger(9, bytes(20), fenced=True, limbo=False, lac=b"")
+    assert reader.ledgers() == [Ledger(2, b"k" * 0xFFFF, True, True, b"l" * 70_000), last]
 
 
 def test_the_file_survives_closing(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_hostile_ledger_records(key: bytes, value: bytes, sizes: tuple[int, int]
     body = inner + value
     record = peer.crc32c(key + body).to_bytes(4, "big") + body
     try:
-        _, _, _, master_key, lac = run_codec.unpack_ledger(key, record)
+        _, _, _, master_key, lac, _ = run_codec.unpack_ledger(key, record)
     except ValueError:
         return
     assert master_key + lac == value

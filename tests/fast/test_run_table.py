@@ -14,6 +14,7 @@ from bookie._fast.index_view import Index, Reader
 from tests.reference.location_index import Model, Place
 
 LEDGERS = st.sampled_from([0, 1, 2**62])
+FLAGS = st.tuples(st.booleans(), st.booleans())
 
 
 def sizes(count: int, spread: int, gaps: float, seed: int) -> list[int]:
@@ -82,11 +83,11 @@ class OverlappingPuts(RuleBasedStateMachine):
         self.index.put_run(ledger, first, log_id, offset, lengths)
         self.working.put_run(ledger, first, log_id, offset, lengths)
 
-    @rule(ledger=LEDGERS, key=st.binary(max_size=30), fenced=st.booleans(), limbo=st.booleans(), lac=st.binary())
-    def put_ledger(self, ledger: int, key: bytes, fenced: bool, limbo: bool, lac: bytes) -> None:
+    @rule(ledger=LEDGERS, key=st.binary(max_size=30), flags=FLAGS, lac=st.binary(), quarantine=st.integers(0, 7))
+    def put_ledger(self, ledger: int, key: bytes, flags: tuple[bool, bool], lac: bytes, quarantine: int) -> None:
         self.write()
-        self.index.put_ledger(ledger, key, fenced, limbo, lac)
-        self.working.ledgers[ledger] = (key, fenced, limbo, lac)
+        self.index.put_ledger(ledger, key, *flags, lac, quarantine)
+        self.working.ledgers[ledger] = (key, *flags, lac, quarantine)
 
     @rule(ledger=LEDGERS)
     def delete(self, ledger: int) -> None:

@@ -28,7 +28,7 @@ class Model:
     """Entries and ledger records; the last put of an entry wins."""
 
     entries: dict[tuple[int, int], Place] = field(default_factory=dict)
-    ledgers: dict[int, tuple[bytes, bool, bool, bytes]] = field(default_factory=dict)
+    ledgers: dict[int, tuple[bytes, bool, bool, bytes, int]] = field(default_factory=dict)
 
     def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> None:
         """Present slots lie one after the other in the log; a length of 0 is a gap."""

@@ -54,6 +54,7 @@ STORE_ROWS = (
          "Entry logs of one ledger closed because its end was announced."),
     ),
     *gauges(
+        ("quarantined_ledgers", "pybookie_quarantined_ledgers", "Ledgers in quarantine."),
         ("kept_fences", "pybookie_kept_fences", "Deleted ledgers whose fence is kept."),
         ("write_cache_bytes", "bookie_write_cache_size", "Bytes in the write cache."),
         ("write_cache_entries", "bookie_write_cache_count", "Entries in the write cache."),

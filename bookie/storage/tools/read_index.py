@@ -28,6 +28,8 @@ class LedgerRow(NamedTuple):
     limbo: bool
     key: bytes
     lac: bytes
+    quarantine: int
+    """0, or why it is in quarantine: the place in `bookie._fast.quarantine.REASONS`."""
 
 
 class EntryPlace(NamedTuple):
@@ -54,10 +56,10 @@ class IndexFile:
         """Every record, by ledger. ToolRefused where one is damaged."""
         for key, value in self._transaction.cursor(db=self._ledgers):
             try:
-                ledger, fenced, limbo, master_key, lac = unpack_ledger(key, value)
+                ledger, fenced, limbo, master_key, lac, why = unpack_ledger(key, value)
             except ValueError as error:
                 raise self._damaged("ledger record", key, error) from error
-            yield LedgerRow(ledger, fenced, limbo, master_key, lac)
+            yield LedgerRow(ledger, fenced, limbo, master_key, lac, why)
 
     def runs(self, ledger: int | None = None) -> Iterator[Run]:
         """Every stored run, or those of one ledger, by ledger and entry. ToolRefused where one is damaged."""

@@ -194,7 +194,7 @@ def put_records(index: Index, records: Iterable[Ledger]) -> None:
     """Ledger records into `index`, in transactions of bounded size."""
     index.begin()
     for count, record in enumerate(records, 1):
-        index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac)
+        index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac, record.quarantine)
         if count % RECORDS_A_COMMIT == 0:
             index.commit()
             index.begin()
@@ -240,4 +240,4 @@ def old_records(index: Path) -> list[Ledger]:
     if problems:
         raise ToolRefused(f"{problems[0]}, ledger records included (rebuild_ledgers)")
     rows = [unpack_ledger(key, value) for key, value in values]
-    return [Ledger(ledger, key, fenced, limbo, lac) for ledger, fenced, limbo, key, lac in rows]
+    return [Ledger(ledger, key, fenced, limbo, lac, why) for ledger, fenced, limbo, key, lac, why in rows]

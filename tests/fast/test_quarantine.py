@@ -1,0 +1,163 @@
+"""Ledgers in quarantine (modules quarantine, ledger_table): what is there is served, nothing is denied, nobody writes.
+
+All of that outlives a restart, and ends when it is lifted or the ledger is deleted.
+"""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookie._fast import quarantine
+from bookie._fast.direct import Refused
+from bookie._fast.index_view import Index
+from bookie._fast.ledger_removal import delete_ledgers
+from bookie._fast.quarantine import REASONS, Quarantine
+from bookie._fast.storage import StoreRoom, StoresRoom
+from tests.reference.storage import entry
+from tests.storage.opened import MIB, Opened
+
+KEY = b"k" * 20
+BAD_RECORD = REASONS[7]
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[Opened]:
+    """Ledgers 1 and 2 have entries 0 to 4, in entry logs and index; ledger 1 is in quarantine."""
+    opened = Opened(tmp_path)
+    for ledger in (1, 2):
+        for at in range(5):
+            opened.direct.add(entry(ledger, at), KEY)
+    assert opened.direct.commit()
+    opened.checkpoint()
+    assert quarantine.put(stores(opened), 1, BAD_RECORD)
+    yield opened
+    opened.crash()
+
+
+def stores(opened: Opened) -> StoresRoom:
+    assert opened.storage.stores is not None
+    return opened.storage.stores
+
+
+def room(opened: Opened) -> StoreRoom:
+    return opened.storage._rooms[0]
+
+
+def answer(opened: Opened, ledger: int, at: int) -> str | list[bytes]:
+    """The entry, or why there is none."""
+    held = opened.direct.read(ledger, at, count=1, size=MIB)
+    try:
+        return held.entries() if held.status == "OK" else held.status
+    finally:
+        held.release()
+
+
+def refusal(opened: Opened, ledger: int, *, recovery: bool = False) -> str:
+    """What an add is answered."""
+    try:
+        opened.direct.add(entry(ledger, 9), KEY, recovery=recovery)
+    except Refused as error:
+        return error.status
+    return "OK"
+
+
+def test_it_serves_what_it_has_and_denies_nothing(one: Opened) -> None:
+    """An entry that is not there may be what was lost: no denial, also not of the last entry's id."""
+    assert answer(one, 1, 3) == [entry(1, 3)]
+    assert answer(one, 1, 7) == "UNKNOWN_STATE"
+    assert answer(one, 1, -1) == "UNKNOWN_STATE"
+    assert answer(one, 2, 7) == "NO_ENTRY"
+    assert answer(one, 2, -1) == [entry(2, 4)]
+
+
+def test_nobody_writes_to_it(one: Opened) -> None:
+    """Refused with what makes a client replace this bookie in the ensemble, recovery included; others are written."""
+    assert refusal(one, 1) == refusal(one, 1, recovery=True) == "IO_ERROR"
+    with pytest.raises(Refused, match="IO_ERROR"):
+        one.direct.write_lac((1).to_bytes(8, "big") + (3).to_bytes(8, "big"), KEY)
+    assert refusal(one, 2) == "OK"
+    assert one.direct.commit()
+
+
+def test_a_fence_passes(one: Opened) -> None:
+    """Who recovers the ledger keeps its writer out, and reads what is here."""
+    assert one.direct.fence(1, KEY)
+    assert one.direct.commit()
+    assert answer(one, 1, 0) == [entry(1, 0)]
+
+
+def test_it_outlives_a_restart(one: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The flag and its reason are in the ledger's record of the index; the start says how many there are."""
+    one.checkpoint()
+    one.crash()
+    again = Opened(tmp_path)
+    assert quarantine.listed(room(again)) == [Quarantine(1, (BAD_RECORD,))]
+    assert again.storage.stats()["quarantined_ledgers"] == 1
+    assert refusal(again, 1) == "IO_ERROR"
+    assert answer(again, 1, 7) == "UNKNOWN_STATE"
+    assert answer(again, 1, 4) == [entry(1, 4)]
+    (line,) = [record for record in caplog.records if record.getMessage() == "ledgers are in quarantine"]
+    assert line.__dict__["ledgers"] == 1
+    again.storage.tell_damage()
+    assert not [record for record in caplog.records if record.getMessage() == "a ledger is in quarantine"]
+    again.stop()
+
+
+def test_each_reason_is_told_once(one: Opened, caplog: pytest.LogCaptureFixture) -> None:
+    """The same reason again is no news; another one is, and both are listed."""
+    assert not quarantine.put(stores(one), 1, BAD_RECORD)
+    one.storage.tell_damage()
+    assert quarantine.put(stores(one), 1, REASONS[4])
+    for _ in range(2):
+        one.storage.tell_damage()
+    told = [record.__dict__ for record in caplog.records if record.levelno == logging.ERROR]
+    assert [(facts["ledger"], facts["reason"]) for facts in told] == [(1, BAD_RECORD), (1, REASONS[4])]
+    assert "bkadmin quarantine lift" in told[0]["remedy"]
+    assert quarantine.listed(room(one)) == [Quarantine(1, (REASONS[4], BAD_RECORD))]
+
+
+def test_it_is_lifted(one: Opened, tmp_path: Path) -> None:
+    """After that it is a ledger as any other, also after a restart; a second time there is nothing to lift."""
+    one.checkpoint()
+    assert quarantine.lift(stores(one), 1)
+    assert not quarantine.lift(stores(one), 1)
+    assert quarantine.listed(room(one)) == []
+    assert answer(one, 1, 7) == "NO_ENTRY"
+    assert refusal(one, 1) == "OK"
+    one.stop()
+    again = Opened(tmp_path)
+    assert quarantine.listed(room(again)) == []
+    assert answer(again, 1, 9) == [entry(1, 9)]
+    again.stop()
+
+
+def test_a_deleted_ledger_leaves_it(one: Opened) -> None:
+    """Whoever writes a ledger of that id later begins anew; its fence is kept, as the ledger may have had one."""
+    one.checkpoint()
+    assert delete_ledgers(stores(one), room(one), [1]) == 1
+    assert quarantine.listed(room(one)) == []
+    assert one.storage.stats()["quarantined_ledgers"] == 0
+    assert refusal(one, 1) == "FENCED"
+
+
+def test_what_is_unknown_is_not_put(one: Opened) -> None:
+    """Nothing of such a ledger is served; a reason that is none is an error."""
+    assert not quarantine.put(stores(one), 77, BAD_RECORD)
+    with pytest.raises(ValueError, match="tuple"):
+        quarantine.put(stores(one), 1, "")
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+@pytest.mark.parametrize("reason", range(len(REASONS)))
+def test_the_record_carries_it(reason: int, fenced: bool, tmp_path: Path) -> None:
+    """Each reason beside the other flags; none of them changes what else the record says."""
+    index = Index.open(tmp_path, MIB)
+    index.begin()
+    index.put_ledger(5, KEY, fenced, not fenced, b"lac", reason)
+    index.commit()
+    reader = index.reader()
+    assert reader.ledgers() == [(5, KEY, fenced, not fenced, b"lac", reason)]
+    reader.close()
+    index.close()
