@@ -60,9 +60,10 @@ cdef enum Action:
     FAIL_EINVAL
     FAIL_EDQUOT
     FAIL_EROFS
+    LOST
 
 OPS = ("open", "pread", "pwritev", "fdatasync", "fallocate", "rename", "unlink", "close")
-ACTIONS = ("", "EIO", "ENOSPC", "SHORT", "KILL", "STALL", "EINVAL", "EDQUOT", "EROFS")
+ACTIONS = ("", "EIO", "ENOSPC", "SHORT", "KILL", "STALL", "EINVAL", "EDQUOT", "EROFS", "LOST")
 
 cdef struct Rule:
     Op op
@@ -89,6 +90,7 @@ cdef Rule rules[RULES_MAX]
 cdef int rule_count = 0
 cdef int64_t releases = 0
 cdef char paths[FDS_MAX][PATH_BYTES]
+cdef bint untold[FDS_MAX]        # open files that no sync has told yet of what the disk lost
 cdef Traced traced[TRACE_MAX]
 cdef int traced_count = 0
 cdef FileOps* real = real_ops()
@@ -176,6 +178,7 @@ cdef int faulty_open(const char* path, int flags, int mode) noexcept nogil:
         rc = real.open(path, flags, mode)
         if 0 <= rc < FDS_MAX - 1:
             strncpy(paths[rc], path, PATH_BYTES - 1)
+            untold[rc] = False
     return rc
 
 
@@ -220,7 +223,9 @@ cdef ssize_t faulty_pwritev(int fd, const iovec* parts, int count, off_t offset)
     for i in range(count):
         total += parts[i].iov_len
     verdict = judge(Op.PWRITEV, path_of(fd), offset, total)
-    if verdict.action == Action.NOTHING:
+    if verdict.action == Action.LOST:
+        lose(fd)
+    if verdict.action == Action.NOTHING or verdict.action == Action.LOST:
         return real.pwritev(fd, parts, count, offset)
     if verdict.action == Action.SHORT:
         if verdict.transferred < 0:
@@ -232,8 +237,30 @@ cdef ssize_t faulty_pwritev(int fd, const iovec* parts, int count, off_t offset)
     return rc
 
 
+cdef void lose(int fd) noexcept nogil:
+    """What was written will not reach the disk. As Linux has it, each file that is open now is told once, by a sync."""
+    cdef int other
+    pthread_mutex_lock(&lock)
+    for other in range(FDS_MAX - 1):
+        if strcmp(paths[other], path_of(fd)) == 0:
+            untold[other] = True
+    pthread_mutex_unlock(&lock)
+
+
+cdef bint tell(int fd) noexcept nogil:
+    cdef bint lost = False
+    pthread_mutex_lock(&lock)
+    if 0 <= fd < FDS_MAX - 1:
+        lost = untold[fd]
+        untold[fd] = False
+    pthread_mutex_unlock(&lock)
+    return lost
+
+
 cdef int faulty_fdatasync(int fd) noexcept nogil:
     cdef int rc = outcome(judge(Op.FDATASYNC, path_of(fd), 0, 0))
+    if rc == 0 and tell(fd):
+        rc = -EIO
     return rc if rc < 0 else real.fdatasync(fd)
 
 
@@ -298,7 +325,9 @@ Call = namedtuple("Call", "op path offset size")
 def plan(op, action, *, int nth=1, int times=1, suffix="", ssize_t transferred=-1):
     """Add a rule: from the `nth` matching call on, `times` calls (negative: all) meet `action`; the rule's number.
 
-    `action`: EIO, ENOSPC, EDQUOT, EROFS, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()).
+    `action`: EIO, ENOSPC, EDQUOT, EROFS, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()),
+    LOST (a pwritev goes well, and its bytes do not reach the disk: each descriptor of the file that is open then is
+    told EIO once, by its next fdatasync).
     `suffix`: of the path; a rename goes by its new name. `transferred`: bytes a pread or pwritev moves before the
     action; -1 = half for SHORT, else none.
     """
@@ -308,6 +337,8 @@ def plan(op, action, *, int nth=1, int times=1, suffix="", ssize_t transferred=-
         raise ValueError(f"plan: op {op!r} must be one of {OPS}, action {action!r} one of {ACTIONS[1:]}")
     if action == "SHORT" and op not in ("pread", "pwritev"):
         raise ValueError(f"plan: action SHORT needs op pread or pwritev, not {op!r}")
+    if action == "LOST" and op != "pwritev":
+        raise ValueError(f"plan: action LOST needs op pwritev, not {op!r}")
     if rule_count == RULES_MAX or len(encoded) >= PATH_BYTES:
         raise ValueError(f"plan: at most {RULES_MAX} rules with suffixes below {PATH_BYTES} bytes")
     cdef const char* text = encoded

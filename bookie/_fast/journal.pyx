@@ -452,9 +452,11 @@ cdef class JournalRoom:
         cdef Journal* journal = self.journal
         if journal.fd >= 0:
             journal.ops.close(journal.fd)
+            journal.ops.close(journal.zeros_fd)
             journal.fd = -1
         if journal.next_fd >= 0:
             journal.ops.close(journal.next_fd)
+            journal.ops.close(journal.next_zeros_fd)
             journal.next_fd = -1
 
     def __dealloc__(self):

@@ -123,6 +123,7 @@ cdef int prepare_next(Journal* journal) noexcept nogil:
     cdef char spare[PATH_BYTES]
     cdef int64_t next_id, spare_id
     cdef int fd, rc
+    cdef int zeros_fd = -1
     pthread_mutex_lock(&journal.mark_lock)
     next_id = journal.file_id + 1
     spare_id = 0
@@ -144,11 +145,16 @@ cdef int prepare_next(Journal* journal) noexcept nogil:
         rc = zero(journal, fd, DIRECT_BLOCK, <int64_t> journal.prealloc_bytes)
     if rc == 0:
         rc = journal.ops.fdatasync(fd)
+    if rc == 0:
+        # Linux tells an error of writing back once for each open file: a group's sync must hear of its own
+        zeros_fd = open_file(journal, path, 0)
+        rc = min(zeros_fd, 0)
     if rc != 0:
         journal.ops.close(fd)
         journal.ops.unlink(path)
         return rc
     journal.next_fd = fd
+    journal.next_zeros_fd = zeros_fd
     journal.next_recycled = spare_id != 0
     journal.next_zeroed = <int64_t> (journal.file_bytes_max if spare_id else journal.prealloc_bytes)
     return 0
@@ -186,8 +192,10 @@ cdef int roll(Journal* journal) noexcept nogil:
         return rc
     if journal.fd >= 0:
         journal.ops.close(journal.fd)
+        journal.ops.close(journal.zeros_fd)
     pthread_mutex_lock(&journal.mark_lock)
     journal.fd = journal.next_fd
+    journal.zeros_fd = journal.next_zeros_fd
     journal.recycled = journal.next_recycled
     journal.position = DIRECT_BLOCK
     journal.file_id += 1
@@ -245,14 +253,14 @@ cdef int zero_ahead(Journal* journal) noexcept nogil:
     cdef int rc
     if end > <int64_t> journal.file_bytes_max:
         end = <int64_t> journal.file_bytes_max
-    rc = zero(journal, journal.fd, zeroed, end)
+    rc = zero(journal, journal.zeros_fd, zeroed, end)
     if rc != 0:
         return rc
-    rc = journal.ops.fdatasync(journal.fd)
+    rc = journal.ops.fdatasync(journal.zeros_fd)
     if rc == 0:
         bk_store(&journal.zeroed_to, end)
     else:
-        # Groups lie in this file, and the next sync would not tell that this one lost them: full or not, it is the end.
+        # Groups lie in this file, and no other sync of zeros would tell what was lost: full or not, it is the end.
         fatal_set("journal: sync of the zeros ahead failed", -rc)
     return rc
 

@@ -89,7 +89,9 @@ cdef struct Journal:
     pthread_mutex_t prepare_lock
     pthread_cond_t prepare_wanted
     int64_t zeroed_to            # atomic; of the current file
+    int zeros_fd                 # the current file opened once more: what it is told is kept from no group's sync
     int next_fd
+    int next_zeros_fd
     bint next_recycled
     int64_t next_zeroed
     Waker* wakers[WAKERS_MOST]

@@ -146,3 +146,32 @@ with journal(root, faulty.FaultyFiles(), sync_data=False) as (room, writer), run
 """,
         tmp_path,
     )
+
+
+def test_b2_an_error_that_the_disk_tells_once_reaches_the_group_that_it_belongs_to(tmp_path: Path) -> None:
+    """A group is written, and lost by the disk; before its sync the zeros ahead are synced, which are told of it first.
+    Linux tells each open file once: the group's own sync hears of it as well, and nothing of the group is acknowledged.
+    """
+    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    run(
+        """
+from bookie._fast import _faulty as faulty
+from tests.fast.test_journal import journal, record, running
+with journal(root, faulty.FaultyFiles()) as (room, writer):
+    for number in range(40):   # beyond the middle of the first zeros: the preparing thread has work
+        writer.append(record(number, 16384))
+        assert writer.commit()
+    lost = faulty.plan("pwritev", "LOST", suffix=".txn")
+    stalled = faulty.plan("fdatasync", "STALL", suffix=".txn")
+    writer.append(record(40, 16384))
+    before, committed = room.stats()["groups"], []
+    committer = threading.Thread(target=lambda: committed.append(writer.commit()))
+    committer.start()
+    assert faulty.wait_hit(stalled, 60) and faulty.hits(lost) == 1
+    with running(room.run_prepare, stop=room.stop):
+        assert fatal.wait(60) == ("journal: sync of the zeros ahead failed", 5)
+    committer.join()
+    assert committed == [False] and room.stats()["groups"] == before
+""",
+        tmp_path,
+    )
