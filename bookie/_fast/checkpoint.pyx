@@ -48,7 +48,7 @@ from bookie._fast.runs cimport (
     runs_next,
 )
 from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush, stores_unpin
-from bookie._fast.stores cimport SHARDS, Shard, shard_of
+from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, shard_of
 from bookie._fast.sync cimport (
     bk_add,
     bk_add_relaxed,
@@ -416,34 +416,46 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     return flush_half(stores, store, half)
 
 
+cdef Status store_checkpoint(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
+    """One directory, as far as its mark: what it promises is its own, so that it waits for no other."""
+    cdef Status status = store_flush(stores, store)
+    bk_store(&store.no_space, status == NO_SPACE)
+    return marks_write(stores, store, ids, offsets) if status == OK else status
+
+
+cdef int64_t least_marked(Stores* stores, uint32_t journal) noexcept nogil:
+    """The oldest file of a journal that some directory's replay would begin with."""
+    cdef int64_t least = stores.stores[0].marked[journal]
+    cdef uint32_t i
+    for i in range(1, stores.count):
+        least = min(least, stores.stores[i].marked[journal])
+    return least
+
+
 cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
-    cdef int64_t ids[64]
-    cdef uint64_t offsets[64]
+    cdef int64_t ids[STORES_MOST]
+    cdef uint64_t offsets[STORES_MOST]
     cdef uint32_t i
     cdef Status status
     cdef bint full = False
     for i in range(stores.journal_count):
         journal_mark(stores.journals[i], &ids[i], &offsets[i])
+    stores.generation += 1
     if bk_planted(PLANT_MARK_EARLY):
-        marks_write(stores, ids, offsets)
+        for i in range(stores.count):
+            marks_write(stores, stores.stores[i], ids, offsets)
     step(STEP_MARKED)
     for i in range(stores.count):
-        status = store_flush(stores, stores.stores[i])
-        bk_store(&stores.stores[i].no_space, status == NO_SPACE)
+        status = store_checkpoint(stores, stores.stores[i], ids, offsets)
         if status == NO_SPACE:
-            full = True          # the mark waits, the other stores need not
+            full = True          # the other stores need not wait
         elif status != OK:
             return status
-    if full:
-        return NO_SPACE
-    status = marks_write(stores, ids, offsets)
-    if status != OK:
-        return status
     step(STEP_MARK_WRITTEN)
     for i in range(stores.journal_count):
-        journal_trim(stores.journals[i], ids[i])
+        journal_trim(stores.journals[i], least_marked(stores, i))
     step(STEP_TRIMMED)
-    return OK
+    return NO_SPACE if full else OK
 
 
 cdef Status run_once(Stores* stores) noexcept nogil:
@@ -458,9 +470,14 @@ cdef Status run_once(Stores* stores) noexcept nogil:
 cdef class CheckpointRoom:
     """The flush thread: a checkpoint every interval, and whenever one is asked for."""
 
-    def __init__(self, StoresRoom stores, *, interval_ms: int):
+    def __init__(self, StoresRoom stores, *, interval_ms: int, marks=()):
+        """`marks`: of each journal (file id, offset, generation) of each store, as they were found at start."""
         self.stores_room = stores
         self.stores = stores.stores
+        for journal, of_journal in enumerate(marks):
+            for i, (file_id, _offset, generation) in enumerate(of_journal):
+                self.stores.stores[i].marked[journal] = file_id
+                self.stores.generation = max(self.stores.generation, generation)
         self.interval_ns = interval_ms * 1000000
 
     def run(self) -> None:

@@ -1,9 +1,11 @@
-"""`lastMark` files: up to where each journal is in the entry logs. In every ledger directory, named as upstream's."""
+"""`lastMark` files: up to where each journal is in the entry logs of a ledger directory. Named as upstream's, which
+reads the first 16 bytes; ours add a checksum and a generation (docs/formats/journal.md).
+"""
 from libc.stdint cimport int64_t, uint64_t
 
-from bookie._fast.stores cimport Stores
+from bookie._fast.stores cimport Store, Stores
 from bookie._fast.types cimport Status
 
-# Write each journal's mark, file id and offset, durably into every ledger directory. OK, NO_SPACE (noted in the store
-# that had none) or IO_ERROR; a mark that was not written is the old one.
-cdef Status marks_write(Stores* stores, const int64_t* ids, const uint64_t* offsets) noexcept nogil
+# Write each journal's mark, file id and offset, durably into the directory of one store, under the present generation.
+# OK, NO_SPACE (noted in the store) or IO_ERROR; a mark that was not written is the old one.
+cdef Status marks_write(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil

@@ -2,7 +2,7 @@
 
 Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped.
 """
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from bookie._fast.checkpoint cimport store_flush
 from bookie._fast.cursor cimport load_i64, load_u32
@@ -25,7 +25,7 @@ from bookie._fast.ledger_table cimport (
     ledger_set_lac,
 )
 from bookie._fast.storage cimport StoresRoom
-from bookie._fast.stores cimport Shard, Store, Stores, shard_of, store_of
+from bookie._fast.stores cimport STORES_MOST, Shard, Store, Stores, shard_of
 from bookie._fast.sync cimport bk_load
 from bookie._fast.types cimport (
     CORRUPT,
@@ -44,8 +44,11 @@ cdef extern from "<fcntl.h>" nogil:
     int O_RDONLY
     int O_CLOEXEC
 
+NOT_HERE = -1                # in place of an offset: the whole file is behind the mark
+
 cdef struct Replay:
     Stores* stores
+    uint64_t begins[STORES_MOST]     # of each store: its mark in this file; what lies before is in its logs
     int64_t entries
     int64_t fences
     int64_t skipped
@@ -128,10 +131,14 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     cdef Store* store
     cdef Shard* shard
     cdef Ledger* ledger
+    cdef uint32_t at
     if record.ledger < 0:
         replay.skipped += 1
         return OK
-    store = store_of(replay.stores, record.ledger)
+    at = <uint32_t> (<uint64_t> record.ledger % replay.stores.count)
+    if record.position < replay.begins[at]:
+        return OK
+    store = replay.stores.stores[at]
     shard = shard_of(store, record.ledger)
     if record.kind == META_KEY:
         return replay_key(replay, shard, record)
@@ -152,8 +159,8 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     return OK
 
 
-def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, uint64_t start) -> dict[str, int]:
-    """Replay the journal file at `path` from `start` (0: after its header).
+def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, begins: list[int]) -> dict[str, int]:
+    """Replay the journal file at `path` into each store from its offset in `begins` (0: after the header).
 
     Returns the scan's findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged,
     damaged_at, bad_key (-1: none).
@@ -161,8 +168,14 @@ def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, u
     cdef Replay replay
     cdef JournalScan scan
     cdef Status status
+    cdef uint64_t start
     cdef int fd
     cdef const char* name
+    if len(begins) != <int> stores.stores.count:
+        raise ValueError(f"{len(begins)} offsets for {stores.stores.count} ledger directories; give one each")
+    for i, begin in enumerate(begins):
+        replay.begins[i] = UINT64_MAX if begin == NOT_HERE else begin
+    start = min([begin for begin in begins if begin != NOT_HERE], default=0)
     encoded = path.encode()
     name = encoded
     replay.stores = stores.stores

@@ -52,6 +52,7 @@ cdef struct Store:
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the StoreRoom
+    int64_t marked[STORES_MOST]  # of each journal the file that this directory's mark names; the flush thread's
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
     StoreStats stats
@@ -73,6 +74,7 @@ cdef struct Stores:
     int64_t disk_full            # atomic; the last checkpoint found no space, somewhere
     int64_t any_full             # atomic; one full store makes the bookie read-only, not only all of them
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
+    int64_t generation           # of the marks written last; the flush thread's
     int64_t flush_bytes          # of a half in use: time to swap
     pthread_mutex_t flush_lock   # the flush thread waits here
     pthread_cond_t flush_wanted

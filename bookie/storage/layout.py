@@ -1,7 +1,6 @@
 """Names of a bookie's files, and what is read from the names alone. No file is changed here."""
 
 import re
-import struct
 from pathlib import Path
 
 from bookie.errors import StartRefused
@@ -11,13 +10,10 @@ __all__ = [
     "INDEX_NAME",
     "journal_files",
     "leftover_journal_files",
-    "mark_name",
     "next_log_id",
-    "read_mark",
 ]
 
 INDEX_NAME = "locations.lmdb"
-MARK = struct.Struct(">qq")
 HEX_NAME = re.compile(r"^([0-9a-f]{1,16})\.(txn|log)$")
 COMPACTED_NAME = re.compile(r"^([0-9a-f]{1,16})\.log\.(?:compacting|([0-9a-f]{1,16})\.compacted)$")
 LOG_ID_MAX = 0x7FFFFFFF
@@ -26,28 +22,6 @@ LOG_ID_MAX = 0x7FFFFFFF
 def current(directory: Path) -> Path:
     """Where the bookie works inside a configured directory."""
     return directory / "current"
-
-
-def mark_name(journal: int, journals: int) -> str:
-    """`lastMark` of the only journal, `lastMark.<index>` of one among several."""
-    return "lastMark" if journals == 1 else f"lastMark.{journal}"
-
-
-def read_mark(directories: list[Path], name: str) -> tuple[int, int]:
-    """The highest (journal file id, offset) that any ledger directory holds; (0, 0) when none does.
-
-    A file that is missing or short is passed over: marks are written to all directories, and replay from an older
-    one is harmless.
-    """
-    marks = [(0, 0)]
-    for directory in directories:
-        try:
-            data = (directory / name).read_bytes()
-        except FileNotFoundError:
-            continue
-        if len(data) >= MARK.size:
-            marks.append(MARK.unpack_from(data))
-    return max(marks)
 
 
 def journal_files(directory: Path) -> list[int]:

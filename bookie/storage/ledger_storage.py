@@ -28,14 +28,14 @@ from bookie.storage.layout import (
     current,
     journal_files,
     leftover_journal_files,
-    mark_name,
     next_log_id,
-    read_mark,
 )
+from bookie.storage.marks import Mark, find_marks, mark_name
 from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
 from bookie.storage.reserved_blocks import give_back_blocks
 from bookie.storage.settings import JournalSettings, StorageSettings
 from bookie.storage.takeover import take_over
+from bookie.storage.takeover.disks import was_taken_over
 from bookie.storage.tools.progress import no_progress
 
 __all__ = ["LedgerStorage"]
@@ -113,8 +113,10 @@ class LedgerStorage:
         for room in self._rooms:
             room.load_ledgers()
             self._tell_count(room)
-        self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms)
-        report = self._replay(ledger_dirs, journal_dirs, progress)
+        taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
+        marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
+        self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
+        report = self._replay(ledger_dirs, journal_dirs, marks, progress)
         self._open_journals(journal_dirs)
         # the mark now names the new, empty files: older ones, torn or not, are never replayed again
         self.checkpoints.flush_alone()
@@ -173,17 +175,20 @@ class LedgerStorage:
             reuse_files=settings.reuse_files,
         )
 
-    def _replay(self, ledger_dirs: list[Path], journal_dirs: list[Path], progress: Progress | None) -> RecoveryReport:
+    def _replay(
+        self, ledger_dirs: list[Path], journal_dirs: list[Path], marks: list[list[Mark]], progress: Progress | None
+    ) -> RecoveryReport:
         assert self.stores is not None
         assert self.checkpoints is not None
         report = RecoveryReport()
         for index, directory in enumerate(journal_dirs):
-            mark = read_mark(ledger_dirs, mark_name(index, len(journal_dirs)))
+            name = mark_name(index, len(journal_dirs))
             report += replay_journal(
                 self.stores,
                 self.files,
                 directory,
-                mark,
+                marks[index],
+                owners=[str(path / name) for path in ledger_dirs],
                 skip_damaged=self.storage.skip_damaged_journal,
                 progress=progress,
             )

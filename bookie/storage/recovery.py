@@ -1,19 +1,30 @@
 """Replay of the journals at start: which files, from where, and when a damaged one stops the bookie."""
 
 import logging
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from bookie._fast.file import Files
-from bookie._fast.replay import replay_file
+from bookie._fast.replay import NOT_HERE, replay_file
 from bookie._fast.storage import StoresRoom
 from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files
+from bookie.storage.marks import Mark
 
 __all__ = ["files_to_replay", "RecoveryReport", "replay_journal"]
 
 log = logging.getLogger(__name__)
+
+GROUP_MARK_AT, GROUP_MARK_END, HEADER_BYTES = 8, 12, 512
+GROUP_MAGIC = b"BKGC"
+PADDING_PREFIX, PADDING_BYTES = 8, 4
+CLOSING = struct.Struct(">i4sIIIq")
+"""The length of the padding, and the fields that close a group in it: docs/formats/journal.md."""
+CLOSING_WITHIN = 1 << 20
+"""Of a group's end; more than the largest alignment."""
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all)."""
@@ -39,40 +50,50 @@ class RecoveryReport:
         )
 
 
-def files_to_replay(directory: Path, files: list[int], mark: tuple[int, int]) -> list[int]:
-    """The ids at and above the mark. StartRefused when the file that the mark names is gone: entries would be lost."""
-    wanted = [file_id for file_id in files if file_id >= mark[0]]
-    if mark[0] > 0 and (not wanted or wanted[0] != mark[0]):
-        raise StartRefused(
-            f"{directory} lacks the journal file {mark[0]:x}.txn that lastMark names; put it back, or repair this "
-            "bookie from its peers as after a lost disk"
-        )
-    return wanted
+def files_to_replay(directory: Path, files: list[int], marks: Sequence[Mark], owners: Sequence[str] = ()) -> list[int]:
+    """The ids at and above the lowest mark. StartRefused when a file that a mark names is gone: entries would be lost.
+
+    `owners`: what to call the mark of each ledger directory.
+    """
+    for at, mark in enumerate(marks):
+        if mark.file_id > 0 and mark.file_id not in files:
+            owner = owners[at] if owners else "lastMark"
+            raise StartRefused(
+                f"{owner} names {mark.file_id:x}.txn, and {directory} lacks the journal file {mark.file_id:x}.txn; put"
+                " it back, or, where a ledger directory went back in time, put its newer state back; else repair this"
+                " bookie from its peers as after a lost disk"
+            )
+    lowest = min(marks, default=Mark()).file_id
+    return [file_id for file_id in files if file_id >= lowest]
 
 
 def replay_journal(
     stores: StoresRoom,
     opener: Files,
     directory: Path,
-    mark: tuple[int, int],
+    marks: Sequence[Mark],
     *,
+    owners: Sequence[str] = (),
     skip_damaged: bool = False,
     progress: Progress | None = None,
 ) -> RecoveryReport:
-    """Replay one journal directory from its mark into the stores.
+    """Replay one journal directory into the stores, into each from its own of `marks`, in their order.
 
-    Only the tail of the last file that holds anything may be torn. StartRefused for a missing or damaged file (with
-    `skip_damaged` the rest of a damaged file is passed over, and said so).
+    Only the tail of the last file that holds anything may be torn. StartRefused for a missing or damaged file, and for
+    one that does not reach up to a mark (with `skip_damaged` what is not there is passed over, and said so).
     """
-    wanted = files_to_replay(directory, journal_files(directory), mark)
+    wanted = files_to_replay(directory, journal_files(directory), marks, owners)
+    _refuse_gaps(directory, wanted, skip_damaged=skip_damaged)
     sizes = {file_id: (directory / f"{file_id:x}.txn").stat().st_size for file_id in wanted}
     report = RecoveryReport()
     torn: Path | None = None
     done = 0
     for file_id in wanted:
         path = directory / f"{file_id:x}.txn"
-        start = mark[1] if file_id == mark[0] else 0
-        found = replay_file(stores, opener, str(path), file_id, max(start, 0))
+        _refuse_short(path, file_id, marks, owners, skip_damaged=skip_damaged)
+        begins = [_begin(mark, file_id) for mark in marks]
+        start = min(begin for begin in begins if begin != NOT_HERE)
+        found = replay_file(stores, opener, str(path), file_id, begins)
         _refuse_if_damaged(path, found, skip_damaged=skip_damaged)
         if torn is not None and found["records"]:
             _refuse_torn(torn, path, skip_damaged=skip_damaged)
@@ -87,9 +108,67 @@ def replay_journal(
             entries=found["entries"],
             fences=found["fences"],
             skipped=found["skipped"],
-            bytes=found["end"] - start,
+            bytes=max(found["end"] - start, 0),
         )
     return report
+
+
+def _begin(mark: Mark, file_id: int) -> int:
+    """Where the replay of a ledger directory begins in a journal file; NOT_HERE: behind it."""
+    if mark.file_id > file_id:
+        return NOT_HERE
+    return max(mark.offset, 0) if mark.file_id == file_id else 0
+
+
+def _refuse_gaps(directory: Path, files: Sequence[int], *, skip_damaged: bool) -> None:
+    """Our files have consecutive ids; Apache BookKeeper's old ones have the time."""
+    for before, after in pairwise(files):
+        if after == before + 1 or not all(_is_ours(directory / f"{one:x}.txn") for one in (before, after)):
+            continue
+        lacking = f"{directory} lacks the journal file {before + 1:x}.txn between {before:x}.txn and {after:x}.txn"
+        if not skip_damaged:
+            raise StartRefused(
+                f"{lacking}; put it back, or set skipReplayJournalInvalidRecord=true to go on without what it held"
+            )
+        log.error("%s; going on without what it held", lacking)
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(GROUP_MARK_END)[GROUP_MARK_AT:] == GROUP_MAGIC
+
+
+def _refuse_short(
+    path: Path, file_id: int, marks: Sequence[Mark], owners: Sequence[str], *, skip_damaged: bool
+) -> None:
+    """What a mark names was there and synced when the mark was written: if it is gone, so may be what followed it."""
+    for at, mark in enumerate(marks):
+        if mark.file_id != file_id or _reaches(path, mark):
+            continue
+        owner = owners[at] if owners else "lastMark"
+        lacking = f"{owner} names offset {mark.offset} of {path}, and no group ends there: the journal was cut short"
+        if not skip_damaged:
+            raise StartRefused(
+                f"{lacking} or went back in time; restore the file, or set skipReplayJournalInvalidRecord=true to go on"
+                " without what it may have held"
+            )
+        log.error("%s; going on without what it may have held", lacking)
+
+
+def _reaches(path: Path, mark: Mark) -> bool:
+    """Whether a group of this journal ends at the mark; of a Java bookie's file, whether it is long enough."""
+    if mark.offset <= HEADER_BYTES or not _is_ours(path):
+        return path.stat().st_size >= mark.offset
+    with path.open("rb") as file:
+        begin = max(mark.offset - CLOSING_WITHIN, 0)
+        file.seek(begin)
+        tail = file.read(mark.offset - begin)
+    at = tail.rfind(GROUP_MAGIC)
+    if len(tail) < mark.offset - begin or at < PADDING_PREFIX or len(tail) - at < CLOSING.size:
+        return False
+    padding, _, _, size, start, journal = CLOSING.unpack_from(tail, at - PADDING_BYTES)
+    found: tuple[int, int, int] = (begin + at + padding, start + size, journal)
+    return found == (mark.offset, begin + at, mark.file_id)
 
 
 def _refuse_if_damaged(path: Path, found: dict[str, int], *, skip_damaged: bool) -> None:

@@ -1,31 +1,17 @@
-"""Names of files (layout): marks, journals, entry log ids, and what a crash or Apache BookKeeper leaves there."""
+"""Names of files (layout): journals, entry log ids, and what a crash or Apache BookKeeper leaves there."""
 
-import struct
 from pathlib import Path
 
 import pytest
 
 from bookie.errors import StartRefused
-from bookie.storage.layout import journal_files, leftover_journal_files, mark_name, next_log_id, read_mark
+from bookie.storage.layout import journal_files, leftover_journal_files, next_log_id
 
 
 def touch(directory: Path, *names: str) -> None:
     """Empty files."""
     for name in names:
         (directory / name).touch()
-
-
-def test_marks(tmp_path: Path) -> None:
-    """The highest of all directories: each was written after everything before it was flushed everywhere."""
-    assert [mark_name(0, 1), mark_name(0, 2), mark_name(1, 2)] == ["lastMark", "lastMark.0", "lastMark.1"]
-    directories = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
-    for directory in directories:
-        directory.mkdir()
-    assert read_mark(directories, "lastMark") == (0, 0)
-    (directories[0] / "lastMark").write_bytes(struct.pack(">qq", 7, 4096))
-    (directories[1] / "lastMark").write_bytes(struct.pack(">qq", 7, 8192) + b"more")
-    (directories[2] / "lastMark").write_bytes(b"short")
-    assert read_mark(directories, "lastMark") == (7, 8192)
 
 
 def test_journal_files(tmp_path: Path) -> None:

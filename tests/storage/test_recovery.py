@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import StartRefused
+from bookie.storage.marks import Mark
 from bookie.storage.recovery import files_to_replay
 from tests.reference import journal as model
 from tests.reference.storage import entry, lac_packet
@@ -141,19 +142,20 @@ def test_a_file_that_the_mark_names_is_gone(tmp_path: Path) -> None:
     one.crash()
     [path] = (tmp_path / "journal-0" / "current").glob("*.txn")
     path.unlink()
-    with pytest.raises(StartRefused, match=rf"lacks the journal file {path.name} that lastMark names"):
+    with pytest.raises(StartRefused, match=rf"lastMark names {path.name}, and .* lacks .* {path.name}; put"):
         Opened(tmp_path)
 
 
 def test_which_files() -> None:
-    """From the one that the mark names on; without a mark all."""
+    """From the lowest mark on, of whichever ledger directory; without one all."""
     here = Path("current")
-    assert files_to_replay(here, [1, 2, 5, 9], (5, 100)) == [5, 9]
-    assert files_to_replay(here, [1, 2], (0, 0)) == [1, 2]
-    assert files_to_replay(here, [], (0, 0)) == []
+    assert files_to_replay(here, [1, 2, 5, 9], [Mark(5, 100)]) == [5, 9]
+    assert files_to_replay(here, [1, 2, 5, 9], [Mark(9, 100), Mark(5, 100)]) == [5, 9]
+    assert files_to_replay(here, [1, 2], [Mark(2, 100), Mark()]) == [1, 2]
+    assert files_to_replay(here, [], [Mark()]) == []
     for files in ([], [1, 2], [9]):
         with pytest.raises(StartRefused, match=r"5\.txn"):
-            files_to_replay(here, files, (5, 0))
+            files_to_replay(here, files, [Mark(5, 0), Mark(9, 0)])
 
 
 def test_another_master_key(tmp_path: Path) -> None:

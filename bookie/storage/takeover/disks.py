@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bookie.durable import sync_directory
 from bookie.errors import StartRefused
-from bookie.storage.layout import journal_files, read_mark
+from bookie.storage.layout import journal_files
+from bookie.storage.marks import readable_mark
 from bookie.storage.takeover.idx import has_index_files
 from bookie.storage.takeover.rocksdb import is_rocksdb
 from bookie.storage.tools.log_files import entry_logs
@@ -75,7 +76,7 @@ def to_take_over(ledger_dirs: list[Path], index_dirs: list[Path], journal_dirs: 
     found = []
     ours_last = [path for path, (_, ours) in last_journals(journal_dirs).items() if ours]
     marks = [name for path in ledger_dirs for name in path.glob("lastMark*")]
-    unmarked = bool(marks) and all(read_mark(ledger_dirs, name.name) == (0, 0) for name in marks)
+    unmarked = bool(marks) and not any(mark.file_id for mark in map(readable_mark, marks) if mark is not None)
     for ledgers, index in zip(ledger_dirs, index_dirs, strict=True):
         if (index / INDEX_NAME / "data.mdb").exists():
             continue

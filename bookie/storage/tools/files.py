@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie.storage.layout import MARK, mark_name
+from bookie.storage.marks import mark_name, readable_mark
 
 __all__ = ["DiskFile", "last_marks", "list_files", "MarkFound"]
 
@@ -49,10 +49,12 @@ class MarkFound:
     path: str
     journal: int
     file_id: int | None
-    """None when the file is missing or too short."""
+    """None when the file is missing, too short or damaged."""
     offset: int | None
     counts: bool
-    """It is the highest of its journal: replay begins here."""
+    """It is the lowest of its journal: replay begins here."""
+    generation: int = 0
+    """Grows with each checkpoint; 0: written by Apache BookKeeper."""
 
 
 def list_files(directories: Sequence[Path]) -> Iterator[DiskFile]:
@@ -71,21 +73,19 @@ def last_marks(ledgers: Sequence[Path], journals: int = 1) -> list[MarkFound]:
     found = []
     for journal in range(journals):
         paths = [directory / mark_name(journal, journals) for directory in ledgers]
-        marks = [_mark(path) for path in paths]
-        highest = max((mark for mark in marks if mark is not None), default=None)
+        marks = [readable_mark(path) for path in paths]
+        lowest = min((mark[:2] for mark in marks if mark is not None), default=None)
         for path, mark in zip(paths, marks, strict=True):
-            file_id, offset = mark or (None, None)
-            counts = mark is not None and mark == highest
-            found.append(MarkFound(path=str(path), journal=journal, file_id=file_id, offset=offset, counts=counts))
+            file_id, offset, generation = mark or (None, None, 0)
+            counts = mark is not None and mark[:2] == lowest
+            found.append(
+                MarkFound(
+                    path=str(path),
+                    journal=journal,
+                    file_id=file_id,
+                    offset=offset,
+                    counts=counts,
+                    generation=generation,
+                )
+            )
     return found
-
-
-def _mark(path: Path) -> tuple[int, int] | None:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    if len(data) < MARK.size:
-        return None
-    file_id, offset = MARK.unpack_from(data)
-    return int(file_id), int(offset)

@@ -3,7 +3,8 @@
 import struct
 from pathlib import Path
 
-from bookie.storage.layout import journal_files, read_mark
+from bookie.storage.layout import journal_files
+from bookie.storage.marks import read_mark
 from bookie.storage.tools.check_journals import check_journals
 from tests.reference import journal as model
 from tests.storage.opened import Opened
@@ -89,9 +90,10 @@ def test_journals_of_a_bookie(tmp_path: Path) -> None:
         assert opened.direct.commit()
         getattr(opened, end)()
         current = opened.journal_dirs[0] / "current"
-        mark = read_mark([opened.ledger_dirs[0] / "current"], "lastMark")
+        mark = read_mark(opened.ledger_dirs[0] / "current" / "lastMark")
+        assert mark is not None
         before = {path: path.stat().st_mtime_ns for path in current.iterdir()}
-        found = list(check_journals(current, mark))
+        found = list(check_journals(current, mark[:2]))
         assert all(one.sound for one in found), found
         assert len(found) == len(journal_files(current))
         assert any(one.entries == 30 and one.fences == 1 for one in found)

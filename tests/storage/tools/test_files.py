@@ -4,7 +4,6 @@ import struct
 from collections import Counter
 from pathlib import Path
 
-from bookie.storage.layout import read_mark
 from bookie.storage.tools.files import last_marks, list_files
 from tests.storage.opened import Opened
 
@@ -29,7 +28,7 @@ def test_every_file_of_a_bookie_has_a_kind(tmp_path: Path) -> None:
 
 
 def test_marks(tmp_path: Path) -> None:
-    """The highest one of each journal counts; missing and short files are told as such."""
+    """The lowest one of each journal counts; missing, short and damaged files are told as such."""
     directories = [tmp_path / name for name in ("a", "b", "c")]
     for directory in directories:
         directory.mkdir()
@@ -38,11 +37,12 @@ def test_marks(tmp_path: Path) -> None:
     (directories[2] / "lastMark.0").write_bytes(b"short")
     found = last_marks(directories, 2)
     assert [(one.file_id, one.offset, one.counts) for one in found[:3]] == [
-        (5, 100, False),
-        (5, 900, True),
+        (5, 100, True),
+        (5, 900, False),
         (None, None, False),
     ]
-    assert read_mark(directories, "lastMark.0") == (5, 900)
+    (directories[0] / "lastMark.0").write_bytes(struct.pack(">qqqq", 5, 100, 0, 0))
+    assert [one.file_id for one in last_marks(directories[:2], 2)] == [None, 5, None, None]
     assert [(one.journal, one.file_id, one.counts) for one in found[3:]] == [(1, None, False)] * 3
     assert Path(found[3].path).name == "lastMark.1"
     assert Path(last_marks(directories)[0].path).name == "lastMark"

@@ -1,0 +1,170 @@
+"""Marks of ledger directories that disagree, are damaged, or promise what the files do not hold (marks, last_mark)."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from bookie.errors import StartRefused
+from bookie.storage.marks import Mark, find_marks, mark_name, read_mark
+from tests.reference.storage import entry
+from tests.storage.opened import MIB, Opened
+
+
+def fill(one: Opened, first: int, count: int, size: int = 100) -> None:
+    """Entries of ledgers 0 and 1, one in each of two directories; all durable."""
+    for at in range(first, first + count):
+        for ledger in range(2):
+            one.direct.add(entry(ledger, at, payload=bytes(size)))
+        assert one.direct.commit()
+
+
+def held(one: Opened, ledger: int, count: int) -> int:
+    """How many entries there are from 0 on."""
+    found = one.direct.read(ledger, 0, count=count, size=MIB)
+    total = found.count
+    found.release()
+    return total
+
+
+def roll_back(root: Path, directory: str) -> None:
+    """Put the copy of a directory back, as a snapshot or a controller does."""
+    shutil.rmtree(root / directory)
+    shutil.copytree(root / "before" / directory, root / directory)
+
+
+def grown(root: Path, *, rounds: int = 1, backups_max: int = 5) -> None:
+    """Two ledger directories with ten entries a ledger, copied to `before`; then more, all in entry logs."""
+    one = Opened(root, ledger_dirs=2, backups_max=backups_max)
+    fill(one, 0, 10)
+    one.stop()
+    for name in ("ledgers-0", "ledgers-1"):
+        shutil.copytree(root / name, root / "before" / name)
+    for at in range(rounds):
+        one = Opened(root, ledger_dirs=2, backups_max=backups_max)
+        fill(one, 10 * (at + 1), 10)
+        one.stop()
+
+
+@pytest.mark.parametrize("directory", [0, 1])
+def test_b4_a_directory_that_went_back_is_replayed_from_its_own_mark(tmp_path: Path, directory: int) -> None:
+    """The journal still has what it lost; nothing is denied, and the other directory is not replayed again."""
+    grown(tmp_path)
+    roll_back(tmp_path, f"ledgers-{directory}")
+    one = Opened(tmp_path, ledger_dirs=2)
+    assert one.report.entries == 10
+    assert [held(one, ledger, 100) for ledger in range(2)] == [20, 20]
+    one.stop()
+
+
+def test_b4_all_directories_went_back(tmp_path: Path) -> None:
+    """Nothing newer tells of it, and their marks are right all the same."""
+    grown(tmp_path)
+    for name in ("ledgers-0", "ledgers-1"):
+        roll_back(tmp_path, name)
+    one = Opened(tmp_path, ledger_dirs=2)
+    assert [held(one, ledger, 100) for ledger in range(2)] == [20, 20]
+    one.stop()
+
+
+def test_b4_a_directory_that_went_back_too_far(tmp_path: Path) -> None:
+    """The journal has given up the file that its mark names: the start is refused, and names both and the remedy."""
+    grown(tmp_path, rounds=3, backups_max=0)
+    roll_back(tmp_path, "ledgers-1")
+    with pytest.raises(StartRefused, match=r"ledgers-1.*lastMark names .*\.txn.*journal-0.*lacks.*put .* back"):
+        Opened(tmp_path, ledger_dirs=2)
+
+
+def test_b4_a_ledger_that_was_deleted_since(tmp_path: Path) -> None:
+    """B14: it does not come back in the directory that did not go back."""
+    grown(tmp_path)
+    one = Opened(tmp_path, ledger_dirs=2)
+    one.storage.collectors()[0].delete_ledgers([0])
+    one.stop()
+    roll_back(tmp_path, "ledgers-1")
+    one = Opened(tmp_path, ledger_dirs=2)
+    assert one.direct.ledger(0) is None
+    assert held(one, 1, 100) == 20
+    one.stop()
+
+
+def test_b4_a_journal_file_in_the_middle_is_gone(tmp_path: Path) -> None:
+    """What it held would be denied."""
+    grown(tmp_path, rounds=2)
+    roll_back(tmp_path, "ledgers-0")
+    journal = tmp_path / "journal-0" / "current"
+    files = sorted(journal.glob("*.txn"))
+    files[-2].unlink()
+    with pytest.raises(StartRefused, match=rf"{journal} lacks the journal file {files[-2].name}"):
+        Opened(tmp_path, ledger_dirs=2)
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.9])
+def test_b4_a_mark_beyond_what_the_journal_holds(tmp_path: Path, kept: float) -> None:
+    """The journal was cut short, or went back: what followed the mark may be lost with what it lacks before it."""
+    one = Opened(tmp_path, ledger_dirs=2)
+    fill(one, 0, 50)
+    one.checkpoint()
+    one.crash()
+    mark = read_mark(tmp_path / "ledgers-0/current/lastMark")
+    assert mark is not None
+    path = tmp_path / "journal-0" / "current" / f"{mark.file_id:x}.txn"
+    content = path.read_bytes()
+    end = int(mark.offset * kept)
+    for lacking in (content[:end], content[:end] + bytes(len(content) - end)):
+        path.write_bytes(lacking)
+        with pytest.raises(StartRefused, match=rf"lastMark.*{mark.offset}.*{path.name}.*skipReplayJournal"):
+            Opened(tmp_path, ledger_dirs=2)
+    one = Opened(tmp_path, ledger_dirs=2, skip_damaged_journal=True)
+    assert [held(one, ledger, 100) for ledger in range(2)] == [50, 50]
+    one.stop()
+
+
+@pytest.mark.parametrize("at", range(32))
+def test_b4_a_damaged_mark_is_not_believed(tmp_path: Path, at: int) -> None:
+    """Any flipped bit is noticed, and everything that the journal has is replayed instead."""
+    one = Opened(tmp_path, ledger_dirs=2)
+    fill(one, 0, 3)
+    one.crash()
+    path = tmp_path / "ledgers-1/current/lastMark"
+    content = bytearray(path.read_bytes())
+    assert len(content) == 32
+    content[at] ^= 0x10
+    path.write_bytes(bytes(content))
+    with pytest.raises(ValueError, match="lastMark"):
+        read_mark(path)
+    one = Opened(tmp_path, ledger_dirs=2)
+    assert [held(one, ledger, 100) for ledger in range(2)] == [3, 3]
+    one.stop()
+    assert read_mark(path) == read_mark(tmp_path / "ledgers-0/current/lastMark")
+
+
+def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
+    """The first 16 bytes are its mark; generations grow by one a checkpoint, over a restart too."""
+    seen = []
+    for _ in range(2):
+        one = Opened(tmp_path, ledger_dirs=2)
+        one.checkpoint()
+        seen += [read_mark(tmp_path / f"ledgers-{at}/current/lastMark") for at in range(2)]
+        one.crash()
+    assert all(seen)
+    assert [mark.generation for mark in seen if mark] == [2, 2, 4, 4]
+    data = (tmp_path / "ledgers-0/current/lastMark").read_bytes()
+    assert struct.unpack_from(">qq", data) == (seen[-1] or Mark())[:2]
+    assert data[16:20] == b"BKLM"
+
+
+def test_marks_of_a_java_bookie(tmp_path: Path) -> None:
+    """It only logs that it could not write one, so that its highest holds; ours stands for itself."""
+    directories = [tmp_path / name for name in ("a", "b", "c", "d")]
+    for directory in directories:
+        directory.mkdir()
+    (directories[0] / "lastMark").write_bytes(struct.pack(">qq", 7, 4096))
+    (directories[1] / "lastMark").write_bytes(struct.pack(">qq", 7, 8192))
+    (directories[2] / "lastMark").write_bytes(b"short")
+    low, high = Mark(7, 4096), Mark(7, 8192)
+    assert find_marks(directories, 1) == [[low, high, Mark(), Mark()]]
+    assert find_marks(directories, 1, taken_over=True) == [[high] * 4]
+    assert find_marks(directories, 2) == [[Mark()] * 4] * 2
+    assert [mark_name(0, 1), mark_name(0, 2), mark_name(1, 2)] == ["lastMark", "lastMark.0", "lastMark.1"]
