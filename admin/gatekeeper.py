@@ -40,6 +40,8 @@ READS = (
     "/bookie.admin.v1.GarbageCollection/Get",
     "/bookie.admin.v1.GarbageCollection/Watch",
     "/bookie.admin.v1.Metrics/",
+    "/bookie.admin.v1.Scrub/Get",
+    "/bookie.admin.v1.Scrub/Watch",
     "/bookie.admin.v1.Stored/",
     "/bookie.metadata.v1.MetadataStore/Get",
     "/bookie.metadata.v1.MetadataStore/KeepAlive",

@@ -17,6 +17,7 @@ from admin.services.metadata_store import STREAMS_MAX as CHANGE_STREAMS_MAX
 from admin.services.metadata_store import MetadataService
 from admin.services.metrics import MetricsService
 from admin.services.running import RunningService
+from admin.services.scrub import ScrubService
 from admin.services.stored import StoredService
 from admin.tls import server_credentials
 from bookie.errors import StartRefused
@@ -66,6 +67,7 @@ class AdminPlane:
         self._services: list[AdminService] = [
             RunningService(control),
             GarbageService(control),
+            ScrubService(control),
             MetricsService(control),
             StoredService(control),
             *([MetadataService(store)] if isinstance(store, EmbeddedStore) else []),

@@ -86,6 +86,21 @@ function garbage(self, { session, refresh }) {
   ]));
 }
 
+function scrub(self) {
+  const found = self.scrub;
+  if (!found) return card("Scrub", {}, empty("Not started yet"));
+  const state = found.paused ? pill("paused", "warn") : found.running ? pill("running", "good") : pill("idle", "plain");
+  const share = found.running && found.bytesInAll ? ` ${percent(found.bytesDone / found.bytesInAll)} of ${bytes(found.bytesInAll)}` : "";
+  return card("Scrub", { note: "entry logs read again, at a pace" }, facts([
+    ["Now", h("span", {}, state, share)],
+    ["Pace", found.rate ? `${bytes(found.rate)}/s` : "no limit"],
+    ["Last pass", ago(found.endedMs, self.nowMs)],
+    ["Damage found", found.found ? pill(count(found.found), "warn") : count(0)],
+    ["Repaired", count(found.repaired)],
+    ["Cannot be repaired", found.unrepairable ? pill(count(found.unrepairable), "bad") : count(0)],
+  ]));
+}
+
 export const bookieView = {
   everyMs: 2000,
   load: () => get("/api/console/bookie"),
@@ -94,6 +109,6 @@ export const bookieView = {
     card("Throughput", { note: "while this page is open, at most five minutes" }, h("div", { class: "charts" }, throughput())),
     card("Latency", { note: "as clients wait for it here" }, h("div", { class: "charts" }, latency())),
     card("Caches and journal", {}, h("div", { class: "charts" }, caches())),
-    disks(self),
+    h("div", { class: "columns" }, disks(self), scrub(self)),
   ],
 };

@@ -53,6 +53,7 @@ def bookie(asked: Asked) -> Reply:
             for one in disks.directories
         ],
         "garbage": _garbage(control.garbage),
+        "scrub": _scrub(control),
         "marks": [
             {"journal": one.journal, "file": one.file_id, "position": one.offset}
             for one in control.last_marks()
@@ -186,6 +187,25 @@ def _garbage(garbage: Any) -> dict[str, Any] | None:
         "logsDone": found.progress.logs_done,
         "logsInAll": found.progress.logs_in_all,
         "counters": {name: value for name, value in found.counters.items() if isinstance(value, int | float)},
+    }
+
+
+def _scrub(control: Any) -> dict[str, Any] | None:
+    if control.scrub is None:
+        return None
+    found = control.scrub.status()
+    counters = control.stats()
+    return {
+        "running": found.running,
+        "paused": found.paused,
+        "rate": found.rate,
+        "bytesDone": found.bytes_done,
+        "bytesInAll": found.bytes_in_all,
+        "endedMs": found.ended_ms,
+        "tookMs": found.took_ms,
+        "found": found.found,
+        "repaired": counters.get("repair_repaired", 0),
+        "unrepairable": counters.get("repair_unrepairable_now", 0),
     }
 
 

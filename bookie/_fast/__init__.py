@@ -18,6 +18,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     crc                     CRC32C and CRC32
     sync_many               fdatasync of many files at once
     file                    FileOps, the seam through which every byte reaches a disk
+    pace                    bytes a second for background work
     openssl_c               OpenSSL's C functions
     tls                     the server's side of TLS on memory
     _faulty                 FileOps that fail, tear and stall on a plan: built for tests only (BOOKIE_FAULTS=1)
@@ -64,7 +65,6 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     journal_files           the files of a journal: prepared, zeroed, rolled, reused
     journal                 group commit
   memory
-    pace                    bytes a second for background work
     pages                   pages of records
     runs                    the directory of runs: which entries of a ledger lie in memory, and where
     runs_view               the runs of a ledger as Python sees them
@@ -90,6 +90,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     liveness                whether the index points at a record
     compaction              what lives in a log, moved; the log, removed
     collector               garbage collection of a directory, as policy asks for it
+    scrub                   records of entry logs against the index, both ways
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores
   service

@@ -2,14 +2,22 @@ from os import PathLike
 from typing import final
 
 from bookie._fast.file import Files
+from bookie._fast.pace import PaceRoom
 from bookie._fast.record_rows import RowSheet
 from bookie._fast.row_file import RowFile
 
 @final
 class LogRows(RowFile):
     def __init__(
-        self, path: str | PathLike[str], sheet: RowSheet, start: int = 0, files: Files | None = None
+        self,
+        path: str | PathLike[str],
+        sheet: RowSheet,
+        start: int = 0,
+        files: Files | None = None,
+        pace: PaceRoom | None = None,
     ) -> None: ...
+    @property
+    def stopped(self) -> bool: ...
     @property
     def position(self) -> int: ...
     @property

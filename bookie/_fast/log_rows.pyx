@@ -12,9 +12,10 @@ from bookie._fast.log_scan cimport (
     log_check,
     log_close,
     log_next,
-    log_open,
+    log_open_paced,
 )
 from bookie._fast.digest cimport ENTRY_FIXED_BYTES
+from bookie._fast.pace cimport Pace, PaceRoom
 from bookie._fast.record_rows cimport (
     ROW_ENTRY,
     ROW_GARBAGE,
@@ -104,15 +105,19 @@ cdef Status search(LogCursor* cursor, const Sheet* sheet, uint64_t pos) noexcept
 cdef class LogRows(RowFile):
     """The rows of one entry log from byte `start` on (0: its first record). Close it.
 
+    With a `pace` it is read at that rate and past the page cache, and ends when the pace is stopped.
+
     OSError when the file cannot be read, ValueError when it is no entry log.
     """
 
-    def __cinit__(self, path, RowSheet sheet not None, uint64_t start=0, Files files=None):
+    def __cinit__(self, path, RowSheet sheet not None, uint64_t start=0, Files files=None, PaceRoom pace=None):
         cdef Status status
         self.open(path, sheet, files)
+        self.pace = pace
+        cdef Pace* limit = &pace.pace if pace is not None else NULL
         with nogil:
-            status = log_open(&self.cursor, self.files.ops, self.fd, start)
-        if status != Status.END and status != Status.TORN:
+            status = log_open_paced(&self.cursor, self.files.ops, self.fd, start, limit)
+        if status != Status.END and status != Status.TORN and status != Status.CLOSED:
             log_check(status, self.path)
         self.status = status
 
@@ -123,6 +128,11 @@ cdef class LogRows(RowFile):
     def position(self):
         """Where the next record begins, or where there was none."""
         return self.cursor.pos
+
+    @property
+    def stopped(self):
+        """Whether the rows ended because their pace was stopped."""
+        return self.status == Status.CLOSED
 
     @property
     def torn(self):
@@ -138,7 +148,7 @@ cdef class LogRows(RowFile):
         cdef Status status
         with nogil:
             status = put_records(&self.cursor, &self.sheet.sheet, &self.suspect)
-        if status != Status.FULL and status != Status.END and status != Status.TORN:
+        if status != Status.FULL and status != Status.END and status != Status.TORN and status != Status.CLOSED:
             log_check(status, self.path)
         return status
 

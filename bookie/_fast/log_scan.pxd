@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.file cimport FileOps
+from bookie._fast.pace cimport Pace
 from bookie._fast.types cimport Status
 from bookie._fast.window cimport Window
 
@@ -45,6 +46,8 @@ cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, 
 # Begin at `start` (0 = after the header). OK; END or TORN: a file without records; IO_ERROR, CORRUPT, NO_MEMORY.
 # Whatever it answers, log_close frees the window; `fd` stays the caller's.
 cdef Status log_open(LogCursor* cursor, FileOps* ops, int fd, uint64_t start) noexcept nogil
+# The same at a pace, see window_pace; CLOSED, here and from log_next, once that is stopped.
+cdef Status log_open_paced(LogCursor* cursor, FileOps* ops, int fd, uint64_t start, Pace* pace) noexcept nogil
 # The next record, special ones (ledger LOG_SPECIAL_LEDGER) too. OK, END, TORN (at cursor.pos), or an error. Its data is
 # valid until a call that log_held did not promise.
 cdef Status log_next(LogCursor* cursor, LogRecord* record) noexcept nogil

@@ -12,7 +12,16 @@ from posix.fcntl cimport O_RDONLY
 from bookie._fast.cursor cimport load_i32, load_i64, load_u32
 from bookie._fast.file cimport FileOps, Files
 from bookie._fast.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Status
-from bookie._fast.window cimport WINDOW_CHUNK, Window, all_zeros, window_at, window_close, window_load, window_open
+from bookie._fast.window cimport (
+    WINDOW_CHUNK,
+    Window,
+    all_zeros,
+    window_at,
+    window_close,
+    window_load,
+    window_open,
+    window_pace,
+)
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
@@ -94,9 +103,15 @@ cdef Status read_record(Window* window, bint direct, uint64_t* pos, LogRecord* r
 
 
 cdef Status log_open(LogCursor* cursor, FileOps* ops, int fd, uint64_t start) noexcept nogil:
+    return log_open_paced(cursor, ops, fd, start, NULL)
+
+
+cdef Status log_open_paced(LogCursor* cursor, FileOps* ops, int fd, uint64_t start, Pace* pace) noexcept nogil:
     cdef Status status = window_open(&cursor.window, ops, fd, LOG_RECORD_BYTES_MAX + WINDOW_CHUNK)
     cursor.direct = False
     cursor.pos = start
+    if status == Status.OK and pace != NULL:
+        status = window_pace(&cursor.window, pace)
     if status == Status.OK:
         status = check_header(&cursor.window, &cursor.direct)
     if start == 0:

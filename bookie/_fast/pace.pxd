@@ -21,3 +21,7 @@ cdef void pace_set_rate(Pace* pace, int64_t rate) noexcept nogil
 cdef void pace_pause(Pace* pace, bint paused) noexcept nogil
 # For good.
 cdef void pace_stop(Pace* pace) noexcept nogil
+
+cdef class PaceRoom:
+    # One limit, for what Python hands to a scan.
+    cdef Pace pace

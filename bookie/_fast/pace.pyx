@@ -90,8 +90,7 @@ cdef void pace_stop(Pace* pace) noexcept nogil:
 
 
 cdef class PaceRoom:
-    """One limit, for tests."""
-    cdef Pace pace
+    """One limit, for work that Python begins. Any thread."""
 
     def __cinit__(self, int64_t rate=0):
         pace_init(&self.pace)
@@ -112,6 +111,16 @@ cdef class PaceRoom:
 
     def stop(self):
         pace_stop(&self.pace)
+
+    @property
+    def rate(self):
+        """Bytes a second; 0: no limit."""
+        return self.pace.rate
+
+    @property
+    def paused(self):
+        """Whether who takes must wait for `pause(False)`."""
+        return bool(self.pace.paused)
 
     def __dealloc__(self):
         pace_destroy(&self.pace)

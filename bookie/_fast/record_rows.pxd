@@ -68,6 +68,7 @@ cdef class RowSheet:
     cdef size_t values_max       # payload bytes of a usual sheet
     cdef bint values_wanted
     cdef int begin(self) except -1
+    cdef int point_at_known(self) except -1
     # Whether a row found no room because of its ledger, which is known now.
     cdef bint ask(self) except -1
     cdef object take(self)

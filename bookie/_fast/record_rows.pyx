@@ -168,6 +168,27 @@ cdef class RowSheet:
             self.sheet.ranges = &pairs[0, 0]
             self.sheet.ranges_count = pairs.shape[0]
 
+    def know(self, ledgers, digesters):
+        """The Digester of each of these ledgers, or None, before any of them is met: `digest_of` is not asked."""
+        cdef Digester digester
+        table = {}
+        for ledger, digester in zip(ledgers, digesters, strict=True):
+            table[ledger] = 0 if digester is None else <uintptr_t> &digester.digest
+            self.constants.append(digester)
+        order = sorted(table)
+        self.known = np.array(order, np.int64), np.array([table[ledger] for ledger in order], np.uintp)
+        self.point_at_known()
+
+    cdef int point_at_known(self) except -1:
+        cdef const int64_t[::1] ledgers
+        cdef const uintptr_t[::1] addresses
+        ledgers, addresses = self.known
+        self.sheet.known_count = ledgers.shape[0]
+        if self.sheet.known_count:
+            self.sheet.known = &ledgers[0]
+            self.sheet.known_digests = &addresses[0]
+        return 0
+
     cdef int begin(self) except -1:
         cdef size_t n = self.sheet.rows_max
         cdef size_t room = max(self.values_max, self.sheet.wanted)
@@ -201,8 +222,6 @@ cdef class RowSheet:
 
     cdef bint ask(self) except -1:
         cdef Digester digester
-        cdef const int64_t[::1] ledgers
-        cdef const uintptr_t[::1] addresses
         if not self.sheet.unknown:
             return False
         ledger = self.sheet.stranger
@@ -211,10 +230,7 @@ cdef class RowSheet:
         self.constants.append(digester)
         at = np.searchsorted(self.known[0], ledger)
         self.known = np.insert(self.known[0], at, ledger), np.insert(self.known[1], at, address)
-        ledgers, addresses = self.known
-        self.sheet.known = &ledgers[0]
-        self.sheet.known_digests = &addresses[0]
-        self.sheet.known_count = ledgers.shape[0]
+        self.point_at_known()
         self.sheet.unknown = False
         return True
 

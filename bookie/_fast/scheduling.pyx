@@ -2,12 +2,13 @@
 
 A thread with a shorter slice has an earlier deadline and preempts one with a longer slice when it wakes (EEVDF, Linux
 6.12 and later; sched_setattr(2)). It needs no privilege and takes no larger share of the processor. Older kernels
-ignore or refuse the request; nothing depends on it but latency beside busy threads.
+ignore or refuse the request; nothing depends on it but latency beside busy threads. Work that can wait says so, too.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 cdef extern from "<sys/syscall.h>" nogil:
+    long SYS_ioprio_set
     long SYS_sched_setattr
 
 cdef extern from "<unistd.h>" nogil:
@@ -15,6 +16,7 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef extern from "<sys/resource.h>" nogil:
     int getpriority(int which, int who) noexcept
+    int setpriority(int which, int who, int nice) noexcept
     int PRIO_PROCESS
 
 cdef struct SchedAttr:
@@ -30,6 +32,9 @@ cdef struct SchedAttr:
 cdef enum:
     SCHED_OTHER = 0
     SLICE_NS = 100000        # the shortest that the kernel grants
+    NICE_LAST = 19
+    IOPRIO_WHO_PROCESS = 1   # which is a thread
+    IOPRIO_IDLE = 3 << 13    # served when nobody else asks, by schedulers that know of it
 
 
 def wish_short_slice() -> bool:
@@ -41,3 +46,9 @@ def wish_short_slice() -> bool:
     attr.nice = getpriority(PRIO_PROCESS, 0)
     attr.runtime = SLICE_NS
     return syscall(SYS_sched_setattr, 0, &attr, 0) == 0
+
+
+def wish_background() -> bool:
+    """Let the calling thread come last, at the processor and at the disk; False when the kernel refuses either."""
+    cdef bint last = setpriority(PRIO_PROCESS, 0, NICE_LAST) == 0
+    return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE) == 0 and last

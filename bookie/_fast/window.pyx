@@ -1,14 +1,29 @@
 """A sliding window over a file, for scans. See the contract; this file holds the reading half."""
 import os
 
-from libc.errno cimport EINTR
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.errno cimport EINTR, EINVAL
+from libc.stdint cimport UINT64_MAX, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 from posix.fcntl cimport O_RDONLY
+from posix.types cimport off_t
 
-from bookie._fast.file cimport Files
+from bookie._fast.file cimport Files, set_direct
+from bookie._fast.pace cimport pace_take
 from bookie._fast.types cimport Status
+
+cdef extern from "<errno.h>" nogil:
+    int ECANCELED
+
+cdef extern from "<fcntl.h>" nogil:
+    int POSIX_FADV_DONTNEED
+    int posix_fadvise(int fd, off_t offset, off_t size, int advice) noexcept
+
+cdef extern from "<stdlib.h>" nogil:
+    int posix_memalign(void** data, size_t alignment, size_t size) noexcept
+
+cdef enum:
+    BLOCK = 4096                 # what direct I/O is aligned to
 
 
 cdef Status window_open(Window* window, FileOps* ops, int fd, size_t capacity_max) noexcept nogil:
@@ -19,13 +34,53 @@ cdef Status window_open(Window* window, FileOps* ops, int fd, size_t capacity_ma
     window.capacity = WINDOW_CHUNK
     window.capacity_max = capacity_max if capacity_max > WINDOW_CHUNK else WINDOW_CHUNK
     window.file_end = UINT64_MAX
+    window.pace = NULL
+    window.bounce = NULL
+    window.direct = False
     window.data = <uint8_t*> malloc(window.capacity)
     return Status.OK if window.data != NULL else Status.NO_MEMORY
 
 
+cdef Status window_pace(Window* window, Pace* pace) noexcept nogil:
+    cdef void* bounce = NULL
+    if posix_memalign(&bounce, BLOCK, WINDOW_PACED) != 0:
+        return Status.NO_MEMORY
+    window.bounce = <uint8_t*> bounce
+    window.pace = pace
+    window.direct = set_direct(window.fd, True)
+    return Status.OK
+
+
 cdef void window_close(Window* window) noexcept nogil:
     free(window.data)
-    window.data = NULL
+    free(window.bounce)
+    window.data = window.bounce = NULL
+
+
+cdef ssize_t read_paced(Window* window, uint64_t at) noexcept nogil:
+    """The bytes from `at` on, behind what the window holds: how many, 0 at the end of the file, or -errno."""
+    cdef uint64_t start = at - at % BLOCK
+    cdef size_t room = window.capacity - window.size
+    cdef ssize_t n = -EINVAL
+    if not pace_take(window.pace, WINDOW_PACED):
+        return -ECANCELED
+    if window.direct:
+        n = window.ops.pread(window.fd, window.bounce, WINDOW_PACED, start)
+        if n == -EINVAL:
+            set_direct(window.fd, False)             # the device has larger blocks
+            window.direct = False
+    if not window.direct:
+        n = window.ops.pread(window.fd, window.bounce, WINDOW_PACED, start)
+        posix_fadvise(window.fd, start, WINDOW_PACED, POSIX_FADV_DONTNEED)
+    if n < 0:
+        return n
+    if <uint64_t> n <= at - start:
+        return 0
+    n -= <ssize_t> (at - start)
+    if <size_t> n > room:
+        n = <ssize_t> room
+    memcpy(window.data + window.size, window.bounce + (at - start), n)
+    return n
 
 
 cdef void drop_before(Window* window, uint64_t keep) noexcept nogil:
@@ -73,9 +128,14 @@ cdef Status window_read(Window* window, uint64_t keep, uint64_t pos, size_t size
         status = make_room(window)
         if status != Status.OK:
             return status
-        n = window.ops.pread(window.fd, window.data + window.size, window.capacity - window.size, at)
+        if window.bounce == NULL:
+            n = window.ops.pread(window.fd, window.data + window.size, window.capacity - window.size, at)
+        else:
+            n = read_paced(window, at)
         if n == -EINTR:
             continue
+        if n == -ECANCELED:
+            return Status.CLOSED
         if n < 0:
             return Status.IO_ERROR
         if n == 0:

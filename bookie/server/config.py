@@ -36,6 +36,7 @@ from bookie.server.settings import (
     cores,
 )
 from bookie.storage.garbage.settings import GarbageSettings
+from bookie.storage.scrub.settings import ScrubSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 __all__ = ["load", "Loaded", "Notice"]
@@ -52,6 +53,7 @@ PARTS = {
     "auth": AuthSettings,
     "tls": TlsSettings,
     "garbage": GarbageSettings,
+    "scrub": ScrubSettings,
     "access": AccessSettings,
     "recovery": RecoveryHosting,
     "statistics": StatisticsSettings,

@@ -78,6 +78,10 @@ class Control(Protocol):
         """The garbage collection of this bookie, a `bookie.storage.garbage.collection.Garbage`; None before it runs."""
 
     @property
+    def scrub(self) -> Any:
+        """The scrub of this bookie, a `bookie.storage.scrub.scrubbing.Scrub`; None before it runs."""
+
+    @property
     def stored(self) -> Stored:
         """Its entry logs, ledgers and entries."""
 

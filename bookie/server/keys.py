@@ -8,6 +8,7 @@ from bookie.server.admin_keys import ADMIN
 from bookie.server.http_keys import HTTP
 from bookie.server.key import Group, Key, Value
 from bookie.server.recovery_keys import RECOVERY
+from bookie.server.scrub_keys import SCRUB
 from bookie.storage.settings import MIB
 
 __all__ = ["Group", "GROUPS", "Key", "KEYS", "Value"]
@@ -360,6 +361,7 @@ GROUPS = (
                 " compaction, which needs room for what it copies, instead of suspending it."),
         ),
     ),
+    SCRUB,
     RECOVERY,
     Group(
         "Process",

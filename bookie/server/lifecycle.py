@@ -34,6 +34,7 @@ from bookie.server.metrics.bookie import BookieMetrics
 from bookie.server.mode import Mode
 from bookie.server.ports import check_free
 from bookie.server.progress import Told
+from bookie.server.scrubbing import make_scrub
 from bookie.server.settings import Settings, TlsSettings
 from bookie.server.stored import Stored
 from bookie.server.supervisor import Supervisor
@@ -43,6 +44,7 @@ from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.collection import Garbage
 from bookie.storage.layout import INDEX_NAME, current
 from bookie.storage.ledger_storage import LedgerStorage
+from bookie.storage.scrub.scrubbing import Scrub
 from bookie.storage.settings import MIB
 from bookie.storage.tools.files import DiskFile, MarkFound, last_marks, list_files
 
@@ -94,6 +96,7 @@ class Bookie:
         self._mode = Mode()
         self.disks: DiskMonitor = make_monitor(settings, self._storage)
         self.garbage: Garbage | None = None
+        self.scrub: Scrub | None = None
         self.stored = Stored(self._storage)
         self.recovery = dict(settings.recovery.keys) if settings.recovery.enabled else None
         self._metrics = BookieMetrics(self._storage, self._data_port, self.disks, settings.statistics)
@@ -134,8 +137,9 @@ class Bookie:
     def stats(self) -> Mapping[str, int | float]:
         """Counters and gauges of storage, data port, disks, garbage collection and services."""
         garbage = self.garbage.stats() if self.garbage else {}
+        scrub = self.scrub.stats() if self.scrub else {}
         own = {"sanity": self._sane, **self._storage.stats(), **self._data_port.stats()}
-        own.update({**self.disks.stats(), **garbage})
+        own.update({**self.disks.stats(), **garbage, **scrub})
         for service in list(self._services):
             own.update(service.stats())
         return own
@@ -220,6 +224,7 @@ class Bookie:
         log.info("data port open", extra={"host": data[0], "port": data[1]})
         planes = self._start_planes(undo)
         self._register(undo, data[1], planes.get("http"))
+        self._scrub(undo)
         self._start_services(undo)
         return Addresses(data, planes)
 
@@ -333,6 +338,13 @@ class Bookie:
         self.garbage.start()
         undo.callback(self.garbage.stop)
         self._watch_threads(undo, self.garbage.threads())
+
+    def _scrub(self, undo: ExitStack) -> None:
+        """Start the thread that reads entry logs again."""
+        self.scrub = make_scrub(self._settings, self._storage, self.metadata)
+        self.scrub.start()
+        undo.callback(self.scrub.stop)
+        self._watch_threads(undo, self.scrub.threads())
 
     def _watch_disks(self, undo: ExitStack) -> None:
         if self._settings.disks.keep_status:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bookie.auth.settings import AuthSettings
 from bookie.metadata.identity import IdentitySettings
 from bookie.storage.garbage.settings import GarbageSettings
+from bookie.storage.scrub.settings import ScrubSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 __all__ = [
@@ -227,6 +228,7 @@ class Settings:
     auth: AuthSettings = field(default_factory=AuthSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
     garbage: GarbageSettings = field(default_factory=GarbageSettings)
+    scrub: ScrubSettings = field(default_factory=ScrubSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     recovery: RecoveryHosting = field(default_factory=RecoveryHosting)
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)

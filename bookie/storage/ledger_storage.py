@@ -19,6 +19,7 @@ from bookie._fast.journal import JournalRoom
 from bookie._fast.op_stats import OpView
 from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
+from bookie._fast.scrub import ScrubRoom
 from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 
 COMPACTION_BYTES = 8 << 20
 """Of one directory: a window over the source, the buffer of the target, what is known of runs and moves."""
+SCRUB_BYTES = 8 << 20
+"""A window over the log being read, rows of its records, and what is known of runs."""
 
 NEWS_AT_A_TIME = 100
 """Lines a second about ledgers that came into quarantine; the others are told in the seconds after."""
@@ -66,6 +69,7 @@ class LedgerStorage:
         self.checkpoints: CheckpointRoom | None = None
         self._rooms: list[StoreRoom] = []
         self._collectors: list[CollectorRoom] = []
+        self._scrubs: list[ScrubRoom] = []
         self._journals: list[JournalRoom] = []
         self._threads: list[threading.Thread] = []
         self._flush_thread: threading.Thread | None = None
@@ -255,6 +259,8 @@ class LedgerStorage:
             room.close()
         for collector in self._collectors:
             collector.close()
+        for scrub in self._scrubs:
+            scrub.close()
         for store in self._rooms:
             store.close()
         self._java_locks.close()
@@ -279,6 +285,12 @@ class LedgerStorage:
         if not self._collectors:
             self._collectors = [CollectorRoom(self.stores, room) for room in self._rooms]
         return self._collectors
+
+    def scrub_rooms(self) -> list[ScrubRoom]:
+        """What a scrub works with, one a ledger directory; its thread ends before `stop`."""
+        if not self._scrubs:
+            self._scrubs = [ScrubRoom(room) for room in self._rooms]
+        return self._scrubs
 
     def set_read_only(self, read_only: bool) -> None:  # noqa: FBT001  (its only meaning)
         """Refuse adds (recovery adds of high priority excepted while there is room for them)."""
@@ -331,6 +343,7 @@ class LedgerStorage:
             "reread_table": self.storage.reread_table_bytes,
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "compaction": COMPACTION_BYTES * len(self.storage.ledger_directories),
+            "scrub": SCRUB_BYTES,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }
 

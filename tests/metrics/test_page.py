@@ -18,6 +18,7 @@ SECTIONS = (
     ("Auto-recovery", r"replication_|pybookie_(auditor|replication)_"),
     ("Garbage collection",
      r"pybookie_gc_|bookie_(\w+_)?(COMPACT|DELETED_|RECLAIM|ACTIVE_|ENTRY_LOG_|\w+_RUNTIME|log_usage)"),
+    ("Scrub and repair", r"pybookie_(scrub|repair)_"),
     ("The bookie and its storage", r"bookie_|jvm_"),
     ("Beyond Apache BookKeeper", r"pybookie_|process_"),
 )  # fmt: skip

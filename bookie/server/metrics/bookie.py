@@ -8,7 +8,7 @@ from bookie._fast.batch_stats import BatchView, Histogram
 from bookie.metrics.family import Family, gauge, histogram, merged
 from bookie.server.data_port import DataPort
 from bookie.server.disks import DiskMonitor
-from bookie.server.metrics import garbage, replication, server, storage
+from bookie.server.metrics import garbage, replication, scrub, server, storage
 from bookie.server.metrics.directories import directory_families
 from bookie.server.metrics.operations import (
     directory_times,
@@ -79,6 +79,7 @@ class BookieMetrics:
             families(storage.JOURNAL_ROWS, journals),
             families(garbage.ROWS, [((), common)]),
             families(garbage.DIRECTORY_ROWS, directories),
+            families(scrub.ROWS, [((), common)]),
             families(replication.ROWS, [((), common)]),
             replication.copied(common),
             directory_families(self._disks.state),

@@ -17,7 +17,16 @@ from bookie._fast.log_scan import LogChunk, scan_entry_log
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.progress import Progress, no_progress
 
-__all__ = ["BadEntry", "check_log", "check_logs", "DigestOf", "LogChecked", "unknown_digest"]
+__all__ = [
+    "BadEntry",
+    "check_log",
+    "check_logs",
+    "DigestOf",
+    "header_of",
+    "LogChecked",
+    "map_problem",
+    "unknown_digest",
+]
 
 DigestOf = Callable[[int], Digester | None]
 """What protects the entries of a ledger, from its metadata; None when nobody knows."""
@@ -92,7 +101,7 @@ def check_logs(
 def check_log(log: LogFile, digest_of: DigestOf = unknown_digest) -> LogChecked:
     """One log. Errors of the file are in the answer; those of `digest_of` are raised."""
     try:
-        header = _header(log.path)
+        header = header_of(log.path)
         sums: dict[int, int] = {}
         records = end = verified = bad_count = 0
         bad: list[BadEntry] = []
@@ -106,7 +115,7 @@ def check_log(log: LogFile, digest_of: DigestOf = unknown_digest) -> LogChecked:
             verified += looked_at
             bad_count += len(wrong)
             bad += wrong[: BAD_SHOWN - len(bad)]
-        map_problem = _map_problem(log.path, header, sums) if header[0] and not torn else ""
+        wrong_map = map_problem(log.path, header, sums) if header[0] and not torn else ""
     except (OSError, ValueError) as error:
         why = str(error) if isinstance(error, ValueError) else f"{log.path} cannot be read: {error.strerror}"
         return LogChecked(path=str(log.path), file_bytes=log.bytes, problem=why)
@@ -119,14 +128,14 @@ def check_log(log: LogFile, digest_of: DigestOf = unknown_digest) -> LogChecked:
         end=end,
         torn=torn,
         closed=header[0] != 0,
-        map_problem=map_problem,
+        map_problem=wrong_map,
         verified=verified,
         bad_count=bad_count,
         bad=tuple(bad),
     )
 
 
-def _header(path: Path) -> tuple[int, int]:
+def header_of(path: Path) -> tuple[int, int]:
     """(offset of the map, ledgers in it); zeros while the log is open, and in a file that is too short."""
     with path.open("rb") as file:
         file.seek(MAP_AT)
@@ -155,7 +164,7 @@ def _digests(path: Path, chunk: LogChunk, digest_of: DigestOf) -> tuple[int, lis
     return int(known[which].sum()), bad
 
 
-def _map_problem(path: Path, header: tuple[int, int], sums: dict[int, int]) -> str:
+def map_problem(path: Path, header: tuple[int, int], sums: dict[int, int]) -> str:
     """The first way in which the ledgers map contradicts the records."""
     offset, count = header
     try:

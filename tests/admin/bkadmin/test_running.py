@@ -30,7 +30,7 @@ NOBODYS = 1 << 40
 END_S = 60.0
 READER = "reader-reader-reader"
 ROOT = Path(__file__).resolve().parents[3]
-ASKING = ("status", "metrics", "config", "readonly", "flush", "gc", "entrylogs", "sanity", "loglevel")
+ASKING = ("status", "metrics", "config", "readonly", "flush", "gc", "scrub", "entrylogs", "sanity", "loglevel")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,12 @@ def test_orders(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
     forced = bkadmin("gc", "force", "--wait", "-o", "json")
     assert forced.code == 0
     assert forced.json["counters"]["gc_cycles_total"] >= 1
+    assert bkadmin("scrub", "pause", "-o", "json").json["paused"]
+    assert not bkadmin("scrub", "resume", "-o", "json").json["paused"]
+    assert bkadmin("scrub", "pace", "--rate", 1 << 20, "-o", "json").json["rate_per_second"] == 1 << 20
+    scrubbed = bkadmin("scrub", "start", "--wait", "-o", "json").json
+    assert (scrubbed["pass"], scrubbed["found"], scrubbed["counters"]["scrub_passes"]) == (1, 0, 1)
+    assert "no findings" in bkadmin("scrub", "--findings").out
     assert bkadmin("simpletest", "-e", 1, "-w", 1, "-a", 1, "-n", 3, "--keep").code == 0
     (ledger,) = (row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"])
     assert "told" in bkadmin("write-close", ledger).out

@@ -1,0 +1,34 @@
+"""What the scrub counts. Written by thread `scrub`, read by anybody."""
+
+from dataclasses import dataclass, field
+
+from bookie.storage.scrub.findings import Kind
+
+__all__ = ["Counters"]
+
+
+@dataclass(slots=True)
+class Counters:
+    """Since the start, unless it says otherwise."""
+
+    bytes: int = 0
+    logs: int = 0
+    records: int = 0
+    verified: int = 0
+    """Of them, those whose digest was known and computed."""
+    passes: int = 0
+    found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    thread_ms: int = 0
+    """Processor time of the thread."""
+
+    def stats(self) -> dict[str, int | float]:
+        """By the names that metrics use."""
+        own = {
+            "scrub_bytes": self.bytes,
+            "scrub_logs": self.logs,
+            "scrub_records": self.records,
+            "scrub_verified": self.verified,
+            "scrub_passes": self.passes,
+            "scrub_thread_ms": self.thread_ms,
+        }
+        return {**own, **{f"scrub_found_{kind.value}": count for kind, count in self.found.items()}}

@@ -1,0 +1,283 @@
+"""One entry log: its records, their digests and ids, its ledgers map, and the index, both ways. Thread `scrub`.
+
+The log is read once, in order. Each record is looked up in the index: what the index points at must have the digest of
+its ledger, and what belongs to a ledger that is known here must be found there or elsewhere. Where the scan meets
+something odd, or sees less than the index has in this log, the index leads instead: each record that it has here is
+read by itself.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie._fast import record
+from bookie._fast.digest import Digester
+from bookie._fast.log_map import read_map
+from bookie._fast.log_rows import LogRows
+from bookie._fast.pace import PaceRoom
+from bookie._fast.record_rows import Rows, RowSheet
+from bookie._fast.scrub import DISAGREES, LIVE, ORPHAN, UNKNOWN, Pointed, ScrubRoom
+from bookie.storage.scrub.digests import Digests
+from bookie.storage.scrub.findings import Finding, Kind
+from bookie.storage.tools.check_logs import header_of, map_problem
+
+__all__ = ["LogScrub", "LogScrubbed"]
+
+ROWS = 4096
+DUMMY = 4
+ENTRY = 0
+LENGTH_PREFIX = 4
+WINDOW_BYTES = 64 << 20
+MAP_LEDGERS_MAX = 1 << 16
+"""Ledgers of which a log's map is compared, and whose digests are asked for before the log is read."""
+
+
+@dataclass(slots=True)
+class LogScrubbed:
+    """What became of one log. `live`: bytes of records that the index points at, as the scan saw them."""
+
+    bytes: int = 0
+    records: int = 0
+    verified: int = 0
+    live: int = 0
+    settled: bool = True
+    """False: `live` is still to be compared with what the index has in this log."""
+    stopped: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+
+class LogScrub:
+    """The logs of one ledger directory. `progress` is told of bytes read as they come."""
+
+    def __init__(
+        self, room: ScrubRoom, digests: Digests, pace: PaceRoom, progress: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self.room = room
+        self._digests = digests
+        self._pace = pace
+        self._progress = progress
+
+    def path(self, log_id: int) -> Path:
+        """Of one log."""
+        return Path(self.room.directory) / f"{log_id:x}.log"
+
+    def scrub(self, log_id: int) -> LogScrubbed:
+        """Read one log; one that is gone has nothing to tell."""
+        return _Scan(self, log_id).run()
+
+    def by_index(self, log_id: int, first: int = 0) -> list[Finding]:
+        """Read every record that the index has in a log from byte `first` on. OSError: the index cannot be read."""
+        path = self.path(log_id)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            return [self._about(log_id, row, f"the log cannot be opened: {error.strerror}")
+                    for part in self._parts(log_id, 0, 0) for row in _rows(part)]  # fmt: skip
+        try:
+            found = []
+            for part in self._parts(log_id, first, os.fstat(fd).st_size):
+                for row in _rows(part):
+                    if not self._pace.take(row[3] + LENGTH_PREFIX):
+                        return []
+                    if why := self._why_bad(fd, row):
+                        found.append(self._about(log_id, row, why))
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
+        return self._still(log_id, found)
+
+    def ask_digests(self, ledgers: NDArray[np.int64]) -> list[Digester | None]:
+        """Of each of these ledgers."""
+        return self._digests.of(ledgers.tolist())
+
+    @property
+    def digests(self) -> Digests:
+        """What protects the entries of each ledger."""
+        return self._digests
+
+    @property
+    def pace(self) -> PaceRoom:
+        """What reading keeps to."""
+        return self._pace
+
+    def told(self, count: int) -> None:
+        """So many bytes more were read."""
+        self._progress(count)
+
+    def _parts(self, log_id: int, first: int, size: int) -> Iterator[Pointed]:
+        """What the index has in a log, a stretch of it at a time; the last one reaches behind the end of the file."""
+        while True:
+            end = first + WINDOW_BYTES if first + WINDOW_BYTES < size else 1 << 63
+            part = self.room.pointed(log_id, first, end)
+            while part.more:
+                end = first + (min(end, first + WINDOW_BYTES) - first) // 2
+                part = self.room.pointed(log_id, first, end)
+            yield part
+            first = end
+            if end == 1 << 63:
+                return
+
+    def _why_bad(self, fd: int, row: tuple[int, int, int, int]) -> str:
+        """What is wrong with one record; empty when nothing is."""
+        ledger, entry, offset, length = row
+        try:
+            data = os.pread(fd, LENGTH_PREFIX + length, offset)
+        except OSError as error:
+            return f"the disk does not give it: {error.strerror}"
+        if len(data) < LENGTH_PREFIX + length:
+            return "the log ends before the end of the record"
+        head = tuple(int.from_bytes(data[at:end], "big") for at, end in ((0, 4), (4, 12), (12, 20)))
+        if head != (length, ledger, entry):
+            return "there lies no such record"
+        digester = self._digests(ledger)
+        if digester is not None and not record.entry_is_valid(digester, data[LENGTH_PREFIX:], ledger, entry):
+            return "its digest does not hold"
+        return ""
+
+    def _about(self, log_id: int, row: tuple[int, int, int, int], why: str) -> Finding:
+        ledger, entry, offset, _ = row
+        kind = Kind.DIGEST if why.startswith("its digest") else Kind.PLACE
+        return Finding(kind=kind, directory=self.room.directory, log_id=log_id, ledger=ledger, entry=entry,
+                       offset=offset, why=why)  # fmt: skip
+
+    def _still(self, log_id: int, found: list[Finding]) -> list[Finding]:
+        """Those that the index still has there: the others were written again, moved or deleted meanwhile."""
+        if not found:
+            return []
+        ids = np.array([(one.ledger, one.entry, one.offset) for one in found], np.int64)
+        now = self.room.judge(log_id, ids[:, 0], ids[:, 1], ids[:, 2], np.zeros(len(found), np.uint32))
+        return [one for one, verdict in zip(found, now.tolist(), strict=True) if verdict in (LIVE, DISAGREES)]
+
+
+def _rows(part: Pointed) -> Iterator[tuple[int, int, int, int]]:
+    columns = (part.ledger, part.entry, part.offset, part.length)
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+class _Scan:
+    """One log from its first byte to its last."""
+
+    def __init__(self, of: LogScrub, log_id: int) -> None:
+        self._of = of
+        self._room = of.room
+        self._log_id = log_id
+        self._path = of.path(log_id)
+        self._open = of.room.is_open(log_id)
+        self._sums: dict[int, int] | None = {}
+        self._odd = False
+        self._asked_index = True
+        self.done = LogScrubbed()
+
+    def run(self) -> LogScrubbed:
+        done = self.done
+        end = 0
+        try:
+            rows = self._opened()
+            try:
+                self._read(rows)
+                done.stopped, torn, end = rows.stopped, rows.torn, rows.position
+            finally:
+                rows.close()
+        except FileNotFoundError:
+            return done
+        except (OSError, ValueError) as error:
+            self._find(Kind.UNREADABLE, str(error))
+            torn = self._odd = True
+        if done.stopped:
+            return done
+        if torn and not self._open and end:
+            self._find(Kind.TORN, f"what lies at {end} is no record", offset=end)
+        if torn or self._odd:
+            self._lead_by_index(0 if self._odd else end)
+        elif not self._open:
+            self._compare_map()
+            done.settled = False
+        return done
+
+    def _opened(self) -> LogRows:
+        sheet = RowSheet([Digester(DUMMY, bytes(20))], digests=True, rows_max=ROWS, digest_of=self._of.digests)
+        told = read_map(self._path)
+        if told is not None and len(told.ledgers) <= MAP_LEDGERS_MAX:
+            sheet.know(told.ledgers.tolist(), self._of.ask_digests(told.ledgers))
+        return LogRows(self._path, sheet, pace=self._of.pace)
+
+    def _read(self, rows: LogRows) -> None:
+        before = 0
+        while (part := rows.read()) is not None:
+            self._judge(part)
+            self._of.told(rows.position - before)
+            self.done.bytes = before = rows.position
+
+    def _judge(self, rows: Rows) -> None:
+        entries = rows.kind == ENTRY
+        ledger, entry, size = rows.ledger[entries], rows.entry[entries], rows.size[entries].astype(np.int64)
+        if not len(ledger):
+            return
+        offset, ok = rows.position[entries] - LENGTH_PREFIX, rows.ok[entries] != 0
+        verdict = self._room.judge(self._log_id, ledger, entry, offset, size)
+        live = verdict == LIVE
+        self.done.records += len(ledger)
+        self.done.live += int((size[live] + LENGTH_PREFIX).sum())
+        self._add_up(ledger, size)
+        self._odd = self._odd or bool((verdict == DISAGREES).any())
+        if (verdict == UNKNOWN).any() and self._asked_index:
+            self._asked_index = False
+            self._find(Kind.INDEX, "the index does not tell where entries of this log belong")
+        for i in np.flatnonzero(~ok & (verdict != UNKNOWN)).tolist():
+            if self._of.digests(int(ledger[i])) is None:
+                continue
+            if live[i]:
+                self._find(Kind.DIGEST, "its digest does not hold", int(ledger[i]), int(entry[i]), int(offset[i]))
+            else:
+                self._odd = True  # ids that changed may hide the entry that lay here
+                verdict[i] = UNKNOWN
+        if not self._open:
+            for i in np.flatnonzero(verdict == ORPHAN).tolist():
+                why = "the index has it nowhere"
+                self._find(Kind.ORPHAN, why, int(ledger[i]), int(entry[i]), int(offset[i]))
+
+    def _add_up(self, ledger: NDArray[np.int64], size: NDArray[np.int64]) -> None:
+        """Bytes by ledger, for the map; and records whose digest was looked at."""
+        ids, at = np.unique(ledger, return_inverse=True)
+        known = np.array([one is not None for one in self._of.ask_digests(ids)], np.bool_)
+        self.done.verified += int(known[at].sum())
+        if self._sums is None:
+            return
+        sums = np.zeros(len(ids), np.int64)
+        np.add.at(sums, at, size + LENGTH_PREFIX)
+        for one, count in zip(ids.tolist(), sums.tolist(), strict=True):
+            self._sums[one] = self._sums.get(one, 0) + count
+        if len(self._sums) > MAP_LEDGERS_MAX:
+            self._sums = None
+
+    def _compare_map(self) -> None:
+        if self._sums is None:
+            return
+        try:
+            header = header_of(self._path)
+            why = map_problem(self._path, header, self._sums) if header[0] else ""
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            why = f"it cannot be read: {error.strerror}"
+        if why:
+            self._find(Kind.MAP, why)
+
+    def _lead_by_index(self, first: int) -> None:
+        try:
+            found = self._of.by_index(self._log_id, first)
+        except OSError as error:
+            self._find(Kind.INDEX, str(error))
+            return
+        known = {(one.ledger, one.entry) for one in self.done.findings}
+        self.done.findings += [one for one in found if (one.ledger, one.entry) not in known]
+
+    def _find(self, kind: Kind, why: str, ledger: int = -1, entry: int = -1, offset: int = -1) -> None:
+        self.done.findings.append(
+            Finding(kind=kind, directory=self._room.directory, log_id=self._log_id, ledger=ledger, entry=entry,
+                    offset=offset, why=why)
+        )  # fmt: skip
