@@ -22,6 +22,7 @@ __all__ = ["clear_limbo", "distrust_unflushed", "Distrusted", "mark_distrusted"]
 log = logging.getLogger(__name__)
 
 RECORDS_A_COMMIT = 100_000
+KEY_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,10 @@ class _Records:
         """Fence what is not closed or was lost; whether it was lost."""
         old = self.known.get(ledger)
         if old is None:
-            self.put(Ledger(ledger, master_key(metadata.password), fenced=True, limbo=limbo, lac=b""))
+            # metadata that are older than digests do not tell the password: zeros are replaced by the first key
+            told = metadata.digest_type is not None or metadata.password
+            key = master_key(metadata.password) if told else bytes(KEY_BYTES)
+            self.put(Ledger(ledger, key, fenced=True, limbo=limbo, lac=b""))
         elif limbo and not (old.fenced and old.limbo):
             self.put(old._replace(fenced=True, limbo=True))
         return old is None

@@ -1,4 +1,4 @@
-"""The bookie's directories as a whole: made, checked, locked against a second process, and marked while in use.
+"""The bookie's directories as a whole: made, checked, locked against a second process.
 
 Main thread, at start and stop. The lock is a `flock` on the directory itself, so that taking it changes nothing on
 disk and the death of the process ends it.
@@ -12,9 +12,8 @@ from pathlib import Path
 
 from bookie.durable import sync_directory
 from bookie.errors import StartRefused
-from bookie.storage.layout import current
 
-__all__ = ["Directories", "DirtyMarker"]
+__all__ = ["Directories"]
 
 
 class Directories:
@@ -85,31 +84,6 @@ class Directories:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StartRefused(f"{path}: another bookie process uses this directory; stop it, or use another") from None
-
-
-class DirtyMarker:
-    """The empty file `current/DIRTY` in each ledger directory: there while a bookie runs, and after a crash."""
-
-    def __init__(self, ledger_directories: Iterable[Path]) -> None:
-        self._files = tuple(current(path) / "DIRTY" for path in ledger_directories)
-
-    def is_set(self) -> bool:
-        """Whether the last run did not end as asked, in any directory."""
-        return any(file.exists() for file in self._files)
-
-    def files(self) -> str:
-        """The markers by path, for messages."""
-        return ", ".join(map(str, self._files))
-
-    def set(self) -> None:
-        for file in self._files:
-            file.touch()
-            sync_directory(file.parent)
-
-    def clear(self) -> None:
-        for file in self._files:
-            file.unlink(missing_ok=True)
-            sync_directory(file.parent)
 
 
 def _refused(path: Path, what: str, error: OSError) -> StartRefused:

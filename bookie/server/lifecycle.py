@@ -27,7 +27,8 @@ from bookie.server import budget
 from bookie.server.collecting import disk_levels, make_garbage
 from bookie.server.control import BookieDirectories, Service, discover, discover_preboots, discover_services
 from bookie.server.data_port import DataPort
-from bookie.server.directories import Directories, DirtyMarker
+from bookie.server.directories import Directories
+from bookie.server.dirty import DirtyMarker, Run, boot_id
 from bookie.server.disk_state import DiskState
 from bookie.server.disks import DiskMonitor
 from bookie.server.metrics.bookie import BookieMetrics
@@ -277,12 +278,15 @@ class Bookie:
         validate_cookies(wanted, self.metadata.cookies, [*journals, *ledgers, *indexes], candidate_ids=candidates)
 
     def _open_storage(self, undo: ExitStack, go_on: Callable[[], None]) -> None:
-        dirty = DirtyMarker(self._settings.storage.ledger_directories)
+        journal = self._settings.journal
+        now = Run(write_data=journal.write_data, sync_data=journal.sync_data, boot=boot_id())
+        dirty = DirtyMarker(self._settings.storage.ledger_directories, now)
+        lost = dirty.lost()
         if dirty.is_set():
-            self._after_unclean_end(dirty)
+            self._after_unclean_end(dirty, lost)
         begun = time.monotonic()
         with Told("replaying journals", go_on) as replayed, Told("scanning entry logs", go_on) as scanned:
-            self._storage.open(replayed, scanned)
+            self._storage.open(replayed, scanned, distrusted=bool(lost))
         undo.callback(self._close_storage, dirty)
         dirty.set()
         log.info("storage open", extra={"seconds": f"{time.monotonic() - begun:.3f}"})
@@ -291,16 +295,16 @@ class Bookie:
         self._watch_threads(undo, self._storage.threads())
         self._mode.follow(self._storage.set_read_only)
 
-    def _after_unclean_end(self, dirty: DirtyMarker) -> None:
-        """With a journal nothing is lost. Without one we would deny acknowledged entries: what may lack some is
-        distrusted first, or we do not start.
+    def _after_unclean_end(self, dirty: DirtyMarker, lost: str) -> None:
+        """With a synced journal nothing is lost. Without one we would deny acknowledged entries: what may lack some is
+        distrusted first, or we do not start. `lost` says why; empty: nothing is.
         """
-        if self._settings.journal.write_data:
+        if not lost:
             log.warning("the last run did not end in order; the journal has what was not flushed")
             return
         if not self._settings.storage.check_integrity:
             raise StartRefused(
-                "journalWriteData=false and the last run did not end in order: acknowledged entries may be lost here;"
+                f"the last run, with {lost} did not end in order: acknowledged entries may be lost here;"
                 " set dataIntegrityChecking=true to start with what is left and repair it,"
                 f" recover this bookie from its peers, or remove {dirty.files()} to start without them"
             )
@@ -319,7 +323,10 @@ class Bookie:
     def _close_storage(self, dirty: DirtyMarker) -> None:
         self._storage.stop()
         self._data_port.close()
-        dirty.clear()
+        if self._storage.flushed:
+            dirty.clear()
+        elif self._storage.journaled:
+            dirty.settle()
 
     def _watch_threads(self, undo: ExitStack, threads: Iterable[threading.Thread]) -> None:
         """From now until the stop, or the wish to hurry it, the death of one of them ends the process."""

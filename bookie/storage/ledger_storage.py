@@ -76,9 +76,20 @@ class LedgerStorage:
         self._java_locks = ExitStack()
         self._started = False
         self._stopped = False
+        self.flushed = False
+        """All that was taken is in entry logs and index. False from `start` until `stop` has done the last checkpoint."""
+        self.journaled = False
+        """After `stop`: what is not flushed is in the journal, synced."""
 
-    def open(self, progress: Progress | None = None, scan_progress: Progress = no_progress) -> RecoveryReport:
-        """Open indexes and journals, replay what the last process did not flush, and flush it.
+    def open(
+        self,
+        progress: Progress | None = None,
+        scan_progress: Progress = no_progress,
+        *,
+        distrusted: bool = False,
+    ) -> RecoveryReport:
+        """Open indexes and journals, replay what the last process did not flush, and flush it. `distrusted`: the journal
+        was not synced and may lack anything; the ledgers that it concerns are in limbo.
 
         Where a Java bookie's index lies in place of ours, ours is made first.
 
@@ -120,10 +131,12 @@ class LedgerStorage:
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
         marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
         self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
-        report = self._replay(ledger_dirs, journal_dirs, marks, progress)
+        skip_damaged = self.storage.skip_damaged_journal or distrusted
+        report = self._replay(ledger_dirs, journal_dirs, marks, progress, skip_damaged=skip_damaged)
         self._open_journals(journal_dirs)
         # the mark now names the new, empty files: older ones, torn or not, are never replayed again
         self.checkpoints.flush_alone()
+        self.flushed = True
         return report
 
     def _tell_count(self, room: StoreRoom) -> None:
@@ -180,7 +193,13 @@ class LedgerStorage:
         )
 
     def _replay(
-        self, ledger_dirs: list[Path], journal_dirs: list[Path], marks: list[list[Mark]], progress: Progress | None
+        self,
+        ledger_dirs: list[Path],
+        journal_dirs: list[Path],
+        marks: list[list[Mark]],
+        progress: Progress | None,
+        *,
+        skip_damaged: bool,
     ) -> RecoveryReport:
         assert self.stores is not None
         assert self.checkpoints is not None
@@ -193,7 +212,7 @@ class LedgerStorage:
                 directory,
                 marks[index],
                 owners=[str(path / name) for path in ledger_dirs],
-                skip_damaged=self.storage.skip_damaged_journal,
+                skip_damaged=skip_damaged,
                 progress=progress,
             )
         self.checkpoints.flush_stores()
@@ -221,6 +240,7 @@ class LedgerStorage:
             self._spawn(f"read-{index}", self.pool.run)
         self._flush_thread = self._spawn("flush", self.checkpoints.run)
         self._started = True
+        self.flushed = False
 
     def _spawn(self, name: str, body: Callable[[], None]) -> threading.Thread:
         def run() -> None:
@@ -266,13 +286,16 @@ class LedgerStorage:
         self._java_locks.close()
 
     def _last_checkpoint(self, checkpoints: CheckpointRoom) -> None:
-        """Leave nothing to replay; on a full disk the journal keeps what could not be flushed."""
-        for room in self._journals:
-            room.sync()
+        """Leave nothing to replay; on a full disk the journal, where there is one, keeps what could not be flushed."""
+        synced = all([room.sync() for room in self._journals])
+        self.journaled = synced and self.journal.write_data
         try:
             checkpoints.flush_alone()
         except OSError as error:
-            log.error("the last checkpoint failed, the next start replays the journal error=%s", error)
+            what = "the next start replays the journal" if self.journaled else "entries that were not flushed are lost"
+            log.error("the last checkpoint failed, %s error=%s", what, error)
+        else:
+            self.flushed = synced
 
     def checkpoint(self) -> bool:
         """Flush everything that was added before the call and move the mark; False when the disk is full."""

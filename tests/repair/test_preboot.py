@@ -73,6 +73,13 @@ def test_b17_what_is_lost_is_distrusted(indexes: list[Path], lost: list[int] | N
     assert (done.created, set(done.limbo)) == (4, {2, 8, 3} if distrusted else {2, 8})
 
 
+def test_b11_metadata_without_a_password(indexes: list[Path]) -> None:
+    """Those older than digests tell no key: the first one that the journal or a client brings is taken, not refused."""
+    old = LedgerMetadata(ensemble_size=2, write_quorum=2, ack_quorum=1, segments=(Segment(0, (ME, OTHER)),))
+    mark_distrusted(ME, [(2, old)], indexes)
+    assert records(indexes[0]) == [Ledger(2, bytes(20), fenced=True, limbo=True, lac=b"")]
+
+
 def test_limbo_is_cleared_by_name(indexes: list[Path]) -> None:
     """Those asked for; the fence and everything else stays."""
     mark_distrusted(ME, LEDGERS.items(), indexes)

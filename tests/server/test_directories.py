@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import StartRefused
-from bookie.server.directories import Directories, DirtyMarker
+from bookie.server.directories import Directories
 
 
 def tree(path: Path) -> list[str]:
@@ -89,20 +89,3 @@ def test_not_writable(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     with pytest.raises(StartRefused, match="not writable"):
         Directories([tmp_path]).acquire()
-
-
-def test_dirty_marker(tmp_path: Path) -> None:
-    """Set in every ledger directory, seen if any has it, gone after clear; both are idempotent."""
-    directories = [tmp_path / "a", tmp_path / "b"]
-    for directory in directories:
-        (directory / "current").mkdir(parents=True)
-    marker = DirtyMarker(directories)
-    assert not marker.is_set()
-    marker.set()
-    marker.set()
-    assert [(directory / "current/DIRTY").exists() for directory in directories] == [True, True]
-    (tmp_path / "a/current/DIRTY").unlink()
-    assert marker.is_set()
-    marker.clear()
-    marker.clear()
-    assert not marker.is_set()

@@ -1,0 +1,118 @@
+"""The markers `current/DIRTY`: in each ledger directory while a bookie runs, and after an end that was not in order.
+
+A marker says what its run relied on, for the next one may be configured otherwise: whether entries were journaled, whether
+the journal was synced before an add was acknowledged, and in which boot of the machine. The page cache outlives the
+process and not the machine, so that within one boot an unsynced journal has lost nothing. Main thread, at start and stop.
+"""
+
+import errno
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bookie.durable import replace_file, sync_directory
+from bookie.errors import StartRefused
+from bookie.storage.layout import current
+
+__all__ = ["boot_id", "DirtyMarker", "Run"]
+
+log = logging.getLogger(__name__)
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def boot_id() -> str:
+    """Of this boot of the machine; empty where the system has none to tell."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a run relied on."""
+
+    write_data: bool
+    sync_data: bool
+    boot: str
+
+    def to_text(self) -> str:
+        """As a marker holds it."""
+        write, sync = str(self.write_data).lower(), str(self.sync_data).lower()
+        return f"bootId={self.boot}\njournalWriteData={write}\njournalSyncData={sync}\n"
+
+    def lost(self, now: str) -> str:
+        """Why entries that were acknowledged may be gone in the boot `now`, as settings of this run; or nothing."""
+        if not self.write_data:
+            return "journalWriteData=false"
+        if not self.sync_data and not (self.boot and self.boot == now):
+            return "journalSyncData=false, the machine has started anew since,"
+        return ""
+
+
+class DirtyMarker:
+    """The markers of all ledger directories. `now` is the run that begins."""
+
+    def __init__(self, ledger_directories: Iterable[Path], now: Run) -> None:
+        self._files = tuple(current(path) / "DIRTY" for path in ledger_directories)
+        self._now = now
+
+    def is_set(self) -> bool:
+        """Whether the last run did not end as asked, in any directory."""
+        return any(file.exists() for file in self._files)
+
+    def files(self) -> str:
+        """The markers by path, for messages."""
+        return ", ".join(map(str, self._files))
+
+    def lost(self) -> str:
+        """Why entries that the last run acknowledged may be gone; empty: they are not. One marker is enough."""
+        found = (run.lost(self._now.boot) for file in self._files if (run := self._read(file)) is not None)
+        return next(filter(None, found), "")
+
+    def set(self) -> None:
+        """Durably. On a full disk the marker of a run that relied on the same may stay: it claims no less."""
+        for file in self._files:
+            self._write(file, self._now)
+
+    def settle(self) -> None:
+        """The entry logs lack what the journal has, all of it synced: whatever becomes of the machine, nothing is lost."""
+        for file in self._files:
+            self._write(file, Run(write_data=True, sync_data=True, boot=self._now.boot))
+
+    def clear(self) -> None:
+        """All is in the entry logs."""
+        for file in self._files:
+            file.unlink(missing_ok=True)
+            sync_directory(file.parent)
+
+    def _read(self, file: Path) -> Run | None:
+        """What a marker says; one of Apache BookKeeper's, or an older one of ours, is empty: it ran as we do."""
+        try:
+            rows = file.read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            return None
+        said = {name: value for name, _, value in (row.partition("=") for row in rows)}
+        return Run(
+            write_data=_flag(said, "journalWriteData", default=self._now.write_data),
+            sync_data=_flag(said, "journalSyncData", default=self._now.sync_data),
+            boot=said.get("bootId", ""),
+        )
+
+    def _write(self, file: Path, run: Run) -> None:
+        try:
+            replace_file(file, run.to_text().encode())
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            before = self._read(file)
+            if before is None or (before.write_data and not run.write_data) or (before.sync_data and not run.sync_data):
+                raise StartRefused(f"{file}: no space left on the disk for this marker; free some") from None
+            log.warning("the disk is full, the marker of an earlier run stays", extra={"file": file})
+
+
+def _flag(said: dict[str, str], name: str, *, default: bool) -> bool:
+    return said[name] != "false" if said.get(name) in ("true", "false") else default
