@@ -1,8 +1,8 @@
 """The markers `current/DIRTY`: in each ledger directory while a bookie runs, and after an end that was not in order.
 
-A marker says what its run relied on, for the next one may be configured otherwise: whether entries were journaled, whether
-the journal was synced before an add was acknowledged, and in which boot of the machine. The page cache outlives the
-process and not the machine, so that within one boot an unsynced journal has lost nothing. Main thread, at start and stop.
+A marker says what its run relied on, for the next one may be configured otherwise: whether entries were journaled,
+whether the journal was synced before an add was acknowledged, and in which boot of the machine. The page cache outlives
+the process and not the machine, so that within one boot an unsynced journal has lost nothing. Main thread.
 """
 
 import errno
@@ -79,7 +79,7 @@ class DirtyMarker:
             self._write(file, self._now)
 
     def settle(self) -> None:
-        """The entry logs lack what the journal has, all of it synced: whatever becomes of the machine, nothing is lost."""
+        """The journal, synced, has what the entry logs lack: whatever becomes of the machine, nothing is lost."""
         for file in self._files:
             self._write(file, Run(write_data=True, sync_data=True, boot=self._now.boot))
 

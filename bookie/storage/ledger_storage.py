@@ -77,7 +77,7 @@ class LedgerStorage:
         self._started = False
         self._stopped = False
         self.flushed = False
-        """All that was taken is in entry logs and index. False from `start` until `stop` has done the last checkpoint."""
+        """All that was taken is in entry logs and index. False from `start` until the last checkpoint of `stop`."""
         self.journaled = False
         """After `stop`: what is not flushed is in the journal, synced."""
 
@@ -88,8 +88,8 @@ class LedgerStorage:
         *,
         distrusted: bool = False,
     ) -> RecoveryReport:
-        """Open indexes and journals, replay what the last process did not flush, and flush it. `distrusted`: the journal
-        was not synced and may lack anything; the ledgers that it concerns are in limbo.
+        """Open indexes and journals, replay what the last process did not flush, and flush it. `distrusted`: the
+        journal was not synced and may lack anything; the ledgers that it concerns are in limbo.
 
         Where a Java bookie's index lies in place of ours, ours is made first.
 
@@ -287,7 +287,8 @@ class LedgerStorage:
 
     def _last_checkpoint(self, checkpoints: CheckpointRoom) -> None:
         """Leave nothing to replay; on a full disk the journal, where there is one, keeps what could not be flushed."""
-        synced = all([room.sync() for room in self._journals])
+        outcomes = [room.sync() for room in self._journals]  # each, whatever became of the one before
+        synced = all(outcomes)
         self.journaled = synced and self.journal.write_data
         try:
             checkpoints.flush_alone()

@@ -194,12 +194,14 @@ def test_a_marker_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    first = marker(tmp_path)
+    monkeypatch.setattr("bookie.server.dirty.replace_file", full)
     with pytest.raises(StartRefused, match="l0/current/DIRTY: no space left"):
-        monkeypatch.setattr("bookie.server.dirty.replace_file", full)
-        marker(tmp_path).set()
+        first.set()
     monkeypatch.undo()
     marker(tmp_path).set()
     monkeypatch.setattr("bookie.server.dirty.replace_file", full)
     marker(tmp_path, boot="another").set()
+    less = marker(tmp_path, write_data=False)
     with pytest.raises(StartRefused, match="DIRTY: no space left"):
-        marker(tmp_path, write_data=False).set()
+        less.set()
