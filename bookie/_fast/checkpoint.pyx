@@ -52,6 +52,7 @@ from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, shard_of
 from bookie._fast.sync cimport (
     bk_add,
     bk_add_relaxed,
+    bk_exchange,
     bk_load,
     bk_store,
     cond_wait_until,
@@ -60,13 +61,14 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.types cimport LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
+from bookie._fast.types cimport CORRUPT, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
 from bookie._fast.waker cimport waker_wake
 from bookie._fast.write_cache cimport half_reset
 
 cdef enum:
     PARTS_MOST = 512
     APPEND_BYTES_MOST = 8 << 20
+    REST_NS = 1000000000
     GAP_MOST = 8             # a hole of more ids than this starts a new stored run
     MARKS_A_LOOK = 64        # of a shard, so that its lock is held for microseconds
 
@@ -316,15 +318,17 @@ cdef Status close_idle_logs(Store* store) noexcept nogil:
     status = sync_logs(store)
     if status == OK:
         log_set_settle(store.log)
-    elif status == NO_SPACE:
+    elif status != IO_ERROR:
         log_set_give_up(store.log)
     pthread_mutex_unlock(&store.writing)
     return status
 
 
 cdef Status or_end(Status status) noexcept nogil:
-    """A failure that is no full disk is the end from here on: no add is acknowledged while its traces are tidied up."""
-    if status != OK and status != NO_SPACE:
+    """A failed write or sync is the end from here on: no add is acknowledged while its traces are tidied up. What else
+    is in the way (no space, no memory, an index that has to be mended) left nothing behind, and the flush comes again.
+    """
+    if status == IO_ERROR:
         fatal_set("checkpoint: writing the entry log, the index or the mark failed", 0)
     return status
 
@@ -390,7 +394,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         op_note(&store.ops.size[1], store.stats.flushed_bytes - before, 1)
     else:
         ledgers_settle(store, False)
-        if status == NO_SPACE:
+        if status != IO_ERROR:
             log_set_give_up(store.log)       # the next try starts other logs
     op_note(&store.ops.flush[status == OK], now_ns() - started, 1)
     pthread_mutex_unlock(&store.writing)
@@ -403,7 +407,7 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     cdef Status status
     cdef int64_t half
     if not bk_load(&store.spare_clean):
-        # an earlier flush failed for want of space: what it left goes first
+        # an earlier flush came to nothing: what it left goes first
         status = flush_half(stores, store, bk_load(&store.active) ^ 1)
         if status != OK:
             return status
@@ -432,12 +436,19 @@ cdef int64_t least_marked(Stores* stores, uint32_t journal) noexcept nogil:
     return least
 
 
+cdef void note_late(Store* store, Status status) noexcept nogil:
+    """For the log, and the metrics: a disk that is full has words of its own there."""
+    bk_add_relaxed(&store.stats.flushes_put_off, 1)
+    if status != NO_SPACE:
+        bk_store(&store.put_off_for, status)
+
+
 cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     cdef int64_t ids[STORES_MOST]
     cdef uint64_t offsets[STORES_MOST]
     cdef uint32_t i
     cdef Status status
-    cdef bint full = False
+    cdef Status late = OK
     for i in range(stores.journal_count):
         journal_mark(stores.journals[i], &ids[i], &offsets[i])
     stores.generation += 1
@@ -447,24 +458,35 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     step(STEP_MARKED)
     for i in range(stores.count):
         status = store_checkpoint(stores, stores.stores[i], ids, offsets)
-        if status == NO_SPACE:
-            full = True          # the other stores need not wait
-        elif status != OK:
+        if status == IO_ERROR:
             return status
+        if status != OK:
+            note_late(stores.stores[i], status)      # the other stores need not wait
+            late = late if late == NO_SPACE else status
     step(STEP_MARK_WRITTEN)
     for i in range(stores.journal_count):
         journal_trim(stores.journals[i], least_marked(stores, i))
     step(STEP_TRIMMED)
-    return NO_SPACE if full else OK
+    return late
 
 
 cdef Status run_once(Stores* stores) noexcept nogil:
-    """One checkpoint; a full disk refuses adds and is tried again, any other failure is the end."""
+    """One checkpoint; a full disk refuses adds. What was put off is tried again, a failed write is the end."""
     cdef Status status = stores_checkpoint(stores)
+    bk_store(&stores.put_off, status != OK)
     if status == OK or status == NO_SPACE:
         bk_store(&stores.disk_full, status == NO_SPACE)
         stores_judge_space(stores)
     return or_end(status)
+
+
+cdef void rest(Stores* stores) noexcept nogil:
+    """After a flush that was put off: whoever waits for room asks for another at once, and it would end as this."""
+    cdef int64_t deadline = now_ns() + REST_NS
+    pthread_mutex_lock(&stores.flush_lock)
+    while now_ns() < deadline and not stores.stopping:
+        cond_wait_until(&stores.flush_wanted, &stores.flush_lock, deadline)
+    pthread_mutex_unlock(&stores.flush_lock)
 
 
 cdef class CheckpointRoom:
@@ -484,6 +506,7 @@ cdef class CheckpointRoom:
         """Body of the flush thread, until `stop` or a fatal failure."""
         cdef Stores* stores = self.stores
         cdef int64_t asked, deadline
+        cdef Status status
         with nogil:
             while not fatal_is_set():
                 deadline = now_ns() + self.interval_ns
@@ -495,11 +518,13 @@ cdef class CheckpointRoom:
                 pthread_mutex_unlock(&stores.flush_lock)
                 if stores.stopping:
                     break
-                run_once(stores)
+                status = run_once(stores)
                 pthread_mutex_lock(&stores.flush_lock)
                 stores.flush_served = asked
                 pthread_cond_broadcast(&stores.flush_done)
                 pthread_mutex_unlock(&stores.flush_lock)
+                if status != OK and status != NO_SPACE:
+                    rest(stores)
 
     def checkpoint(self) -> bool:
         """Ask the running flush thread for a checkpoint that covers everything until now, and wait for it."""
@@ -512,7 +537,17 @@ cdef class CheckpointRoom:
             while stores.flush_served < mine and not stores.stopping and not fatal_is_set():
                 cond_wait_until(&stores.flush_done, &stores.flush_lock, now_ns() + 100000000)
             pthread_mutex_unlock(&stores.flush_lock)
-        return not fatal_is_set() and not bk_load(&stores.disk_full)
+        return not fatal_is_set() and not bk_load(&stores.put_off)
+
+    def take_put_off(self) -> list[tuple[int, str]]:
+        """Ledger directories of which a flush came to nothing since the last call, for anything but space; and why."""
+        found = []
+        for i in range(self.stores.count):
+            status = bk_exchange(&self.stores.stores[i].put_off_for, OK)
+            if status != OK:
+                found.append((i, "no memory" if status == NO_MEMORY else "the location index is damaged"
+                              if status == CORRUPT else f"status {status}"))
+        return found
 
     def flush_stores(self) -> None:
         """Flush what replay brought back; no mark moves, as there is no new journal yet. OSError on failure."""

@@ -82,5 +82,6 @@ cdef Mdb mdb
 # atomic; how often a write found an environment's map full, which is address space, not disk
 cdef int64_t mdb_full_maps
 
-# OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL; IO_ERROR for everything else.
+# OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL; NO_MEMORY for
+# ENOMEM; IO_ERROR for everything else.
 cdef Status mdb_status(int error) noexcept nogil

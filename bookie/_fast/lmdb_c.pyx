@@ -2,10 +2,10 @@
 import importlib.util
 import os
 
-from libc.errno cimport EDQUOT, ENOSPC
+from libc.errno cimport EDQUOT, ENOMEM, ENOSPC
 
 from bookie._fast.sync cimport bk_add
-from bookie._fast.types cimport IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
+from bookie._fast.types cimport IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<dlfcn.h>" nogil:
     int RTLD_NOW
@@ -82,7 +82,7 @@ cdef Status mdb_status(int error) noexcept nogil:
         bk_add(&mdb_full_maps, 1)
     if error == ENOSPC or error == EDQUOT or error == MDB_MAP_FULL:
         return NO_SPACE
-    return IO_ERROR
+    return NO_MEMORY if error == ENOMEM else IO_ERROR
 
 
 def version() -> tuple:

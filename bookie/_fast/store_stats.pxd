@@ -13,6 +13,7 @@ cdef struct StoreStats:
     int64_t ledgers_closed       # ledgers whose end was announced
     int64_t short_batches        # a later entry failed, the prefix was answered
     int64_t flushes
+    int64_t flushes_put_off      # came to nothing and are tried again
     int64_t flushed_entries
     int64_t flushed_bytes
     int64_t index_entries        # what garbage collection counted last, and what was flushed since

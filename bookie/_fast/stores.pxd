@@ -55,6 +55,7 @@ cdef struct Store:
     int64_t marked[STORES_MOST]  # of each journal the file that this directory's mark names; the flush thread's
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
+    int64_t put_off_for          # atomic; why the last flush was put off, for the log: a Status, or 0
     StoreStats stats
     StoreOps ops
     FailedReads failed_reads
@@ -72,6 +73,7 @@ cdef struct Stores:
     int64_t read_only            # atomic
     int64_t forced_read_only     # atomic; by the operator, or by the disk monitor
     int64_t disk_full            # atomic; the last checkpoint found no space, somewhere
+    int64_t put_off              # atomic; the last checkpoint came to nothing, somewhere, for whatever reason
     int64_t any_full             # atomic; one full store makes the bookie read-only, not only all of them
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
     int64_t generation           # of the marks written last; the flush thread's

@@ -51,6 +51,8 @@ SCRUB_BYTES = 8 << 20
 NEWS_AT_A_TIME = 100
 """Lines a second about ledgers that came into quarantine; the others are told in the seconds after."""
 
+PUT_OFF_REMEDY = "nothing is lost: entries wait in memory and in the journal; if it lasts, see docs/fatal.md"
+
 QUARANTINE_REMEDY = (
     "what is stored of it is served, nothing of it is denied, writes to it are refused; copy what is missing from its "
     "replicas (docs/troubleshoot.md), then let it out with bkadmin quarantine lift"
@@ -341,6 +343,13 @@ class LedgerStorage:
         """What is new of failed reads and of ledgers in quarantine, in the log. Any thread, one at a time."""
         self.tell_failed_reads()
         self.tell_quarantined()
+        self.tell_put_off()
+
+    def tell_put_off(self) -> None:
+        """One line in the log for each directory whose flush is tried again, for another reason than a full disk."""
+        for index, reason in self.checkpoints.take_put_off() if self.checkpoints is not None else ():
+            facts = {"directory": self._rooms[index].directory, "reason": reason, "remedy": PUT_OFF_REMEDY}
+            log.error("a flush came to nothing and is tried again", extra=facts)
 
     def tell_quarantined(self) -> None:
         """One line in the log for each ledger that came into quarantine since the last call, or has a new reason."""

@@ -26,6 +26,7 @@ STORE_ROWS = (
         ("read_cache_hits", "bookie_read_cache_hits", "Entries found in the read cache when they were asked for."),
         ("read_cache_misses", "bookie_read_cache_misses", "Entries whose reader waited for the disk."),
         ("flushes", "pybookie_flushes_total", "Checkpoints that flushed this directory."),
+        ("flushes_put_off", "pybookie_flushes_put_off_total", "Flushes that came to nothing and are tried again."),
         ("flushed_entries", "pybookie_flushed_entries_total", "Entries flushed to entry logs."),
         ("flushed_bytes", "pybookie_flushed_bytes_total", "Bytes flushed to entry logs."),
         ("corrupt_records", "pybookie_corrupt_records_total", "Records read that were not what the index promised."),
