@@ -49,9 +49,11 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     entry_log               append, rotate and sync entry logs
     logs_per_ledger         how many entry logs a ledger took
     log_set                 one entry log for all ledgers, or one for each
+    run_key                 where a run stands in the table
     run_codec               packed runs and ledger records
     lmdb_c                  LMDB's C functions
     run_table               the table of runs that never overlap
+    run_upgrade             a table of the version before, made one of this
     location_index          where each run of entries lies
     index_view              the index as Python sees it
     located                 records and where they lie, sorted

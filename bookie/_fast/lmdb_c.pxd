@@ -58,6 +58,7 @@ cdef extern from "csrc/lmdb_c.h" nogil:
         void (*cursor_close)(MDB_cursor* cursor) noexcept nogil
         int (*cursor_renew)(MDB_txn* txn, MDB_cursor* cursor) noexcept nogil
         int (*cursor_get)(MDB_cursor* cursor, MDB_val* key, MDB_val* data, int operation) noexcept nogil
+        int (*cursor_put)(MDB_cursor* cursor, MDB_val* key, MDB_val* data, unsigned int flags) noexcept nogil
         int (*cursor_del)(MDB_cursor* cursor, unsigned int flags) noexcept nogil
 
 cdef enum:
@@ -65,9 +66,11 @@ cdef enum:
     MDB_RDONLY = 0x20000
     MDB_NOTLS = 0x200000
     MDB_NORDAHEAD = 0x800000
+    MDB_CURRENT = 0x40           # cursor_put: another value under the key that the cursor is at
     MDB_RESERVE = 0x10000        # put: hand out the room for the value instead of copying one
 
     MDB_NOTFOUND = -30798
+    MDB_CORRUPTED = -30796
     MDB_MAP_FULL = -30792
 
     # cursor operations

@@ -38,7 +38,7 @@ cdef void* open_module() except NULL:
 
 cdef int resolve() except -1:
     cdef void* library = open_module()
-    cdef Symbol[25] symbols = [
+    cdef Symbol[26] symbols = [
         Symbol(b"mdb09_version", <void**> &mdb.version),
         Symbol(b"mdb09_strerror", <void**> &mdb.strerror),
         Symbol(b"mdb09_env_create", <void**> &mdb.env_create),
@@ -63,10 +63,11 @@ cdef int resolve() except -1:
         Symbol(b"mdb09_cursor_close", <void**> &mdb.cursor_close),
         Symbol(b"mdb09_cursor_renew", <void**> &mdb.cursor_renew),
         Symbol(b"mdb09_cursor_get", <void**> &mdb.cursor_get),
+        Symbol(b"mdb09_cursor_put", <void**> &mdb.cursor_put),
         Symbol(b"mdb09_cursor_del", <void**> &mdb.cursor_del),
     ]
     cdef int i
-    for i in range(25):
+    for i in range(26):
         symbols[i].target[0] = dlsym(library, symbols[i].name)
         if symbols[i].target[0] == NULL:
             raise ImportError(f"the lmdb package exports no {symbols[i].name.decode()}; {REMEDY}")

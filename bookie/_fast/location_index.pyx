@@ -3,12 +3,14 @@
 An IndexReader owns a read transaction that is renewed for each call and reset after it, so that no old pages stay
 pinned. The LocationIndex owns the environment, the write transaction and the scratch of the writing thread.
 """
-from libc.errno cimport ENOMEM
+from libc.errno cimport EIO, ENOMEM, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from bookie._fast.cursor cimport store_i64
 from bookie._fast.lmdb_c cimport (
+    MDB_CORRUPTED,
     MDB_CREATE,
     MDB_FIRST,
     MDB_NEXT,
@@ -17,7 +19,6 @@ from bookie._fast.lmdb_c cimport (
     MDB_NOTLS,
     MDB_RDONLY,
     MDB_RESERVE,
-    MDB_SET_RANGE,
     MDB_cursor,
     MDB_dbi,
     MDB_env,
@@ -34,7 +35,6 @@ from bookie._fast.run_codec cimport (
     LAC_MAX,
     LEDGER_KEY_BYTES,
     MASTER_KEY_MAX,
-    RUN_KEY_BYTES,
     StoredRun,
     fence_pack,
     fence_unpack,
@@ -43,21 +43,24 @@ from bookie._fast.run_codec cimport (
     ledger_unpack,
     run_bytes,
     run_length,
-    run_unpack,
 )
+from bookie._fast.run_key cimport RunKey
 from bookie._fast.run_table cimport (
     RunWriter,
     run_add,
     run_delete_ledger,
     run_delete_some,
     run_describe,
+    run_from,
     run_last,
     run_put,
     run_relocate,
     run_seek,
+    run_spanning,
 )
+from bookie._fast.run_upgrade cimport Upgrade, run_upgrade_some
 from bookie._fast.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store, now_ns
-from bookie._fast.types cimport BAD_REQUEST, END, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
+from bookie._fast.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
 
 cdef extern from "<sys/statvfs.h>" nogil:
     struct statvfs_t "statvfs":
@@ -106,6 +109,8 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
     if error[0] == 0:
         error[0] = open_tables(index)
     if error[0] == 0:
+        error[0] = upgrade_runs(index)
+    if error[0] == 0:
         return index
     index_close(index)
     return NULL
@@ -142,6 +147,23 @@ cdef int open_tables(LocationIndex* index) noexcept nogil:
         return mdb.txn_commit(txn)
     mdb.txn_abort(txn)
     return error
+
+
+cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
+    """An empty table begins its chain; one of the first version is brought to this one."""
+    cdef Upgrade upgrade
+    cdef Status status = OK
+    memset(&upgrade, 0, sizeof(upgrade))
+    while status == OK and not upgrade.done:
+        status = index_begin(index)
+        if status == OK:
+            status = run_upgrade_some(&index.runs, &upgrade)
+        if status == OK:
+            status = index_commit(index)
+    index_abort(index)
+    if status == CORRUPT:
+        return MDB_CORRUPTED
+    return 0 if status == OK else ENOSPC if status == NO_SPACE else EIO
 
 
 cdef void index_close(LocationIndex* index) noexcept nogil:
@@ -228,11 +250,14 @@ cdef void leave(IndexReader* reader) noexcept nogil:
 
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
     cdef StoredRun run
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status
+    if entry < 0:
+        return NO_ENTRY
+    status = enter(reader, reader.runs)
     if status != OK:
         return status
-    status = run_seek(reader.runs, ledger, entry, &run)
-    if status == OK and (run.first > entry or run_length(&run, <uint32_t> (entry - run.first)) == 0):
+    status = run_spanning(reader.runs, ledger, entry, &run)
+    if status == OK and run_length(&run, <uint32_t> (entry - run.first)) == 0:
         status = NO_ENTRY
     if status == OK:
         fill_hit(&run, <uint32_t> (entry - run.first), hit)
@@ -344,28 +369,18 @@ cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, voi
 
 cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
                        void* context) noexcept nogil:
-    cdef uint8_t[RUN_KEY_BYTES] first
-    cdef MDB_val key, value
     cdef StoredRun run
-    cdef int error
     cdef Status status = enter(reader, reader.runs)
     if status != OK:
         return status
-    store_i64(first, ledger[0])
-    store_i64(first + 8, entry[0])
-    key.mv_size, key.mv_data = RUN_KEY_BYTES, first
-    error = mdb.cursor_get(reader.runs, &key, &value, MDB_SET_RANGE)
-    while error == 0 and status == OK and most:
-        status = run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &run)
+    while status == OK and most:
+        status = run_from(reader.runs, RunKey(ledger[0], entry[0]), &run)
         if status == OK:
             status = each(context, &run)
             ledger[0] = run.ledger
             entry[0] = run.first + 1
             most -= 1
-            error = mdb.cursor_get(reader.runs, &key, &value, MDB_NEXT)
     leave(reader)
-    if status == OK and error:
-        return END if error == MDB_NOTFOUND else IO_ERROR
     return status
 
 
@@ -378,7 +393,7 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
         return status
     error = mdb.stat(reader.txn, reader.index.locations, &table)
     if error == 0:
-        stat.runs = table.ms_entries
+        stat.runs = table.ms_entries - 1                # the head is none
         stat.run_pages = table.ms_branch_pages + table.ms_leaf_pages + table.ms_overflow_pages
         stat.page_bytes = table.ms_psize
         error = mdb.stat(reader.txn, reader.index.ledgers, &table)

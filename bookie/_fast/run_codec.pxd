@@ -4,24 +4,17 @@ No state, no allocation, any thread. What is unpacked points into the caller's v
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from bookie._fast.run_key cimport RunKey
 from bookie._fast.types cimport Status
 
 cdef enum:
     RUN_SLOTS_MAX = 1024         # entry ids (gaps included) one stored run may span
     RUN_KEY_BYTES = 16           # i64 ledger | i64 first entry
-    RUN_HEADER_BYTES = 24
+    RUN_HEADER_BYTES = 40
+    HEAD_KEY_BYTES = 1           # a byte of zero, below every run
     # The largest value of which six, with their keys and node headers, fill an LMDB page of 4 KiB.
     RUN_VALUE_MAX = 654
-    RUN_VERSION = 1
-
     LEDGER_KEY_BYTES = 8
-    LEDGER_HEADER_BYTES = 12
-    LEDGER_VERSION = 1
-    LEDGER_FENCED = 1
-    LEDGER_LIMBO = 2
-    LEDGER_QUARANTINED = 4
-    LEDGER_REASON_SHIFT = 4      # the bits from here on: why it is in quarantine, a QuarantineReason
-    FENCE_VERSION = 1
     FENCE_VALUE_BYTES = 16
     MASTER_KEY_MAX = 0xFFFF
     LAC_MAX = 1 << 20
@@ -60,18 +53,30 @@ cdef struct StoredRun:
     # A run still packed. Slot i holds entry first + i.
     int64_t ledger
     int64_t first
-    uint32_t count
+    RunKey next                  # of the run behind it in the table, of whatever ledger; key_end(): there is none
+    uint32_t count               # 0: the head of the chain, which holds no entries and belongs to no ledger
     uint32_t log_id
     uint64_t offset
     uint32_t base                # length of a slot that stores 1
     uint32_t width               # bytes a slot: 0 (each one holds `base` bytes) to 4
     const uint8_t* slots
 
+cdef inline RunKey key_of(const StoredRun* run) noexcept nogil:
+    return RunKey(run.ledger, run.first)
+
 # Pack a prefix of `run` into value[RUN_VALUE_MAX], as many slots as fit, ending in a present one. Answers its slots,
-# >= 1. run.lengths[0] is present; `key` is written too.
-cdef uint32_t run_pack(const IndexRun* run, uint8_t* key, uint8_t* value, size_t* size) noexcept nogil
-# OK or CORRUPT.
+# >= 1. run.lengths[0] is present; `key` is written too. The next run is the first present slot left, else `next`.
+cdef uint32_t run_pack(const IndexRun* run, RunKey next, uint8_t* key, uint8_t* value, size_t* size) noexcept nogil
+# The head of the chain: its key is HEAD_KEY_BYTES, its value RUN_HEADER_BYTES.
+cdef void head_pack(RunKey next, uint8_t* key, uint8_t* value) noexcept nogil
+# The packed run, or head, `value` with another next, into `out`.
+cdef void run_relink(const void* key, size_t key_size, const void* value, size_t size, RunKey next,
+                     uint8_t* out) noexcept nogil
+# A run or the head. OK or CORRUPT.
 cdef Status run_unpack(const void* key, size_t key_size, const void* value, size_t size, StoredRun* run) noexcept nogil
+# The same of a run of version 1, without a next one: run.next is key_end().
+cdef Status run_unpack_unchained(const void* key, size_t key_size, const void* value, size_t size,
+                                 StoredRun* run) noexcept nogil
 # The same run at another place, packed: into `key` and value[RUN_VALUE_MAX]; the value's size.
 cdef size_t run_repack(const StoredRun* run, uint32_t log_id, uint64_t offset, uint8_t* key,
                        uint8_t* value) noexcept nogil
@@ -88,7 +93,6 @@ cdef void ledger_pack(const LedgerRecord* record, uint8_t* key, uint8_t* value) 
 # OK or CORRUPT.
 cdef Status ledger_unpack(const void* key, size_t key_size, const void* value, size_t size,
                           LedgerRecord* record) noexcept nogil
-
 # The fence of a deleted ledger: its key is LEDGER_KEY_BYTES, its value FENCE_VALUE_BYTES.
 cdef void fence_pack(int64_t ledger, int64_t deleted_ms, uint8_t* key, uint8_t* value) noexcept nogil
 # OK or CORRUPT.

@@ -3,13 +3,28 @@
 A slot stores `length - base + 1`, 0 for an id that is not in the run; base is the least length present. So a run of
 equal lengths needs no slots at all, and the bytes of a stretch of records are one sum:
     stored values + present slots * (base - 1 + prefix).
+Each value names the next run of the table under its checksum, so that a reader can prove what is not there.
 """
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from bookie._fast.crc cimport crc32c
 from bookie._fast.cursor cimport load_i64, load_u16, load_u32, load_u64, store_i64, store_u16, store_u32, store_u64
+from bookie._fast.run_key cimport RunKey, key_before, key_end, key_equal
 from bookie._fast.types cimport CORRUPT, LENGTH_PREFIX, OK, Status
+
+cdef enum:
+    NEXT_AT = 24                 # of a run's value
+    RUN_VERSION = 2
+    RUN_VERSION_UNCHAINED = 1    # without the key of the next run: indexes of earlier releases, until they are opened
+    RUN_HEADER_UNCHAINED = 24
+    LEDGER_HEADER_BYTES = 12
+    LEDGER_VERSION = 1
+    LEDGER_FENCED = 1
+    LEDGER_LIMBO = 2
+    LEDGER_QUARANTINED = 4
+    LEDGER_REASON_SHIFT = 4      # the bits from here on: why it is in quarantine, a QuarantineReason
+    FENCE_VERSION = 1
 
 
 cdef uint32_t value_crc(const void* key, size_t key_size, const uint8_t* value, size_t size) noexcept nogil:
@@ -35,9 +50,9 @@ cdef uint32_t slot_width(const uint32_t* lengths, uint32_t count, uint32_t* base
     return 3 if high - low < 0xFFFFFF else 4
 
 
-cdef uint32_t run_pack(const IndexRun* run, uint8_t* key, uint8_t* value, size_t* size) noexcept nogil:
+cdef uint32_t run_pack(const IndexRun* run, RunKey next, uint8_t* key, uint8_t* value, size_t* size) noexcept nogil:
     cdef uint32_t count = min(run.count, <uint32_t> RUN_SLOTS_MAX)
-    cdef uint32_t base
+    cdef uint32_t base, following
     cdef uint32_t width = slot_width(run.lengths, count, &base)
     if width * count > RUN_VALUE_MAX - RUN_HEADER_BYTES:
         count = (RUN_VALUE_MAX - RUN_HEADER_BYTES) // width
@@ -53,9 +68,35 @@ cdef uint32_t run_pack(const IndexRun* run, uint8_t* key, uint8_t* value, size_t
     store_u32(value + 8, run.log_id)
     store_u64(value + 12, run.offset)
     store_u32(value + 20, base)
+    following = count
+    while following < run.count and run.lengths[following] == 0:
+        following += 1
+    if following < run.count:
+        next = RunKey(run.ledger, run.first + following)
+    store_next(value, next)
     store_slots(value + RUN_HEADER_BYTES, width, run.lengths, count, base)
     store_u32(value, value_crc(key, RUN_KEY_BYTES, value, size[0]))
     return count
+
+
+cdef inline void store_next(uint8_t* value, RunKey next) noexcept nogil:
+    store_i64(value + NEXT_AT, next.ledger)
+    store_i64(value + NEXT_AT + 8, next.first)
+
+
+cdef void head_pack(RunKey next, uint8_t* key, uint8_t* value) noexcept nogil:
+    key[0] = 0
+    memset(value, 0, RUN_HEADER_BYTES)
+    value[4] = RUN_VERSION
+    store_next(value, next)
+    store_u32(value, value_crc(key, HEAD_KEY_BYTES, value, RUN_HEADER_BYTES))
+
+
+cdef void run_relink(const void* key, size_t key_size, const void* value, size_t size, RunKey next,
+                     uint8_t* out) noexcept nogil:
+    memcpy(out, value, size)
+    store_next(out, next)
+    store_u32(out, value_crc(key, key_size, out, size))
 
 
 cdef size_t run_repack(const StoredRun* run, uint32_t log_id, uint64_t offset, uint8_t* key,
@@ -91,21 +132,50 @@ cdef inline uint32_t load_slot(const uint8_t* pos, uint32_t width) noexcept nogi
 
 cdef Status run_unpack(const void* key, size_t key_size, const void* value, size_t size, StoredRun* run) noexcept nogil:
     cdef const uint8_t* bytes_ = <const uint8_t*> value
-    if key_size != RUN_KEY_BYTES or size < RUN_HEADER_BYTES or bytes_[4] != RUN_VERSION:
+    cdef Status status
+    if key_size == HEAD_KEY_BYTES:
+        status = unpack_head(key, bytes_, size, run)
+    else:
+        status = unpack(key, key_size, bytes_, size, RUN_VERSION, RUN_HEADER_BYTES, run)
+    if status != OK:
+        return status
+    run.next = RunKey(load_i64(bytes_ + NEXT_AT), load_i64(bytes_ + NEXT_AT + 8))
+    # nothing follows itself, and only the end is no place of a run
+    if run.count and not key_before(key_of(run), run.next):
         return CORRUPT
-    if load_u32(bytes_) != value_crc(key, key_size, bytes_, size):
+    return OK if run.next.first >= 0 or key_equal(run.next, key_end()) else CORRUPT
+
+
+cdef Status run_unpack_unchained(const void* key, size_t key_size, const void* value, size_t size,
+                                 StoredRun* run) noexcept nogil:
+    run.next = key_end()
+    return unpack(key, key_size, <const uint8_t*> value, size, RUN_VERSION_UNCHAINED, RUN_HEADER_UNCHAINED, run)
+
+
+cdef Status unpack_head(const void* key, const uint8_t* value, size_t size, StoredRun* run) noexcept nogil:
+    memset(run, 0, sizeof(StoredRun))
+    if size != RUN_HEADER_BYTES or value[4] != RUN_VERSION or (<const uint8_t*> key)[0] != 0:
+        return CORRUPT
+    return OK if load_u32(value) == value_crc(key, HEAD_KEY_BYTES, value, size) else CORRUPT
+
+
+cdef Status unpack(const void* key, size_t key_size, const uint8_t* value, size_t size, uint8_t version,
+                   size_t header, StoredRun* run) noexcept nogil:
+    if key_size != RUN_KEY_BYTES or size < header or size > RUN_VALUE_MAX or value[4] != version:
+        return CORRUPT
+    if load_u32(value) != value_crc(key, key_size, value, size):
         return CORRUPT
     run.ledger = load_i64(key)
     run.first = load_i64(<const uint8_t*> key + 8)
-    run.width = bytes_[5]
-    run.count = load_u16(bytes_ + 6)
-    run.log_id = load_u32(bytes_ + 8)
-    run.offset = load_u64(bytes_ + 12)
-    run.base = load_u32(bytes_ + 20)
-    run.slots = bytes_ + RUN_HEADER_BYTES
+    run.width = value[5]
+    run.count = load_u16(value + 6)
+    run.log_id = load_u32(value + 8)
+    run.offset = load_u64(value + 12)
+    run.base = load_u32(value + 20)
+    run.slots = value + header
     if run.width > 4 or run.count == 0 or run.count > RUN_SLOTS_MAX or run.base == 0:
         return CORRUPT
-    if size > RUN_VALUE_MAX or size - RUN_HEADER_BYTES != run.width * run.count:
+    if size - header != run.width * run.count:
         return CORRUPT
     if run.first < 0 or run.first > INT64_MAX - run.count:
         return CORRUPT
@@ -214,14 +284,18 @@ cdef Status fence_unpack(const void* key, size_t key_size, const void* value, si
     return OK
 
 
-def pack_run(int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, lengths):
-    """(key, value, slots packed) of a run of at most RUN_SLOTS_MAX slots, the first one present."""
+def pack_run(int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, lengths, next_run=None):
+    """(key, value, slots packed) of a run of at most RUN_SLOTS_MAX slots, the first one present.
+
+    `next_run` is the (ledger, first entry) of the run behind it, None: it is the last one.
+    """
     cdef uint32_t[RUN_SLOTS_MAX] slots
     cdef uint8_t[RUN_KEY_BYTES] key
     cdef uint8_t[RUN_VALUE_MAX] value
     cdef size_t size
     cdef uint32_t packed, i
     cdef IndexRun run
+    cdef RunKey following = key_end()
     if not 0 < len(lengths) <= RUN_SLOTS_MAX or lengths[0] == 0:
         raise ValueError(f"lengths has {len(lengths)} slots; pass 1 to {RUN_SLOTS_MAX}, the first one not 0")
     memset(slots, 0, sizeof(slots))
@@ -229,16 +303,47 @@ def pack_run(int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, le
         slots[i] = lengths[i]
     run.ledger, run.first, run.count, run.log_id, run.offset = ledger, first, len(lengths), log_id, offset
     run.lengths = slots
-    packed = run_pack(&run, key, value, &size)
+    if next_run is not None:
+        following.ledger, following.first = next_run
+    packed = run_pack(&run, following, key, value, &size)
     return key[:RUN_KEY_BYTES], value[:size], packed
 
 
+def pack_head(next_run=None):
+    """(key, value) of the head of the chain; `next_run` as for pack_run."""
+    cdef uint8_t[HEAD_KEY_BYTES] key
+    cdef uint8_t[RUN_HEADER_BYTES] value
+    cdef RunKey following = key_end()
+    if next_run is not None:
+        following.ledger, following.first = next_run
+    head_pack(following, key, value)
+    return key[:HEAD_KEY_BYTES], value[:RUN_HEADER_BYTES]
+
+
+cdef object next_of(const StoredRun* run):
+    return None if key_equal(run.next, key_end()) else (run.next.ledger, run.next.first)
+
+
 def unpack_run(bytes key, bytes value):
-    """(ledger, first, log id, offset, lengths); ValueError when the bytes are no run."""
+    """(ledger, first, log id, offset, lengths) of a run of either version; ValueError when the bytes are no run."""
+    cdef StoredRun run
+    cdef const char* at = key
+    cdef const char* stored = value
+    if ((run_unpack(at, len(key), stored, len(value), &run) != OK or run.count == 0)
+            and run_unpack_unchained(at, len(key), stored, len(value), &run) != OK):
+        raise ValueError("these bytes are no packed run: header or checksum are wrong")
+    return run.ledger, run.first, run.log_id, run.offset, [run_length(&run, i) for i in range(run.count)]
+
+
+def unpack_next(bytes key, bytes value):
+    """The (ledger, first entry) of the run behind this run, or head, of the chain; None: there is none.
+
+    ValueError when the bytes are neither, as those of a run of version 1 are not.
+    """
     cdef StoredRun run
     if run_unpack(<const char*> key, len(key), <const char*> value, len(value), &run) != OK:
         raise ValueError("these bytes are no packed run: header or checksum are wrong")
-    return run.ledger, run.first, run.log_id, run.offset, [run_length(&run, i) for i in range(run.count)]
+    return next_of(&run)
 
 
 def unpack_ledger(bytes key, bytes value):

@@ -3,12 +3,14 @@
 A put first cuts every stored run that it touches down to what stays: an entry that the new run holds too is dropped
 from the old one, an entry whose id is a gap of the new run stays, and the new run is stored in pieces around it. Bytes
 of a piece lie together in their log, so a piece never reaches over an id that another run holds.
+What is put is linked first: the run before it, found by a search that the next steps mostly share, names it.
 """
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from bookie._fast.cursor cimport load_i64, store_i64
 from bookie._fast.lmdb_c cimport (
+    MDB_CURRENT,
     MDB_LAST,
     MDB_NOTFOUND,
     MDB_PREV,
@@ -24,41 +26,84 @@ from bookie._fast.run_codec cimport (
     RUN_VALUE_MAX,
     IndexRun,
     StoredRun,
+    key_of,
     run_bytes,
     run_lengths,
     run_pack,
+    run_relink,
     run_repack,
     run_unpack,
 )
-from bookie._fast.types cimport BAD_REQUEST, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
+from bookie._fast.run_key cimport RunKey, key_before, key_end, key_equal
+from bookie._fast.types cimport BAD_REQUEST, CORRUPT, END, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
+
+
+cdef struct Place:
+    # A value of the table, and where the cursor found it.
+    MDB_val key
+    MDB_val value
+    StoredRun run
+
+
+cdef Status find(MDB_cursor* cursor, RunKey wanted, bint below, Place* place) noexcept nogil:
+    """The greatest run at or below `wanted`, or strictly below it; the head is below all. Its next one proves it."""
+    cdef uint8_t[RUN_KEY_BYTES] key
+    cdef Status status
+    cdef int error
+    store_i64(key, wanted.ledger)
+    store_i64(key + 8, wanted.first)
+    place.key.mv_size, place.key.mv_data = RUN_KEY_BYTES, key
+    error = mdb.cursor_get(cursor, &place.key, &place.value, MDB_SET_RANGE)
+    if error and error != MDB_NOTFOUND:
+        return IO_ERROR
+    if error or below or place.key.mv_size != RUN_KEY_BYTES or memcmp(place.key.mv_data, key, RUN_KEY_BYTES) != 0:
+        error = mdb.cursor_get(cursor, &place.key, &place.value, MDB_PREV if error == 0 else MDB_LAST)
+    if error:
+        return CORRUPT if error == MDB_NOTFOUND else IO_ERROR
+    status = run_unpack(place.key.mv_data, place.key.mv_size, place.value.mv_data, place.value.mv_size, &place.run)
+    if status != OK:
+        return status
+    if below and place.run.count and not key_before(key_of(&place.run), wanted):
+        return CORRUPT
+    return CORRUPT if key_before(place.run.next, wanted) or (not below and key_equal(place.run.next, wanted)) else OK
+
+
+cdef Status run_spanning(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
+    cdef Place place
+    cdef Status status = find(cursor, RunKey(ledger, entry), False, &place)
+    run[0] = place.run
+    if status != OK or (run.count and run.ledger == ledger and run.first + run.count > entry):
+        return status
+    return NO_ENTRY
 
 
 cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
-    """The run of `ledger` that spans `entry` (perhaps as a gap), else the first one behind it, else NO_ENTRY."""
-    cdef uint8_t[RUN_KEY_BYTES] wanted
-    cdef MDB_val key, value, before_key, before
-    cdef Status status
-    cdef int error
-    cdef bint found
-    store_i64(wanted, ledger)
-    store_i64(wanted + 8, entry)
-    key.mv_size, key.mv_data = RUN_KEY_BYTES, wanted
-    error = mdb.cursor_get(cursor, &key, &value, MDB_SET_RANGE)
-    if error and error != MDB_NOTFOUND:
-        return IO_ERROR
-    found = error == 0 and of_ledger(&key, ledger)
-    if found and load_i64(<uint8_t*> key.mv_data + 8) == entry:
-        return run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, run)
-    error = mdb.cursor_get(cursor, &before_key, &before, MDB_PREV if error == 0 else MDB_LAST)
-    if error and error != MDB_NOTFOUND:
-        return IO_ERROR
-    if error == 0 and of_ledger(&before_key, ledger):
-        status = run_unpack(before_key.mv_data, before_key.mv_size, before.mv_data, before.mv_size, run)
-        if status != OK or run.first + run.count > entry:
-            return status
-    if not found:
-        return NO_ENTRY
-    return run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, run)
+    cdef Status status = run_spanning(cursor, ledger, entry, run)
+    return run_at(cursor, run.next, run) if status == NO_ENTRY and of_same(run.next, ledger) else status
+
+
+cdef Status run_at(MDB_cursor* cursor, RunKey key, StoredRun* run) noexcept nogil:
+    """The run that another one names as its next."""
+    cdef Place place
+    cdef Status status = find(cursor, key, False, &place)
+    run[0] = place.run
+    if status == OK and not (run.count and key_equal(key_of(run), key)):
+        return CORRUPT
+    return status
+
+
+cdef Status run_from(MDB_cursor* cursor, RunKey key, StoredRun* run) noexcept nogil:
+    cdef Place place
+    cdef Status status = find(cursor, key, False, &place)
+    run[0] = place.run
+    if status != OK or (run.count and key_equal(key_of(run), key)):
+        return status
+    return END if key_equal(place.run.next, key_end()) else run_at(cursor, place.run.next, run)
+
+
+cdef inline bint of_same(RunKey key, int64_t ledger) noexcept nogil:
+    """Whether a run of `ledger` has this key."""
+    return key.ledger == ledger and not key_equal(key, key_end())
 
 
 cdef bint of_ledger(const MDB_val* key, int64_t ledger) noexcept nogil:
@@ -66,21 +111,58 @@ cdef bint of_ledger(const MDB_val* key, int64_t ledger) noexcept nogil:
 
 
 cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcept nogil:
-    cdef uint8_t[RUN_KEY_BYTES] wanted
-    cdef MDB_val key, value
-    cdef int error
-    store_i64(wanted, ledger)
-    store_i64(wanted + 8, INT64_MAX)            # behind every run: ids end below it
-    key.mv_size, key.mv_data = RUN_KEY_BYTES, wanted
-    error = mdb.cursor_get(cursor, &key, &value, MDB_SET_RANGE)
-    if error == 0 or error == MDB_NOTFOUND:
-        error = mdb.cursor_get(cursor, &key, &value, MDB_PREV if error == 0 else MDB_LAST)
-    if error:
-        return mdb_status(error)
-    if not of_ledger(&key, ledger):
-        return NO_ENTRY
-    return run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, run)
+    cdef Place place
+    cdef Status status = find(cursor, RunKey(ledger, INT64_MAX), False, &place)     # behind every run: ids end below it
+    run[0] = place.run
+    if status != OK:
+        return status
+    return OK if run.count and run.ledger == ledger else NO_ENTRY
 
+
+# --- the chain ---
+
+cdef Status relink(RunWriter* writer, Place* place, RunKey next) noexcept nogil:
+    """Let the run at `place`, where the cursor is, name another one as the next."""
+    cdef uint8_t[RUN_VALUE_MAX] value
+    cdef MDB_val v
+    run_relink(place.key.mv_data, place.key.mv_size, place.value.mv_data, place.value.mv_size, next, value)
+    v.mv_size, v.mv_data = place.value.mv_size, value
+    return mdb_status(mdb.cursor_put(writer.cursor, &place.key, &v, MDB_CURRENT))
+
+
+cdef Status unlink(RunWriter* writer, const StoredRun* run) noexcept nogil:
+    """Take a run out of the table. Nothing that points into the table survives it."""
+    cdef uint8_t[RUN_KEY_BYTES] key
+    cdef MDB_val k
+    cdef Place before
+    cdef RunKey at = key_of(run), next = run.next
+    cdef Status status = find(writer.cursor, at, True, &before)
+    if status == OK and not key_equal(before.run.next, at):
+        return CORRUPT
+    if status == OK:
+        status = relink(writer, &before, next)
+    if status != OK:
+        return status
+    store_i64(key, at.ledger)
+    store_i64(key + 8, at.first)
+    k.mv_size, k.mv_data = RUN_KEY_BYTES, key
+    return mdb_status(mdb.remove(writer.txn, writer.table, &k, NULL))
+
+
+cdef Status link(RunWriter* writer, const IndexRun* piece, RunKey* next) noexcept nogil:
+    """Let the run before `piece`, which begins and ends in a present slot, name it; what is behind it is `next`."""
+    cdef Place before
+    cdef RunKey first = RunKey(piece.ledger, piece.first)
+    cdef Status status = find(writer.cursor, first, True, &before)
+    if status != OK:
+        return status
+    next[0] = before.run.next
+    if not key_before(RunKey(piece.ledger, piece.first + piece.count - 1), next[0]):
+        return BAD_REQUEST if key_equal(first, next[0]) else CORRUPT
+    return relink(writer, &before, first)
+
+
+# --- puts ---
 
 cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil:
     cdef Status status
@@ -104,8 +186,6 @@ cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil:
 
 cdef Status make_way(RunWriter* writer, const IndexRun* run) noexcept nogil:
     """Cut every stored run that `run` touches down to what stays of it; mark the gaps of `run` that are occupied."""
-    cdef uint8_t[RUN_KEY_BYTES] key
-    cdef MDB_val k
     cdef IndexRun old
     cdef StoredRun stored
     cdef int64_t entry = run.first
@@ -119,10 +199,7 @@ cdef Status make_way(RunWriter* writer, const IndexRun* run) noexcept nogil:
         run_describe(&stored, writer.old_lengths, &old)
         entry = old.first + old.count
         mark(writer, run, &old)
-        store_i64(key, old.ledger)
-        store_i64(key + 8, old.first)
-        k.mv_size, k.mv_data = RUN_KEY_BYTES, key
-        status = mdb_status(mdb.remove(writer.txn, writer.table, &k, NULL))
+        status = unlink(writer, &stored)
         if status == OK:
             status = put_pieces(writer, &old, writer.old_replaced)
     return status
@@ -161,30 +238,49 @@ cdef Status put_pieces(RunWriter* writer, const IndexRun* run, const uint8_t* cu
     return status
 
 
+cdef inline void drop_slots(IndexRun* piece, uint32_t count) noexcept nogil:
+    """Let `piece` begin `count` slots further on."""
+    cdef uint32_t i
+    for i in range(count):
+        if piece.lengths[i]:
+            piece.offset += <uint64_t> piece.lengths[i] + LENGTH_PREFIX
+    piece.first += count
+    piece.lengths += count
+    piece.count -= count
+
+
 cdef Status put_packed(RunWriter* writer, IndexRun* piece) noexcept nogil:
-    """Store `piece` in as many values as it takes; consumes it: piece.offset ends behind its last record."""
+    """Store `piece` in as many values as it takes; consumes it."""
+    cdef RunKey next
+    cdef Status status
+    while piece.count and piece.lengths[0] == 0:
+        drop_slots(piece, 1)
+    while piece.count and piece.lengths[piece.count - 1] == 0:
+        piece.count -= 1
+    if piece.count == 0:
+        return OK
+    status = link(writer, piece, &next)
+    return status if status != OK else run_put_values(writer, piece, next)
+
+
+cdef Status run_put_values(RunWriter* writer, IndexRun* piece, RunKey next) noexcept nogil:
+    """The values of `piece`, which begins and ends in a present slot, each naming the one behind it."""
     cdef uint8_t[RUN_KEY_BYTES] key
     cdef uint8_t[RUN_VALUE_MAX] value
     cdef MDB_val k, v
     cdef size_t size
-    cdef uint32_t packed, i
+    cdef uint32_t packed
     cdef Status status
     while piece.count:
-        if piece.lengths[0] == 0:
-            packed = 1
-        else:
-            packed = run_pack(piece, key, value, &size)
-            k.mv_size, k.mv_data = RUN_KEY_BYTES, key
-            v.mv_size, v.mv_data = size, value
-            status = mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
-            if status != OK:
-                return status
-        for i in range(packed):
-            if piece.lengths[i]:
-                piece.offset += <uint64_t> piece.lengths[i] + LENGTH_PREFIX
-        piece.first += packed
-        piece.lengths += packed
-        piece.count -= packed
+        packed = run_pack(piece, next, key, value, &size)
+        k.mv_size, k.mv_data = RUN_KEY_BYTES, key
+        v.mv_size, v.mv_data = size, value
+        status = mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
+        if status != OK:
+            return status
+        drop_slots(piece, packed)
+        while piece.count and piece.lengths[0] == 0:
+            drop_slots(piece, 1)
     return OK
 
 
@@ -194,23 +290,42 @@ cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil:
 
 
 cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) noexcept nogil:
-    """Runs that cannot be unpacked go as well."""
+    """Whatever stands between two keys of the ledger is the ledger's, so only its last run must tell what follows."""
     cdef uint8_t[RUN_KEY_BYTES] first
     cdef MDB_val key, value
-    cdef int error = 0
+    cdef Place before
+    cdef StoredRun run
+    cdef RunKey next = key_end()
+    cdef bint known = False
+    cdef Status status = OK, linked
+    cdef int error
     store_i64(first, ledger)
     store_i64(first + 8, 0)
-    while error == 0:
+    while status == OK:
         key.mv_size, key.mv_data = RUN_KEY_BYTES, first
         error = mdb.cursor_get(writer.cursor, &key, &value, MDB_SET_RANGE)
-        if error == 0 and not of_ledger(&key, ledger):
-            return OK
-        if error == 0 and most[0] == 0:
-            return FULL
-        if error == 0:
-            error = mdb.cursor_del(writer.cursor, 0)
-            most[0] -= 1
-    return OK if error == MDB_NOTFOUND else mdb_status(error)
+        if error and error != MDB_NOTFOUND:
+            return mdb_status(error)
+        if error or not of_ledger(&key, ledger):
+            break
+        if most[0] == 0:
+            next = RunKey(ledger, load_i64(<uint8_t*> key.mv_data + 8))
+            known = True
+            status = FULL
+            break
+        known = run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &run) == OK and run.count
+        if known:
+            next = run.next
+        error = mdb.cursor_del(writer.cursor, 0)
+        if error:
+            return mdb_status(error)
+        most[0] -= 1
+    if not known or (status == OK and of_same(next, ledger)):
+        return status
+    linked = find(writer.cursor, RunKey(ledger, 0), True, &before)
+    if linked == OK and of_same(before.run.next, ledger) and not key_equal(before.run.next, next):
+        linked = relink(writer, &before, next)
+    return status if linked == OK or linked == CORRUPT else linked
 
 
 cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes) noexcept nogil:
@@ -248,8 +363,6 @@ cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes)
 cdef Status relocate_part(RunWriter* writer, const StoredRun* stored, const Moved* moved,
                           uint64_t* bytes) noexcept nogil:
     """A run of which only some records were moved: stored anew in up to three pieces."""
-    cdef uint8_t[RUN_KEY_BYTES] key
-    cdef MDB_val k
     cdef IndexRun run, piece
     cdef uint64_t at
     cdef uint32_t begin, end
@@ -272,10 +385,7 @@ cdef Status relocate_part(RunWriter* writer, const StoredRun* stored, const Move
         end += 1
     piece.count = end - begin
     bytes[0] += at - (moved.from_offset + (piece.offset - moved.to_offset))
-    store_i64(key, run.ledger)
-    store_i64(key + 8, run.first)
-    k.mv_size, k.mv_data = RUN_KEY_BYTES, key
-    status = mdb_status(mdb.remove(writer.txn, writer.table, &k, NULL))
+    status = unlink(writer, stored)
     if status == OK:
         status = put_packed(writer, &piece)
     if status == OK:

@@ -299,11 +299,11 @@ def test_b7_a_damaged_value_is_never_a_missing_entry(tmp_path: Path, position: i
 
 
 def damage(directory: Path, number: int, position: int) -> None:
-    """Flip a bit of the value at place `number` of the runs."""
+    """Flip a bit of the value of run `number`; the head of the runs' chain stands before run 0."""
     with lmdb.open(str(directory), max_dbs=4) as environment:
         table = environment.open_db(b"locations")
         with environment.begin(table, write=True) as transaction, transaction.cursor() as cursor:
-            key, value = list(cursor)[number]
+            key, value = list(cursor)[1 + number]
             changed = bytearray(value)
             changed[position] ^= 0x10
             transaction.put(key, bytes(changed))

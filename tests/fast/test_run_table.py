@@ -5,12 +5,14 @@ The table is driven through the index, where it lives: real LMDB, real files, co
 
 import random
 import tempfile
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bookie._fast.index_view import Index, Reader
+from bookie.storage.tools.verify_index import verify_index
 from tests.reference.location_index import Model, Place
 
 LEDGERS = st.sampled_from([0, 1, 2**62])
@@ -131,6 +133,7 @@ class OverlappingPuts(RuleBasedStateMachine):
     def commit(self) -> None:
         self.index.commit()
         self.writing, self.committed = False, self.working.copy()
+        assert verify_index(Path(self.directory.name)).problems == (), "the chain of runs is whole after each commit"
 
     @precondition(lambda self: self.writing)
     @rule()

@@ -4,7 +4,7 @@
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -12,6 +12,10 @@ from tests.reference.crc import CASTAGNOLI, crc
 
 SLOTS_MAX = 1024
 VALUE_MAX = 654
+HEADER = 40
+END = (-1, -1)
+
+RunKey = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -61,20 +65,53 @@ class Model:
         return deepcopy(self)
 
 
-def pack_run(ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> tuple[bytes, bytes, int]:
-    """(key, value, slots packed) of the longest prefix that fits one value."""
+def pack_run(
+    ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int], next_run: RunKey | None = None
+) -> tuple[bytes, bytes, int]:
+    """(key, value, slots packed) of the longest prefix that fits one value; the rest follows it, or else `next_run`."""
     count = min(len(lengths), SLOTS_MAX)
     width = slot_width(lengths[:count])
     if width:
-        count = min(count, (VALUE_MAX - 24) // width)
+        count = min(count, (VALUE_MAX - HEADER) // width)
     while not lengths[count - 1]:
         count -= 1
     packed = lengths[:count]
+    following = next((first + slot for slot in range(count, len(lengths)) if lengths[slot]), None)
+    if following is not None:
+        next_run = (ledger, following)
     width, base = slot_width(packed), min(filter(None, packed))
     slots = b"".join((length - base + 1 if length else 0).to_bytes(width, "big") for length in packed if width)
     key = struct.pack(">qq", ledger, first)
-    body = struct.pack(">BBHIQI", 1, width, count, log_id, offset, base) + slots
+    body = struct.pack(">BBHIQIqq", 2, width, count, log_id, offset, base, *(next_run or END)) + slots
     return key, struct.pack(">I", crc(CASTAGNOLI, key + body)) + body, count
+
+
+def pack_whole(
+    ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int], *, next_run: RunKey | None
+) -> Iterator[tuple[bytes, bytes]]:
+    """(key, value) of all the values that a run takes."""
+    while lengths:
+        key, value, count = pack_run(ledger, first, log_id, offset, lengths, next_run)
+        yield key, value
+        while count < len(lengths) and not lengths[count]:
+            count += 1
+        offset += sum(length + 4 for length in lengths[:count] if length)
+        first, lengths = first + count, lengths[count:]
+
+
+def pack_unchained(ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> tuple[bytes, bytes]:
+    """(key, value) as the first version of the format had them; the lengths fit one value."""
+    width, base = slot_width(lengths), min(filter(None, lengths))
+    slots = b"".join((length - base + 1 if length else 0).to_bytes(width, "big") for length in lengths if width)
+    key = struct.pack(">qq", ledger, first)
+    body = struct.pack(">BBHIQI", 1, width, len(lengths), log_id, offset, base) + slots
+    return key, struct.pack(">I", crc(CASTAGNOLI, key + body)) + body
+
+
+def pack_head(next_run: RunKey | None = None) -> tuple[bytes, bytes]:
+    """(key, value) of what names the first run."""
+    body = struct.pack(">BBHIQIqq", 2, 0, 0, 0, 0, 0, *(next_run or END))
+    return b"\0", struct.pack(">I", crc(CASTAGNOLI, b"\0" + body)) + body
 
 
 def slot_width(lengths: Sequence[int]) -> int:

@@ -58,6 +58,7 @@ typedef struct Mdb {
     void (*cursor_close)(MDB_cursor *cursor);
     int (*cursor_renew)(MDB_txn *txn, MDB_cursor *cursor);
     int (*cursor_get)(MDB_cursor *cursor, MDB_val *key, MDB_val *data, int operation);
+    int (*cursor_put)(MDB_cursor *cursor, MDB_val *key, MDB_val *data, unsigned int flags);
     int (*cursor_del)(MDB_cursor *cursor, unsigned int flags);
 } Mdb;
 #endif

@@ -18,6 +18,8 @@ from bookie.errors import ToolRefused
 __all__ = ["EntryPlace", "IndexFile", "LedgerRow", "list_entries", "reading"]
 
 RECORD_HEADER = 4
+FIRST_RUN = bytes(16)
+"""The lowest key of a run; the head of their chain is below it."""
 
 
 class LedgerRow(NamedTuple):
@@ -65,7 +67,7 @@ class IndexFile:
         """Every stored run, or those of one ledger, by ledger and entry. ToolRefused where one is damaged."""
         cursor = self._transaction.cursor(db=self._locations)
         prefix = b"" if ledger is None else ledger.to_bytes(8, "big")
-        found = cursor.set_range(prefix) if prefix else cursor.first()
+        found = cursor.set_range(prefix or FIRST_RUN)
         while found:
             key, value = cursor.item()
             if not key.startswith(prefix):

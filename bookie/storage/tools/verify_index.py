@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bookie._fast.run_codec import unpack_fence, unpack_ledger, unpack_run
+from bookie._fast.run_codec import unpack_fence, unpack_ledger, unpack_next, unpack_run
 
 __all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
 
@@ -24,6 +24,8 @@ BIG, TABLE_NODE = 0x01, 0x02
 NO_PAGE = 2**64 - 1
 PROBLEMS_MAX = 20
 DEPTH_MAX = 64
+HEAD_KEY = b"\0"
+"""Of the head of the chain of runs, in `locations`; an index of the first version has none."""
 CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
     b"locations": unpack_run,
     b"ledgers": unpack_ledger,
@@ -92,6 +94,30 @@ def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], t
             return walk.values(name), tuple(walk.problems)
     except OSError as error:
         return [], (f"{path} cannot be read: {error.strerror}; rebuild the index",)
+
+
+class _Chain:
+    """The keys of a table of runs, each named by the value before it; nothing is asked of a table without a head."""
+
+    def __init__(self) -> None:
+        self._chained = False
+        self._next: bytes | None = None
+        self._known = False
+
+    def holds(self, key: bytes, value: bytes) -> bool:
+        """Whether `key` is what the value before it names. ValueError when the value cannot be read."""
+        held = not self._known or self._next == key
+        self._chained = self._chained or key == HEAD_KEY
+        self._known = False
+        if self._chained:
+            following = unpack_next(key, value)
+            self._next = None if following is None else struct.pack(">qq", *following)
+            self._known = True
+        return held
+
+    def at_end(self) -> bool:
+        """Whether nothing follows the last value."""
+        return not self._known or self._next is None
 
 
 class _Walk:
@@ -184,17 +210,24 @@ class _Walk:
     def _table(self, name: bytes, root: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
         """Look at every value of a table; put them into `out`."""
         before = b""
+        chain = _Chain()
         for key, value, _ in self._leaves(root):
             if out is not None:
                 out.append((key, value))
             if key <= before:
                 self._tell(f"table {name.decode()!r} is out of order at key {key.hex()}")
             before = key
-            self._counts[name] += 1
             try:
+                if name == b"locations" and not chain.holds(key, value):
+                    self._tell(f"table {name.decode()!r}: the run before key {key.hex()} names another one as its next")
+                if key == HEAD_KEY:
+                    continue
+                self._counts[name] += 1
                 CHECKS[name](key, value)
             except ValueError as error:
                 self._tell(f"table {name.decode()!r}, key {key.hex()}: {error}")
+        if not chain.at_end():
+            self._tell(f"table {name.decode()!r} ends before the run that its last one names as its next")
 
     def _leaves(self, root: int, depth: int = 0) -> Iterator[tuple[bytes, bytes, int]]:
         """(key, value, flags) of every leaf node, in order; a damaged page is told of and passed over."""

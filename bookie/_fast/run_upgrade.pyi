@@ -1,0 +1,1 @@
+# No Python surface: the index does this when it is opened.
