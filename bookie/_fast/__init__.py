@@ -93,6 +93,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     compaction              what lives in a log, moved; the log, removed
     collector               garbage collection of a directory, as policy asks for it
     scrub                   records of entry logs against the index, both ways
+    spare_half              a flushed half of the write cache, until readers let go of it
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores
   service
@@ -120,6 +121,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     admission               how much may be under way at a time
     net_limits              limits and counters that all I/O loops share
     membership              accepting, handing over, arming and closing connections
+    slow_readers            what slow readers may keep of the caches
     upgrade                 START_TLS: from a clear loop to an encrypted one
     dispatch                the switch on operation
     intake                  receiving, cutting frames, holding back

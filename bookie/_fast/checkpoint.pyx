@@ -35,19 +35,9 @@ from bookie._fast.log_set cimport (
 from bookie._fast.op_stats cimport op_note
 from bookie._fast.pages cimport page_offset
 from bookie._fast.planted cimport PLANT_MARK_EARLY, bk_planted
-from bookie._fast.runs cimport (
-    LedgerRuns,
-    Run,
-    RunMap,
-    RunPlace,
-    map_clear,
-    map_find,
-    map_free,
-    map_init_like,
-    map_remove,
-    runs_next,
-)
-from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush, stores_unpin
+from bookie._fast.runs cimport LedgerRuns, Run, RunMap, RunPlace, map_find, map_remove, runs_next
+from bookie._fast.spare_half cimport SPARE_TICK_US, spare_await, spare_clear, spares_take_back
+from bookie._fast.storage cimport StoresRoom, stores_judge_space, stores_request_flush
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, shard_of
 from bookie._fast.sync cimport (
     bk_add,
@@ -61,9 +51,7 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.types cimport CORRUPT, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
-from bookie._fast.waker cimport waker_wake
-from bookie._fast.write_cache cimport half_reset
+from bookie._fast.types cimport CLOSED, CORRUPT, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
 
 cdef enum:
     PARTS_MOST = 512
@@ -242,35 +230,6 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
         learn_last_alone(store, flushing.ledgers[i].chained.ledger)
 
 
-cdef void clear_shard(Shard* shard, int64_t half) noexcept nogil:
-    """Adds do not wait while thousands of maps are freed: the old one is freed when nobody can find it any more."""
-    cdef RunMap empty
-    cdef RunMap old
-    cdef bint taken = map_init_like(&empty, &shard.halves[half])
-    pthread_mutex_lock(&shard.lock)
-    if taken:
-        old = shard.halves[half]
-        shard.halves[half] = empty
-    else:
-        map_clear(&shard.halves[half])
-    pthread_mutex_unlock(&shard.lock)
-    if taken:
-        map_free(&old)
-
-
-cdef void clear(Stores* stores, Store* store, int64_t half) noexcept nogil:
-    """The flushed half becomes the spare one as soon as nobody references it."""
-    cdef uint32_t i
-    cdef int n
-    for i in range(SHARDS):
-        clear_shard(&store.shards[i], half)
-    stores_unpin(stores, &store.halves[half].region, -1)
-    half_reset(&store.halves[half])
-    bk_store(&store.spare_clean, 1)
-    for n in range(stores.loop_count):
-        waker_wake(stores.loops[n])
-
-
 cdef uint32_t take_closed(Shard* shard, int64_t* ids) noexcept nogil:
     """A few ledgers of a shard whose end was announced; fewer than MARKS_A_LOOK: the last ones."""
     cdef uint32_t count = 0
@@ -388,7 +347,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
         bk_add_relaxed(&store.stats.index_entries, store.halves[half].entries)
-        clear(stores, store, half)
+        spare_clear(stores, store)
         step(STEP_CLEARED)
         store.stats.flushes += 1
         op_note(&store.ops.size[1], store.stats.flushed_bytes - before, 1)
@@ -406,6 +365,8 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
 cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     cdef Status status
     cdef int64_t half
+    if not spare_await(stores, store):
+        return CLOSED
     if not bk_load(&store.spare_clean):
         # an earlier flush came to nothing: what it left goes first
         status = flush_half(stores, store, bk_load(&store.active) ^ 1)
@@ -505,15 +466,15 @@ cdef class CheckpointRoom:
     def run(self) -> None:
         """Body of the flush thread, until `stop` or a fatal failure."""
         cdef Stores* stores = self.stores
-        cdef int64_t asked, deadline
+        cdef int64_t asked, deadline, tick
         cdef Status status
         with nogil:
             while not fatal_is_set():
                 deadline = now_ns() + self.interval_ns
                 pthread_mutex_lock(&stores.flush_lock)
-                while stores.flush_requests == stores.flush_served and not stores.stopping:
-                    if cond_wait_until(&stores.flush_wanted, &stores.flush_lock, deadline):
-                        break
+                while stores.flush_requests == stores.flush_served and not stores.stopping and now_ns() < deadline:
+                    tick = deadline if spares_take_back(stores) else now_ns() + SPARE_TICK_US * 1000
+                    cond_wait_until(&stores.flush_wanted, &stores.flush_lock, tick if tick < deadline else deadline)
                 asked = stores.flush_requests
                 pthread_mutex_unlock(&stores.flush_lock)
                 if stores.stopping:

@@ -23,7 +23,8 @@ cdef enum Reason:
     TOO_LONG_HANDSHAKE = 9
     TOO_MANY_HANDSHAKES = 10
     CLEAR_AFTER_TLS = 11         # bytes in clear behind START_TLS
-    REASONS = 12
+    TOO_SLOW = 12                # it took its answers more slowly than others, and the budget of output is used up
+    REASONS = 13
 
 cdef struct Complaint:
     uint8_t ip[ADDRESS_BYTES]

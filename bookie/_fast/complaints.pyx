@@ -17,6 +17,7 @@ REASONS_SPOKEN = (
     "its TLS handshake took longer than tlsHandshakeTimeoutMs",
     "there are as many TLS handshakes as tlsHandshakesMax allows",
     "it sent clear bytes behind START_TLS",
+    "it read its answers more slowly than others, and serverMaxOutputMemorySizeMb is used up",
     "too many addresses at once to name them",
 )
 

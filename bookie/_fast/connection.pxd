@@ -1,7 +1,8 @@
 """Connections and their output. Everything here belongs to one I/O loop and is touched by its thread only.
 
 Output is a list of items in order: bytes copied into the connection's own buffer, or slices of pinned cache memory. A
-slice stays referenced only while its region is not wanted back; then `conn_settle` copies what is left.
+slice stays referenced only while its region is not wanted back: what the kernel does not take of it in the round that
+finds it wanted is copied by `conn_settle`. What is copied, and the list itself, belong to the budget of output.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -54,7 +55,11 @@ cdef struct Conn:
     uint32_t count
     uint32_t items_room
     uint64_t pending         # bytes not yet given to the kernel
+    uint64_t sliced          # of these, in slices
     uint32_t slices          # items that reference cache memory
+    uint32_t looked          # items before this one were looked at for regions that are wanted back
+    int64_t settled          # Stores.unpin_wanted up to which all items were
+    int64_t stuck_ns         # since when the kernel has taken nothing of the output; 0: there is none
     bint dirty
     Conn* next_dirty
 
@@ -72,8 +77,13 @@ cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* reg
 cdef void conn_trim(Conn* conn) noexcept nogil
 # Give the kernel what it takes. OK, PENDING when it is full, CLOSED.
 cdef Status conn_flush(Conn* conn) noexcept nogil
-# Copy every referenced slice that is still unsent, and drop what was sent. False: over the budget, close it.
-cdef bint conn_settle(Conn* conn) noexcept nogil
+# Copy what is unsent of slices whose region is wanted back: of all items, or of those that came since the last time.
+# False: over the budget, and nothing was copied.
+cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil
+# Whether it holds much of the budget of output.
+cdef bint conn_is_large(const Conn* conn) noexcept nogil
+# Whether all connections together hold more than the budget of output.
+cdef bint conn_over_budget(const Conn* conn) noexcept nogil
 # Keep `size` bytes of input for later. False: over the budget.
 cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil

@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memmove
 
 from bookie._fast.file cimport iovec
 from bookie._fast.gather cimport region_unpin
-from bookie._fast.sync cimport bk_add
+from bookie._fast.sync cimport bk_add, bk_load
 from bookie._fast.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.types cimport CLOSED, OK, PENDING
 
@@ -47,13 +47,18 @@ cdef void drop_output(Conn* conn) noexcept nogil:
     for i in range(conn.head, conn.count):
         if conn.items[i].base != NULL:
             region_unpin(conn.items[i].region)
-    conn.head = conn.count = conn.slices = 0
-    conn.pending = conn.out_used = 0
+    conn.head = conn.count = conn.slices = conn.looked = 0
+    conn.pending = conn.sliced = conn.out_used = 0
 
 
 cdef void set_out_room(Conn* conn, uint64_t room) noexcept nogil:
     bk_add(&conn.limits.output_bytes, <int64_t> room - <int64_t> conn.out_room)
     conn.out_room = room
+
+
+cdef void set_items_room(Conn* conn, uint32_t room) noexcept nogil:
+    bk_add(&conn.limits.output_bytes, (<int64_t> room - <int64_t> conn.items_room) * <int64_t> sizeof(OutItem))
+    conn.items_room = room
 
 
 cdef void set_sealed(Conn* conn, uint64_t sealed) noexcept nogil:
@@ -69,6 +74,7 @@ cdef void conn_drop(Conn* conn) noexcept nogil:
     set_sealed(conn, 0)
     drop_output(conn)
     set_out_room(conn, 0)
+    set_items_room(conn, 0)
     bk_add(&conn.limits.input_bytes, -<int64_t> conn.held_room)
     free(conn.out)
     free(conn.items)
@@ -76,7 +82,6 @@ cdef void conn_drop(Conn* conn) noexcept nogil:
     conn.out = NULL
     conn.items = NULL
     conn.held = NULL
-    conn.items_room = 0
     conn.held_room = conn.held_size = 0
 
 
@@ -92,8 +97,8 @@ cdef void conn_trim(Conn* conn) noexcept nogil:
     free(conn.items)
     conn.out = NULL
     conn.items = NULL
-    conn.items_room = 0
     set_out_room(conn, 0)
+    set_items_room(conn, 0)
 
 
 cdef OutItem* new_item(Conn* conn) noexcept nogil:
@@ -103,14 +108,18 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
         if conn.head > conn.count // 2:
             memmove(conn.items, conn.items + conn.head, (conn.count - conn.head) * sizeof(OutItem))
             conn.count -= conn.head
+            conn.looked = conn.looked - conn.head if conn.looked > conn.head else 0
             conn.head = 0
         else:
             room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
+            if conn.limits.output_bytes + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
+                    > conn.limits.output_bytes_max:
+                return NULL
             grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
             if grown == NULL:
                 return NULL
             conn.items = grown
-            conn.items_room = room
+            set_items_room(conn, room)
     conn.count += 1
     return &conn.items[conn.count - 1]
 
@@ -127,13 +136,44 @@ cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
     return affordable(conn, (conn.out_used + size) * 2)
 
 
-cdef bint grow_out(Conn* conn, uint64_t size) noexcept nogil:
-    cdef uint64_t room = conn.out_room * 2 if conn.out_room else OUT_FIRST
-    cdef uint8_t* grown
-    while room < conn.out_used + size:
-        room *= 2
-    if not affordable(conn, room):
+cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
+    """Go on in a buffer of `room` bytes with only what is copied and unsent."""
+    cdef uint8_t* fresh = <uint8_t*> malloc(room)
+    cdef uint64_t at = 0
+    cdef uint32_t i
+    cdef OutItem* item
+    if fresh == NULL:
         return False
+    for i in range(conn.head, conn.count):
+        item = &conn.items[i]
+        if item.base == NULL:
+            memcpy(fresh + at, conn.out + item.at, item.size)
+            item.at = at
+            at += item.size
+    free(conn.out)
+    conn.out = fresh
+    conn.out_used = at
+    set_out_room(conn, room)
+    return True
+
+
+cdef bint grow_out(Conn* conn, uint64_t size, bint exactly) noexcept nogil:
+    """Room for `size` more bytes. A peer that always leaves something unread must not make the buffer grow for ever:
+    what was sent of it goes when it is the greater part.
+    """
+    cdef uint64_t unsent = conn.pending - conn.sliced
+    cdef bint stale = conn.out_used > 2 * unsent
+    cdef uint64_t least = (unsent if stale else conn.out_used) + size
+    cdef uint64_t room = conn.out_room if conn.out_room else OUT_FIRST
+    cdef uint8_t* grown
+    if exactly:
+        room = least
+    while room < least:
+        room *= 2
+    if room > conn.out_room and not affordable(conn, room):
+        return False
+    if stale:
+        return repack(conn, room)
     grown = <uint8_t*> realloc(conn.out, room)
     if grown == NULL:
         return False
@@ -144,7 +184,7 @@ cdef bint grow_out(Conn* conn, uint64_t size) noexcept nogil:
 
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
     cdef OutItem* item
-    if conn.out_used + size > conn.out_room and not grow_out(conn, size):
+    if conn.out_used + size > conn.out_room and not grow_out(conn, size, False):
         return NULL
     item = &conn.items[conn.count - 1] if conn.count > conn.head else NULL
     if item == NULL or item.base != NULL or item.at + item.size != conn.out_used:
@@ -170,6 +210,7 @@ cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* reg
     item.size = size
     item.region = region
     conn.pending += size
+    conn.sliced += size
     conn.slices += 1
     return True
 
@@ -183,6 +224,7 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
         if n < item.size:
             if item.base != NULL:
                 item.base += n
+                conn.sliced -= n
             else:
                 item.at += n
             item.size -= n
@@ -191,9 +233,10 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
         if item.base != NULL:
             region_unpin(item.region)
             conn.slices -= 1
+            conn.sliced -= item.size
         conn.head += 1
     if conn.head == conn.count:
-        conn.head = conn.count = 0
+        conn.head = conn.count = conn.looked = 0
         conn.out_used = 0
         if conn.out_room > OUT_KEEP or conn.polls.count:
             conn_trim(conn)
@@ -235,8 +278,6 @@ cdef Status flush_sealed(Conn* conn) noexcept nogil:
                 return CLOSED
         status = tls_send(conn.tls, conn.fd, &left)
     set_sealed(conn, left)
-    if left and conn.limits.output_bytes > conn.limits.output_bytes_max:
-        return CLOSED
     return status
 
 
@@ -277,28 +318,38 @@ cdef Status flush_clear(Conn* conn) noexcept nogil:
     return OK
 
 
-cdef bint conn_settle(Conn* conn) noexcept nogil:
-    cdef uint64_t at = 0
-    cdef uint64_t pending = conn.pending
+cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
+    cdef uint32_t first = conn.head if all_items or conn.looked < conn.head else conn.looked
+    cdef uint64_t wanted = 0
     cdef uint32_t i
     cdef OutItem* item
-    cdef uint8_t* fresh
-    if pending == 0:
-        return True
-    if not affordable(conn, pending):
-        return False
-    fresh = <uint8_t*> malloc(pending)
-    if fresh == NULL:
-        return False
-    for i in range(conn.head, conn.count):
+    for i in range(first, conn.count):
         item = &conn.items[i]
-        memcpy(fresh + at, item.base if item.base != NULL else conn.out + item.at, item.size)
-        at += item.size
-    drop_output(conn)
-    free(conn.out)
-    conn.out = fresh
-    set_out_room(conn, pending)
-    return conn_reserve(conn, pending) != NULL
+        if item.base != NULL and bk_load(&item.region.wanted):
+            wanted += item.size
+    if wanted > conn.out_room - conn.out_used and not grow_out(conn, wanted, True):
+        return False
+    for i in range(first, conn.count if wanted else first):
+        item = &conn.items[i]
+        if item.base != NULL and item.size <= wanted and bk_load(&item.region.wanted):
+            memcpy(conn.out + conn.out_used, item.base, item.size)
+            item.base = NULL
+            item.at = conn.out_used
+            conn.out_used += item.size
+            conn.sliced -= item.size
+            conn.slices -= 1
+            wanted -= item.size              # what is wanted only since it was summed up is for the next time
+            region_unpin(item.region)
+    conn.looked = conn.count
+    return True
+
+
+cdef bint conn_is_large(const Conn* conn) noexcept nogil:
+    return conn.out_room > OUT_LITTLE
+
+
+cdef bint conn_over_budget(const Conn* conn) noexcept nogil:
+    return conn.limits.output_bytes > conn.limits.output_bytes_max
 
 
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:

@@ -8,7 +8,7 @@ from bookie._fast.access_log cimport AccessLogRoom
 from bookie._fast.acks cimport ack_next, acks_free
 from bookie._fast.batch_stats cimport batch_view
 from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
-from bookie._fast.connection cimport Conn, conn_settle
+from bookie._fast.connection cimport Conn
 from bookie._fast.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.epoll cimport (
@@ -57,6 +57,7 @@ from bookie._fast.op_stats cimport OpStats, op_note
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom
 from bookie._fast.request cimport ADD_ENTRY
+from bookie._fast.slow_readers cimport settle, settle_all
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
 from bookie._fast.stores cimport LOOPS_MOST
 from bookie._fast.sync cimport (
@@ -194,21 +195,6 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
         job = following
 
 
-cdef void settle_all(IoLoop* loop) noexcept nogil:
-    """Some region is wanted back: keep no references into cache memory."""
-    cdef int64_t wanted = bk_load(&loop.stores.unpin_wanted)
-    cdef Conn* conn = loop.conns
-    cdef Conn* following
-    if wanted == loop.unpin_seen:
-        return
-    loop.unpin_seen = wanted
-    while conn != NULL:
-        following = conn.next
-        if conn.slices and not conn_settle(conn):
-            close_bad(loop, conn, TOO_MUCH_OUTPUT)
-        conn = following
-
-
 cdef void serve_polls(IoLoop* loop) noexcept nogil:
     """Answer the reads whose wait for a LAC is over; at the end of the loop all are."""
     cdef Poll poll
@@ -269,6 +255,8 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
             serve_held(loop, conn)
             if conn.fd >= 0 and conn.pending:
                 mark_dirty(loop, conn)
+        if conn.slices or conn.sealed:
+            settle(loop, conn)
         if not move_on(loop, conn):
             if conn.fd >= 0:
                 arm(loop, conn)
@@ -386,26 +374,28 @@ cdef void close_inbox(Inbox* inbox) noexcept nogil:
     pthread_mutex_unlock(&inbox.lock)
 
 
+cdef void serve_round(IoLoop* loop, epoll_event* events, int count) noexcept nogil:
+    loop.now = now_ns()
+    serve_events(loop, events, count)
+    take_handed(loop)
+    take_moved(loop)
+    serve_inbox(loop)
+    serve_policy(loop)
+    serve_polls(loop)
+    retry_stalled(loop)
+    tell_journals(loop)
+    serve_acks(loop)
+    flush_dirty(loop)
+    settle_all(loop)
+    ask_for_flush(loop)
+    close_late(loop)
+    expire_handshakes(loop)
+
+
 cdef void run(IoLoop* loop) noexcept nogil:
     cdef epoll_event events[EVENTS]
-    cdef int n
     while not fatal_is_set():
-        n = wait_events(loop, events)
-        loop.now = now_ns()
-        serve_events(loop, events, n)
-        take_handed(loop)
-        take_moved(loop)
-        serve_inbox(loop)
-        serve_policy(loop)
-        serve_polls(loop)
-        retry_stalled(loop)
-        tell_journals(loop)
-        serve_acks(loop)
-        flush_dirty(loop)
-        settle_all(loop)
-        ask_for_flush(loop)
-        close_late(loop)
-        expire_handshakes(loop)
+        serve_round(loop, events, wait_events(loop, events))
         if bk_load(&loop.stopping) and (bk_load(&loop.stopping) > 1 or drained(loop)):
             break
     while loop.conns != NULL:
@@ -490,6 +480,12 @@ cdef class IoLoopRoom:
         """Serve until stopped or a fatal failure."""
         with nogil:
             run(&self.loop)
+
+    def turn(self) -> None:
+        """One round without a sleep, in the calling thread: for tests, of a loop that no thread runs."""
+        cdef epoll_event events[EVENTS]
+        with nogil:
+            serve_round(&self.loop, events, epoll_wait(self.loop.epoll, events, EVENTS, 0))
 
     def stop(self, now: bool) -> None:
         """Finish what was begun, then end; `now`: end at once. Any thread."""

@@ -14,6 +14,7 @@ from bookie._fast.complaints cimport (
     TOO_MANY_OF_ADDRESS,
     TOO_MUCH_INPUT,
     TOO_MUCH_OUTPUT,
+    TOO_SLOW,
     Reason,
     complain,
 )
@@ -92,6 +93,7 @@ cdef bint link(IoLoop* loop, Conn* conn) noexcept nogil:
         loop.conns.prev = conn
     loop.conns = conn
     conn.armed = EPOLLIN
+    conn.settled = loop.unpin_seen
     event.events = EPOLLIN
     event.data.ptr = conn
     return epoll_ctl(loop.epoll, EPOLL_CTL_ADD, conn.fd, &event) == 0
@@ -141,7 +143,7 @@ cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:
         return
     if reason == BAD_LENGTH or reason == BAD_FRAME:
         loop.stats.broken_frames += 1
-    elif reason == TOO_MUCH_INPUT or reason == TOO_MUCH_OUTPUT:
+    elif reason == TOO_MUCH_INPUT or reason == TOO_MUCH_OUTPUT or reason == TOO_SLOW:
         loop.stats.closed_by_limit += 1
     complain(&loop.complaints, conn.address.ip, reason)
     close_conn(loop, conn)
@@ -153,6 +155,10 @@ cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil:
     if conn.pending < before:
         loop.stats.bytes_out += before - conn.pending
         conn.active_ns = loop.now
+    if conn.pending == 0 and conn.sealed == 0:
+        conn.stuck_ns = 0
+    elif conn.pending < before or conn.stuck_ns == 0:
+        conn.stuck_ns = loop.now
     return status
 
 

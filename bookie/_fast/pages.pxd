@@ -9,8 +9,9 @@ from bookie._fast.cursor cimport load_i64
 from bookie._fast.types cimport LENGTH_PREFIX
 
 cdef struct Region:
-    # Memory that slices may point into. `pins` is atomic: a region is reused only when it is 0.
-    int64_t pins
+    # Memory that slices may point into. It is reused only when `pins` is 0.
+    int64_t pins             # atomic
+    int64_t wanted           # atomic; 1: it is wanted back, from when that was asked until it is reused
     uint8_t* base
     uint64_t size
 

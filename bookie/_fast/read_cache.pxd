@@ -14,10 +14,9 @@ cdef struct Segment:
     Region region
     uint64_t used
     Page* pages              # list through Page.next, newest first
-    bint asked               # whoever points into it was asked to let go
 
 ctypedef void (*drop_page_fn)(void* context, Page* page) noexcept nogil
-ctypedef void (*unpin_fn)(void* context, Region* region) noexcept nogil
+ctypedef void (*want_back_fn)(void* context, Region* region) noexcept nogil
 
 cdef struct ReadRing:
     pthread_mutex_t lock     # guards current, every `used` and `pages`
@@ -26,11 +25,11 @@ cdef struct ReadRing:
     uint32_t current
     uint64_t segment_bytes
     drop_page_fn drop        # clears page.live and takes it out of its ledger's runs, under its shard
-    unpin_fn unpin           # asks everybody to let go of a region, and does not wait
+    want_back_fn want_back   # has everybody let go of a region, and does not wait
     void* context
     int64_t evicted          # segments emptied
 
-cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, unpin_fn unpin,
+cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, want_back_fn want_back,
                     void* context) noexcept nogil
 cdef void ring_set_segment(ReadRing* ring, uint32_t at, uint8_t* base) noexcept nogil
 cdef void ring_free(ReadRing* ring) noexcept nogil

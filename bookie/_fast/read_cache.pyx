@@ -7,6 +7,7 @@ from bookie._fast.pages cimport Page, page_init
 from bookie._fast.sync cimport (
     bk_add,
     bk_load,
+    bk_store,
     pthread_mutex_destroy,
     pthread_mutex_init,
     pthread_mutex_lock,
@@ -17,14 +18,14 @@ cdef enum:
     ALIGN = 64
 
 
-cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, unpin_fn unpin,
+cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, want_back_fn want_back,
                     void* context) noexcept nogil:
     ring.segments = <Segment*> calloc(count, sizeof(Segment))
     ring.count = count
     ring.current = 0
     ring.segment_bytes = segment_bytes
     ring.drop = drop
-    ring.unpin = unpin
+    ring.want_back = want_back
     ring.context = context
     ring.evicted = 0
     pthread_mutex_init(&ring.lock, NULL)
@@ -44,8 +45,8 @@ cdef void ring_free(ReadRing* ring) noexcept nogil:
 
 
 cdef bint empty_segment(ReadRing* ring, Segment* segment) noexcept nogil:
-    """Take the segment's pages out of sight. False while somebody points into it, which is asked once to let go: who
-    waited here would hold up those who need the lock to finish.
+    """Take the segment's pages out of sight. False while somebody points into it, which is then wanted back: who waited
+    here would hold up those who need the lock to finish.
     """
     cdef Page* page
     while segment.pages != NULL:
@@ -53,11 +54,9 @@ cdef bint empty_segment(ReadRing* ring, Segment* segment) noexcept nogil:
         segment.pages = page.next
         ring.drop(ring.context, page)
     if bk_load(&segment.region.pins) != 0:
-        if not segment.asked:
-            segment.asked = True
-            ring.unpin(ring.context, &segment.region)
+        ring.want_back(ring.context, &segment.region)
         return False
-    segment.asked = False
+    bk_store(&segment.region.wanted, 0)
     if segment.used:
         bk_add(&ring.evicted, 1)
     segment.used = 0

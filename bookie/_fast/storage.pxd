@@ -29,8 +29,9 @@ cdef Status stores_write_close(Stores* stores, int64_t ledger, const uint8_t* ke
 cdef void stores_judge_space(Stores* stores) noexcept nogil
 # Ask the flush thread to work; any thread.
 cdef void stores_request_flush(Stores* stores) noexcept nogil
-# Wake all loops and wait until the region has no pins; False after `timeout_ns`.
-cdef bint stores_unpin(Stores* stores, Region* region, int64_t timeout_ns) noexcept nogil
+# Want a region back that nobody can find any more: whoever points into it copies what it needs. The region is free when
+# its pins are 0; until it is reused, none of them outlives the round of a loop in which it is seen.
+cdef void stores_want_back(Stores* stores, Region* region) noexcept nogil
 
 cdef class StoreRoom:
     cdef Store* store

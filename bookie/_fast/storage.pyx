@@ -59,7 +59,6 @@ from bookie._fast.sync cimport (
     bk_load,
     bk_store,
     cond_init,
-    now_ns,
     pthread_cond_signal,
     pthread_mutex_init,
     pthread_mutex_lock,
@@ -78,10 +77,6 @@ from bookie._fast.types cimport (
 )
 from bookie._fast.waker cimport waker_wake
 from bookie._fast.write_cache cimport half_free, half_init, half_put
-
-cdef extern from "<sched.h>" nogil:
-    int sched_yield() noexcept
-
 
 cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil:
     """The key record goes before the ledger's first record in this process's journal."""
@@ -306,23 +301,18 @@ cdef void stores_request_flush(Stores* stores) noexcept nogil:
     pthread_mutex_unlock(&stores.flush_lock)
 
 
-cdef bint stores_unpin(Stores* stores, Region* region, int64_t timeout_ns) noexcept nogil:
-    cdef int64_t deadline = now_ns() + timeout_ns
+cdef void stores_want_back(Stores* stores, Region* region) noexcept nogil:
     cdef int i
-    if bk_load(&region.pins) == 0:
-        return True
+    if bk_load(&region.wanted):
+        return
+    bk_store(&region.wanted, 1)              # before the loops are told to look at it
     bk_add(&stores.unpin_wanted, 1)
     for i in range(stores.loop_count):
         waker_wake(stores.loops[i])
-    while bk_load(&region.pins) != 0:
-        if timeout_ns >= 0 and now_ns() > deadline:
-            return False
-        sched_yield()
-    return True
 
 
-cdef void ring_unpin(void* context, Region* region) noexcept nogil:
-    stores_unpin(<Stores*> context, region, 0)
+cdef void ring_want_back(void* context, Region* region) noexcept nogil:
+    stores_want_back(<Stores*> context, region)
 
 
 cdef void ring_drop(void* context, Page* page) noexcept nogil:
@@ -397,7 +387,7 @@ cdef class StoreRoom:
                 raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")
         segment = min(read_segment_bytes, read_cache_bytes // 2)
         count = max(2, read_cache_bytes // segment)
-        if not ring_init(&store.ring, count, segment, ring_drop, ring_unpin, NULL):
+        if not ring_init(&store.ring, count, segment, ring_drop, ring_want_back, NULL):
             raise MemoryError
         if not rereads_init(&store.cache.rereads, reread_table_bytes):
             raise MemoryError(f"cannot reserve {reread_table_bytes} bytes to tell rereads by")

@@ -41,6 +41,7 @@ cdef struct Store:
     int64_t active               # atomic; the half that takes adds
     int64_t overrides            # atomic; bumped when cached reads of an overwritten entry may be stale
     int64_t spare_clean          # atomic; 1: the inactive half is empty and may be swapped in
+    int64_t spare_read           # atomic; 1: it is flushed and in no map any more, but slow readers may point into it
     ReadRing ring
     LocationIndex* index
     # Whoever has the index's write transaction open: flush, compaction, deletion of ledgers. A flush holds it from its
@@ -87,7 +88,7 @@ cdef struct Stores:
     Waker* loops[LOOPS_MOST]     # told when a half was freed or when pinned regions are wanted back
     int loop_count
     NoticeBoard board            # long polls, by loop
-    int64_t unpin_wanted         # atomic; bumped: every loop copies what it still references
+    int64_t unpin_wanted         # atomic; bumped: one more region is `wanted`, loops look through all they reference
 
 cdef inline Store* store_of(Stores* stores, int64_t ledger) noexcept nogil:
     return stores.stores[<uint64_t> ledger % stores.count]

@@ -44,6 +44,7 @@ cdef bint half_init(Half* half, uint64_t size) noexcept nogil:
     half.region.base = <uint8_t*> base
     half.region.size = size
     half.region.pins = 0
+    half.region.wanted = 0
     half.used = 0
     half.entries = 0
     half.bytes = 0
@@ -57,6 +58,7 @@ cdef void half_free(Half* half) noexcept nogil:
 
 
 cdef void half_reset(Half* half) noexcept nogil:
+    bk_store(&half.region.wanted, 0)
     half.entries = 0
     half.bytes = 0
     bk_store(&half.used, 0)

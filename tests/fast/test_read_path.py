@@ -186,13 +186,15 @@ def test_striped_ledgers_are_read_ahead(opened: OpenedWith, ensemble: int, quoru
     assert one.direct.read(5, mine[-2] + ensemble * 50).status == "NO_ENTRY"
 
 
-def test_a_checkpoint_waits_for_held_slices(opened: OpenedWith) -> None:
-    """B21: a half is not used again while an answer points into it; adds and reads go on meanwhile."""
+def test_only_the_next_swap_waits_for_held_slices(opened: OpenedWith) -> None:
+    """B21: a half is not used again while an answer points into it; its flush ends, adds and reads go on meanwhile."""
     one = opened()
     stored = add(one, 1, range(5))
     held = one.direct.read(1, 0, count=5, size=MIB)
+    one.checkpoint()
     flush = threading.Thread(target=one.checkpoint)
     with holding(held):
+        add(one, 2, range(1))
         flush.start()
         one.direct.wait(1, one.direct.add(entry(1, 5, payload=b"later")), 0.01)
         assert take(one.direct.read(1, 4, count=9, size=MIB)) == [stored[4], entry(1, 5, payload=b"later")]

@@ -58,10 +58,14 @@ def records(body: bytes) -> list[bytes]:
 
 
 class Peer:
-    """One connection; a context manager. `receive_bytes` bounds the kernel's buffer of what was not read yet."""
+    """One connection; a context manager. `receive_bytes` bounds the kernel's buffer of what was not read yet,
+    `segment_bytes` what the bookie's kernel puts into a packet.
+    """
 
-    def __init__(self, address: tuple[str, int], *, receive_bytes: int = 0) -> None:
+    def __init__(self, address: tuple[str, int], *, receive_bytes: int = 0, segment_bytes: int = 0) -> None:
         self.sock = socket.socket()
+        if segment_bytes:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment_bytes)
         if receive_bytes:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.sock.settimeout(TIMEOUT_S)

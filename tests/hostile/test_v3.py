@@ -301,8 +301,10 @@ def test_a_batch_of_entries_longer_than_two_megabytes(bookie: LocalBookie, peer:
 
 
 def test_batches_when_output_is_scarce(tmp_path: Path) -> None:
-    """What cannot be copied goes out from where it lies: a peer that reads late gets everything."""
-    limits: dict[str, Any] = {"output_bytes_max": 256 << 10, "output_high_bytes": 2 << 20, "output_low_bytes": 1 << 20}
+    """What cannot be copied goes out from where it lies: a peer that reads late gets everything. The budget holds the
+    list of what is referenced.
+    """
+    limits: dict[str, Any] = {"output_bytes_max": 1 << 20, "output_high_bytes": 2 << 20, "output_low_bytes": 1 << 20}
     with local_bookie(tmp_path, **limits) as bookie, bookie.peer(receive_bytes=4096) as peer:
         stored = fill(peer, 1, [bytes([entry % 251]) * 900 for entry in range(1000)])
         wanted = [batch3(1, start, maxSize=1 << 19) for start in range(0, 400, 40)]

@@ -38,8 +38,10 @@ def client_context(ca: Authority, party: Party | None = None) -> ssl.SSLContext:
 class TlsPeer(Peer):
     """A peer whose connection is encrypted before its first frame."""
 
-    def __init__(self, address: tuple[str, int], context: ssl.SSLContext, *, receive_bytes: int = 0) -> None:
-        super().__init__(address, receive_bytes=receive_bytes)
+    def __init__(
+        self, address: tuple[str, int], context: ssl.SSLContext, *, receive_bytes: int = 0, segment_bytes: int = 0
+    ) -> None:
+        super().__init__(address, receive_bytes=receive_bytes, segment_bytes=segment_bytes)
         try:
             self.start_tls()
             self.sock: socket.socket = context.wrap_socket(self.sock, server_hostname=address[0])

@@ -1,0 +1,15 @@
+"""What connections whose peers read slowly may keep of the caches: references until their memory is wanted back, then
+copies within the budget of output, and never another round.
+
+Whoever could not write all looks at what came in this round (`settle`); when one more region is wanted back, all look
+at everything (`settle_all`). So no reference to a region that is wanted outlives a round of its loop. Where the budget
+does not allow the copy, connections of this loop are closed, those first that have taken nothing for longest. Runs on
+the loop's thread.
+"""
+from bookie._fast.connection cimport Conn
+from bookie._fast.loop_state cimport IoLoop
+
+# The kernel has not taken all of the output. It may close this connection or others: hold a reference to it.
+cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil
+# Once a round. It may close any connection.
+cdef void settle_all(IoLoop* loop) noexcept nogil

@@ -1,0 +1,246 @@
+"""Peers that do not read hold up nobody: what their answers point into is free within a few rounds of their loop,
+whenever the answer came, and who reads on at last gets the right bytes.
+
+Rooms: slow_readers, spare_half, connection, read_cache, read_path.
+"""
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bookie._fast.direct import Direct
+from bookie.pb import wire_pb2 as wire
+from bookie.storage.settings import MIB
+from tests.fixtures.certificates import Authority
+from tests.hostile import v3
+from tests.hostile.local import STOP_S, LocalBookie, local_bookie
+from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read, records
+from tests.hostile.tls_peer import TlsPeer, client_context, settings_of
+from tests.reference.wire_v2 import ADD, Request
+
+HOT, COLD, MIXED = 1, 2, 3
+BYTES = 6000
+"""Of an entry: it is sent from where it lies."""
+FLOOD = 60
+SLOW: dict[str, Any] = {"receive_bytes": 4096, "segment_bytes": 1400}
+SMALL: dict[str, Any] = {
+    "io_threads": 1,
+    "write_cache_bytes": 4 * MIB,
+    "flush_bytes": 2 * MIB,
+    "flush_interval_ms": 600_000,
+    "read_cache_bytes": 256 << 10,
+    "read_segment_bytes": 128 << 10,
+    "output_high_bytes": 400_000,
+    "output_low_bytes": 100_000,
+    "output_bytes_max": 64 * MIB,
+}
+
+
+@cache
+def stored(ledger: int, entry: int) -> bytes:
+    """What the entry must be."""
+    return entry_of(ledger, entry, random.Random(ledger << 32 | entry).randbytes(BYTES))
+
+
+def fill(peer: Peer, ledger: int, entries: range) -> None:
+    """Write them and see them acknowledged."""
+    peer.send(*(add(ledger, entry, stored(ledger, entry)[32:]) for entry in entries))
+    assert {peer.answer().code for _ in entries} == {0}
+
+
+class Wire:
+    """One protocol as these tests speak it: reads go out, entries come back."""
+
+    def __init__(self, name: str, bookie: LocalBookie, ca: Authority) -> None:
+        self.v3 = name != "v2"
+        self.bookie = bookie
+        self.context = client_context(ca) if name == "tls" else None
+
+    def slow(self) -> Peer:
+        """A connection with hardly any room for what it does not read."""
+        if self.context is not None:
+            return TlsPeer(self.bookie.address, self.context, **SLOW)
+        return self.bookie.peer(**SLOW)
+
+    def batch(self, peer: Peer, ledger: int, start: int, count: int) -> None:
+        """Ask for `count` entries."""
+        if self.v3:
+            v3.send(peer, v3.batch3(ledger, start, maxCount=count))
+        else:
+            peer.send(batch(ledger, start, count=count))
+
+    def single(self, peer: Peer, ledger: int, entry: int) -> None:
+        """Ask for one entry."""
+        if self.v3:
+            v3.send(peer, v3.read3(ledger, entry))
+        else:
+            peer.send(read(ledger, entry))
+
+    def check(self, peer: Peer) -> tuple[int, int, int]:
+        """The next answer: its ledger, first entry and number of entries, each of which is what was stored."""
+        if not self.v3:
+            answer = peer.answer()
+            assert answer.code == 0
+            found = records(answer.body) if answer.request_id else [answer.body]
+            return checked(answer.ledger, answer.entry, found)
+        response = v3.answer(peer)
+        assert response.status == wire.EOK
+        body = v3.part(response)
+        if response.header.operation == wire.READ_ENTRY:
+            return checked(body.ledgerId, body.entryId, [body.body])
+        return checked(body.ledgerId, body.startEntryId, list(body.body))
+
+
+def checked(ledger: int, first: int, found: list[bytes]) -> tuple[int, int, int]:
+    """How many were found from where, when all are right."""
+    assert found == [stored(ledger, first + at) for at in range(len(found))]
+    return ledger, first, len(found)
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Vouches for the bookie."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture
+def bookie(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[LocalBookie]:
+    """On a disk that stalls as planned. Ledgers COLD and MIXED are flushed, but for entry 5 of MIXED; HOT is not."""
+    party = ca.issue("bookie", hosts=["127.0.0.1"])
+    with local_bookie(tmp_path, files=faulty.FaultyFiles(), tls=settings_of(party), **SMALL) as bookie:
+        with bookie.peer() as peer:
+            fill(peer, COLD, range(200))
+            fill(peer, MIXED, range(5))
+            fill(peer, MIXED, range(6, 12))
+            assert bookie.storage.checkpoint()
+            fill(peer, MIXED, range(5, 6))
+            fill(peer, HOT, range(50))
+        yield bookie
+
+
+@pytest.fixture(params=["v2", "v3", "tls"])
+def spoken(request: pytest.FixtureRequest, bookie: LocalBookie, ca: Authority) -> Wire:
+    """Each protocol."""
+    return Wire(request.param, bookie, ca)
+
+
+def pins(bookie: LocalBookie) -> dict[str, int]:
+    """What is pointed into."""
+    assert bookie.storage.stores is not None
+    direct = Direct(bookie.storage.stores, bookie.storage.pool)
+    try:
+        return direct.pins()
+    finally:
+        direct.close()
+
+
+def flood(spoken: Wire, peer: Peer) -> None:
+    """Ask for so much that the connection is full, and wait until it is."""
+    before = spoken.bookie.stat("choked")
+    for _ in range(FLOOD):
+        spoken.batch(peer, HOT, 0, 50)
+    spoken.bookie.until("choked", lambda times: times > before)
+
+
+def rounds(bookie: LocalBookie, times: int = 5) -> None:
+    """Let every loop go round."""
+    with bookie.peer() as other:
+        for _ in range(times):
+            assert other.ask(read(HOT, 0)).code == 0
+
+
+def in_time(what: threading.Thread) -> bool:
+    """Whether it ends."""
+    what.join(STOP_S / 2)
+    return not what.is_alive()
+
+
+def test_a_half_is_free_although_an_answer_comes_to_a_full_connection_after_it_was_asked_for(
+    spoken: Wire, faulty: ModuleType
+) -> None:
+    """B18: a batch takes an entry from the half and waits for the disk; the half is flushed and wanted back, every loop
+    lets go; then the answer arrives where nobody reads. Flushes and adds go on, and who reads at last gets its bytes.
+    """
+    bookie = spoken.bookie
+    with spoken.slow() as slow, bookie.peer() as other:
+        stall = faulty.plan("pread", "STALL", suffix=".log")
+        spoken.batch(slow, MIXED, 5, 5)
+        assert faulty.wait_hit(stall, STOP_S)
+        flood(spoken, slow)
+        flushed = bookie.stat("index_entries")
+        first = threading.Thread(target=bookie.storage.checkpoint, daemon=True)
+        first.start()
+        bookie.until("index_entries", lambda entries: entries > flushed)
+        rounds(bookie)
+        faulty.release()
+        assert in_time(first)
+        fill(other, COLD, range(200, 210))
+        second = threading.Thread(target=bookie.storage.checkpoint, daemon=True)
+        second.start()
+        assert in_time(second), "the half that was flushed first never came back"
+        assert pins(bookie)["halves"] == 0
+        found = [spoken.check(slow) for _ in range(FLOOD + 1)]
+        assert any(ledger == MIXED and count for ledger, _, count in found)
+
+
+def test_the_ring_goes_on_although_an_answer_comes_to_a_full_connection_after_it_was_asked_for(
+    spoken: Wire, faulty: ModuleType
+) -> None:
+    """B21: a single read waits for the disk while the ring comes round to its page and wants it back; then the answer
+    arrives where nobody reads. The ring turns on.
+    """
+    bookie = spoken.bookie
+    with spoken.slow() as slow, bookie.peer() as other:
+        stall = faulty.plan("pread", "STALL", suffix=".log")
+        spoken.single(slow, COLD, 100)
+        assert faulty.wait_hit(stall, STOP_S)
+        flood(spoken, slow)
+        for entry in range(0, 90, 2):
+            other.send(read(COLD, entry))
+            checked(COLD, entry, [other.answer().body])
+        faulty.release()
+        rounds(bookie)
+        turned = bookie.stat("read_cache_evicted_segments")
+        for entry in range(100, 200, 2):
+            other.send(read(COLD, entry))
+            checked(COLD, entry, [other.answer().body])
+        assert bookie.stat("read_cache_evicted_segments") > turned, "the ring stands still"
+        found = [spoken.check(slow) for _ in range(FLOOD + 1)]
+        assert (COLD, 100, 1) in found
+
+
+@pytest.mark.parametrize("name", ["v3", "tls"])
+def test_long_polls_that_end_on_full_connections(name: str, bookie: LocalBookie, ca: Authority) -> None:
+    """B18: each change answers a poll of a peer that does not read, between flushes; every one of them ends."""
+    spoken = Wire(name, bookie, ca)
+    polled = 7
+    with ExitStack() as stack:
+        other = stack.enter_context(bookie.peer())
+        fill(other, polled, range(1))
+        slow = [stack.enter_context(spoken.slow()) for _ in range(6)]
+        for at, one in enumerate(slow):
+            fill(other, HOT, range(50))
+            waiting = bookie.stat("long_polls_waiting")
+            v3.send(one, v3.read3(polled, -1, previousLAC=at - 1, timeOut=600_000, flag=v3.PIGGYBACK))
+            bookie.until("long_polls_waiting", lambda count, before=waiting: count > before)  # type: ignore[misc]
+            flood(spoken, one)
+            body = stored(polled, at + 1)[32:]
+            other.send(Request(ADD, 2, key=KEY, body=entry_of(polled, at + 1, body, lac=at)))
+            assert other.answer().code == 0
+            flush = threading.Thread(target=bookie.storage.checkpoint, daemon=True)
+            flush.start()
+            assert in_time(flush)
+            fill(other, COLD, range(300 + at, 301 + at))
+        assert bookie.storage.checkpoint()
+        assert pins(bookie)["halves"] == 0
+        for at, one in enumerate(slow):
+            answers = [v3.part(v3.answer(one)) for _ in range(FLOOD + 1)]
+            (found,) = [answer for answer in answers if answer.ledgerId == polled]
+            assert found.body[32:] == stored(polled, at)[32:]
