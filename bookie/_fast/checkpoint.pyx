@@ -51,7 +51,7 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.types cimport CLOSED, CORRUPT, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
+from bookie._fast.types cimport CORRUPT, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
 
 cdef enum:
     PARTS_MOST = 512
@@ -365,9 +365,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
 cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     cdef Status status
     cdef int64_t half
-    if not spare_await(stores, store):
-        return CLOSED
-    if not bk_load(&store.spare_clean):
+    if not bk_load(&store.spare_clean) and not bk_load(&store.spare_read):
         # an earlier flush came to nothing: what it left goes first
         status = flush_half(stores, store, bk_load(&store.active) ^ 1)
         if status != OK:
@@ -376,6 +374,8 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     half = bk_load(&store.active)
     if bk_load(&store.halves[half].entries) == 0 and not ledgers_changed(store):
         return close_idle_logs(store)
+    if not spare_await(stores, store):
+        return IO_ERROR
     swap(store)
     step(STEP_SWAPPED)
     return flush_half(stores, store, half)
