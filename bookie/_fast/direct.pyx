@@ -20,7 +20,17 @@ from bookie._fast.journal_files cimport journal_trim
 from bookie._fast.journal_state cimport WAKERS_MOST, Journal
 from bookie._fast.ledger_table cimport UNCHANGED, Ledger, ledger_find
 from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_submit
-from bookie._fast.storage cimport StoresRoom, stores_add, stores_fence, stores_write_close, stores_write_lac
+from bookie._fast.storage cimport (
+    ADD_PLAIN,
+    ADD_RECOVERY,
+    ADD_REPAIR,
+    AddKind,
+    StoresRoom,
+    stores_add,
+    stores_fence,
+    stores_write_close,
+    stores_write_lac,
+)
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport (
     bk_load,
@@ -248,18 +258,19 @@ cdef class Direct:
             if not enlist(self.stores.journals[i], &self.waker):
                 raise OSError("too many users of one journal")
 
-    def add(self, const uint8_t[::1] entry not None, key: bytes = b"", *, recovery: bool = False) -> int:
+    def add(self, const uint8_t[::1] entry not None, key: bytes = b"", *, recovery: bool = False,
+            repair: bool = False) -> int:
         """Store one entry: the journal group to wait for, 0 for none. Raises Refused."""
         cdef int64_t group = 0
         cdef Status status
         cdef const uint8_t* secret = key
         cdef uint32_t secret_size = <uint32_t> len(key)
-        cdef bint forced = recovery
+        cdef AddKind kind = ADD_REPAIR if repair else ADD_RECOVERY if recovery else ADD_PLAIN
         if entry.shape[0] < 16:
             raise ValueError(f"an entry has 16 bytes at least, this one {entry.shape[0]}")
         with nogil:
             status = stores_add(self.stores, load_i64(&entry[0]), load_i64(&entry[8]), secret, secret_size, &entry[0],
-                                <uint32_t> entry.shape[0], forced, &group)
+                                <uint32_t> entry.shape[0], kind, &group)
         check(status)
         return group
 

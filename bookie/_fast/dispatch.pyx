@@ -52,6 +52,8 @@ from bookie._fast.request cimport (
     Request,
 )
 from bookie._fast.storage cimport (
+    ADD_PLAIN,
+    ADD_RECOVERY,
     stores_add,
     stores_fence,
     stores_request_flush,
@@ -219,7 +221,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
     if not takes_writes(loop, request, ledger):
         return refuse_add(loop, conn, request, ledger, READ_ONLY)
     status = stores_add(loop.stores, ledger, load_i64(request.body + 8), request.key, request.key_size, request.body,
-                        request.body_size, request.flags & RECOVERY_ADD, &group)
+                        request.body_size, ADD_RECOVERY if request.flags & RECOVERY_ADD else ADD_PLAIN, &group)
     if status == FULL or status == TOO_MANY_REQUESTS:
         if not out_of_patience(loop, conn):
             return FULL

@@ -1,5 +1,5 @@
-"""A counter and an example under a lock: failures are seldom, and when they are not, the disk is slower than this."""
-from libc.string cimport memset
+"""A counter and examples under a lock: failures are seldom, and when they are not, the disk is slower than this."""
+from libc.string cimport memcpy, memset
 
 from bookie._fast.sync cimport bk_add_relaxed, bk_load, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
 
@@ -10,22 +10,30 @@ cdef void failed_reads_init(FailedReads* reads) noexcept nogil:
 
 
 cdef void failed_reads_note(FailedReads* reads, int64_t ledger, int64_t entry) noexcept nogil:
+    cdef int i
     bk_add_relaxed(&reads.total, 1)
     pthread_mutex_lock(&reads.lock)
-    if reads.fresh == 0:
-        reads.ledger = ledger
-        reads.entry = entry
+    for i in range(reads.kept_count):
+        if reads.kept[i].ledger == ledger and reads.kept[i].entry == entry:
+            break
+    else:
+        if reads.kept_count < FAILED_KEPT:
+            reads.kept[reads.kept_count] = FailedRead(ledger, entry)
+            reads.kept_count += 1
     reads.fresh += 1
     pthread_mutex_unlock(&reads.lock)
 
 
 cdef object failed_reads_take(FailedReads* reads):
-    cdef int64_t fresh, ledger, entry
+    cdef FailedRead[FAILED_KEPT] kept
+    cdef int64_t fresh
+    cdef int count, i
     if bk_load(&reads.fresh) == 0:
         return None
     with nogil:
         pthread_mutex_lock(&reads.lock)
-        fresh, ledger, entry = reads.fresh, reads.ledger, reads.entry
-        reads.fresh = 0
+        fresh, count = reads.fresh, reads.kept_count
+        memcpy(kept, reads.kept, sizeof(reads.kept))
+        reads.fresh = reads.kept_count = 0
         pthread_mutex_unlock(&reads.lock)
-    return fresh, ledger, entry
+    return fresh, [(kept[i].ledger, kept[i].entry) for i in range(count)]

@@ -117,23 +117,23 @@ cdef void close_writes(Store* store, Shard* shard, Ledger* ledger) noexcept nogi
 
 
 cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, int64_t entry, const uint8_t* key,
-                       uint32_t key_size, const uint8_t* data, uint32_t size, bint recovery,
+                       uint32_t key_size, const uint8_t* data, uint32_t size, AddKind kind,
                        int64_t* group, uint64_t* watchers) noexcept nogil:
     cdef Ledger* ledger
     cdef int64_t half, lac
     cdef bint is_tail
-    cdef Status status = find_or_create(shard, id, key, key_size, not recovery, &ledger)
+    cdef Status status = find_or_create(shard, id, key, key_size, kind == ADD_PLAIN, &ledger)
     if status == OK:
         status = log_key(stores, shard, ledger)      # also of an add that is refused: its key may be the first one
     if status != OK:
         return status
     if ledger.fenced:
-        if not recovery:
+        if kind == ADD_PLAIN:
             return FENCED
         close_writes(store, shard, ledger)       # what recovery adds is little, and the last of it
-    if ledger.quarantine:
+    if ledger.quarantine and kind != ADD_REPAIR:
         return IO_ERROR          # of all refusals the one after which a writer goes on without this bookie
-    if not recovery and ledger.limbo:
+    if kind == ADD_PLAIN and ledger.limbo:
         return UNAUTHORIZED
     if stores.write_data and not journal_has_room(journal_of(stores, id), size):
         return FULL
@@ -159,7 +159,7 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
 
 
 cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
-                       const uint8_t* data, uint32_t size, bint recovery, int64_t* group) noexcept nogil:
+                       const uint8_t* data, uint32_t size, AddKind kind, int64_t* group) noexcept nogil:
     cdef Store* store = store_of(stores, ledger)
     cdef Shard* shard = shard_of(store, ledger)
     cdef Status status
@@ -167,7 +167,7 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
     if ledger < 0 or entry < 0:
         return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
-    status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, recovery, group, &watchers)
+    status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, kind, group, &watchers)
     pthread_mutex_unlock(&shard.lock)
     if watchers:
         post_notices(&stores.board, watchers, ledger)
@@ -471,8 +471,8 @@ cdef class StoreRoom:
             "readahead_grown": bk_load(&store.ahead.grown),
         }
 
-    def take_failed_reads(self) -> tuple[int, int, int] | None:
-        """How many reads the disk failed since the last call, ledger and entry of the first; None: none did."""
+    def take_failed_reads(self) -> tuple[int, list[tuple[int, int]]] | None:
+        """How many reads the disk failed since the last call, ledgers and entries of the first; None: none did."""
         return failed_reads_take(&self.store.failed_reads)
 
     def ops(self) -> dict[str, OpView | tuple[OpView, OpView]]:

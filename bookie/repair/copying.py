@@ -6,9 +6,11 @@ the reads and adds in flight.
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Buffer
 
 from bookie.client import BookieChannel, Digest, DigestType, Flags, Reply, StoredBatch
 from bookie.errors import (
@@ -21,7 +23,7 @@ from bookie.metadata.ledger_metadata import LedgerMetadata
 from bookie.repair.expected import ExpectedPart
 from bookie.repair.peers import Peers
 
-__all__ = ["copy_part", "digest_of", "LedgerCopy"]
+__all__ = ["copy_part", "digest_of", "LedgerCopy", "Target"]
 
 BATCH_ENTRIES = 1000
 BATCH_BYTES = 1 << 20
@@ -31,6 +33,20 @@ SINGLE_READS = 64
 ADDS_IN_FLIGHT = 2000
 HUNG_UP = (BookieUnavailable, ClientClosed)
 BROKEN = (*HUNG_UP, RequestTimeout)
+
+
+class Awaited(Protocol):
+    """What an add answers with."""
+
+    def result(self) -> None:
+        """Returns once it is durable; raises what it was refused with."""
+
+
+class Target(Protocol):
+    """What copies are written to: a channel to a bookie, or the own store of one."""
+
+    def add_stored_async(self, stored: Buffer, master_key: bytes, *, flags: int = 0) -> Awaited:
+        """Store bytes that are an entry already."""
 
 
 @dataclass(slots=True)
@@ -89,7 +105,7 @@ def copy_part(
     missing: NDArray[np.int64],
     *,
     peers: Peers,
-    target: BookieChannel,
+    target: Target,
 ) -> LedgerCopy:
     """Copy `missing`, ascending entries of `part`, to `target`; returns when every add is durable.
 
@@ -113,13 +129,13 @@ def _stretches(part: ExpectedPart, missing: NDArray[np.int64]) -> Iterator[_Stre
 class _Copying:
     """One ledger's copy under way."""
 
-    def __init__(self, ledger: int, digest: Digest, peers: Peers, target: BookieChannel) -> None:
+    def __init__(self, ledger: int, digest: Digest, peers: Peers, target: Target) -> None:
         self._ledger = ledger
         self._digest = digest
         self._peers = peers
         self._target = target
         self._reads: deque[tuple[_Stretch, str, Reply[StoredBatch] | _Singles]] = deque()
-        self._adds: deque[Reply[None]] = deque()
+        self._adds: deque[Awaited] = deque()
         self._again: deque[_Stretch] = deque()
         self.done = LedgerCopy()
 

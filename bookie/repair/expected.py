@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
-__all__ = ["expected_entries", "ExpectedPart", "in_last_ensemble", "judged_end", "names"]
+__all__ = ["expected_entries", "ExpectedPart", "in_last_ensemble", "judged_end", "names", "parts_holding"]
 
 PART_ENTRIES = 1 << 18
 
@@ -55,14 +55,40 @@ def expected_entries(metadata: LedgerMetadata, bookie_id: str) -> Iterator[Expec
     for segment, end in zip(metadata.segments, ends, strict=True):
         if bookie_id not in segment.bookies:
             continue
-        sets = [_write_set(segment, rest, metadata.write_quorum) for rest in range(len(segment.bookies))]
-        mine = np.array([bookie_id in members for members in sets])
-        others = tuple(tuple(other for other in members if other != bookie_id) for members in sets)
+        mine, others = _striping(metadata, segment, bookie_id)
         for first in range(segment.first_entry, end, PART_ENTRIES):
             ids = np.arange(first, min(first + PART_ENTRIES, end), dtype=np.int64)
-            wanted = ids[mine[ids % len(sets)]]
+            wanted = ids[mine[ids % len(others)]]
             if len(wanted):
                 yield ExpectedPart(segment, wanted, others)
+
+
+def parts_holding(
+    metadata: LedgerMetadata, bookie_id: str, entries: NDArray[np.int64]
+) -> Iterator[tuple[ExpectedPart, NDArray[np.int64]]]:
+    """Those of `entries`, ascending, that belong to the bookie, by segment: of the last one also where nobody knows how
+    far it got. The part has no entries of its own.
+    """
+    closed = metadata.state is LedgerState.CLOSED
+    last = metadata.last_entry + 1 if closed else np.iinfo(np.int64).max
+    starts = [segment.first_entry for segment in metadata.segments]
+    for segment, end in zip(metadata.segments, [*starts[1:], last], strict=True):
+        if bookie_id not in segment.bookies:
+            continue
+        mine, others = _striping(metadata, segment, bookie_id)
+        inside = entries[(entries >= segment.first_entry) & (entries < min(end, last))]
+        inside = inside[mine[inside % len(others)]]
+        if len(inside):
+            yield ExpectedPart(segment, inside, others), inside
+
+
+def _striping(
+    metadata: LedgerMetadata, segment: Segment, bookie_id: str
+) -> tuple[NDArray[np.bool_], tuple[tuple[str, ...], ...]]:
+    """By an entry's id modulo the ensemble's size: whether it belongs to the bookie, and who else holds it."""
+    sets = [_write_set(segment, rest, metadata.write_quorum) for rest in range(len(segment.bookies))]
+    mine = np.array([bookie_id in members for members in sets])
+    return mine, tuple(tuple(other for other in members if other != bookie_id) for members in sets)
 
 
 def _write_set(segment: Segment, rest: int, write_quorum: int) -> tuple[str, ...]:

@@ -90,6 +90,10 @@ class Control(Protocol):
         """The keys of auto-recovery; None where it is not to run in this process."""
 
     @property
+    def client_keys(self) -> Mapping[str, Any]:
+        """The keys by which it is a client of other bookies: those of auto-recovery, whether that runs or not."""
+
+    @property
     def http(self) -> HttpSettings:
         """Where the HTTP port listens, if it does."""
 

@@ -99,7 +99,8 @@ class Bookie:
         self.garbage: Garbage | None = None
         self.scrub: Scrub | None = None
         self.stored = Stored(self._storage)
-        self.recovery = dict(settings.recovery.keys) if settings.recovery.enabled else None
+        self.client_keys = dict(settings.recovery.keys)
+        self.recovery = self.client_keys if settings.recovery.enabled else None
         self._metrics = BookieMetrics(self._storage, self._data_port, self.disks, settings.statistics)
         self._services: list[Service] = []
         self._undo = ExitStack()
@@ -390,6 +391,7 @@ class Bookie:
         return addresses
 
     def _start_services(self, undo: ExitStack) -> None:
+        started = set()
         for name, factory in discover_services():
             service = factory(self)
             if service is None:
@@ -397,8 +399,9 @@ class Bookie:
             undo.callback(service.stop)
             service.start()
             self._services.append(service)
+            started.add(name)
             log.info("service begun", extra={"service": name})
-        if self.recovery is not None and not self._services:
+        if self.recovery is not None and "autorecovery" not in started:
             raise StartRefused(
                 "autoRecoveryDaemonEnabled=true: no such service is installed (entry points of bookie.services);"
                 " install the package anew, or set it to false"

@@ -5,13 +5,19 @@ holds up the data path, and no answer is larger than it was asked to be.
 """
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from typing_extensions import Buffer
+
+from bookie._fast import quarantine
 from bookie._fast.direct import Direct, LedgerState, Refused
 from bookie._fast.entry_places import Place, entry_places
 from bookie._fast.entry_ranges import entry_ranges
 from bookie._fast.log_map import LogLedgers, read_map, scan_ledgers
+from bookie._fast.quarantine import Quarantine
 from bookie._fast.storage import StoresRoom
 from bookie.errors import (
     BookKeeperError,
@@ -25,6 +31,12 @@ from bookie.storage.layout import HEX_NAME, current
 from bookie.storage.ledger_storage import LedgerStorage
 
 __all__ = ["LedgerState", "LogFile", "LogLedgers", "Place", "Stored"]
+
+
+REPAIR_S = 30.0
+"""So long a repaired entry may wait for room or for its journal."""
+FULL_PAUSE_S = 0.02
+RECORD_BYTES_MAX = 256 << 20
 
 
 class LogFile(NamedTuple):
@@ -123,6 +135,61 @@ class Stored:
                 self._open().write_close(ledger, key)
             except Refused as error:
                 raise _refusal(error.status, ledger, -1) from None
+
+    # What repair needs.
+
+    def add_again(self, stored: Buffer, key: bytes) -> int:
+        """Store a good copy in place of a bad one, as a recovery does, also of a ledger in quarantine: the journal
+        group to wait for. BookKeeperError when the bookie does not take it now.
+        """
+        deadline = time.monotonic() + REPAIR_S
+        while True:
+            with self._lock:
+                try:
+                    return self._open().add(stored, key, repair=True)
+                except Refused as error:
+                    ids = memoryview(stored)[:16]
+                    ledger, entry = int.from_bytes(ids[:8], "big"), int.from_bytes(ids[8:], "big")
+                    if error.status not in ("FULL", "TOO_MANY_REQUESTS") or time.monotonic() > deadline:
+                        raise _refusal(error.status, ledger, entry) from None
+            time.sleep(FULL_PAUSE_S)
+
+    def await_durable(self, ledger: int, group: int) -> None:
+        """Wait for a journal group of `add_again`. DataUnknown when that takes too long."""
+        with self._lock:
+            if group and not self._open().wait(ledger, group, REPAIR_S):
+                raise DataUnknown(f"ledger {ledger}: its journal did not take a repaired entry; look at its disk")
+
+    def record_at(self, directory: str, log_id: int, offset: int) -> bytes | None:
+        """The entry of a record in a log of this bookie; None where there is none."""
+        try:
+            with (Path(directory) / f"{log_id:x}.log").open("rb") as file:
+                file.seek(offset)
+                size = int.from_bytes(file.read(4), "big")
+                entry = file.read(size) if size <= RECORD_BYTES_MAX else b""
+        except OSError:
+            return None
+        return entry if len(entry) == size and size else None
+
+    def quarantined(self) -> list[Quarantine]:
+        """Ledgers in quarantine, and why."""
+        with self._lock:
+            self._stores()
+            return self._storage.quarantined()
+
+    def quarantine(self, ledger: int, reason: str) -> bool:
+        """Put a ledger there, see `bookie._fast.quarantine`; whether that is new."""
+        with self._lock:
+            return quarantine.put(self._stores(), ledger, reason)
+
+    def lift(self, ledger: int) -> bool:
+        """Let a ledger out; False: it was not in quarantine."""
+        with self._lock:
+            return quarantine.lift(self._stores(), ledger)
+
+    def follow_failed_reads(self, listener: Callable[[str, int, int], None]) -> None:
+        """Tell of the directory, ledger and entry of reads that fail, from now on."""
+        self._storage.on_failed_read = listener
 
     def _stores(self) -> StoresRoom:
         """For whoever holds the lock."""

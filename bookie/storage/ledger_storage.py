@@ -69,6 +69,8 @@ class LedgerStorage:
         self.stores: StoresRoom | None = None
         self.pool: ReadPoolRoom | None = None
         self.checkpoints: CheckpointRoom | None = None
+        self.on_failed_read: Callable[[str, int, int], None] = lambda _directory, _ledger, _entry: None
+        """Told the directory, ledger and entry of reads that the disk failed, each once a second at most."""
         self._rooms: list[StoreRoom] = []
         self._collectors: list[CollectorRoom] = []
         self._scrubs: list[ScrubRoom] = []
@@ -364,9 +366,16 @@ class LedgerStorage:
             failed = room.take_failed_reads()
             if failed is None:
                 continue
-            facts = {"directory": room.directory, "times": failed[0], "ledger": failed[1], "entry": failed[2]}
+            times, entries = failed
+            facts = {"directory": room.directory, "times": times, "ledger": entries[0][0], "entry": entries[0][1]}
+            for ledger, entry in entries:
+                self.on_failed_read(room.directory, ledger, entry)
             remedy = "look at the disk; bookie.storage.tools: check_logs and check_index tell what is damaged"
             log.error("reads failed and were answered with EIO", extra={**facts, "remedy": remedy})
+
+    def quarantined(self) -> list[quarantine.Quarantine]:
+        """Ledgers in quarantine, ascending in each directory, and why."""
+        return [one for room in self._rooms for one in quarantine.listed(room)]
 
     def memory_budget(self) -> dict[str, int]:
         """Bytes by name; their sum is what the storage may hold at most."""

@@ -17,7 +17,7 @@ class Counters:
     verified: int = 0
     """Of them, those whose digest was known and computed."""
     passes: int = 0
-    found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    found: dict[Kind, int] = field(default_factory=lambda: {kind: 0 for kind in Kind if kind is not Kind.READ})
     thread_ms: int = 0
     """Processor time of the thread."""
 

@@ -1,0 +1,272 @@
+"""Repair as a service of the bookie: what the scrub or a reader finds bad is mended while the bookie serves.
+
+What the group `bookie.services` finds. One thread `repair` does the work; the scrub and failed reads ask for it from
+theirs. What cannot be mended now is named, counted, and tried again.
+"""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bookie.client import Security
+from bookie.errors import BookKeeperError, NoSuchLedgerMetadata
+from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.repair.mending import Mended, Mending
+from bookie.repair.peers import Connect, Peers, connect_by_metadata
+from bookie.server.control import Control
+from bookie.storage.scrub.findings import Finding, Kind
+
+__all__ = ["open_service", "Repairs"]
+
+WAITING_MAX = 100_000
+"""Entries that wait for repair. The scrub waits for room; what reads ask for beyond is left to the scrub."""
+AGAIN_S = 60.0
+"""What could not be mended is tried again after this, and then after twice as long each time, up to:"""
+AGAIN_MOST_S = 3600.0
+BUSY_S = 2.0
+"""While the index of a ledger cannot be read, which is mended by others."""
+MENDED_HERE = frozenset({"unreadable runs in the location index", "a bad record in an entry log"})
+"""Reasons of a quarantine that end when all entries of the ledger are there again."""
+COUNTED = (Kind.DIGEST, Kind.PLACE, Kind.ORPHAN, Kind.READ)
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What is to be mended of one ledger."""
+
+    findings: dict[int, Finding] = field(default_factory=dict)
+    """By entry; the first one of each."""
+    tries: int = 0
+
+
+class Repairs:
+    """`start`, then `stop`, which may be called twice."""
+
+    def __init__(self, control: Control, connect: Connect) -> None:
+        self._control = control
+        self._connect = connect
+        self._thread = threading.Thread(target=self._run, name="repair", daemon=True)
+        self._changed = threading.Condition()
+        # Guarded by _changed:
+        self._stopping = False
+        self._waiting: OrderedDict[int, _Wanted] = OrderedDict()
+        self._count = 0
+        # Of thread `repair`, read by anybody:
+        self._again: dict[int, tuple[float, _Wanted]] = {}
+        self._lost: dict[tuple[int, int], Kind] = {}
+        self._repaired = dict.fromkeys(COUNTED, 0)
+        self._bytes = self._lifted = self._failed = 0
+        self._looks: dict[int, tuple[float, float]] = {}
+        self._look_at = 0.0
+
+    def start(self) -> None:
+        """Begin, and follow what is found from now on."""
+        self._thread.start()
+        self._control.scrub.follow(self.on_finding)
+        self._control.stored.follow_failed_reads(self.on_failed_read)
+
+    def stop(self) -> None:
+        """End behind the ledger in work. Idempotent."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def stats(self) -> Mapping[str, int | float]:
+        """Counters and gauges."""
+        lost = list(self._lost.values())
+        return {
+            "repair_waiting_now": self._count + sum(len(wanted.findings) for _, wanted in list(self._again.values())),
+            "repair_repaired": sum(self._repaired.values()),
+            "repair_unrepairable_now": len(lost),
+            "repair_bytes": self._bytes,
+            "repair_quarantines_lifted": self._lifted,
+            "repair_failed_rounds": self._failed,
+            **{f"repair_repaired_{kind.value}": count for kind, count in self._repaired.items()},
+            **{f"repair_unrepairable_{kind.value}_now": lost.count(kind) for kind in COUNTED},
+        }
+
+    # Asking. Any thread.
+
+    def on_finding(self, finding: Finding) -> None:
+        """Of the scrub, whose thread waits while too much is to be mended already."""
+        if not finding.is_entry:
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or self._count < WAITING_MAX)
+            self._put(finding)
+
+    def on_failed_read(self, directory: str, ledger: int, entry: int) -> None:
+        """Of a client."""
+        with self._changed:
+            if self._count < WAITING_MAX and entry >= 0:
+                self._put(Finding(kind=Kind.READ, directory=directory, ledger=ledger, entry=entry))
+
+    def _put(self, finding: Finding) -> None:
+        wanted = self._waiting.setdefault(finding.ledger, _Wanted())
+        before = wanted.findings.get(finding.entry)
+        if before is None:
+            self._count += 1
+        if before is None or before.kind is Kind.READ:
+            wanted.findings[finding.entry] = finding
+        self._changed.notify_all()
+
+    # The thread.
+
+    def _run(self) -> None:
+        while (taken := self._take()) is not None:
+            ledger, wanted = taken
+            try:
+                if wanted is None:
+                    self._look_at_quarantine(ledger)
+                else:
+                    self._mend(ledger, wanted)
+            except (BookKeeperError, OSError) as error:
+                self._failed += 1
+                log.warning("a repair failed, it is tried again", extra={"ledger": ledger, "error": error})
+                if wanted is not None:
+                    self._later(ledger, wanted)
+
+    def _take(self) -> tuple[int, _Wanted | None] | None:
+        """The next ledger with entries to mend, or None with it: one in quarantine. None: the bookie stops."""
+        while True:
+            now = time.monotonic()
+            with self._changed:
+                if self._stopping:
+                    return None
+                for ledger in [ledger for ledger, (at, _) in self._again.items() if at <= now]:
+                    _, old = self._again.pop(ledger)
+                    fresh = self._waiting.setdefault(ledger, _Wanted())
+                    self._count += len(old.findings.keys() - fresh.findings.keys())
+                    fresh.findings = {**old.findings, **fresh.findings}
+                    fresh.tries = old.tries
+                if self._waiting:
+                    ledger, wanted = self._waiting.popitem(last=False)
+                    self._count -= len(wanted.findings)
+                    self._changed.notify_all()
+                    return ledger, wanted
+            due = self._due_quarantine(now)
+            if due is not None:
+                return due, None
+            with self._changed:
+                until = min([at for at, _ in self._again.values()] + [self._look_at])
+                if not self._waiting and not self._stopping:
+                    self._changed.wait(max(until - time.monotonic(), 0.05))
+
+    def _metadata(self, ledger: int) -> LedgerMetadata | None:
+        """None: the ledger is deleted, and garbage collection will take it."""
+        try:
+            return self._control.metadata.ledgers.read(ledger).value  # type: ignore[no-any-return]
+        except NoSuchLedgerMetadata:
+            return None
+
+    def _mend(self, ledger: int, wanted: _Wanted) -> None:
+        metadata = self._metadata(ledger)
+        if metadata is None:
+            self._forget(ledger, wanted.findings)
+            return
+        stored, entries = self._control.stored, wanted.findings
+        try:
+            for entry in entries:
+                stored.places(ledger, entry, 1)
+        except OSError:
+            self._later(ledger, wanted, BUSY_S)  # what is written now could not be indexed either
+            return
+        orphans = {entry: one for entry, one in entries.items() if one.kind is Kind.ORPHAN}
+        quarantined = bool(orphans) and self._doubt(ledger, metadata)
+        reads = {entry for entry, one in entries.items() if one.kind is Kind.READ}
+        with Peers(self._connect) as peers:
+            mending = Mending(self._control.bookie_id, stored, ledger, metadata, peers)
+            done = mending.mend(entries.keys(), orphans, reads)
+        self._note(ledger, entries, done)
+        if done.lost:
+            self._later(ledger, _Wanted({entry: entries[entry] for entry in done.lost}, wanted.tries))
+        elif quarantined:
+            self._looks.pop(ledger, None)
+            self._look_at = 0.0
+
+    def _doubt(self, ledger: int, metadata: LedgerMetadata) -> bool:
+        """The index lost something of a ledger: what it does not know must not be denied until it is there again."""
+        if not any(self._control.bookie_id in segment.bookies for segment in metadata.segments):
+            return False
+        return self._control.stored.quarantine(ledger, "a bad record in an entry log")
+
+    def _note(self, ledger: int, entries: Mapping[int, Finding], done: Mended) -> None:
+        for entry in done.repaired:
+            self._repaired[entries[entry].kind] += 1
+        self._bytes += done.bytes
+        self._forget(ledger, [*done.repaired, *done.good])
+        if done.repaired:
+            facts = {"ledger": ledger, "entries": len(done.repaired), "first": done.repaired[0], "bytes": done.bytes}
+            log.warning("entries were repaired", extra=facts)
+        new = {entry: why for entry, why in done.lost.items() if (ledger, entry) not in self._lost}
+        for entry in new:
+            self._lost[ledger, entry] = entries[entry].kind
+        if new:
+            entry, why = next(iter(new.items()))
+            facts = {"ledger": ledger, "entries": len(new), "first": entry}
+            log.error("entries cannot be repaired, they are tried again", extra={**facts, "why": why})
+
+    def _forget(self, ledger: int, entries: Mapping[int, Finding] | list[int]) -> None:
+        for entry in entries:
+            self._lost.pop((ledger, entry), None)
+
+    def _later(self, ledger: int, wanted: _Wanted, pause_s: float = 0.0) -> None:
+        pause_s = pause_s or min(AGAIN_S * 2**wanted.tries, AGAIN_MOST_S)
+        wanted.tries += 1
+        self._again[ledger] = time.monotonic() + pause_s, wanted
+
+    def _due_quarantine(self, now: float) -> int | None:
+        """A ledger that damage put into quarantine and that was not looked at for a while."""
+        if now < self._look_at:
+            return None
+        try:
+            found = [one.ledger for one in self._control.stored.quarantined() if MENDED_HERE.issuperset(one.reasons)]
+        except BookKeeperError:
+            found = []  # it starts or stops
+        self._looks = {ledger: look for ledger, look in self._looks.items() if ledger in found}
+        for ledger in found:
+            if self._looks.get(ledger, (0.0, 0.0))[0] <= now:
+                return ledger
+        self._look_at = now + BUSY_S
+        return None
+
+    def _look_at_quarantine(self, ledger: int) -> None:
+        """Let it out once all that the metadata expects here is here."""
+        _, pause_s = self._looks.get(ledger, (0.0, AGAIN_S / 8))
+        self._looks[ledger] = time.monotonic() + pause_s, min(2 * pause_s, AGAIN_MOST_S)
+        metadata = self._metadata(ledger)
+        if metadata is None:
+            return
+        with Peers(self._connect) as peers:
+            done = Mending(self._control.bookie_id, self._control.stored, ledger, metadata, peers).complete()
+        if done is None:
+            return
+        self._repaired[Kind.PLACE] += len(done.repaired)
+        self._bytes += done.bytes
+        facts = {"ledger": ledger, "copied": len(done.repaired)}
+        if done.lost:
+            entry, why = next(iter(done.lost.items()))
+            facts |= {"missing": len(done.lost), "first": entry}
+            log.error("a ledger stays in quarantine", extra={**facts, "why": why})
+        elif self._control.stored.lift(ledger):
+            self._lifted += 1
+            log.warning("a ledger is whole again, and out of quarantine", extra=facts)
+
+
+def open_service(control: Control) -> Repairs:
+    """The repairs of this bookie. ConfigurationError."""
+    from bookie.auth.registry import open_client  # noqa: PLC0415 - most bookies have nothing to repair
+    from bookie.auth.settings import ClientAuthSettings  # noqa: PLC0415
+    from bookie.client.replication.service import split  # noqa: PLC0415
+    from bookie.client.tls import Tls  # noqa: PLC0415
+
+    config, _ = split(control.client_keys)
+    tls = Tls(trust_store=config.tls_trust_store) if config.tls_trust_store else None
+    auth = open_client(ClientAuthSettings(provider=config.auth_provider))
+    return Repairs(control, connect_by_metadata(control.metadata, Security(tls, auth)))

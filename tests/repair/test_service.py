@@ -1,0 +1,187 @@
+"""Damage in one of three serving bookies is found by its scrub, or a read that fails, and repaired from the others."""
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from bookie.client import Channel, Digest, DigestType
+from bookie.errors import DataUnknown, DigestMismatch, NoSuchEntry, ReadError
+from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.pb import scrub_service_pb2 as pb
+from bookie.pb.scrub_service_pb2_grpc import ScrubStub
+from tests.fixtures.bookies import BookieProcess, metadata_of
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+DIGEST = Digest.of(DigestType.CRC32C, b"secret")
+ENTRIES = 300
+WAIT_S = 60.0
+
+
+def sealed(ledger: int, entry: int) -> bytes:
+    payload = b"%d of ledger %d " % (entry, ledger) * 10
+    return DIGEST.seal(ledger, entry, payload, lac=entry - 1, length=len(payload) * (entry + 1))
+
+
+class Damaged:
+    """Three bookies; the last one is damaged."""
+
+    def __init__(self, bookies: list[BookieProcess], driver: MetadataDriver) -> None:
+        self.bookies = bookies
+        self.victim = bookies[-1]
+        self.driver = driver
+
+    def write(self, ledger: int, members: list[BookieProcess], state: LedgerState = LedgerState.CLOSED) -> None:
+        """A ledger on all of `members`."""
+        closed = state is LedgerState.CLOSED
+        self.driver.ledgers.create(
+            ledger,
+            LedgerMetadata(
+                ensemble_size=len(members),
+                write_quorum=len(members),
+                ack_quorum=len(members),
+                segments=(Segment(0, tuple(one.id for one in members)),),
+                state=state,
+                last_entry=ENTRIES - 1 if closed else -1,
+                length=100 if closed else 0,
+                digest_type=StoredDigestType.CRC32C,
+                password=b"secret",
+            ),
+        )
+        for one in members:
+            with Channel.connect(*one.address) as channel:
+                adds = [channel.add_stored_async(sealed(ledger, entry), DIGEST.master_key) for entry in range(ENTRIES)]
+                for add in adds:
+                    add.result()
+
+    def place(self, ledger: int, entry: int) -> tuple[Path, int]:
+        """The log of the victim with an entry, and where its length word lies. Its log is written, caches empty."""
+        for path in (self.victim.directory / "ledgers" / "current").glob("*.log"):
+            at = path.read_bytes().find(struct.pack(">qq", ledger, entry))
+            if at >= 0:
+                return path, at - 4
+        raise AssertionError(f"entry {entry} of ledger {ledger} is in no log")
+
+    def flip(self, ledger: int, entry: int, at: int) -> None:
+        """A bit of a record, `at` bytes behind the start of its length word."""
+        path, offset = self.place(ledger, entry)
+        with path.open("r+b") as file:
+            file.seek(offset + at)
+            byte = file.read(1)[0]
+            file.seek(offset + at)
+            file.write(bytes([byte ^ 4]))
+
+    def read(self, ledger: int, entry: int) -> bytes:
+        """From the victim alone."""
+        with Channel.connect(*self.victim.address) as channel:
+            return channel.read(ledger, entry)
+
+    @contextmanager
+    def scrub(self) -> Iterator[ScrubStub]:
+        with grpc.insecure_channel(self.victim.admin) as channel:
+            yield ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
+
+    def pass_over(self) -> None:
+        """One whole pass of its scrub."""
+        with self.scrub() as scrub:
+            before = scrub.GetStatus(pb.GetScrubStatusRequest(), timeout=WAIT_S).counters["scrub_passes"]
+            scrub.Start(pb.StartScrubRequest(), timeout=WAIT_S)
+            for status in scrub.Watch(pb.WatchScrubRequest(), timeout=WAIT_S):
+                if status.counters["scrub_passes"] > before:
+                    return
+
+    def until(self, wanted: Callable[[dict[str, float]], bool]) -> dict[str, float]:
+        """Wait until what scrub and repair count is so."""
+        with self.scrub() as scrub:
+            deadline = time.monotonic() + WAIT_S
+            counters: dict[str, float] = {}
+            while time.monotonic() < deadline:
+                counters = dict(scrub.GetStatus(pb.GetScrubStatusRequest(), timeout=WAIT_S).counters)
+                if wanted(counters):
+                    return counters
+        raise AssertionError(f"after {WAIT_S} s: {counters}\n{self.victim.log_text()[-3000:]}")
+
+
+@pytest.fixture
+def damaged(bookies: Callable[..., list[BookieProcess]]) -> Iterator[Damaged]:
+    three = bookies(3, scrubEnabled="false", scrubRateByBytes="0")
+    driver = open_driver(metadata_of(three))
+    driver.start()
+    yield Damaged(three, driver)
+    driver.stop()
+
+
+def test_what_the_scrub_finds_is_copied_from_replicas(damaged: Damaged) -> None:
+    """Payload, ids and length words of a closed and of an open ledger: all found, all repaired while it serves; read
+    from the damaged bookie alone each entry is right again, also after a restart.
+    """
+    damaged.write(1, damaged.bookies)
+    damaged.write(2, damaged.bookies, LedgerState.OPEN)
+    damaged.victim.restart()
+    bad = [(1, 10, 60), (1, 20, 19), (1, 30, 11), (2, 40, 3), (2, 50, 30), (2, 60, 100)]
+    for ledger, entry, at in bad:
+        damaged.flip(ledger, entry, at)
+    damaged.pass_over()
+    counters = damaged.until(lambda now: now["repair_repaired"] >= len(bad) and not now["repair_waiting_now"])
+    assert (counters["repair_repaired"], counters["repair_unrepairable_now"]) == (len(bad), 0)
+    for ledger in (1, 2):
+        assert [damaged.read(ledger, entry) for entry in range(ENTRIES)] == [
+            sealed(ledger, entry) for entry in range(ENTRIES)
+        ]
+    damaged.victim.restart()
+    for ledger, entry, _ in bad:
+        assert damaged.read(ledger, entry) == sealed(ledger, entry)
+    damaged.pass_over()
+    assert damaged.until(lambda now: now["scrub_passes"] > 0)["repair_repaired"] == 0
+
+
+def test_a_read_that_fails_asks_for_the_repair(damaged: Damaged) -> None:
+    """No scrub runs. EIO, never "no such entry"; soon the entry is there again."""
+    damaged.write(1, damaged.bookies)
+    damaged.victim.restart()
+    damaged.flip(1, 7, 19)
+    with pytest.raises(ReadError) as refusal:
+        damaged.read(1, 7)
+    assert not isinstance(refusal.value, NoSuchEntry)
+    damaged.until(lambda now: now["repair_repaired_read"] == 1)
+    assert damaged.read(1, 7) == sealed(1, 7)
+
+
+def test_with_one_replica_there_is_nothing_to_copy_from(damaged: Damaged) -> None:
+    """It is named and counted; the entry is EIO or fails its digest, and the others are served."""
+    damaged.write(1, [damaged.victim])
+    damaged.victim.restart()
+    damaged.flip(1, 7, 60)
+    damaged.flip(1, 9, 19)
+    damaged.pass_over()
+    counters = damaged.until(lambda now: now["repair_unrepairable_now"] == 2)
+    assert (counters["repair_unrepairable_digest_now"], counters["repair_unrepairable_place_now"]) == (1, 1)
+    assert "the ledger has one replica" in damaged.victim.log_text()
+    with pytest.raises(DigestMismatch):
+        DIGEST.open(damaged.read(1, 7), 1, 7)
+    with pytest.raises((ReadError, DataUnknown)) as refusal:
+        damaged.read(1, 9)
+    assert not isinstance(refusal.value, NoSuchEntry)
+    assert damaged.read(1, 10) == sealed(1, 10)
+
+
+def test_replicas_that_come_back_are_asked_again(damaged: Damaged) -> None:
+    """What no replica gave is repaired when one is there again, without another pass: a failed read asks anew."""
+    damaged.write(1, damaged.bookies[1:])
+    damaged.victim.restart()
+    damaged.flip(1, 7, 60)
+    other = damaged.bookies[1]
+    assert other.stop() == 0
+    damaged.pass_over()
+    damaged.until(lambda now: now["repair_unrepairable_now"] == 1)
+    other.start()
+    damaged.pass_over()
+    damaged.until(lambda now: now["repair_repaired"] == 1 and now["repair_unrepairable_now"] == 0)
+    assert damaged.read(1, 7) == sealed(1, 7)
