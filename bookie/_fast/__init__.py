@@ -8,6 +8,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     scheduling              short slices for data threads
     types, cursor, sync     the C vocabulary: ids, Status, big-endian access, locks and atomics
     crash_steps             where crash tests end the process, or hold a thread
+    bounds                  what the bookie can hold: the one statement of its limits
     request                 a request as the data path sees it, whichever protocol it came in
     epoll                   epoll(7) as the loops use it
     op_stats                how long things took, or how large they were

@@ -8,9 +8,9 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from posix.fcntl cimport O_RDONLY
 
+from bookie._fast.bounds cimport RECORD_BYTES_MAX
 from bookie._fast.digest cimport ENTRY_FIXED_BYTES, Digester, digest_holds
 from bookie._fast.file cimport FileOps, Files
-from bookie._fast.log_scan cimport LOG_RECORD_BYTES_MAX
 from bookie._fast.types cimport LENGTH_PREFIX, Status
 from bookie._fast.window cimport WINDOW_CHUNK, Window, window_at, window_close, window_load, window_open
 
@@ -25,7 +25,7 @@ cdef Status check_in_window(Window* window, const Placed* rows, size_t count, un
     for i in range(count):
         if rows[i].digest == NULL:
             continue
-        if rows[i].length > LOG_RECORD_BYTES_MAX or rows[i].length < ENTRY_FIXED_BYTES + rows[i].digest.size:
+        if rows[i].length > RECORD_BYTES_MAX or rows[i].length < ENTRY_FIXED_BYTES + rows[i].digest.size:
             bad[i] = 1
             continue
         pos = rows[i].offset + LENGTH_PREFIX
@@ -39,7 +39,7 @@ cdef Status check_in_window(Window* window, const Placed* rows, size_t count, un
 
 cdef Status digests_check(FileOps* ops, int fd, const Placed* rows, size_t count, unsigned char* bad) noexcept nogil:
     cdef Window window
-    cdef Status status = window_open(&window, ops, fd, LOG_RECORD_BYTES_MAX + WINDOW_CHUNK)
+    cdef Status status = window_open(&window, ops, fd, RECORD_BYTES_MAX + WINDOW_CHUNK)
     if status == Status.OK:
         status = check_in_window(&window, rows, count, bad)
         window_close(&window)

@@ -5,6 +5,7 @@ from libc.stdlib cimport free, malloc
 from bookie._fast.acks cimport ack_later
 from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
+from bookie._fast.bounds cimport ENTRY_ID_MAX
 from bookie._fast.connection cimport conn_trim
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.directory_ops cimport (
@@ -155,8 +156,8 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     if request.flags & FENCE or not request.flags & LONG_POLL:
         read.flags &= ~<uint32_t> (PIGGYBACK | LONG_POLL | TIMED)
     elif request.flags & PIGGYBACK:
-        # what is waited for; no LAC is so high that the sum could wrap
-        read.entry = <int64_t> (<uint64_t> request.previous_lac + 1) if request.previous_lac >= 0 else 0
+        # what is waited for; behind the last id there is, nothing
+        read.entry = min(max(request.previous_lac, <int64_t> -1), ENTRY_ID_MAX) + 1
     if request.op == BATCH_READ_ENTRY and read.entry != ENTRY_ID_LAST:
         batch_limits(loop, request, read)
     if request.protocol != V3_VERSION:

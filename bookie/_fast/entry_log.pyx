@@ -8,6 +8,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from bookie._fast.bounds cimport LOG_BYTES_MAX
 from bookie._fast.crash_steps cimport STEP_HEADER_SYNCED, STEP_HEADER_WRITTEN, STEP_MAP_SYNCED, STEP_MAP_WRITTEN, step
 from bookie._fast.cursor cimport store_i64, store_u32, store_u64
 from bookie._fast.file cimport FileOps, Files, cut_file, iovec, set_direct, write_full
@@ -36,7 +37,6 @@ from bookie._fast.log_ids cimport (
     log_ids_settle,
 )
 from bookie._fast.log_scan cimport (
-    LOG_BYTES_MAX,
     LOG_HEADER_BYTES,
     LOG_MAGIC,
     LOG_MAP_ENTRY,

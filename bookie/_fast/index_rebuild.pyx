@@ -7,11 +7,12 @@ import os
 
 import numpy as np
 
-from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from posix.fcntl cimport O_RDONLY
 
+from bookie._fast.bounds cimport LOG_BYTES_MAX, ids_hold
 from bookie._fast.file cimport FileOps, Files
 from bookie._fast.index_view cimport Index
 from bookie._fast.ledger_bytes cimport (
@@ -30,7 +31,7 @@ from bookie._fast.location_index cimport (
     index_put_run,
     index_written_last,
 )
-from bookie._fast.log_scan cimport LOG_BYTES_MAX, LogRecord, LogScan, elog_scan, log_check
+from bookie._fast.log_scan cimport LogRecord, LogScan, elog_scan, log_check
 from bookie._fast.types cimport LENGTH_PREFIX, Status
 
 from collections import namedtuple
@@ -161,8 +162,7 @@ cdef Status collect(void* context, const LogRecord* record) noexcept nogil:
         return Status.FULL
     if not is_wanted(state, record.ledger):
         return Status.OK
-    # entry ids end below the highest number, and no writer lets a log grow further
-    if record.entry == INT64_MAX or record.offset > LOG_BYTES_MAX:
+    if not ids_hold(record.ledger, record.entry) or record.offset > LOG_BYTES_MAX:
         state.odd += 1
         return Status.OK
     if state.count == state.capacity:

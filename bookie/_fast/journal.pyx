@@ -4,6 +4,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
+from bookie._fast.bounds cimport group_capacity
 from bookie._fast.cursor cimport store_i64, store_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport Files
@@ -329,9 +330,10 @@ cdef class JournalRoom:
         journal.sync_data = sync_data
         journal.reuse = reuse_files
         size = buffer_bytes // 2 // DIRECT_BLOCK * DIRECT_BLOCK
-        journal.group_capacity = size - 3 * journal.alignment
+        journal.group_capacity = group_capacity(buffer_bytes, journal.alignment)
+        journal.mapped = size + DIRECT_BLOCK + ZERO_CHUNK
         for i in range(2):
-            journal.groups[i].base = map_pages(size + DIRECT_BLOCK + ZERO_CHUNK) + DIRECT_BLOCK + ZERO_CHUNK
+            journal.groups[i].base = map_pages(journal.mapped) + DIRECT_BLOCK + ZERO_CHUNK
         journal.open_group = 1
 
     def open(self, first_id: int, existing: list[int]) -> None:
@@ -461,13 +463,11 @@ cdef class JournalRoom:
 
     def __dealloc__(self):
         cdef Journal* journal = self.journal
-        cdef uint64_t size
         if journal == NULL:
             return
-        size = journal.group_capacity + 3 * journal.alignment + DIRECT_BLOCK + ZERO_CHUNK
         for i in range(2):
             if journal.groups[i].base != NULL:
-                munmap(journal.groups[i].base - DIRECT_BLOCK - ZERO_CHUNK, size)
+                munmap(journal.groups[i].base - DIRECT_BLOCK - ZERO_CHUNK, journal.mapped)
         free(journal)
 
 

@@ -1,12 +1,12 @@
 """The scan of an entry log into columns: read, judge and copy in one pass, without the GIL."""
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 
+from bookie._fast.bounds cimport RECORD_BYTES_MAX
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.file cimport Files
 from bookie._fast.log_scan cimport (
     LOG_HEADER_BYTES,
     LOG_MAP_ENTRY,
-    LOG_RECORD_BYTES_MAX,
     LOG_SPECIAL_LEDGER,
     LogRecord,
     log_check,
@@ -68,7 +68,7 @@ cdef Status record_at(Window* window, uint64_t pos, size_t* size, const uint8_t*
     if got < LENGTH_PREFIX + ENTRY_FIXED_BYTES:
         return Status.END
     length = load_i32(window_at(window, pos))
-    if length < ENTRY_FIXED_BYTES or length > LOG_RECORD_BYTES_MAX:
+    if length < ENTRY_FIXED_BYTES or length > RECORD_BYTES_MAX:
         return Status.NO_ENTRY
     if not header_holds(window_at(window, pos) + LENGTH_PREFIX, length):
         return Status.NO_ENTRY

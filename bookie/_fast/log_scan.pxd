@@ -10,8 +10,6 @@ cdef enum:
     LOG_MAGIC = 0x424B4C4F               # BKLO
     LOG_VERSION = 1
     LOG_HEADER_BYTES = 1024
-    LOG_RECORD_BYTES_MAX = 0x4000000     # 64 MiB; a longer length word is damage, never an allocation
-    LOG_BYTES_MAX = 0x7FFFFFFF           # no file may grow beyond, whatever the limit of its writer says
     LOG_ID_MAX = 0x7FFFFFFF
     LOG_SPECIAL_LEDGER = -1              # in place of a ledger id: the record is no entry
     LOG_MAP_ENTRY = -2                   # in place of the entry id: it is a part of the ledgers map
@@ -30,7 +28,7 @@ cdef struct LogScan:
     bint torn                    # stopped inside a record, or at bytes that are no record
 
 cdef struct LogCursor:
-    # A scan that its owner drives. One thread; `window` holds up to 64 MiB and 4 more for the largest record.
+    # A scan that its owner drives. One thread; `window` grows with the largest record, RECORD_BYTES_MAX at most.
     Window window
     bint direct                  # the direct-I/O layout
     uint64_t pos                 # of the next record

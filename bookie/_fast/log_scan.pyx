@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 from posix.fcntl cimport O_RDONLY
 
+from bookie._fast.bounds cimport RECORD_BYTES_MAX
 from bookie._fast.cursor cimport load_i32, load_i64, load_u32
 from bookie._fast.file cimport FileOps, Files
 from bookie._fast.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Status
@@ -85,7 +86,7 @@ cdef Status read_record(Window* window, bint direct, uint64_t* pos, LogRecord* r
         pos[0] += DIRECT_BLOCK - pos[0] % DIRECT_BLOCK
     if length == 0:
         return Status.END if direct else zeros_to_end(window, pos[0])
-    if length < ENTRY_HEADER_MIN or length > LOG_RECORD_BYTES_MAX:
+    if length < ENTRY_HEADER_MIN or length > RECORD_BYTES_MAX:
         return Status.TORN
     status = window_load(window, pos[0], pos[0], LENGTH_PREFIX + <size_t> length, &got)
     if status != Status.OK:
@@ -107,7 +108,7 @@ cdef Status log_open(LogCursor* cursor, FileOps* ops, int fd, uint64_t start) no
 
 
 cdef Status log_open_paced(LogCursor* cursor, FileOps* ops, int fd, uint64_t start, Pace* pace) noexcept nogil:
-    cdef Status status = window_open(&cursor.window, ops, fd, LOG_RECORD_BYTES_MAX + WINDOW_CHUNK)
+    cdef Status status = window_open(&cursor.window, ops, fd, RECORD_BYTES_MAX + WINDOW_CHUNK)
     cursor.direct = False
     cursor.pos = start
     if status == Status.OK and pace != NULL:

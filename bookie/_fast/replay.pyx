@@ -4,6 +4,7 @@ Records of ledgers that neither the journal nor the index knows belong to delete
 """
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
+from bookie._fast.bounds cimport lac_told
 from bookie._fast.checkpoint cimport store_flush
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.file cimport Files
@@ -93,7 +94,7 @@ cdef Status replay_lac(Shard* shard, Ledger* ledger, const JournalRecord* record
         return OK
     if not ledger_set_lac(ledger, record.data + 20, size):
         return NO_MEMORY
-    if lac > ledger.lac:
+    if lac_told(lac) > ledger.lac:
         ledger.lac = lac
     ledger_mark_changed(&shard.ledgers, ledger)
     return OK
@@ -119,7 +120,7 @@ cdef Status replay_entry(Replay* replay, Store* store, Shard* shard, Ledger* led
     if record.kind > ledger.last:
         ledger.last = record.kind
     if record.length >= ENTRY_LAC_MIN:
-        lac = load_i64(record.data + 16)
+        lac = lac_told(load_i64(record.data + 16))
         if lac > ledger.lac:
             ledger.lac = lac
     replay.entries += 1

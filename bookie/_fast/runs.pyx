@@ -339,7 +339,7 @@ cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil:
     end = begin
     old = touched(ledger, run, &end, &removed)
     if old != NULL:
-        slot = slot_at_or_above(old, run.last + 1)
+        slot = slot_at_or_above(old, run.last + 1) if run.last < old.last else old.lo + old.n
         if slot < old.lo + old.n:
             set_view(&pieces[2], old.page, slot, old.lo + old.n)
         else:

@@ -9,6 +9,7 @@ import os
 
 import numpy
 
+from bookie._fast.bounds cimport LAC_PACKET_MAX, LAC_PACKET_MIN, ids_hold, lac_holds, lac_told
 from bookie._fast.cache_stats cimport cache_counts, cache_ops, note_evicted
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.entry_log cimport elog_readers, elog_readers_free
@@ -164,8 +165,8 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
     cdef Shard* shard = shard_of(store, ledger)
     cdef Status status
     cdef uint64_t watchers = 0
-    if ledger < 0 or entry < 0:
-        return BAD_REQUEST
+    if not ids_hold(ledger, entry) or (size >= ENTRY_LAC_MIN and not lac_holds(load_i64(data + 16))):
+        return BAD_REQUEST       # no index could hold the id, and no entry will ever have that of the LAC
     pthread_mutex_lock(&shard.lock)
     status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, kind, group, &watchers)
     pthread_mutex_unlock(&shard.lock)
@@ -242,9 +243,11 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     cdef Status status
     cdef int64_t lac
     cdef uint64_t watchers = 0
-    if ledger_id < 0 or size < 16 or size > EXPLICIT_LAC_MAX or load_i64(packet) != ledger_id:
+    if ledger_id < 0 or size < LAC_PACKET_MIN or size > LAC_PACKET_MAX or load_i64(packet) != ledger_id:
         return BAD_REQUEST
     lac = load_i64(packet + 8)
+    if not lac_holds(lac):
+        return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
     status = find_or_create(shard, ledger_id, key, key_size, True, &ledger)
     if status == FENCED:
@@ -345,8 +348,8 @@ cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogi
     if record.lac_size:
         if not ledger_set_lac(ledger, record.lac, record.lac_size):
             return NO_MEMORY
-        if record.lac_size >= 16:
-            ledger.lac = load_i64(record.lac + 8)
+        if record.lac_size >= LAC_PACKET_MIN:
+            ledger.lac = lac_told(load_i64(record.lac + 8))
     return OK
 
 

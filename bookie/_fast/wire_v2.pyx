@@ -5,6 +5,7 @@ Runs on the I/O loop. Nothing is copied: pointers of a request lie inside the fr
 from libc.stddef cimport size_t
 from libc.string cimport memset
 
+from bookie._fast.bounds cimport ids_hold
 from bookie._fast.cursor cimport load_u64
 from bookie._fast.types cimport (
     BAD_REQUEST,
@@ -43,7 +44,7 @@ cdef Status parse_add(const uint8_t* frame, uint32_t size, Request* request) noe
     request.body_size = size - ADD_ENTRY_AT
     request.ledger = load_i64(request.body)
     request.entry = load_i64(request.body + 8)
-    if request.body_size < ENTRY_LAC_MIN or request.entry < 0:
+    if request.body_size < ENTRY_LAC_MIN or not ids_hold(request.ledger, request.entry):
         return BAD_REQUEST
     return OK
 

@@ -19,7 +19,8 @@ cdef bint half_init(Half* half, uint64_t size) noexcept nogil
 cdef void half_free(Half* half) noexcept nogil
 # Forget everything; the caller has seen region.pins at 0 and cleared the run maps.
 cdef void half_reset(Half* half) noexcept nogil
-# OK, FULL, NO_MEMORY, or TOO_MANY_REQUESTS when a ledger's entries arrive too scattered to keep (a flush helps).
+# OK, FULL, NO_MEMORY, BAD_REQUEST (ids beyond `bounds`), or TOO_MANY_REQUESTS when a ledger's entries arrive too
+# scattered to keep (a flush helps).
 # `is_tail`: the entry is above all that the ledger holds.
 cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, const uint8_t* data, uint32_t size,
                      bint is_tail) noexcept nogil

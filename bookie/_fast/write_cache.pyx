@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
+from bookie._fast.bounds cimport ids_hold
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.pages cimport Page, page_append, page_init, page_offset
 from bookie._fast.runs cimport (
@@ -23,7 +24,7 @@ from bookie._fast.runs cimport (
     runs_tail,
 )
 from bookie._fast.sync cimport bk_add_relaxed, bk_load, bk_store
-from bookie._fast.types cimport FULL, LENGTH_PREFIX, NO_MEMORY, OK, TOO_MANY_REQUESTS
+from bookie._fast.types cimport BAD_REQUEST, FULL, LENGTH_PREFIX, NO_MEMORY, OK, TOO_MANY_REQUESTS
 
 cdef extern from "<sys/mman.h>" nogil:
     int madvise(void*, size_t, int) noexcept
@@ -91,11 +92,14 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
 
 cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, const uint8_t* data, uint32_t size,
                      bint is_tail) noexcept nogil:
-    cdef LedgerRuns* runs = map_get(map, ledger)
+    cdef LedgerRuns* runs
     cdef Run* tail
     cdef Page* page
     cdef Run fresh
     cdef uint32_t slot
+    if not ids_hold(ledger, entry):
+        return BAD_REQUEST           # the flush could not index it
+    runs = map_get(map, ledger)
     if runs == NULL:
         return NO_MEMORY
     if runs.count >= RUNS_MOST:
