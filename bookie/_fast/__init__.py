@@ -82,6 +82,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     failed_reads            reads that came to nothing, on their way to the log
     stores                  what the data path knows of all ledger directories
     last_entry              what the index tells once of a ledger's end
+    ledger_writes           adds, fences and LACs: what clients change of a ledger
     storage                 one ledger directory: caches, index and entry log together
     quarantine              ledgers that hold what cannot be stored, indexed or trusted
     entry_ranges            which entries of a ledger are stored, as ranges

@@ -26,11 +26,11 @@ from bookie._fast.directory_ops cimport (
     directory_op,
 )
 from bookie._fast.gather cimport answer_release, region_unpin
+from bookie._fast.ledger_writes cimport stores_explicit_lac
 from bookie._fast.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
 from bookie._fast.loop_state cimport directory_of
 from bookie._fast.pages cimport Region
 from bookie._fast.request cimport ADD_ENTRY, BATCH_READ_ENTRY, LONG_POLL, PIGGYBACK, READ_LAC
-from bookie._fast.storage cimport stores_explicit_lac
 from bookie._fast.stores cimport Store, store_of
 from bookie._fast.sync cimport bk_add, now_ns
 from bookie._fast.types cimport CLOSED, END, ENTRY_ID_LAST, LENGTH_PREFIX, NO_ENTRY, NO_LEDGER, OK

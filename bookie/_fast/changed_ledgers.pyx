@@ -3,10 +3,10 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from bookie._fast.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
 from bookie._fast.crash_steps cimport STEP_LEDGER_PUT, step
 from bookie._fast.ledger_table cimport CHANGED, PUT, UNCHANGED, Ledger, LedgerMap
 from bookie._fast.location_index cimport LedgerRecord, index_put_ledger
-from bookie._fast.run_codec cimport LAC_MAX, MASTER_KEY_MAX
 from bookie._fast.stores cimport SHARDS, Shard
 from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport NO_MEMORY, OK
@@ -14,7 +14,7 @@ from bookie._fast.types cimport NO_MEMORY, OK
 cdef enum:
     LEDGERS_A_LOOK = 64              # copied or settled while a shard's lock is held: for microseconds
     BYTES_A_LOOK = 1 << 16           # the same of keys and LACs: who comes after these waits for the next look
-    BYTES_MOST = BYTES_A_LOOK + MASTER_KEY_MAX + LAC_MAX
+    BYTES_MOST = BYTES_A_LOOK + STORED_KEY_MAX + STORED_LAC_MAX
 
 cdef struct Batch:
     LedgerRecord records[LEDGERS_A_LOOK]

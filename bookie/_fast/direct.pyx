@@ -19,18 +19,18 @@ from bookie._fast.journal cimport (
 from bookie._fast.journal_files cimport journal_trim
 from bookie._fast.journal_state cimport WAKERS_MOST, Journal
 from bookie._fast.ledger_table cimport UNCHANGED, Ledger, ledger_find
-from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_submit
-from bookie._fast.storage cimport (
+from bookie._fast.ledger_writes cimport (
     ADD_PLAIN,
     ADD_RECOVERY,
     ADD_REPAIR,
     AddKind,
-    StoresRoom,
     stores_add,
     stores_fence,
     stores_write_close,
     stores_write_lac,
 )
+from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_submit
+from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport (
     bk_load,

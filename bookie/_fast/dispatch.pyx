@@ -27,6 +27,14 @@ from bookie._fast.gather cimport (
 )
 from bookie._fast.journal cimport journal_last_group
 from bookie._fast.journal_state cimport Journal
+from bookie._fast.ledger_writes cimport (
+    ADD_PLAIN,
+    ADD_RECOVERY,
+    stores_add,
+    stores_fence,
+    stores_write_close,
+    stores_write_lac,
+)
 from bookie._fast.long_polls cimport polls_wait
 from bookie._fast.loop_ops cimport LOOP_FENCE_WAIT, LOOP_POLL_PRE_WAIT, LOOP_POLL_WAIT, op_now, op_since, op_took
 from bookie._fast.loop_state cimport directory_of
@@ -52,15 +60,7 @@ from bookie._fast.request cimport (
     WRITE_LAC,
     Request,
 )
-from bookie._fast.storage cimport (
-    ADD_PLAIN,
-    ADD_RECOVERY,
-    stores_add,
-    stores_fence,
-    stores_request_flush,
-    stores_write_close,
-    stores_write_lac,
-)
+from bookie._fast.storage cimport stores_request_flush
 from bookie._fast.stores cimport Store, journal_of, store_of
 from bookie._fast.sync cimport bk_load, now_ns
 from bookie._fast.types cimport (

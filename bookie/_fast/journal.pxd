@@ -26,4 +26,5 @@ cdef bint journal_idle(Journal* journal) noexcept nogil
 cdef int64_t journal_last_group(Journal* journal) noexcept nogil
 cdef class JournalRoom:
     cdef Journal* journal
+    cdef uint64_t mapped         # bytes of the memory of each group
     cdef object files

@@ -331,9 +331,9 @@ cdef class JournalRoom:
         journal.reuse = reuse_files
         size = buffer_bytes // 2 // DIRECT_BLOCK * DIRECT_BLOCK
         journal.group_capacity = group_capacity(buffer_bytes, journal.alignment)
-        journal.mapped = size + DIRECT_BLOCK + ZERO_CHUNK
+        self.mapped = size + DIRECT_BLOCK + ZERO_CHUNK
         for i in range(2):
-            journal.groups[i].base = map_pages(journal.mapped) + DIRECT_BLOCK + ZERO_CHUNK
+            journal.groups[i].base = map_pages(self.mapped) + DIRECT_BLOCK + ZERO_CHUNK
         journal.open_group = 1
 
     def open(self, first_id: int, existing: list[int]) -> None:
@@ -467,7 +467,7 @@ cdef class JournalRoom:
             return
         for i in range(2):
             if journal.groups[i].base != NULL:
-                munmap(journal.groups[i].base - DIRECT_BLOCK - ZERO_CHUNK, journal.mapped)
+                munmap(journal.groups[i].base - DIRECT_BLOCK - ZERO_CHUNK, self.mapped)
         free(journal)
 
 

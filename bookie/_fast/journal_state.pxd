@@ -44,7 +44,6 @@ cdef struct Journal:
     char directory[3072]
     # settings, constant
     uint64_t group_capacity
-    uint64_t mapped              # bytes of each group's memory, those in front of `base` included
     uint64_t alignment
     uint64_t file_bytes_max
     uint64_t prealloc_bytes

@@ -72,8 +72,13 @@ cdef void ledger_load_quarantine(LedgerMap* map, Ledger* ledger, uint8_t reason)
 cdef void ledger_end_quarantine(LedgerMap* map, Ledger* ledger) noexcept nogil
 cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
 
-# OK or UNAUTHORIZED. A stored key that is empty or all zeros is replaced once.
+# Whether a client with this key may change the ledger: OK, UNAUTHORIZED, or BAD_REQUEST for a key that no ledger can
+# get (`bounds`). A stored key that is empty or all zeros is anybody's; nothing is changed. Constant time in the keys.
+cdef Status ledger_judge_key(const Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
+# The same, and a stored key that is empty or all zeros is replaced, once. NO_MEMORY.
 cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
+# The same for a key of older data, which may be of any size that the index holds. OK, UNAUTHORIZED, NO_MEMORY.
+cdef Status ledger_take_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
 cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) noexcept nogil
 cdef void ledger_mark_changed(LedgerMap* map, Ledger* ledger) noexcept nogil

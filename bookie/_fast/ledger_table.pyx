@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from bookie._fast.bounds cimport STORED_KEY_MAX, key_holds
 from bookie._fast.by_ledger cimport (
     Chained,
     chained_clear,
@@ -13,8 +14,8 @@ from bookie._fast.by_ledger cimport (
     chained_put,
 )
 from bookie._fast.planted cimport PLANT_ANY_KEY, bk_planted
-from bookie._fast.run_codec cimport MASTER_KEY_MAX, NOT_QUARANTINED
-from bookie._fast.types cimport OK, UNAUTHORIZED
+from bookie._fast.run_codec cimport NOT_QUARANTINED
+from bookie._fast.types cimport BAD_REQUEST, NO_MEMORY, OK, UNAUTHORIZED
 
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil:
     """Constant time in the contents: secrets are compared with it."""
@@ -181,16 +182,36 @@ cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) n
     return True
 
 
+cdef bint has_key(const Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
+    return ledger.key_size == key_size and (bytes_equal(ledger.key, key, key_size) or bk_planted(PLANT_ANY_KEY))
+
+
+cdef Status ledger_judge_key(const Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
+    if has_key(ledger, key, key_size):
+        return OK
+    if not all_zero(ledger.key, ledger.key_size):
+        return UNAUTHORIZED
+    return OK if key_holds(key_size) else BAD_REQUEST
+
+
 cdef Status ledger_check_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
-    if ledger.key_size == key_size and (bytes_equal(ledger.key, key, key_size) or bk_planted(PLANT_ANY_KEY)):
+    cdef Status status
+    if has_key(ledger, key, key_size):
         return OK
-    if key_size > MASTER_KEY_MAX:
-        return UNAUTHORIZED      # nobody has such a key
-    if all_zero(ledger.key, ledger.key_size) and ledger_set_key(ledger, key, key_size):
-        ledger.key_logged = False
-        ledger_mark_changed(map, ledger)
+    status = ledger_judge_key(ledger, key, key_size)
+    return status if status != OK else ledger_take_key(map, ledger, key, key_size)
+
+
+cdef Status ledger_take_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
+    if has_key(ledger, key, key_size):
         return OK
-    return UNAUTHORIZED
+    if not all_zero(ledger.key, ledger.key_size) or key_size > STORED_KEY_MAX:
+        return UNAUTHORIZED
+    if not ledger_set_key(ledger, key, key_size):
+        return NO_MEMORY
+    ledger.key_logged = False
+    ledger_mark_changed(map, ledger)
+    return OK
 
 
 cdef void ledger_mark_changed(LedgerMap* map, Ledger* ledger) noexcept nogil:

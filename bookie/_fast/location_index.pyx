@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from bookie._fast.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
 from bookie._fast.cursor cimport store_i64
 from bookie._fast.lmdb_c cimport (
     MDB_CORRUPTED,
@@ -32,9 +33,7 @@ from bookie._fast.lmdb_c cimport (
 )
 from bookie._fast.run_codec cimport (
     FENCE_VALUE_BYTES,
-    LAC_MAX,
     LEDGER_KEY_BYTES,
-    MASTER_KEY_MAX,
     StoredRun,
     fence_pack,
     fence_unpack,
@@ -510,7 +509,7 @@ cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) n
     cdef Status status = ready(index)
     if status != OK:
         return status
-    if record.key_size > MASTER_KEY_MAX or record.lac_size > LAC_MAX:
+    if record.key_size > STORED_KEY_MAX or record.lac_size > STORED_LAC_MAX:
         return BAD_REQUEST
     store_i64(key, record.ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key

@@ -20,7 +20,7 @@ from bookie._fast.ledger_table cimport (
     Ledger,
     ledger_add,
     all_zero,
-    ledger_check_key,
+    ledger_take_key,
     ledger_find,
     ledger_mark_changed,
     ledger_set_lac,
@@ -73,9 +73,9 @@ cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record
         ledger.lac_known = True
         ledger_mark_changed(&shard.ledgers, ledger)
         return OK
-    if size and all_zero(record.data + 20, size) and not all_zero(ledger.key, ledger.key_size):
-        return OK                # of a Java bookie that did not know the key yet; never a client's way in
-    if ledger_check_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
+    if all_zero(record.data + 20, size):
+        return OK                # the key was not known yet, and the index may hold what has replaced it since
+    if ledger_take_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
         replay.bad_key = record.ledger
         return UNAUTHORIZED
     return OK

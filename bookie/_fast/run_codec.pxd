@@ -16,8 +16,6 @@ cdef enum:
     RUN_VALUE_MAX = 654
     LEDGER_KEY_BYTES = 8
     FENCE_VALUE_BYTES = 16
-    MASTER_KEY_MAX = 0xFFFF
-    LAC_MAX = 1 << 20
 
 cdef enum QuarantineReason:
     # What a ledger has here that could not be stored, indexed or trusted. Numbers are on disk.

@@ -7,6 +7,7 @@ checkpoint goes through, and its next start finds everything that was acknowledg
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,8 @@ from bookie._fast import fatal
 from bookie._fast.bounds import BOUNDS
 from bookie.pb import wire_pb2 as wire
 from tests.hostile.local import LocalBookie, local_bookie
-from tests.hostile.peer import Peer, add, batch, entry_of, read
-from tests.hostile.v3 import FENCE, KEY, PIGGYBACK, add3, answer, ask, batch3, packet, part, read3, read_lac, write_lac
+from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read
+from tests.hostile.v3 import FENCE, PIGGYBACK, add3, answer, ask, batch3, packet, part, read3, read_lac, write_lac
 from tests.hostile.v3 import request as request3
 from tests.hostile.v3 import send as send3
 
@@ -39,7 +40,7 @@ def test_the_last_id_leaves_one_for_what_lies_behind() -> None:
 def test_an_id_that_no_index_can_hold_is_refused(flags: int, tmp_path: Path) -> None:
     """In both protocols, once and again; the bookie goes on through a checkpoint and a restart."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
-        more = {"flag": wire.AddRequest.RECOVERY_ADD} if flags else {}
+        more: dict[str, Any] = {"flag": wire.AddRequest.RECOVERY_ADD} if flags else {}
         for _ in range(2):
             assert peer.ask(add(1, BEYOND, flags=flags)).code == EBADREQ
         for _ in range(2):
@@ -126,7 +127,7 @@ def test_no_read_ends_the_bookie(
     """Single and batch reads of both protocols, lists of entries and LACs: answered, whatever they ask for."""
     ledger = 3 if ledger in {1, BEYOND} else ledger  # no fence for the ledgers that others read
     flags, key = (1, KEY) if fence else (0, None)
-    more = {"flag": FENCE, "masterKey": KEY} if fence else {}
+    more: dict[str, Any] = {"flag": FENCE, "masterKey": KEY} if fence else {}
     with bookie.peer() as peer:
         peer.ask(read(ledger, entry, flags=flags, key=key))
         peer.ask(batch(ledger, entry, count=count, size=size, flags=flags, key=key))
@@ -146,7 +147,7 @@ def test_no_read_ends_the_bookie(
 @given(st.lists(st.tuples(IDS, IDS, IDS), min_size=1, max_size=10), st.booleans())
 def test_no_add_ends_the_bookie(bookie: LocalBookie, wanted: list[tuple[int, int, int]], recovery: bool) -> None:
     """Entries and explicit LACs of any ids: stored and found again, or refused with EBADREQ, by the contract."""
-    flag = {"flag": wire.AddRequest.RECOVERY_ADD} if recovery else {}
+    flag: dict[str, Any] = {"flag": wire.AddRequest.RECOVERY_ADD} if recovery else {}
     with bookie.peer() as peer:
         for ledger, entry, lac in wanted:
             holds = ledger >= 0 and 0 <= entry <= LAST and lac <= LAST

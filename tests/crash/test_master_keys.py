@@ -1,0 +1,47 @@
+"""A ledger's first keys may be none; the process ends between any two steps of a checkpoint that follows (B4).
+
+What admission takes in a row, a replay takes too: first an empty key, then the one that replaces it once and for all.
+"""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from bookie.pb import wire_pb2 as wire
+from tests.crash.strung import StrungBookie
+from tests.crash.test_checkpoint_steps import STEPS
+from tests.hostile.peer import KEY, Peer, entry_of
+from tests.hostile.v3 import add3, ask, part, read3, send
+
+PATIENCE_S = 60.0
+ZEROS = bytes(20)
+COMMITTED = STEPS.index("index committed") + 1
+STORIES = {
+    "none, then one": ((b"", KEY), COMMITTED),
+    "zeros, then one": ((ZEROS, KEY), COMMITTED),
+    **{f"none, zeros, none, then one; {step}": ((b"", ZEROS, b"", KEY), n) for n, step in enumerate(STEPS, 1)},
+}
+
+
+@pytest.mark.parametrize(("keys", "step"), STORIES.values(), ids=STORIES)
+def test_b4_a_key_that_replaced_an_empty_one_starts_again(keys: tuple[bytes, ...], step: int, tmp_path: Path) -> None:
+    """The journal still tells the older key, the index the newer one, or not yet: each start finds every entry."""
+    bookie = StrungBookie(tmp_path, {"flushInterval": "200"})
+    bookie.control = True
+    bookie.start()
+    with Peer(bookie.address) as peer:
+        for entry, key in enumerate(keys):
+            assert ask(peer, add3(1, entry, b"kept", masterKey=key)).status == wire.EOK
+        bookie.order(step=step)
+        send(peer, add3(2, 0, b"something to flush"))
+        assert bookie.exited(PATIENCE_S) == -signal.SIGABRT, bookie.log_text()[-2000:]
+    bookie.control = False
+    bookie.start()
+    with Peer(bookie.address) as peer:
+        for entry in range(len(keys)):
+            assert part(ask(peer, read3(1, entry))).body == entry_of(1, entry, b"kept")
+        assert ask(peer, add3(1, 9, masterKey=b"")).status == wire.EUA
+        assert ask(peer, add3(1, 9, masterKey=ZEROS)).status == wire.EUA
+        assert ask(peer, add3(1, 9, masterKey=KEY)).status == wire.EOK
+    assert bookie.stop() == 0
