@@ -29,5 +29,6 @@ cdef class CheckpointRoom:
     cdef object stores_room
     cdef Stores* stores
     cdef int64_t interval_ns
+    cdef public object catch_up      # goes on with a replay that a full disk broke off; True: it has ended
     cdef _require_open(self)
     cdef _raise(self, Status status)

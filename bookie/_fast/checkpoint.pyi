@@ -1,8 +1,9 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bookie._fast.storage import StoresRoom
 
 class CheckpointRoom:
+    catch_up: Callable[[], bool] | None
     def __init__(
         self, stores: StoresRoom, *, interval_ms: int, marks: Sequence[Sequence[tuple[int, int, int]]] = ()
     ) -> None: ...

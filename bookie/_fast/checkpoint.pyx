@@ -384,8 +384,10 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
 cdef Status store_checkpoint(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
     """One directory, as far as its mark: what it promises is its own, so that it waits for no other."""
     cdef Status status = store_flush(stores, store)
+    if status == OK and bk_load(&store.lagging):
+        status = NO_SPACE        # what the journal has and this directory lacks comes first
     bk_store(&store.no_space, status == NO_SPACE)
-    return marks_write(stores, store, ids, offsets) if status == OK else status
+    return marks_write(stores, store, ids, offsets) if status == OK and ids[0] else status
 
 
 cdef int64_t least_marked(Stores* stores, uint32_t journal) noexcept nogil:
@@ -412,6 +414,8 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     cdef Status late = OK
     for i in range(stores.journal_count):
         journal_mark(stores.journals[i], &ids[i], &offsets[i])
+        if ids[i] == 0:
+            ids[0] = 0           # a full disk keeps a journal from opening its first file: no mark moves
     stores.generation += 1
     if bk_planted(PLANT_MARK_EARLY):
         for i in range(stores.count):
@@ -450,6 +454,16 @@ cdef void rest(Stores* stores) noexcept nogil:
     pthread_mutex_unlock(&stores.flush_lock)
 
 
+cdef bint may_catch_up(Stores* stores) noexcept nogil:
+    """A directory whose replay did not end has flushed what it took: there is room for more."""
+    cdef uint32_t i
+    for i in range(stores.count):
+        if bk_load(&stores.stores[i].lagging) and (bk_load(&stores.stores[i].spare_clean)
+                                                   or bk_load(&stores.stores[i].spare_read)):
+            return True
+    return False
+
+
 cdef class CheckpointRoom:
     """The flush thread: a checkpoint every interval, and whenever one is asked for."""
 
@@ -480,6 +494,10 @@ cdef class CheckpointRoom:
                 if stores.stopping:
                     break
                 status = run_once(stores)
+                if may_catch_up(stores):
+                    with gil:
+                        if self.catch_up is not None and self.catch_up():
+                            stores_request_flush(stores)         # marks may move, adds may come
                 pthread_mutex_lock(&stores.flush_lock)
                 stores.flush_served = asked
                 pthread_cond_broadcast(&stores.flush_done)

@@ -45,6 +45,7 @@ cdef extern from "<sched.h>" nogil:
 
 cdef enum:
     SYNC_PERIOD_NS = 1000000000
+    FIRST_FILE_PAUSE_NS = 100000000      # between two tries on a full disk
 
 
 cdef int64_t reserve(Journal* journal, uint32_t size, Group** group, uint8_t** out) noexcept nogil:
@@ -290,6 +291,31 @@ cdef bint await_group(Journal* journal) noexcept nogil:
     return more
 
 
+cdef bint await_first_file(Journal* journal) noexcept nogil:
+    """Where `open` found no room for the file: wait for it, in the background. False: the journal stops before."""
+    cdef int rc
+    while journal.fd < 0 and not journal.stopping and not fatal_is_set():
+        rc = 0
+        pthread_mutex_lock(&journal.prepare_lock)
+        if journal.next_fd < 0:
+            rc = prepare_next(journal)
+        pthread_mutex_unlock(&journal.prepare_lock)
+        if rc == 0:
+            pthread_mutex_lock(&journal.commit_lock)
+            rc = roll(journal)
+            pthread_mutex_unlock(&journal.commit_lock)
+        if rc == 0:
+            bk_store(&journal.full, 0)
+        elif out_of_space(rc):
+            pthread_mutex_lock(&journal.lock)
+            if not journal.stopping:
+                cond_wait_until(&journal.filled, &journal.lock, now_ns() + FIRST_FILE_PAUSE_NS)
+            pthread_mutex_unlock(&journal.lock)
+        else:
+            fatal_set("journal: starting a new file failed", -rc)
+    return journal.fd >= 0
+
+
 cdef class JournalRoom:
     """One journal directory. `open` starts a new file; `run` and `run_prepare` are the bodies of its two threads."""
 
@@ -336,8 +362,11 @@ cdef class JournalRoom:
             journal.groups[i].base = map_pages(self.mapped) + DIRECT_BLOCK + ZERO_CHUNK
         journal.open_group = 1
 
-    def open(self, first_id: int, existing: list[int]) -> None:
-        """Start file `first_id`; `existing` are the older files on disk, ascending. OSError when it cannot be made."""
+    def open(self, first_id: int, existing: list[int]) -> bool:
+        """Start file `first_id`; `existing` are the older files on disk, ascending. OSError when it cannot be made.
+
+        False on a full disk: the journal takes nothing until `run` has found room for the file.
+        """
         cdef Journal* journal = self.journal
         cdef int rc = 0
         if len(existing) >= FILES_MOST:
@@ -354,16 +383,22 @@ cdef class JournalRoom:
                 pthread_mutex_lock(&journal.commit_lock)
                 rc = roll(journal)
                 pthread_mutex_unlock(&journal.commit_lock)
+        if out_of_space(rc):
+            journal.position = journal.file_bytes_max
+            bk_store(&journal.full, 1)
+            return False
         if rc != 0:
             raise OSError(-rc, "cannot create a journal file", journal.directory.decode())
+        return True
 
     def run(self) -> None:
         """The journal thread: commit groups until `stop`, then what is left."""
         cdef Journal* journal = self.journal
         with nogil:
-            while await_group(journal):
-                if not journal_commit(journal, NULL):
-                    break
+            if await_first_file(journal):
+                while await_group(journal):
+                    if not journal_commit(journal, NULL):
+                        break
 
     def run_prepare(self) -> None:
         """The preparing thread: the next file, and zeros ahead in the current one."""
@@ -380,7 +415,7 @@ cdef class JournalRoom:
                 cond_wait_until(&journal.sync_wanted, &journal.lock, now_ns() + SYNC_PERIOD_NS)
                 pthread_mutex_unlock(&journal.lock)
                 pthread_mutex_lock(&journal.commit_lock)
-                rc = journal.ops.fdatasync(journal.fd)
+                rc = journal.ops.fdatasync(journal.fd) if journal.fd >= 0 else 0
                 pthread_mutex_unlock(&journal.commit_lock)
                 if rc != 0:
                     fatal_set("journal: sync failed", -rc)
@@ -404,7 +439,7 @@ cdef class JournalRoom:
         with nogil:
             ok = journal_commit(journal, NULL)
             pthread_mutex_lock(&journal.commit_lock)
-            if ok and not journal.sync_data:
+            if ok and not journal.sync_data and journal.fd >= 0:
                 rc = journal.ops.fdatasync(journal.fd)
             pthread_mutex_unlock(&journal.commit_lock)
             if rc != 0:

@@ -216,7 +216,7 @@ cdef int roll(Journal* journal) noexcept nogil:
 
 cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noexcept nogil:
     pthread_mutex_lock(&journal.mark_lock)
-    file_id[0] = journal.file_id
+    file_id[0] = journal.file_id if journal.fd >= 0 else 0
     offset[0] = journal.mark_offset
     pthread_mutex_unlock(&journal.mark_lock)
 
@@ -269,7 +269,7 @@ cdef void journal_prepare(Journal* journal) noexcept nogil:
     cdef int rc = 0
     pthread_mutex_lock(&journal.prepare_lock)
     while not journal.stopping and not fatal_is_set():
-        if not out_of_space(rc) and wants_zeros(journal):
+        if not out_of_space(rc) and journal.fd >= 0 and wants_zeros(journal):
             rc = zero_ahead(journal)
         elif not out_of_space(rc) and journal.next_fd < 0 and journal.position > journal.file_bytes_max // 2:
             rc = prepare_next(journal)

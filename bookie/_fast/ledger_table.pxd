@@ -21,6 +21,7 @@ cdef struct Ledger:
     bint fenced
     bint limbo
     uint8_t quarantine       # a QuarantineReason: the first one; NOT_QUARANTINED
+    bint lagging             # the journal holds entries of it that found no room yet: room replay
     bint key_logged          # the journal of this process holds the key record
     Change change
     bint last_known          # `last` covers the index too, not only this process's adds
@@ -90,4 +91,4 @@ cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcep
 
 # Whether it cannot be told for sure what the ledger had: no entry of it may be denied.
 cdef inline bint ledger_doubtful(const Ledger* ledger) noexcept nogil:
-    return ledger.limbo or ledger.quarantine
+    return ledger.limbo or ledger.quarantine or ledger.lagging

@@ -1,6 +1,19 @@
+from collections.abc import Collection
+
 from bookie._fast.file import Files
 from bookie._fast.storage import StoresRoom
 
 NOT_HERE: int
 
-def replay_file(stores: StoresRoom, files: Files, path: str, journal_id: int, begins: list[int]) -> dict[str, int]: ...
+def end_lag(stores: StoresRoom, at: int) -> None: ...
+def replay_file(
+    stores: StoresRoom,
+    files: Files,
+    path: str,
+    journal_id: int,
+    start: int,
+    begins: list[int],
+    *,
+    full: Collection[int] = (),
+    again: bool = False,
+) -> tuple[dict[str, int], list[int]]: ...

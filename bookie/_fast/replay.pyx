@@ -5,6 +5,7 @@ Records of ledgers that neither the journal nor the index knows belong to delete
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from bookie._fast.bounds cimport lac_told
+from bookie._fast.by_ledger cimport Chained
 from bookie._fast.checkpoint cimport store_flush
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.file cimport Files
@@ -26,14 +27,15 @@ from bookie._fast.ledger_table cimport (
     ledger_set_lac,
 )
 from bookie._fast.storage cimport StoresRoom
-from bookie._fast.stores cimport STORES_MOST, Shard, Store, Stores, shard_of
-from bookie._fast.sync cimport bk_load
+from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, Store, Stores, shard_of
+from bookie._fast.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
     CORRUPT,
     ENTRY_LAC_MIN,
     FULL,
     IO_ERROR,
     NO_MEMORY,
+    NO_SPACE,
     OK,
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
@@ -50,6 +52,9 @@ NOT_HERE = -1                # in place of an offset: the whole file is behind t
 cdef struct Replay:
     Stores* stores
     uint64_t begins[STORES_MOST]     # of each store: its mark in this file; what lies before is in its logs
+    bint full[STORES_MOST]           # of each store: neither its memory nor its disk takes more, its entries are held
+    int64_t held[STORES_MOST]        # where the first of them lies; -1: none
+    bint again                       # a later pass: entries that were held, beside everything else
     int64_t entries
     int64_t fences
     int64_t skipped
@@ -100,31 +105,52 @@ cdef Status replay_lac(Shard* shard, Ledger* ledger, const JournalRecord* record
     return OK
 
 
-cdef Status replay_entry(Replay* replay, Store* store, Shard* shard, Ledger* ledger,
-                         const JournalRecord* record) noexcept nogil:
+cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
+    """FULL: no room in the active half. A later pass runs beside everything else, so it all happens under the lock."""
+    cdef Shard* shard = shard_of(store, record.ledger)
+    cdef Ledger* ledger
     cdef int64_t half, lac
-    cdef Status status = FULL
-    cdef int _try
-    for _try in range(2):
+    cdef Status status = OK
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, record.ledger)
+    if ledger != NULL and (ledger.lagging or not replay.again):
         half = bk_load(&store.active)
-        status = half_put(&store.halves[half], &shard.halves[half], record.ledger, record.kind, record.data,
-                          record.length, record.kind > ledger.last and ledger.last_known)
-        if status != FULL and status != TOO_MANY_REQUESTS:
-            break
-        status = store_flush(replay.stores, store)
-        if status != OK:
+        if replay.full[at]:
+            ledger.lagging = True
+            if replay.held[at] < 0:
+                replay.held[at] = <int64_t> record.position
+        else:
+            status = half_put(&store.halves[half], &shard.halves[half], record.ledger, record.kind, record.data,
+                              record.length, record.kind > ledger.last and ledger.last_known)
+            replay.entries += status == OK
+        if record.kind > ledger.last:
+            ledger.last = record.kind
+        if record.length >= ENTRY_LAC_MIN:
+            lac = lac_told(load_i64(record.data + 16))
+            if lac > ledger.lac:
+                ledger.lac = lac
+    pthread_mutex_unlock(&shard.lock)
+    return FULL if status == TOO_MANY_REQUESTS else status
+
+
+cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
+    """Into the cache, and from there to the disk. On a full one both halves are filled; then its entries are held."""
+    cdef int64_t half
+    cdef Status status = FULL
+    cdef Status flushed
+    cdef int _try
+    for _try in range(4):
+        half = bk_load(&store.active)
+        status = put_entry(replay, store, at, record)
+        if status != FULL:
             return status
-        status = FULL
-    if status != OK:
-        return status
-    if record.kind > ledger.last:
-        ledger.last = record.kind
-    if record.length >= ENTRY_LAC_MIN:
-        lac = lac_told(load_i64(record.data + 16))
-        if lac > ledger.lac:
-            ledger.lac = lac
-    replay.entries += 1
-    return OK
+        flushed = store_flush(replay.stores, store)
+        if flushed == NO_SPACE and bk_load(&store.active) == half:
+            replay.full[at] = True
+            bk_store(&store.lagging, 1)
+        elif flushed != OK and flushed != NO_SPACE:
+            return flushed
+    return status
 
 
 cdef Status replay_record(void* context, const JournalRecord* record) noexcept nogil:
@@ -141,6 +167,10 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
         return OK
     store = replay.stores.stores[at]
     shard = shard_of(store, record.ledger)
+    if record.kind >= 0 and replay.again:
+        return replay_entry(replay, store, at, record)
+    if replay.again:
+        return OK                # all that is no entry was taken by the first pass
     if record.kind == META_KEY:
         return replay_key(replay, shard, record)
     ledger = ledger_find(&shard.ledgers, record.ledger)
@@ -148,7 +178,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
         replay.skipped += 1
         return OK
     if record.kind >= 0:
-        return replay_entry(replay, store, shard, ledger, record)
+        return replay_entry(replay, store, at, record)
     if record.kind == META_FENCE:
         ledger.fenced = True
         ledger_mark_changed(&shard.ledgers, ledger)
@@ -160,23 +190,48 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     return OK
 
 
-def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, begins: list[int]) -> dict[str, int]:
-    """Replay the journal file at `path` into each store from its offset in `begins` (0: after the header).
+def end_lag(StoresRoom stores, int at) -> None:
+    """A store has all that the journals have: its ledgers are as certain as ever. Any thread."""
+    cdef Store* store = stores.stores.stores[at]
+    cdef Shard* shard
+    cdef Chained* one
+    cdef uint32_t i, b
+    with nogil:
+        for i in range(SHARDS):
+            shard = &store.shards[i]
+            pthread_mutex_lock(&shard.lock)
+            for b in range(shard.ledgers.table.size):
+                one = shard.ledgers.table.buckets[b]
+                while one != NULL:
+                    (<Ledger*> one).lagging = False
+                    one = one.next
+            pthread_mutex_unlock(&shard.lock)
+        bk_store(&store.lagging, 0)
 
-    Returns the scan's findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged,
+
+def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, uint64_t start, begins: list[int], *,
+                full=(), again: bool = False) -> tuple[dict[str, int], list[int]]:
+    """Replay the journal file at `path`, from the group at `start`, into each store from its offset in `begins`.
+
+    0 is behind the header. `full`: stores that take no entries, for neither memory nor disk has room. `again`: only
+    entries that were held before, beside a bookie that serves.
+
+    Returns the scan's findings, and of each store where its first entry lies that was held for want of room, -1: none.
+    Findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged,
     damaged_at, bad_key (-1: none).
     """
     cdef Replay replay
     cdef JournalScan scan
     cdef Status status
-    cdef uint64_t start
     cdef int fd
     cdef const char* name
     if len(begins) != <int> stores.stores.count:
         raise ValueError(f"{len(begins)} offsets for {stores.stores.count} ledger directories; give one each")
     for i, begin in enumerate(begins):
         replay.begins[i] = UINT64_MAX if begin == NOT_HERE else begin
-    start = min([begin for begin in begins if begin != NOT_HERE], default=0)
+        replay.full[i] = i in full
+        replay.held[i] = -1
+    replay.again = again
     encoded = path.encode()
     name = encoded
     replay.stores = stores.stores
@@ -190,7 +245,7 @@ def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, b
         files.ops.close(fd)
     if status == IO_ERROR:
         raise OSError(5, "cannot read the journal file, or flush what it holds", path)
-    return {
+    found = {
         "status": <int> status,
         "version": scan.version,
         "end": scan.end,
@@ -204,3 +259,4 @@ def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, b
         "damaged_at": scan.damaged_at,
         "bad_key": replay.bad_key,
     }
+    return found, [replay.held[i] for i in range(stores.stores.count)]

@@ -1,8 +1,7 @@
-"""What the data path knows of a bookie's directories: shards, stores and all of them together. State only.
+"""What the data path knows of a bookie's directories. State only, owned by `storage`; each field says who guards it.
 
-Owned by the rooms of `storage`; each field says who guards it. A shard's lock guards the ledgers that hash to it, their
-runs in both halves and in the read ring, and so orders adds and fences of a ledger. Held for a memcpy at most; never
-while waiting for a disk.
+A shard's lock guards the ledgers that hash to it, their runs in both halves and in the read ring, and so orders adds
+and fences of a ledger. Held for a memcpy at most; never while waiting for a disk.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -44,9 +43,8 @@ cdef struct Store:
     int64_t spare_read           # atomic; 1: it is flushed and in no map any more, but slow readers may point into it
     ReadRing ring
     LocationIndex* index
-    # Whoever has the index's write transaction open: flush, compaction, deletion of ledgers. A flush holds it from its
-    # first look at the half until the half is cleared, so its holder may also take runs and ledgers away. Taken before
-    # any shard's lock.
+    # Whoever has the index's write transaction open. A flush holds it from its first look at the half until the half is
+    # cleared, so its holder may also take runs and ledgers away. Taken before any shard's lock.
     pthread_mutex_t writing
     LogIds* ids                  # of every entry log writer of this directory
     LogSet* log                  # what a flush appends to; the flush thread's
@@ -55,6 +53,7 @@ cdef struct Store:
     const char* directory        # `current`; owned by the StoreRoom
     int64_t marked[STORES_MOST]  # of each journal the file that this directory's mark names; the flush thread's
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
+    int64_t lagging              # atomic; a full disk kept its replay from ending: no adds, and its mark stays
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
     int64_t put_off_for          # atomic; why the last flush was put off, for the log: a Status, or 0
     StoreStats stats

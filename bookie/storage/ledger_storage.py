@@ -4,6 +4,7 @@ Policy only: which directories, in which order things open, replay, run and stop
 threads that this module starts and joins.
 """
 
+import errno
 import logging
 import threading
 import time
@@ -31,8 +32,9 @@ from bookie.storage.layout import (
     leftover_journal_files,
     next_log_id,
 )
-from bookie.storage.marks import Mark, find_marks, mark_name
-from bookie.storage.recovery import Progress, RecoveryReport, replay_journal
+from bookie.storage.marks import find_marks
+from bookie.storage.recovery import Progress, RecoveryReport
+from bookie.storage.replays import Replay
 from bookie.storage.reserved_blocks import give_back_blocks
 from bookie.storage.settings import JournalSettings, StorageSettings
 from bookie.storage.takeover import take_over
@@ -135,12 +137,23 @@ class LedgerStorage:
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
         marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
         self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
-        skip_damaged = self.storage.skip_damaged_journal or distrusted
-        report = self._replay(ledger_dirs, journal_dirs, marks, progress, skip_damaged=skip_damaged)
+        replay = Replay(
+            self.stores,
+            self.files,
+            ledger_dirs,
+            journal_dirs,
+            marks,
+            skip_damaged=self.storage.skip_damaged_journal or distrusted,
+        )
+        report = replay.run(progress)
+        self.checkpoints.catch_up = replay.go_on
+        self._flush_at_start(self.checkpoints.flush_stores)
         self._open_journals(journal_dirs)
-        # the mark now names the new, empty files: older ones, torn or not, are never replayed again
-        self.checkpoints.flush_alone()
-        self.flushed = True
+        # the marks now name the new, empty files: older ones, torn or not, are never replayed again
+        self.flushed = self._flush_at_start(self.checkpoints.flush_alone)
+        if not self.flushed:
+            full = ", ".join(map(str, sorted(self.full_directories())))
+            log.error("started on a full disk: read-only, with what the journal has in memory", extra={"full": full})
         return report
 
     def _tell_count(self, room: StoreRoom) -> None:
@@ -196,31 +209,15 @@ class LedgerStorage:
             reuse_files=settings.reuse_files,
         )
 
-    def _replay(
-        self,
-        ledger_dirs: list[Path],
-        journal_dirs: list[Path],
-        marks: list[list[Mark]],
-        progress: Progress | None,
-        *,
-        skip_damaged: bool,
-    ) -> RecoveryReport:
-        assert self.stores is not None
-        assert self.checkpoints is not None
-        report = RecoveryReport()
-        for index, directory in enumerate(journal_dirs):
-            name = mark_name(index, len(journal_dirs))
-            report += replay_journal(
-                self.stores,
-                self.files,
-                directory,
-                marks[index],
-                owners=[str(path / name) for path in ledger_dirs],
-                skip_damaged=skip_damaged,
-                progress=progress,
-            )
-        self.checkpoints.flush_stores()
-        return report
+    def _flush_at_start(self, flush: Callable[[], None]) -> bool:
+        """False on a full disk: what was replayed stays in memory and in the journal, and the bookie is read-only."""
+        try:
+            flush()
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return False
+        return True
 
     def _open_journals(self, journal_dirs: list[Path]) -> None:
         for room, directory in zip(self._journals, journal_dirs, strict=True):
@@ -228,7 +225,8 @@ class LedgerStorage:
                 leftover.unlink()
             existing = journal_files(directory)
             first = existing[-1] + 1 if existing else int(time.time() * 1000) + 1
-            room.open(first, existing)
+            if not room.open(first, existing):
+                log.error("the journal disk is full, its next file has to wait", extra={"directory": directory})
 
     def start(self) -> None:
         """Start the journal, flush and read threads. The storage is open."""

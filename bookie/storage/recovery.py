@@ -14,7 +14,7 @@ from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files
 from bookie.storage.marks import Mark
 
-__all__ = ["files_to_replay", "RecoveryReport", "replay_journal"]
+__all__ = ["begins_in", "files_to_replay", "note_held", "Progress", "RecoveryReport", "replay_journal"]
 
 log = logging.getLogger(__name__)
 
@@ -73,27 +73,31 @@ def replay_journal(
     directory: Path,
     marks: Sequence[Mark],
     *,
+    full: set[int],
     owners: Sequence[str] = (),
     skip_damaged: bool = False,
     progress: Progress | None = None,
-) -> RecoveryReport:
+) -> tuple[RecoveryReport, list[Mark | None]]:
     """Replay one journal directory into the stores, into each from its own of `marks`, in their order.
 
-    Only the tail of the last file that holds anything may be torn. StartRefused for a missing or damaged file, and for
-    one that does not reach up to a mark (with `skip_damaged` what is not there is passed over, and said so).
+    Answers too, of each store, where the first entry lies that found no room; such stores come into `full`, and take no
+    more entries. Only the tail of the last file that holds anything may be torn. StartRefused for a missing or damaged
+    file, and for one that does not reach up to a mark (with `skip_damaged` what is not there is passed over, and said).
     """
     wanted = files_to_replay(directory, journal_files(directory), marks, owners)
     _refuse_gaps(directory, wanted, skip_damaged=skip_damaged)
     sizes = {file_id: (directory / f"{file_id:x}.txn").stat().st_size for file_id in wanted}
     report = RecoveryReport()
+    held: list[Mark | None] = [None] * len(marks)
     torn: Path | None = None
     done = 0
     for file_id in wanted:
         path = directory / f"{file_id:x}.txn"
         _refuse_short(path, file_id, marks, owners, skip_damaged=skip_damaged)
-        begins = [_begin(mark, file_id) for mark in marks]
+        begins = begins_in(marks, file_id)
         start = min(begin for begin in begins if begin != NOT_HERE)
-        found = replay_file(stores, opener, str(path), file_id, begins)
+        found, first_held = replay_file(stores, opener, str(path), file_id, start, begins, full=full)
+        note_held(held, first_held, file_id, full)
         _refuse_if_damaged(path, found, skip_damaged=skip_damaged)
         if torn is not None and found["records"]:
             _refuse_torn(torn, path, skip_damaged=skip_damaged)
@@ -110,7 +114,20 @@ def replay_journal(
             skipped=found["skipped"],
             bytes=max(found["end"] - start, 0),
         )
-    return report
+    return report, held
+
+
+def note_held(held: list[Mark | None], first: Sequence[int], file_id: int, full: set[int]) -> None:
+    """Where entries of a file found no room: the first one of each store stays."""
+    for at, position in enumerate(first):
+        if position >= 0:
+            held[at] = held[at] or Mark(file_id, position)
+            full.add(at)
+
+
+def begins_in(marks: Sequence[Mark | None], file_id: int) -> list[int]:
+    """Where the replay of each store begins in a journal file. None: it has all."""
+    return [NOT_HERE if mark is None else _begin(mark, file_id) for mark in marks]
 
 
 def _begin(mark: Mark, file_id: int) -> int:

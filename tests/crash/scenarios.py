@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.crash.load import Load
-from tests.crash.peer import FENCED, OK, Peer
+from tests.crash.peer import FENCED, NO_ENTRY, NO_LEDGER, OK, Peer
 from tests.crash.power_cut import LOSSES, Loss, VolatileDisk
 from tests.crash.small_disk import SmallDisk
 from tests.crash.strung import Refused, StrungBookie, draw_settings, watched
@@ -26,6 +26,7 @@ __all__ = [
     "cut_power",
     "die_at_step",
     "die_before",
+    "die_on_a_full_disk",
     "fail_a_read",
     "fail_an_index_sync",
     "fail_the_disk",
@@ -221,6 +222,44 @@ def fill_a_small_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]
         _start_and_verify(bookie, load)
         load.run(bookie.address, fill_and_free)
         load.run(bookie.address, lambda: _kill_after(bookie, history, 0.2))
+        _end(bookie, load)
+    return violations
+
+
+def die_on_a_full_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
+    """Killed while its disk is full, and once more after it has started on it: it serves what it has, read-only, denies
+    nothing, and becomes writable by itself when there is room (B7, B15).
+    """
+    bookie = _bookie(directory, settings, {}, 0)
+    bookie.within = disk.enter
+    history = History()
+    load = Load(history, random.Random(str(settings)))
+
+    def fill_and_die() -> None:
+        load.go_on()
+        disk.fill()
+        _await_answer(bookie, load, READ_ONLY)
+        _kill_after(bookie, history, 0)
+
+    def read_all() -> None:
+        history.nemesis("start")
+        bookie.start()
+        peer = Peer(history, "reader", bookie.address)
+        codes = {peer.read(ledger.id, entry) for ledger in load.ledgers for entry in sorted(ledger.acked)}
+        assert OK in codes
+        assert not codes & {NO_LEDGER, NO_ENTRY}
+        assert peer.add(load.open(), 0) == READ_ONLY
+        peer.close()
+
+    with watched(bookie, history) as violations:
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, fill_and_die)
+        read_all()
+        _kill_after(bookie, history, 0.1)
+        read_all()
+        disk.free()
+        _await_answer(bookie, load, OK)
+        _kill_after(bookie, history, 0.2)
         _end(bookie, load)
     return violations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.scenarios import fill_a_small_disk
+from tests.crash.scenarios import die_on_a_full_disk, fill_a_small_disk
 from tests.crash.small_disk import SmallDisk, Unavailable
 
 pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
@@ -40,5 +40,26 @@ def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str
         with SmallDisk(directory, kind, SIZES[role]) as disk:
             settings = {role: str(directory), "diskCheckInterval": interval, **NEEDY}
             assert not fill_a_small_disk(tmp_path, disk, settings)
+    except Unavailable as reason:
+        pytest.skip(f"NOT TESTED on {kind}: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "roles"),
+    [
+        ("tmpfs", ("ledgerDirectories",)),
+        ("ext4", ("ledgerDirectories",)),
+        ("tmpfs", ("ledgerDirectories", "journalDirectories")),
+        ("ext4", ("ledgerDirectories", "journalDirectories")),
+    ],
+)
+def test_b15_a_crash_on_a_full_file_system(tmp_path: Path, kind: str, roles: tuple[str, ...]) -> None:
+    """It starts on it, twice, serves what it has, denies nothing, and is writable again when there is room."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    try:
+        with SmallDisk(directory, kind, 96 * MIB) as disk:
+            settings = {**{role: str(directory / role) for role in roles}, "diskCheckInterval": "50", **NEEDY}
+            assert not die_on_a_full_disk(tmp_path, disk, settings)
     except Unavailable as reason:
         pytest.skip(f"NOT TESTED on {kind}: {reason}")

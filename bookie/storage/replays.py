@@ -1,0 +1,104 @@
+"""All journals into all stores: at start as far as memory and disks have room, and the rest as room comes.
+
+A full ledger disk takes no flush, so that no more than the write cache of its directory can be replayed. What goes
+beyond lags: its ledgers are known, with key, fence and LAC, but no entry of them is denied, the directory takes no
+adds, and no mark moves past what it lacks. `run` is the start's, `go_on` the flush thread's.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from bookie._fast.file import Files
+from bookie._fast.replay import NOT_HERE, end_lag, replay_file
+from bookie._fast.storage import StoresRoom
+from bookie.errors import StartRefused
+from bookie.storage.layout import journal_files
+from bookie.storage.marks import Mark, mark_name
+from bookie.storage.recovery import Progress, RecoveryReport, begins_in, note_held, replay_journal
+
+__all__ = ["Replay"]
+
+log = logging.getLogger(__name__)
+
+
+class Replay:
+    """`marks`: of each journal, those of the ledger directories. All paths are `current` directories."""
+
+    def __init__(
+        self,
+        stores: StoresRoom,
+        opener: Files,
+        ledger_dirs: Sequence[Path],
+        journal_dirs: Sequence[Path],
+        marks: Sequence[Sequence[Mark]],
+        *,
+        skip_damaged: bool,
+    ) -> None:
+        self._stores = stores
+        self._opener = opener
+        self._ledger_dirs = ledger_dirs
+        self._journal_dirs = journal_dirs
+        self._marks = marks
+        self._skip_damaged = skip_damaged
+        self._newest = [max(journal_files(path), default=0) for path in journal_dirs]
+        self._held: list[list[Mark | None]] = []
+
+    def run(self, progress: Progress | None = None) -> RecoveryReport:
+        """The whole of it. StartRefused for what an operator must mend."""
+        report = RecoveryReport()
+        full: set[int] = set()
+        for index, directory in enumerate(self._journal_dirs):
+            name = mark_name(index, len(self._journal_dirs))
+            found, held = replay_journal(
+                self._stores,
+                self._opener,
+                directory,
+                self._marks[index],
+                full=full,
+                owners=[str(path / name) for path in self._ledger_dirs],
+                skip_damaged=self._skip_damaged,
+                progress=progress,
+            )
+            report += found
+            self._held.append(held)
+        for at in sorted(full):
+            facts = {"directory": self._ledger_dirs[at], "remedy": "make room; the bookie goes on by itself"}
+            log.error("the ledger disk is full, and the journal holds more than fits into memory", extra=facts)
+        return report
+
+    def go_on(self) -> bool:
+        """Bring what was held, as far as there is room now. True: nothing is held any more."""
+        before = self._lagging()
+        full: set[int] = set()
+        for index, directory in enumerate(self._journal_dirs):
+            self._held[index] = self._again(index, directory, full)
+        after = self._lagging()
+        for at in before - after:
+            end_lag(self._stores, at)
+            log.warning("the replay has ended", extra={"directory": self._ledger_dirs[at]})
+        return not after
+
+    def _lagging(self) -> set[int]:
+        return {at for held in self._held for at, mark in enumerate(held) if mark is not None}
+
+    def _again(self, index: int, directory: Path, full: set[int]) -> list[Mark | None]:
+        """One journal: the entries that were held. Groups are read from where the first pass began."""
+        held: list[Mark | None] = [None] * len(self._ledger_dirs)
+        lacking = self._held[index]
+        oldest = min((mark.file_id for mark in lacking if mark is not None), default=None)
+        if oldest is None:
+            return held
+        for file_id in journal_files(directory):
+            if not oldest <= file_id <= self._newest[index]:
+                continue
+            path = directory / f"{file_id:x}.txn"
+            start = min(begin for begin in begins_in(self._marks[index], file_id) if begin != NOT_HERE)
+            begins = begins_in(lacking, file_id)
+            found, first = replay_file(
+                self._stores, self._opener, str(path), file_id, start, begins, full=full, again=True
+            )
+            if found["status"] != 0:
+                raise StartRefused(f"{path} was replayed before and cannot be now (status {found['status']})")
+            note_held(held, first, file_id, full)
+        return held

@@ -1,0 +1,214 @@
+"""Starts after a crash on full disks: what the journal has is served from memory as far as that goes, nothing is
+denied, and the rest comes when there is room (B7, B15).
+"""
+
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.reference.storage import entry
+from tests.storage.opened import MIB, Opened
+
+COUNT = 300
+STORED = [entry(1, at, payload=bytes([at % 251]) * 10_000) for at in range(COUNT)]
+FULL_DISKS = {
+    "write of the log": ("pwritev", ".log"),
+    "a new log": ("open", ".log"),
+    "write of the last id": ("pwritev", "lastId.tmp"),
+}
+
+
+def written(root: Path) -> None:
+    """Three megabytes of ledger 1, some of ledger 2 with a fence and an empty ledger 4, in the journal only."""
+    one = Opened(root, write_cache_bytes=16 * MIB)
+    for at, data in enumerate(STORED):
+        if not one.direct.add(data) or at % 20 == 0:
+            assert one.direct.commit()
+        if at % 100 == 0:
+            one.direct.add(entry(2, at))
+    one.direct.fence(2)
+    one.direct.fence(4)
+    assert one.direct.commit()
+    one.crash()
+
+
+def statuses(one: Opened) -> dict[str, int]:
+    """How reads of all of ledger 1 ended; what comes is what was stored."""
+    seen: dict[str, int] = {}
+    for at in range(COUNT):
+        held = one.direct.read(1, at)
+        if held.status == "OK":
+            assert held.entries() == [STORED[at]]
+        seen[held.status] = seen.get(held.status, 0) + 1
+        held.release()
+    return seen
+
+
+def status(one: Opened, ledger: int, at: int) -> str:
+    """Of one read."""
+    held = one.direct.read(ledger, at)
+    held.release()
+    return held.status
+
+
+@pytest.mark.parametrize("fault", FULL_DISKS.values(), ids=FULL_DISKS)
+def test_b15_what_fits_into_memory_is_served(tmp_path: Path, faulty: ModuleType, fault: tuple[str, str]) -> None:
+    """All of it, over a second crash too; the marks stay; with room it is flushed and nothing is replayed again."""
+    written(tmp_path)
+    faulty.plan(fault[0], "ENOSPC", times=-1, suffix=fault[1])
+    for _ in range(2):
+        one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=16 * MIB)
+        assert one.report.entries == COUNT + 3
+        assert one.storage.full_directories() == {tmp_path / "ledgers-0"}
+        assert statuses(one) == {"OK": COUNT}
+        assert status(one, 1, COUNT) == "NO_ENTRY"
+        with pytest.raises(OSError, match="no space left"):
+            one.checkpoint()
+        one.crash()
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=16 * MIB)
+    faulty.clear()
+    one.checkpoint()
+    assert not one.storage.full_directories()
+    one.crash()
+    one = Opened(tmp_path)
+    assert one.report.entries == 0
+    assert statuses(one) == {"OK": COUNT}
+    one.stop()
+
+
+@pytest.mark.parametrize("crashes", [0, 2])
+def test_b7_what_does_not_fit_is_not_denied(tmp_path: Path, faulty: ModuleType, crashes: int) -> None:
+    """Its ledgers answer for what is there and for nothing else, until there is room for all of it."""
+    written(tmp_path)
+    faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".log")
+    for _ in range(crashes):
+        Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=MIB).crash()
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=MIB)
+    seen = statuses(one)
+    assert seen.keys() == {"OK", "UNKNOWN_STATE"}
+    assert seen["OK"] >= 40
+    assert [status(one, 1, at) for at in (COUNT, 1 << 40)] == ["UNKNOWN_STATE"] * 2
+    assert [status(one, 2, at) for at in (200, 300)] == ["UNKNOWN_STATE"] * 2
+    assert status(one, 4, 0) == "NO_ENTRY", "nothing of it was held"
+    states = [one.direct.ledger(ledger) for ledger in (1, 2, 4)]
+    assert [state is not None and state.fenced for state in states] == [False, True, True]
+    faulty.clear()
+    passes = 0
+    with pytest.raises(OSError, match="no space left"):
+        one.checkpoint()
+    assert one.checkpoints.catch_up is not None
+    while not one.checkpoints.catch_up():
+        passes += 1
+        assert passes < 20
+    assert statuses(one) == {"OK": COUNT}
+    assert [status(one, 2, at) for at in (0, 200, 300)] == ["OK", "OK", "NO_ENTRY"]
+    one.checkpoint()
+    one.crash()
+    one = Opened(tmp_path)
+    assert one.report.entries == 0
+    assert statuses(one) == {"OK": COUNT}
+    one.stop()
+
+
+def test_b15_room_comes_bit_by_bit(tmp_path: Path, faulty: ModuleType) -> None:
+    """The flush thread goes on by itself, again and again, while the disk fills up once more in between."""
+    written(tmp_path)
+    faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".log")
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=MIB, flush_interval_ms=5)
+    flush = threading.Thread(target=one.checkpoints.run)
+    flush.start()
+    try:
+        for passed in (2, 3, 4):
+            faulty.clear()
+            again = faulty.plan("pwritev", "ENOSPC", nth=passed, times=-1, suffix=".log")
+            assert faulty.wait_hit(again, 60)
+        faulty.clear()
+        done = threading.Event()
+        for _ in range(6000):
+            if not one.storage.full_directories():
+                break
+            done.wait(0.01)
+        assert statuses(one) == {"OK": COUNT}
+        assert one.checkpoints.checkpoint()
+    finally:
+        faulty.clear()
+        one.checkpoints.stop()
+        flush.join()
+    one.crash()
+
+
+def test_b15_one_of_two_directories_is_full(tmp_path: Path, faulty: ModuleType) -> None:
+    """The other one is flushed, and its mark moves; the full one's does not."""
+    one = Opened(tmp_path, ledger_dirs=2, journals=2, write_cache_bytes=16 * MIB)
+    for at in range(100):
+        for ledger in range(2):
+            one.direct.add(entry(ledger, at, payload=bytes(10_000)))
+        assert one.direct.commit()
+    one.crash()
+    faulty.plan("open", "ENOSPC", times=-1, suffix="ledgers-1/current/lastId.tmp")
+    one = Opened(tmp_path, ledger_dirs=2, journals=2, files=faulty.FaultyFiles(), write_cache_bytes=MIB)
+    assert one.storage.full_directories() == {tmp_path / "ledgers-1"}
+    assert [status(one, 0, at) for at in (0, 99, 100)] == ["OK", "OK", "NO_ENTRY"]
+    assert [status(one, 1, at) for at in (0, 99, 100)] == ["OK", "UNKNOWN_STATE", "UNKNOWN_STATE"]
+    one.crash()
+    faulty.clear()
+    one = Opened(tmp_path, ledger_dirs=2, journals=2)
+    assert one.report.entries == 100
+    assert [status(one, 1, at) for at in (0, 99, 100)] == ["OK", "OK", "NO_ENTRY"]
+    one.stop()
+
+
+def test_b14_a_ledger_that_is_deleted_while_it_lags(tmp_path: Path, faulty: ModuleType) -> None:
+    """What was held of it does not bring it back."""
+    written(tmp_path)
+    rule = {"times": -1, "suffix": ".log"}
+    faulty.plan("pwritev", "ENOSPC", **rule)
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=MIB)
+    one.storage.collectors()[0].delete_ledgers([1])
+    faulty.clear()
+    with pytest.raises(OSError, match="no space left"):
+        one.checkpoint()
+    assert one.checkpoints.catch_up is not None
+    assert one.checkpoints.catch_up()
+    assert one.direct.ledger(1) is None
+    one.checkpoint()
+    one.crash()
+    one = Opened(tmp_path)
+    assert one.direct.ledger(1) is None
+    one.stop()
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, sync: bool) -> None:
+    """There is no file to write to, so nothing is taken and no mark moves; the journal opens it when there is room."""
+    written(tmp_path)
+    faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".preparing")
+    for _ in range(2):
+        one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=16 * MIB, sync_data=sync)
+        assert one.storage.full_directories() == {tmp_path / "journal-0"}
+        assert statuses(one) == {"OK": COUNT}
+        assert one.report.entries == COUNT + 3, "the mark did not move"
+        one.crash()
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=16 * MIB, sync_data=sync)
+    [room] = one.storage._journals
+    threads = [threading.Thread(target=body) for body in (room.run, room.run_prepare, room.run_sync)[: 2 + (not sync)]]
+    for thread in threads:
+        thread.start()
+    waiting = one.direct.fence(2)
+    faulty.clear()
+    assert waiting == 0 or one.direct.wait(2, waiting, 60)
+    group = one.direct.add(entry(1, COUNT))
+    assert one.direct.wait(1, group, 60)
+    assert not one.storage.full_directories()
+    one.checkpoint()
+    one.pool.stop()
+    room.stop()
+    for thread in threads:
+        thread.join()
+    one.crash()
+    one = Opened(tmp_path)
+    assert one.report.entries == 0
+    assert status(one, 1, COUNT) == "OK"
+    one.stop()
