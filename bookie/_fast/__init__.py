@@ -55,8 +55,17 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     lmdb_c                  LMDB's C functions
     run_table               the table of runs that never overlap
     run_upgrade             a table of the version before, made one of this
+    lmdb_pages              the pages of its file, checked before they are believed
+    lmdb_tree               a tree of them, walked behind damage too
+    index_damage            what was found wrong with an index, for the log and for who repairs it
+    index_doubts            ledgers that lost runs with a damaged part
+    index_guard             what a write transaction is about to lean on, looked at before
+    index_state             what an open index is made of
+    index_writes            its write transaction
     location_index          where each run of entries lies
+    index_tables            its tables of ledgers, fences and doubts
     index_view              the index as Python sees it
+    index_salvage           what can be read of a damaged index, in a new one
     located                 records and where they lie, sorted
     index_rebuild           the index made anew from entry logs
     journal_reader          verified scan of journal files
@@ -93,6 +102,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     changed_ledgers         the records of changed ledgers into the index
     liveness                whether the index points at a record
     compaction              what lives in a log, moved; the log, removed
+    index_repair            a damaged index made good while the bookie serves
     collector               garbage collection of a directory, as policy asks for it
     scrub                   records of entry logs against the index, both ways
     spare_half              a flushed half of the write cache, until readers let go of it

@@ -5,8 +5,9 @@ from libc.string cimport memcpy
 
 from bookie._fast.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
 from bookie._fast.crash_steps cimport STEP_LEDGER_PUT, step
+from bookie._fast.index_tables cimport index_put_ledger
 from bookie._fast.ledger_table cimport CHANGED, PUT, UNCHANGED, Ledger, LedgerMap
-from bookie._fast.location_index cimport LedgerRecord, index_put_ledger
+from bookie._fast.location_index cimport LedgerRecord
 from bookie._fast.stores cimport SHARDS, Shard
 from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport NO_MEMORY, OK

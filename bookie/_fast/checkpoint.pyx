@@ -556,6 +556,8 @@ cdef class CheckpointRoom:
     cdef _raise(self, Status status):
         if status == NO_SPACE:
             raise OSError(28, "no space left for the checkpoint: free some on the ledger directories")
+        if status == CORRUPT:
+            raise OSError(117, "the checkpoint waits: the location index is damaged, it is being repaired")
         if status != OK:
             raise OSError(5, f"the checkpoint failed (status {<int> status}): entry log, index or mark was not written")
 

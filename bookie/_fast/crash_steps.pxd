@@ -25,4 +25,11 @@ cdef enum RotationStep:
 cdef enum LedgersStep:
     STEP_LEDGER_PUT = 51         # a record of a ledger is in the open transaction, others are not
 
+cdef enum RepairStep:
+    STEP_SALVAGED = 61           # a new index holds what could be read of the old one, beside it
+    STEP_INDEX_RENAMED = 62      # it has the old one's name
+    STEP_RENAME_SYNCED = 63
+    STEP_INDEX_REPLACED = 64     # readers go on with it; ledgers that lost runs are in doubt
+    STEP_FOUND_COMMITTED = 65    # what entry logs had of some of them is in the index
+
 cdef void step(int64_t reached) noexcept nogil

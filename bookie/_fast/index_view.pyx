@@ -9,6 +9,7 @@ from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from bookie._fast.index_tables cimport index_delete_ledger, index_put_fence, index_put_ledger
 from bookie._fast.location_index cimport (
     IndexHit,
     IndexStat,
@@ -16,7 +17,6 @@ from bookie._fast.location_index cimport (
     index_begin,
     index_close,
     index_commit,
-    index_delete_ledger,
     index_delete_runs,
     index_each_fence,
     index_each_ledger,
@@ -26,8 +26,6 @@ from bookie._fast.location_index cimport (
     index_lookup,
     index_next,
     index_open,
-    index_put_fence,
-    index_put_ledger,
     index_put_run,
     index_reader,
     index_reader_free,

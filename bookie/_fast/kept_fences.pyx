@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from bookie._fast.by_ledger cimport Chained
+from bookie._fast.index_tables cimport index_delete_fence, index_put_fence
 from bookie._fast.ledger_table cimport (
     KeptFence,
     ledger_doubtful,
@@ -13,7 +14,7 @@ from bookie._fast.ledger_table cimport (
     ledger_keep_fence,
     ledger_kept_fence,
 )
-from bookie._fast.location_index cimport index_abort, index_begin, index_commit, index_delete_fence, index_put_fence
+from bookie._fast.location_index cimport index_abort, index_begin, index_commit
 from bookie._fast.storage cimport StoreRoom
 from bookie._fast.stores cimport SHARDS, Shard, shard_of
 from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock, wall_ms

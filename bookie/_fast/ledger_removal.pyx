@@ -7,15 +7,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.crash_steps cimport STEP_DELETE_COMMITTED, STEP_DELETE_FORGOTTEN, step
 from bookie._fast.by_ledger cimport Chained
+from bookie._fast.index_tables cimport index_delete_ledger
 from bookie._fast.kept_fences cimport fence_keep, needs_fence
 from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_changed, ledger_remove
-from bookie._fast.location_index cimport (
-    index_abort,
-    index_begin,
-    index_commit,
-    index_delete_ledger,
-    index_delete_runs,
-)
+from bookie._fast.location_index cimport index_abort, index_begin, index_commit, index_delete_runs
 from bookie._fast.log_set cimport log_set_mark
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_DELETE_INDEX_ONLY, bk_planted

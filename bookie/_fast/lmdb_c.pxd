@@ -70,8 +70,14 @@ cdef enum:
     MDB_RESERVE = 0x10000        # put: hand out the room for the value instead of copying one
 
     MDB_NOTFOUND = -30798
+    MDB_PAGE_NOTFOUND = -30797
     MDB_CORRUPTED = -30796
+    MDB_INVALID = -30793
     MDB_MAP_FULL = -30792
+    MDB_CURSOR_FULL = -30787
+    MDB_PAGE_FULL = -30786
+    MDB_INCOMPATIBLE = -30784
+    MDB_PROBLEM = -30779
 
     # cursor operations
     MDB_FIRST = 0
@@ -85,6 +91,6 @@ cdef Mdb mdb
 # atomic; how often a write found an environment's map full, which is address space, not disk
 cdef int64_t mdb_full_maps
 
-# OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL; NO_MEMORY for
-# ENOMEM; IO_ERROR for everything else.
+# OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL; NO_MEMORY for ENOMEM; CORRUPT where LMDB
+# found its file damaged; IO_ERROR for everything else.
 cdef Status mdb_status(int error) noexcept nogil

@@ -5,7 +5,7 @@ import os
 from libc.errno cimport EDQUOT, ENOMEM, ENOSPC
 
 from bookie._fast.sync cimport bk_add
-from bookie._fast.types cimport IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
+from bookie._fast.types cimport CORRUPT, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<dlfcn.h>" nogil:
     int RTLD_NOW
@@ -83,6 +83,9 @@ cdef Status mdb_status(int error) noexcept nogil:
         bk_add(&mdb_full_maps, 1)
     if error == ENOSPC or error == EDQUOT or error == MDB_MAP_FULL:
         return NO_SPACE
+    if error == MDB_PAGE_NOTFOUND or error == MDB_CORRUPTED or error == MDB_INVALID or error == MDB_INCOMPATIBLE \
+            or error == MDB_CURSOR_FULL or error == MDB_PAGE_FULL or error == MDB_PROBLEM:
+        return CORRUPT           # what it found in its file cannot be
     return NO_MEMORY if error == ENOMEM else IO_ERROR
 
 

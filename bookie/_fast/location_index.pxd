@@ -8,37 +8,32 @@ LMDB comes from the compiled module of the `lmdb` package, so that one process n
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.index_state cimport (
+    IndexHit,
+    IndexReader,
+    IndexStat,
+    LocationIndex,
+    fence_fn,
+    ledger_fn,
+    run_fn,
+    stored_fn,
+)
+from bookie._fast.index_writes cimport (
+    index_abort,
+    index_append_run,
+    index_begin,
+    index_commit,
+    index_delete_runs,
+    index_noted,
+    index_put_run,
+    index_ready,
+    index_relocate,
+    index_written_last,
+    index_written_run,
+)
 from bookie._fast.run_codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
 from bookie._fast.run_table cimport Moved
 from bookie._fast.types cimport Status
-
-cdef enum:
-    INDEX_READERS_MAX = 512      # IndexReaders of one index, over all processes
-
-cdef struct IndexHit:
-    int64_t entry                # the entry found
-    uint32_t log_id
-    uint64_t offset              # of its length word
-    uint32_t length              # of the entry, without the prefix
-    uint64_t span_bytes          # from `offset` to the end of the run: what one pread may bring
-    int64_t span_last            # the last entry id of the run
-    uint32_t span_entries        # entries of the run from this one on
-
-cdef struct IndexStat:
-    uint64_t runs                # stored values, not entries
-    uint64_t run_pages
-    uint64_t ledgers
-    uint64_t ledger_pages
-    uint64_t page_bytes
-    uint64_t file_bytes          # what data.mdb occupies, free pages included
-
-ctypedef Status (*ledger_fn)(void* context, const LedgerRecord* record) noexcept nogil
-ctypedef Status (*run_fn)(void* context, const IndexRun* run) noexcept nogil
-ctypedef Status (*fence_fn)(void* context, int64_t ledger, int64_t deleted_ms) noexcept nogil
-ctypedef Status (*stored_fn)(void* context, const StoredRun* run) noexcept nogil
-
-cdef struct LocationIndex        # opaque
-cdef struct IndexReader          # opaque: a read transaction kept for renewal; one thread at a time
 
 # `path` is an existing directory, opened once per process. NULL with *error set: an errno, or a code of LMDB's
 # (index_error_text names both). `map_bytes` is address space: when the file has grown to it, one
@@ -51,7 +46,8 @@ cdef const char* index_error_text(int error) noexcept nogil
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil
 cdef void index_reader_free(IndexReader* reader) noexcept nogil
 
-# OK, NO_ENTRY, IO_ERROR or CORRUPT. NO_ENTRY only when LMDB answered. Each call sees the latest commit.
+# OK, NO_ENTRY, IO_ERROR or CORRUPT. NO_ENTRY only when LMDB answered, and of no ledger that lost runs with a damaged
+# part (IO_ERROR). Damage is noted, whoever meets it. Each call sees the latest commit.
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
 # The first stored entry with id >= `entry`: for readahead over gaps and listing.
 cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
@@ -70,27 +66,6 @@ cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uin
                        void* context) noexcept nogil
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil
 
-# One write transaction, begun and ended by one thread: begin, puts, then commit (always synced) or abort.
-# NO_SPACE for a full disk, quota or map: nothing of the transaction is kept, the index stays usable.
-# BAD_REQUEST: no transaction is open (or one is already), or a value breaks its limits; nothing changed.
-# After any other failed put the commit answers the same and keeps nothing.
-# After a failed write (IO_ERROR) every call on this index and its readers answers IO_ERROR: LMDB would carry on.
-cdef Status index_begin(LocationIndex* index) noexcept nogil
-# Present slots replace older copies; an older entry whose id is a gap of `run` stays.
-cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil
-# The same for a run that begins behind `index_written_last`: nothing is looked for.
-cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil
-# The last entry of a ledger as the open transaction has it; -1: none.
-cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil
-cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) noexcept nogil
-cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t deleted_ms) noexcept nogil
-cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil
-# The record and every run.
-cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil
-# Runs alone, at most `*most` of them, which is lowered by what was deleted. FULL: some are left.
-cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* most) noexcept nogil
-# The records that still are where `moved` took them from are found at the new place from the commit on; what was
-# deleted, or written again elsewhere, meanwhile stays as it is. *bytes grows by what moved, length words included.
-cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil
-cdef Status index_commit(LocationIndex* index) noexcept nogil
-cdef void index_abort(LocationIndex* index) noexcept nogil
+# Let `index` go on with the environment of `fresh`, which is freed; the old one is closed. Readers find out at their
+# next call; those under way are waited for. The caller is the writing thread of both, and has no transaction open.
+cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil

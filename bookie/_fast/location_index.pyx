@@ -3,110 +3,94 @@
 An IndexReader owns a read transaction that is renewed for each call and reset after it, so that no old pages stay
 pinned. The LocationIndex owns the environment, the write transaction and the scratch of the writing thread.
 """
-from libc.errno cimport EIO, ENOMEM, ENOSPC
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdio cimport SEEK_END, snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
+from posix.fcntl cimport O_RDONLY, open
+from posix.unistd cimport close, lseek
 
-from bookie._fast.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
-from bookie._fast.cursor cimport store_i64
+from bookie._fast.cursor cimport load_i64
+from bookie._fast.index_damage cimport damage_init, damage_note
+from bookie._fast.index_doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
+from bookie._fast.index_guard cimport guard_free, guard_init, guard_learn
+from bookie._fast.index_state cimport INDEX_READERS_MAX
 from bookie._fast.lmdb_c cimport (
     MDB_CORRUPTED,
     MDB_CREATE,
     MDB_FIRST,
+    MDB_INVALID,
     MDB_NEXT,
     MDB_NORDAHEAD,
     MDB_NOTFOUND,
     MDB_NOTLS,
     MDB_RDONLY,
-    MDB_RESERVE,
     MDB_cursor,
-    MDB_dbi,
     MDB_env,
     MDB_envinfo,
     MDB_stat,
     MDB_txn,
     MDB_val,
     mdb,
-    mdb_full_maps,
     mdb_status,
 )
 from bookie._fast.run_codec cimport (
-    FENCE_VALUE_BYTES,
     LEDGER_KEY_BYTES,
     StoredRun,
-    fence_pack,
     fence_unpack,
-    ledger_pack,
-    ledger_packed_size,
     ledger_unpack,
     run_bytes,
     run_length,
 )
 from bookie._fast.run_key cimport RunKey
-from bookie._fast.run_table cimport (
-    RunWriter,
-    run_add,
-    run_delete_ledger,
-    run_delete_some,
-    run_describe,
-    run_from,
-    run_last,
-    run_put,
-    run_relocate,
-    run_seek,
-    run_spanning,
-)
+from bookie._fast.run_table cimport run_describe, run_from, run_last, run_seek, run_spanning
 from bookie._fast.run_upgrade cimport Upgrade, run_upgrade_some
-from bookie._fast.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store, now_ns
-from bookie._fast.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK, Status
-
-cdef extern from "<sys/statvfs.h>" nogil:
-    struct statvfs_t "statvfs":
-        uint64_t f_bavail
-        uint64_t f_frsize
-    int fstatvfs(int, statvfs_t*) noexcept
+from bookie._fast.sync cimport (
+    bk_add,
+    bk_exchange,
+    bk_fence,
+    bk_load,
+    bk_store,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.types cimport CORRUPT, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield() noexcept
 
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+
 cdef enum:
-    GROW_WAIT_NS = 100000000                # readers are let finish for so long; then the next transaction tries again
-    FULL_DISK_BYTES = 1 << 20               # less than this left: a write that came out short met a full disk
-
-cdef struct LocationIndex:
-    MDB_env* env                            # constant after open
-    MDB_dbi locations
-    MDB_dbi ledgers
-    MDB_dbi fences
-    int64_t failed                          # atomic: set by the writing thread, never cleared
-    int64_t inside                          # atomic: read transactions that are open
-    int64_t moving                          # atomic: the map is being replaced, no read may begin
-    # the writing thread's
-    MDB_txn* txn                            # NULL outside a transaction
-    Status broken                           # the first failure inside the open transaction
-    int64_t full_maps                       # `mdb_full_maps` when it began
-    bint too_small                          # the map was full: the next transaction makes it larger first
-    RunWriter runs
-
-cdef struct IndexReader:
-    LocationIndex* index
-    MDB_txn* txn
-    MDB_cursor* runs
-    MDB_cursor* ledgers
-    uint32_t[RUN_SLOTS_MAX] lengths
+    PATH_BYTES = 4200
 
 
 # --- opening ---
 
 cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil:
     cdef LocationIndex* index = <LocationIndex*> calloc(1, sizeof(LocationIndex))
+    cdef int fd
     error[0] = ENOMEM
     if index == NULL:
         return NULL
-    error[0] = open_environment(index, path, map_bytes)
+    pthread_mutex_init(&index.reader_lock, NULL)
+    damage_init(&index.damage)
+    if not doubts_init(&index.doubts):
+        free(index)
+        return NULL
+    guard_init(&index.guard)
+    error[0] = look_first(index, path)
+    if error[0] == 0:
+        error[0] = open_environment(index, path, map_bytes)
     if error[0] == 0:
         error[0] = open_tables(index)
+    if error[0] == 0:
+        error[0] = mdb.env_get_fd(index.env, &fd)
+    if error[0] == 0 and guard_learn(&index.guard, fd) != OK:
+        error[0] = MDB_CORRUPTED
     if error[0] == 0:
         error[0] = upgrade_runs(index)
     if error[0] == 0:
@@ -115,13 +99,30 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
     return NULL
 
 
+cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
+    """LMDB would believe what it finds."""
+    cdef char name[PATH_BYTES]
+    cdef Status status
+    cdef int fd
+    if snprintf(name, PATH_BYTES, "%s/data.mdb", path) >= PATH_BYTES:
+        return ENAMETOOLONG
+    fd = open(name, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return 0 if errno == ENOENT else errno
+    status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else OK
+    close(fd)
+    if status == NO_MEMORY or status == IO_ERROR:
+        return ENOMEM if status == NO_MEMORY else EIO
+    return 0 if status == OK else MDB_INVALID if index.guard.file.fd < 0 else MDB_CORRUPTED
+
+
 cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_bytes) noexcept nogil:
     cdef int dead
     cdef int error = mdb.env_create(&index.env)
     if error == 0:
         error = mdb.env_set_mapsize(index.env, map_bytes)
     if error == 0:
-        error = mdb.env_set_maxdbs(index.env, 4)
+        error = mdb.env_set_maxdbs(index.env, 8)
     if error == 0:
         error = mdb.env_set_maxreaders(index.env, INDEX_READERS_MAX)
     if error == 0:
@@ -142,6 +143,10 @@ cdef int open_tables(LocationIndex* index) noexcept nogil:
         error = mdb.dbi_open(txn, b"ledgers", MDB_CREATE, &index.ledgers)
     if error == 0:
         error = mdb.dbi_open(txn, b"fences", MDB_CREATE, &index.fences)
+    if error == 0:
+        error = mdb.dbi_open(txn, b"doubts", MDB_CREATE, &index.doubtful)
+    if error == 0:
+        error = load_doubts(index, txn)
     if error == 0:
         return mdb.txn_commit(txn)
     mdb.txn_abort(txn)
@@ -165,11 +170,35 @@ cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
     return 0 if status == OK else ENOSPC if status == NO_SPACE else EIO
 
 
+cdef int load_doubts(LocationIndex* index, MDB_txn* txn) noexcept nogil:
+    """A doubt that is damaged is one: nothing but its key counts."""
+    cdef MDB_cursor* cursor
+    cdef MDB_val key, value
+    cdef int64_t ledger
+    cdef bint lasting = False
+    cdef int error = mdb.cursor_open(txn, index.doubtful, &cursor)
+    if error:
+        return error
+    error = mdb.cursor_get(cursor, &key, &value, MDB_FIRST)
+    while error == 0:
+        if doubt_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &ledger, &lasting) != OK:
+            damage_note(&index.damage, -1)
+            ledger = load_i64(key.mv_data) if key.mv_size == LEDGER_KEY_BYTES else -1
+        if not doubts_add(&index.doubts, ledger, lasting):
+            error = ENOMEM
+            break
+        error = mdb.cursor_get(cursor, &key, &value, MDB_NEXT)
+    mdb.cursor_close(cursor)
+    return 0 if error == MDB_NOTFOUND else error
+
+
 cdef void index_close(LocationIndex* index) noexcept nogil:
     if index.txn != NULL:
         index_abort(index)
     if index.env != NULL:
         mdb.env_close(index.env)
+    doubts_free(&index.doubts)
+    guard_free(&index.guard)
     free(index)
 
 
@@ -191,6 +220,7 @@ cdef void fill_hit(const StoredRun* run, uint32_t slot, IndexHit* hit) noexcept 
 
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
     cdef IndexReader* reader
+    cdef bint opened
     if bk_load(&index.failed):
         return NULL
     reader = <IndexReader*> calloc(1, sizeof(IndexReader))
@@ -198,23 +228,52 @@ cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
         return NULL
     reader.index = index
     go_in(index)
-    if (mdb.txn_begin(index.env, NULL, MDB_RDONLY, &reader.txn) == 0
-            and mdb.cursor_open(reader.txn, index.locations, &reader.runs) == 0
-            and mdb.cursor_open(reader.txn, index.ledgers, &reader.ledgers) == 0):
-        leave(reader)
-        return reader
-    index_reader_free(reader)
+    pthread_mutex_lock(&index.reader_lock)
+    reader.next_reader = index.readers
+    index.readers = reader
+    pthread_mutex_unlock(&index.reader_lock)
+    opened = open_reader(reader)
+    if opened:
+        mdb.txn_reset(reader.txn)
     bk_add(&index.inside, -1)
-    return NULL
+    if not opened:
+        index_reader_free(reader)
+        return NULL
+    return reader
 
 
-cdef void index_reader_free(IndexReader* reader) noexcept nogil:
+cdef bint open_reader(IndexReader* reader) noexcept nogil:
+    """A read transaction of the present environment."""
+    if (mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn) == 0
+            and mdb.cursor_open(reader.txn, reader.index.locations, &reader.runs) == 0
+            and mdb.cursor_open(reader.txn, reader.index.ledgers, &reader.ledgers) == 0):
+        return True
+    close_reader(reader)
+    return False
+
+
+cdef void close_reader(IndexReader* reader) noexcept nogil:
     if reader.runs != NULL:
         mdb.cursor_close(reader.runs)
     if reader.ledgers != NULL:
         mdb.cursor_close(reader.ledgers)
     if reader.txn != NULL:
         mdb.txn_abort(reader.txn)
+    reader.txn = NULL
+    reader.runs = reader.ledgers = NULL
+
+
+cdef void index_reader_free(IndexReader* reader) noexcept nogil:
+    cdef LocationIndex* index = reader.index
+    cdef IndexReader** link = &index.readers
+    go_in(index)
+    pthread_mutex_lock(&index.reader_lock)
+    while link[0] != reader:
+        link = &link[0].next_reader
+    link[0] = reader.next_reader
+    pthread_mutex_unlock(&index.reader_lock)
+    close_reader(reader)
+    bk_add(&index.inside, -1)
     free(reader)
 
 
@@ -230,13 +289,21 @@ cdef void go_in(LocationIndex* index) noexcept nogil:
             sched_yield()
 
 
-cdef Status enter(IndexReader* reader, MDB_cursor* cursor) noexcept nogil:
+cdef Status enter(IndexReader* reader, MDB_cursor** cursor) noexcept nogil:
     """Renew the transaction on the latest commit; on OK the caller leaves it."""
     go_in(reader.index)
-    if bk_load(&reader.index.failed) or mdb.txn_renew(reader.txn):
+    if bk_load(&reader.index.failed):
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
-    if mdb.cursor_renew(reader.txn, cursor):
+    if reader.txn == NULL:                      # the environment was replaced since
+        if open_reader(reader):
+            return OK
+        bk_add(&reader.index.inside, -1)
+        return IO_ERROR
+    if mdb.txn_renew(reader.txn):
+        bk_add(&reader.index.inside, -1)
+        return IO_ERROR
+    if mdb.cursor_renew(reader.txn, cursor[0]):
         leave(reader)
         return IO_ERROR
     return OK
@@ -247,12 +314,22 @@ cdef void leave(IndexReader* reader) noexcept nogil:
     bk_add(&reader.index.inside, -1)
 
 
+cdef Status told(IndexReader* reader, int64_t ledger, Status status) noexcept nogil:
+    """Leave with what is true outside: damage is noted, and nothing denied of a ledger that lost runs."""
+    leave(reader)
+    if status == CORRUPT or status == IO_ERROR:
+        damage_note(&reader.index.damage, ledger)
+    if status == NO_ENTRY and doubts_hold(&reader.index.doubts, ledger):
+        return IO_ERROR
+    return status
+
+
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
     cdef StoredRun run
     cdef Status status
     if entry < 0:
         return NO_ENTRY
-    status = enter(reader, reader.runs)
+    status = enter(reader, &reader.runs)
     if status != OK:
         return status
     status = run_spanning(reader.runs, ledger, entry, &run)
@@ -260,14 +337,13 @@ cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, Ind
         status = NO_ENTRY
     if status == OK:
         fill_hit(&run, <uint32_t> (entry - run.first), hit)
-    leave(reader)
-    return status
+    return told(reader, ledger, status)
 
 
 cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
     cdef StoredRun run
     cdef uint32_t slot = 0
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status = enter(reader, &reader.runs)
     if status != OK:
         return status
     entry = max(entry, <int64_t> 0)
@@ -278,39 +354,42 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
         while run_length(&run, slot) == 0:      # ends: the last slot of a run is present
             slot += 1
         fill_hit(&run, slot, hit)
-    leave(reader)
-    return status
+        if hit.entry > entry and doubts_hold(&reader.index.doubts, ledger):
+            status = NO_ENTRY                   # what was lost may lie before it
+    return told(reader, ledger, status)
 
 
 cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil:
     cdef StoredRun stored
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status = enter(reader, &reader.runs)
     if status != OK:
         return status
     status = run_seek(reader.runs, ledger, entry, &stored)
     if status == OK:
         run_describe(&stored, reader.lengths, run)
-    leave(reader)
-    return status
+        if run.first > entry and doubts_hold(&reader.index.doubts, ledger):
+            status = NO_ENTRY
+    return told(reader, ledger, status)
 
 
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil:
     cdef StoredRun run
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status = enter(reader, &reader.runs)
     if status != OK:
         return status
     status = run_last(reader.runs, ledger, &run)
     if status == OK:
         entry[0] = run.first + run.count - 1
-    leave(reader)
-    return status
+        if doubts_hold(&reader.index.doubts, ledger):
+            status = NO_ENTRY                   # what was lost may lie behind it
+    return told(reader, ledger, status)
 
 
 cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context) noexcept nogil:
     cdef LedgerRecord record
     cdef MDB_val key, value
     cdef int error
-    cdef Status status = enter(reader, reader.ledgers)
+    cdef Status status = enter(reader, &reader.ledgers)
     if status != OK:
         return status
     error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_FIRST)
@@ -319,10 +398,9 @@ cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context
         if status == OK:
             status = each(context, &record)
             error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_NEXT)
-    leave(reader)
     if status == OK and error != MDB_NOTFOUND:
-        return IO_ERROR
-    return status
+        status = IO_ERROR
+    return told(reader, -1, status)
 
 
 cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil:
@@ -331,7 +409,7 @@ cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) 
     cdef MDB_val key, value
     cdef int64_t ledger, deleted_ms
     cdef int error
-    cdef Status status = enter(reader, reader.ledgers)
+    cdef Status status = enter(reader, &reader.ledgers)
     if status != OK:
         return status
     error = mdb.cursor_open(reader.txn, reader.index.fences, &fences)
@@ -343,17 +421,16 @@ cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) 
                 status = each(context, ledger, deleted_ms)
                 error = mdb.cursor_get(fences, &key, &value, MDB_NEXT)
         mdb.cursor_close(fences)
-    leave(reader)
     if status == OK and error != MDB_NOTFOUND:
-        return IO_ERROR
-    return status
+        status = IO_ERROR
+    return told(reader, -1, status)
 
 
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil:
     cdef StoredRun stored
     cdef IndexRun run
     cdef int64_t entry = 0
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status = enter(reader, &reader.runs)
     if status != OK:
         return status
     while status == OK:
@@ -362,14 +439,14 @@ cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, voi
             run_describe(&stored, reader.lengths, &run)
             entry = run.first + run.count
             status = each(context, &run)
-    leave(reader)
+    status = told(reader, ledger, status)
     return OK if status == NO_ENTRY else status
 
 
 cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
                        void* context) noexcept nogil:
     cdef StoredRun run
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status = enter(reader, &reader.runs)
     if status != OK:
         return status
     while status == OK and most:
@@ -379,15 +456,14 @@ cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uin
             ledger[0] = run.ledger
             entry[0] = run.first + 1
             most -= 1
-    leave(reader)
-    return status
+    return told(reader, -1, status)
 
 
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
     cdef MDB_stat table
     cdef MDB_envinfo info
     cdef int error
-    cdef Status status = enter(reader, reader.runs)
+    cdef Status status = enter(reader, &reader.runs)
     if status != OK:
         return status
     error = mdb.stat(reader.txn, reader.index.locations, &table)
@@ -406,187 +482,27 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
     return mdb_status(error)
 
 
-# --- the writing thread ---
+# --- another environment ---
 
-cdef Status latched(LocationIndex* index, Status status) noexcept nogil:
-    """Remember a failed write: what it left behind can no longer be trusted."""
-    if status == IO_ERROR:
-        bk_store(&index.failed, 1)
-    return status
-
-
-cdef Status written(LocationIndex* index, Status status) noexcept nogil:
-    """What a write came to. LMDB answers EIO when a full disk takes only part of one, so the disk itself is asked."""
-    if status == NO_SPACE and bk_load(&mdb_full_maps) != index.full_maps:
-        index.too_small = True
-    if status == IO_ERROR and disk_is_full(index):
-        return NO_SPACE
-    return latched(index, status)
-
-
-cdef bint disk_is_full(LocationIndex* index) noexcept nogil:
-    cdef statvfs_t disk
-    cdef int fd
-    if mdb.env_get_fd(index.env, &fd) or fstatvfs(fd, &disk):
-        return False
-    return disk.f_bavail * disk.f_frsize < FULL_DISK_BYTES
-
-
-cdef void grow(LocationIndex* index) noexcept nogil:
-    """Twice the address space. LMDB replaces the map, so nobody may read meanwhile, and no transaction be open."""
-    cdef int64_t deadline = now_ns() + GROW_WAIT_NS
-    cdef MDB_envinfo info
+cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil:
+    cdef IndexReader* reader
+    cdef MDB_env* old = index.env
     bk_exchange(&index.moving, 1)
     bk_fence()
-    while bk_load(&index.inside) and now_ns() < deadline:
+    while bk_load(&index.inside):
         sched_yield()
-    if (bk_load(&index.inside) == 0 and mdb.env_info(index.env, &info) == 0
-            and mdb.env_set_mapsize(index.env, 2 * info.me_mapsize) == 0):
-        index.too_small = False
+    reader = index.readers                      # nobody comes or goes: who does goes in
+    while reader != NULL:
+        close_reader(reader)
+        reader = reader.next_reader
+    index.env = fresh.env
+    index.locations, index.ledgers, index.fences = fresh.locations, fresh.ledgers, fresh.fences
+    guard_free(&index.guard)
+    index.guard = fresh.guard
+    guard_init(&fresh.guard)
+    index.doubtful = fresh.doubtful
+    index.too_small = False
     bk_store(&index.moving, 0)
-
-
-cdef Status index_begin(LocationIndex* index) noexcept nogil:
-    cdef int error
-    if bk_load(&index.failed):
-        return IO_ERROR
-    if index.txn != NULL:
-        return BAD_REQUEST
-    if index.too_small:
-        grow(index)
-    index.full_maps = bk_load(&mdb_full_maps)
-    index.broken = OK
-    error = mdb.txn_begin(index.env, NULL, 0, &index.txn)
-    if error:
-        index.txn = NULL
-        return latched(index, mdb_status(error))
-    index.runs.txn = index.txn
-    index.runs.table = index.locations
-    error = mdb.cursor_open(index.txn, index.locations, &index.runs.cursor)
-    if error:
-        index_abort(index)
-    return latched(index, mdb_status(error))
-
-
-cdef Status index_commit(LocationIndex* index) noexcept nogil:
-    cdef MDB_txn* txn = index.txn
-    if bk_load(&index.failed):
-        index_abort(index)
-        return IO_ERROR
-    if txn == NULL:
-        return BAD_REQUEST
-    if index.broken != OK:
-        index_abort(index)
-        return index.broken
-    index.txn = NULL
-    return written(index, mdb_status(mdb.txn_commit(txn)))
-
-
-cdef void index_abort(LocationIndex* index) noexcept nogil:
-    if index.txn != NULL:
-        mdb.txn_abort(index.txn)
-        index.txn = NULL
-
-
-cdef Status ready(LocationIndex* index) noexcept nogil:
-    """Whether a put may go on: OK, or why not."""
-    if bk_load(&index.failed):
-        return IO_ERROR
-    return index.broken if index.txn != NULL else BAD_REQUEST
-
-
-cdef Status noted(LocationIndex* index, Status status) noexcept nogil:
-    """A failed put leaves half its work in the transaction, so the commit must fail too."""
-    status = written(index, status)
-    if status != OK and status != BAD_REQUEST:
-        index.broken = status
-    return status
-
-
-cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) noexcept nogil:
-    cdef uint8_t[LEDGER_KEY_BYTES] key
-    cdef MDB_val k, v
-    cdef Status status = ready(index)
-    if status != OK:
-        return status
-    if record.key_size > STORED_KEY_MAX or record.lac_size > STORED_LAC_MAX:
-        return BAD_REQUEST
-    store_i64(key, record.ledger)
-    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    v.mv_size, v.mv_data = ledger_packed_size(record), NULL
-    status = mdb_status(mdb.put(index.txn, index.ledgers, &k, &v, MDB_RESERVE))
-    if status == OK:
-        ledger_pack(record, key, <uint8_t*> v.mv_data)
-    return noted(index, status)
-
-
-cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t deleted_ms) noexcept nogil:
-    cdef uint8_t[LEDGER_KEY_BYTES] key
-    cdef uint8_t[FENCE_VALUE_BYTES] value
-    cdef MDB_val k, v
-    cdef Status status = ready(index)
-    if status != OK:
-        return status
-    fence_pack(ledger, deleted_ms, key, value)
-    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    v.mv_size, v.mv_data = FENCE_VALUE_BYTES, value
-    return noted(index, mdb_status(mdb.put(index.txn, index.fences, &k, &v, 0)))
-
-
-cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept nogil:
-    """What a table says of a ledger, if anything."""
-    cdef uint8_t[LEDGER_KEY_BYTES] key
-    cdef MDB_val k
-    cdef Status status
-    store_i64(key, ledger)
-    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    status = mdb_status(mdb.remove(index.txn, table, &k, NULL))
-    return OK if status == NO_ENTRY else status
-
-
-cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil:
-    cdef Status status = ready(index)
-    return status if status != OK else noted(index, remove(index, index.fences, ledger))
-
-
-cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
-    cdef Status status = ready(index)
-    return status if status != OK else noted(index, run_put(&index.runs, run))
-
-
-cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
-    cdef Status status = ready(index)
-    return status if status != OK else noted(index, run_add(&index.runs, run))
-
-
-cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil:
-    cdef StoredRun run
-    cdef Status status = ready(index)
-    entry[0] = -1
-    if status == OK:
-        status = run_last(index.runs.cursor, ledger, &run)
-    if status == OK:
-        entry[0] = run.first + run.count - 1
-    return OK if status == NO_ENTRY else status
-
-
-cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil:
-    cdef Status status = ready(index)
-    if status != OK:
-        return status
-    status = remove(index, index.ledgers, ledger)
-    if status == OK:
-        status = run_delete_ledger(&index.runs, ledger)
-    return noted(index, status)
-
-
-cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* most) noexcept nogil:
-    cdef Status status = ready(index)
-    if status == OK:
-        status = run_delete_some(&index.runs, ledger, most)
-    return status if status == FULL else noted(index, status)
-
-
-cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil:
-    cdef Status status = ready(index)
-    return status if status != OK else noted(index, run_relocate(&index.runs, moved, bytes))
+    mdb.env_close(old)
+    fresh.env = NULL
+    index_close(fresh)

@@ -25,6 +25,7 @@ from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.bad_files import require_sound_index, tell_bad_logs
+from bookie.storage.index_repair import IndexRepair
 from bookie.storage.layout import (
     INDEX_NAME,
     current,
@@ -76,6 +77,7 @@ class LedgerStorage:
         self._rooms: list[StoreRoom] = []
         self._collectors: list[CollectorRoom] = []
         self._scrubs: list[ScrubRoom] = []
+        self.repairs: list[IndexRepair] = []
         self._journals: list[JournalRoom] = []
         self._threads: list[threading.Thread] = []
         self._flush_thread: threading.Thread | None = None
@@ -131,9 +133,11 @@ class LedgerStorage:
             adaptive_readahead=self.storage.adaptive_readahead,
             flush_bytes=min(self.storage.write_cache_bytes // len(self._rooms) // 4, self.storage.flush_bytes),
         )
-        for room in self._rooms:
+        for room, index in zip(self._rooms, index_dirs, strict=True):
             room.load_ledgers()
             self._tell_count(room)
+            made = index / INDEX_NAME, self.storage.index_map_bytes
+            self.repairs.append(IndexRepair(self.stores, room, Path(room.directory), *made))
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
         marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
         self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
@@ -210,10 +214,15 @@ class LedgerStorage:
         )
 
     def _flush_at_start(self, flush: Callable[[], None]) -> bool:
-        """False on a full disk: what was replayed stays in memory and in the journal, and the bookie is read-only."""
+        """False on a full disk: what was replayed stays in memory and in the journal, and the bookie is read-only.
+
+        An index that the flush finds damaged is made good of what can be read, and the flush comes again.
+        """
         try:
             flush()
         except OSError as error:
+            if error.errno == errno.EUCLEAN and any([repair.salvage_damaged() for repair in self.repairs]):
+                return self._flush_at_start(flush)
             if error.errno != errno.ENOSPC:
                 raise
             return False
@@ -241,6 +250,8 @@ class LedgerStorage:
         for index in range(self.storage.read_threads):
             self._spawn(f"read-{index}", self.pool.run)
         self._flush_thread = self._spawn("flush", self.checkpoints.run)
+        for index, repair in enumerate(self.repairs):
+            self._spawn(f"index-repair-{index}", repair.run)
         self._started = True
         self.flushed = False
 
@@ -273,6 +284,8 @@ class LedgerStorage:
             self.pool.stop()
         if self.checkpoints is not None:
             self.checkpoints.stop()
+        for repair in self.repairs:
+            repair.stop()
         for thread in self._threads:
             thread.join()
         if self._started and self.checkpoints is not None and fatal.wait(0) is None:
@@ -342,6 +355,8 @@ class LedgerStorage:
     def tell_damage(self) -> None:
         """What is new of failed reads and of ledgers in quarantine, in the log. Any thread, one at a time."""
         self.tell_failed_reads()
+        for repair in self.repairs:
+            repair.tell()
         self.tell_quarantined()
         self.tell_put_off()
 
@@ -393,7 +408,9 @@ class LedgerStorage:
 
     def store_stats(self) -> list[tuple[Labels, dict[str, int]]]:
         """Of each ledger directory: the labels that Apache BookKeeper tells it by, and its counters."""
-        return [(self._store_labels(index), room.stats()) for index, room in enumerate(list(self._rooms))]
+        repairs = [repair.stats() for repair in self.repairs] or [{} for _ in self._rooms]  # while it opens
+        pairs = enumerate(zip(list(self._rooms), repairs, strict=False))
+        return [(self._store_labels(index), room.stats() | repair) for index, (room, repair) in pairs]
 
     def store_ops(self) -> list[tuple[Labels, dict[str, OpView | tuple[OpView, OpView]]]]:
         """The same of its times, see `StoreRoom.ops`."""

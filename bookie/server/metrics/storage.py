@@ -33,6 +33,9 @@ STORE_ROWS = (
         ("short_batches", "pybookie_short_batches_total",
          "Batch reads cut short because the disk failed a later entry."),
         ("failed_reads", "pybookie_failed_reads_total", "Reads that the disk failed."),
+        ("index_damage", "pybookie_index_damage_total", "Times that damage was met in the location index."),
+        ("index_repairs", "pybookie_index_repairs_total",
+         "Times that the location index was replaced by what could be read of it."),
         ("ledgers_closed", "pybookie_ledgers_write_closed_total", "Ledgers whose end was announced."),
         ("disk_reads", "pybookie_disk_reads_total", "Reads of entry logs."),
         ("disk_read_bytes", "pybookie_disk_read_bytes_total", "Bytes read from entry logs."),
@@ -55,6 +58,8 @@ STORE_ROWS = (
          "Entry logs of one ledger closed because its end was announced."),
     ),
     *gauges(
+        ("doubtful_ledgers", "pybookie_doubtful_ledgers",
+         "Ledgers that may have lost places in the location index: nothing of them is denied."),
         ("quarantined_ledgers", "pybookie_quarantined_ledgers", "Ledgers in quarantine."),
         ("kept_fences", "pybookie_kept_fences", "Deleted ledgers whose fence is kept."),
         ("write_cache_bytes", "bookie_write_cache_size", "Bytes in the write cache."),

@@ -1,0 +1,252 @@
+"""A damaged location index is found, told, and made good while the store serves (index_repair, index_salvage,
+index_guard, index_doubts, index_damage, index_tables, index_writes, lmdb_pages, lmdb_tree; B6, B7).
+
+Bytes of data.mdb are changed under an open store. Whatever they were: an entry that was stored is never denied, the
+process lives, and after the repair every entry is read with its own bytes, before and after a restart.
+"""
+
+import logging
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.direct import Refused
+from tests.reference.storage import entry
+from tests.storage.opened import Opened
+
+KEY = b"k" * 20
+LEDGERS = 40
+ENTRIES = 60
+PAGE = 4096
+BRANCH, LEAF, OVERFLOW, META = 1, 2, 4, 8
+
+
+def data(ledger: int, number: int) -> bytes:
+    """An entry whose bytes tell it from every other; its size varies, so that runs need slots."""
+    return entry(ledger, number, payload=f"{ledger}:{number}".encode() * (1 + (ledger * 31 + number * 7) % 40))
+
+
+def stored(root: Path, *, ledgers: int = LEDGERS) -> Opened:
+    """Ledgers of some runs each, flushed in several checkpoints: an index of some pages in two levels."""
+    one = Opened(root)
+    for first in range(0, ENTRIES, ENTRIES // 3):
+        for ledger in range(ledgers):
+            for number in range(first, first + ENTRIES // 3):
+                one.direct.add(data(ledger, number), KEY)
+        assert one.direct.commit()
+        one.checkpoint()
+    return one
+
+
+def index_file(one: Opened) -> Path:
+    """Of the only directory."""
+    return one.ledger_dirs[0] / "current" / "locations.lmdb" / "data.mdb"
+
+
+def newest_meta(raw: bytes) -> int:
+    """The page of the newest commit."""
+    return max((0, 1), key=lambda page: struct.unpack_from("<Q", raw, page * PAGE + 144)[0])
+
+
+def tables(raw: bytes) -> dict[str, int]:
+    """Roots by table; `main` and `free` too."""
+    at = newest_meta(raw) * PAGE
+    roots = {"free": struct.unpack_from("<Q", raw, at + 80)[0], "main": struct.unpack_from("<Q", raw, at + 128)[0]}
+    for key, value in nodes(raw, roots["main"]):
+        roots[key.decode()] = struct.unpack_from("<Q", value, 40)[0]
+    return roots
+
+
+def nodes(raw: bytes, page: int) -> Iterator[tuple[bytes, bytes]]:
+    """Key and value, or child, of each node of a page."""
+    at = page * PAGE
+    lower = struct.unpack_from("<H", raw, at + 12)[0]
+    for (pointer,) in struct.iter_unpack("<H", raw[at + 16 : at + lower]):
+        low, high, flags, key_size = struct.unpack_from("<4H", raw, at + pointer)
+        start = at + pointer + 8
+        is_branch = struct.unpack_from("<H", raw, at + 10)[0] == BRANCH
+        child = struct.pack("<Q", low | high << 16 | flags << 32)
+        value = child if is_branch else raw[start + key_size : start + key_size + (low | high << 16)]
+        yield raw[start : start + key_size], value
+
+
+def pages(raw: bytes, root: int) -> list[int]:
+    """A tree's pages, from its root down."""
+    found = [root]
+    if struct.unpack_from("<H", raw, root * PAGE + 10)[0] == BRANCH:
+        for _, child in nodes(raw, root):
+            found += pages(raw, struct.unpack("<Q", child)[0])
+    return found
+
+
+def flip(one: Opened, offset: int, bit: int) -> None:
+    """One bit of the index, as a disk may return it."""
+    with index_file(one).open("r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def read(one: Opened, ledger: int, number: int) -> bytes:
+    """The entry, or b"" for an answer that says nothing of it. A denial fails the test."""
+    held = one.direct.read(ledger, number)
+    try:
+        assert held.status in {"OK", "IO_ERROR", "CORRUPT"}, f"entry {number} of ledger {ledger}: {held.status}"
+        return bytes(held.entries()[0]) if held.status == "OK" and held.count else b""
+    finally:
+        held.release()
+
+
+def readable(one: Opened, *, ledgers: int = LEDGERS) -> int:
+    """How many entries are read, each with its own bytes."""
+    count = 0
+    for ledger in range(ledgers):
+        for number in range(ENTRIES):
+            got = read(one, ledger, number)
+            assert got in (b"", data(ledger, number))
+            count += got != b""
+    return count
+
+
+def repaired(one: Opened) -> None:
+    """Until nothing is left to repair."""
+    for _ in range(10):
+        if not one.storage.repairs[0].step(0):
+            return
+    pytest.fail("the repair finds something to do for ever")
+
+
+def restarted(one: Opened, root: Path) -> Opened:
+    """Without a checkpoint."""
+    one.crash()
+    return Opened(root)
+
+
+def a_run(one: Opened) -> int:
+    """Offset of a byte inside of the value of a run: of the place where it lies in its log."""
+    raw = index_file(one).read_bytes()
+    leaves = [page for page in pages(raw, tables(raw)["locations"]) if raw[page * PAGE + 10] == LEAF]
+    _, value = next(node for node in nodes(raw, leaves[0]) if len(node[0]) == 16)
+    return raw.index(value, leaves[0] * PAGE) + 14
+
+
+def test_a_damaged_run_is_found_again_in_the_entry_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A value that fails its checksum: EIO for its entries, a metric, a line; then all come back without a restart."""
+    one = stored(tmp_path)
+    flip(one, a_run(one), 3)
+    assert readable(one) < LEDGERS * ENTRIES
+    stats = one.storage.stats()
+    assert stats["index_damage"] > 0
+    with caplog.at_level(logging.WARNING):
+        one.storage.tell_damage()
+    assert "damage in the location index" in caplog.text
+    repaired(one)
+    assert one.storage.stats()["doubtful_ledgers"] == 0
+    assert readable(one) == LEDGERS * ENTRIES
+    again = restarted(one, tmp_path)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
+
+
+def test_nothing_is_denied_between_the_two_halves(tmp_path: Path) -> None:
+    """The new index serves with what could be read; of a ledger that lost runs nothing is denied, nor after a crash."""
+    one = stored(tmp_path)
+    flip(one, a_run(one), 3)
+    readable(one)
+    one.storage.repairs[0].salvage()
+    assert one.storage.stats()["doubtful_ledgers"] > 0
+    assert readable(one) < LEDGERS * ENTRIES
+    again = restarted(one, tmp_path)
+    assert again.storage.stats()["doubtful_ledgers"] > 0
+    assert readable(again) < LEDGERS * ENTRIES
+    repaired(again)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
+
+
+def test_what_is_flushed_meanwhile_stays(tmp_path: Path) -> None:
+    """Entries written again between the halves are found as they were written last."""
+    one = stored(tmp_path)
+    flip(one, a_run(one), 3)
+    readable(one)
+    one.storage.repairs[0].salvage()
+    fresh = {ledger: entry(ledger, 5, payload=b"again") for ledger in range(LEDGERS)}
+    for each in fresh.values():
+        one.direct.add(each, KEY, recovery=True)
+    assert one.direct.commit()
+    one.checkpoint()
+    repaired(one)
+    again = restarted(one, tmp_path)
+    for ledger, each in fresh.items():
+        assert read(again, ledger, 5) == each
+        assert read(again, ledger, 6) == data(ledger, 6)
+    again.stop()
+
+
+@pytest.mark.parametrize("where", ["locations", "ledgers", "main", "free", "meta"])
+def test_a_flush_does_not_walk_into_damage(tmp_path: Path, where: str) -> None:
+    """Any page that LMDB would lean on: the flush waits for the repair, loses nothing, and the process lives."""
+    one = stored(tmp_path)
+    raw = index_file(one).read_bytes()
+    page = newest_meta(raw) if where == "meta" else tables(raw)[where]
+    flip(one, page * PAGE + (130 if where == "meta" else 12), 1)
+    one.direct.add(data(LEDGERS, 0), KEY)
+    assert one.direct.commit()
+    with pytest.raises(OSError, match="damaged"):
+        one.checkpoint()
+    assert read(one, LEDGERS, 0) == data(LEDGERS, 0)
+    repaired(one)
+    one.checkpoint()
+    assert readable(one) == LEDGERS * ENTRIES
+    again = restarted(one, tmp_path)
+    assert readable(again) == LEDGERS * ENTRIES
+    assert read(again, LEDGERS, 0) == data(LEDGERS, 0)
+    again.stop()
+
+
+def test_what_a_damaged_log_may_hide_stays_in_doubt(tmp_path: Path) -> None:
+    """A closed log with a torn record: ledgers that it holds are not denied, and are in quarantine."""
+    one = stored(tmp_path)
+    flip(one, a_run(one), 3)
+    readable(one)
+    one.storage.repairs[0].salvage()
+    every = ((ledger, number) for ledger in range(LEDGERS) for number in range(ENTRIES))
+    lost = next(place for place in every if not read(one, *place))
+    one = restarted(one, tmp_path)
+    for log in (one.ledger_dirs[0] / "current").glob("*.log"):
+        with log.open("r+b") as file:
+            file.seek(1024)
+            file.write(b"\x7f\xff\xff\xff")
+    repaired(one)
+    assert one.storage.stats()["doubtful_ledgers"] > 0
+    assert one.storage.stats()["quarantined_ledgers"] > 0
+    assert read(one, *lost) == b""
+    with pytest.raises(Refused):
+        one.direct.add(data(lost[0], ENTRIES), KEY)
+    one.stop()
+
+
+def test_flips_anywhere_under_flushes(tmp_path: Path) -> None:
+    """Bits at random places of the file, a flush after each: nobody ends, nothing is lost, all is found in the end."""
+    dice = random.Random(5)
+    one = stored(tmp_path)
+    for turn in range(150):
+        flip(one, dice.randrange(index_file(one).stat().st_size), dice.randrange(8))
+        ledger = dice.randrange(LEDGERS)
+        one.direct.add(data(ledger, ENTRIES + turn), KEY)
+        assert one.direct.commit()
+        try:
+            one.checkpoint()
+        except OSError:
+            repaired(one)
+            one.checkpoint()
+    one.storage.repairs[0].salvage()
+    repaired(one)
+    assert readable(one) == LEDGERS * ENTRIES
+    again = restarted(one, tmp_path)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
