@@ -26,6 +26,7 @@ class Collected(NamedTuple):
     # "torn"        it ends inside a record, and the index points behind that: kept; alarm
     # "disagrees"   the index names another record than the one that lies there: kept; alarm, rebuild the index
     # "no space"    the target log or the index found no space: kept, what was indexed so far has moved
+    # "quarantined" it holds older copies of entries of a ledger in quarantine: kept until that is lifted
     # "unreadable"  reading the file failed, or it is no entry log: kept; alarm
     # "stopped"     stop() was called: kept, what was indexed so far has moved
     outcome: str
@@ -35,7 +36,7 @@ class Collected(NamedTuple):
     dropped_bytes: int
     file_bytes: int  # freed when "unlinked"
     torn_at: int | None
-    ledger: int | None  # of the first orphan, or of the record that disagrees
+    ledger: int | None  # of the record for which the log is kept
     entry: int | None
     offset: int | None  # where that record lies
 

@@ -47,7 +47,8 @@ Collected = namedtuple("Collected", "outcome moved_records moved_bytes dropped_r
                                     "torn_at ledger entry offset")
 
 LOG_NAME = re.compile(r"([0-9a-f]{1,8})\.log")
-OUTCOMES = ("unlinked", "gone", "open", "live", "orphans", "torn", "disagrees", "no space", "unreadable", "stopped")
+OUTCOMES = ("unlinked", "gone", "open", "live", "orphans", "torn", "disagrees", "no space", "unreadable", "stopped",
+            "quarantined")
 STOPPED = Collected("stopped", 0, 0, 0, 0, 0, None, None, None, None)
 
 cdef struct Walk:

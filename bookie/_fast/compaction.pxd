@@ -32,6 +32,7 @@ cdef enum Outcome:
     COLLECT_NO_SPACE
     COLLECT_UNREADABLE
     COLLECT_STOPPED
+    COLLECT_QUARANTINED
 
 cdef struct Result:
     Outcome outcome

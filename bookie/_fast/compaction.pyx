@@ -22,7 +22,9 @@ from bookie._fast.entry_log cimport (
 from bookie._fast.fatal cimport fatal_set
 from bookie._fast.file cimport iovec
 from bookie._fast.liveness cimport (
-    DISAGREES,
+    DELETED,
+    ELSEWHERE,
+    HELD,
     LIVE,
     ORPHAN,
     Verdict,
@@ -253,6 +255,15 @@ cdef Status gather_live(Compaction* compaction, uint32_t log_id, const LogRecord
 
 # --- scanning ---
 
+cdef inline Outcome kept_for(Verdict verdict) noexcept nogil:
+    """Why a log with such a record has to stay, unless it is moved."""
+    if verdict == LIVE:
+        return COLLECT_LIVE
+    if verdict == HELD:
+        return COLLECT_QUARANTINED
+    return COLLECT_ORPHANS if verdict == ORPHAN else COLLECT_DISAGREES
+
+
 cdef inline void blame(Result* result, Outcome outcome, const LogRecord* record) noexcept nogil:
     result.outcome = outcome
     result.ledger = record.ledger
@@ -269,9 +280,8 @@ cdef Status take(Compaction* compaction, uint32_t log_id, bint move, const LogRe
         return status
     if verdict == LIVE and move:
         return gather_live(compaction, log_id, record, result)
-    if verdict == LIVE or verdict == ORPHAN or verdict == DISAGREES:
-        blame(result, COLLECT_LIVE if verdict == LIVE else COLLECT_ORPHANS if verdict == ORPHAN else COLLECT_DISAGREES,
-              record)
+    if verdict != ELSEWHERE and verdict != DELETED:
+        blame(result, kept_for(verdict), record)
         return CLOSED
     result.dropped_records += 1
     result.dropped_bytes += LENGTH_PREFIX + <uint64_t> record.length

@@ -141,7 +141,7 @@ cdef class Reader:
         cdef Status status
         self.need()
         with nogil:
-            status = index_each_ledger(self.raw, collect_ledger, <void*> found)
+            status = index_each_ledger(self.raw, collect_ledger, <void*> found, False)
         check(status, "list of ledgers")
         return found
 

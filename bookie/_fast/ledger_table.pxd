@@ -68,8 +68,6 @@ cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil
 # Put a ledger into quarantine, durably from the next checkpoint on. What it has stays readable, what it does not seem
 # to have is not denied, and nobody writes to it. True: this reason is new to it.
 cdef bint ledger_quarantine(LedgerMap* map, Ledger* ledger, QuarantineReason reason) noexcept nogil
-# The same for what the index says, perhaps NOT_QUARANTINED: it has not changed, and was told before.
-cdef void ledger_load_quarantine(LedgerMap* map, Ledger* ledger, uint8_t reason) noexcept nogil
 cdef void ledger_end_quarantine(LedgerMap* map, Ledger* ledger) noexcept nogil
 cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil
 

@@ -101,34 +101,24 @@ cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil:
     free(fence)
 
 
-cdef Quarantined* quarantined(LedgerMap* map, int64_t id) noexcept nogil:
-    """The entry of the list, made where there is none. NULL: no memory."""
-    cdef Quarantined* entry = <Quarantined*> chained_find(&map.quarantined, id)
-    if entry == NULL:
-        entry = <Quarantined*> calloc(1, sizeof(Quarantined))
-        if entry != NULL:
-            entry.chained.ledger = id
-            chained_put(&map.quarantined, &entry.chained)
-    return entry
-
-
 cdef bint ledger_quarantine(LedgerMap* map, Ledger* ledger, QuarantineReason reason) noexcept nogil:
-    cdef Quarantined* entry = quarantined(map, ledger.chained.ledger)
+    cdef Quarantined* entry = <Quarantined*> chained_find(&map.quarantined, ledger.chained.ledger)
     cdef uint32_t bit = <uint32_t> 1 << reason
+    if reason == NOT_QUARANTINED:
+        return False
     if not ledger.quarantine:
         ledger.quarantine = <uint8_t> reason
         ledger_mark_changed(map, ledger)
-    if entry == NULL or entry.reasons & bit:
-        return False             # without memory: in quarantine all the same, but not listed before the next start
+    if entry == NULL:
+        entry = <Quarantined*> calloc(1, sizeof(Quarantined))
+        if entry == NULL:
+            return False         # in quarantine all the same, but not listed before the next start
+        entry.chained.ledger = ledger.chained.ledger
+        chained_put(&map.quarantined, &entry.chained)
+    if entry.reasons & bit:
+        return False
     entry.reasons |= bit
     return True
-
-
-cdef void ledger_load_quarantine(LedgerMap* map, Ledger* ledger, uint8_t reason) noexcept nogil:
-    cdef Quarantined* entry = quarantined(map, ledger.chained.ledger) if reason else NULL
-    ledger.quarantine = reason
-    if entry != NULL:
-        entry.reasons = entry.told = <uint32_t> 1 << reason
 
 
 cdef void ledger_forget_quarantine(LedgerMap* map, int64_t id) noexcept nogil:

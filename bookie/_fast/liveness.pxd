@@ -20,6 +20,7 @@ cdef enum Verdict:
     DELETED = 2                  # the ledger is not known here
     ORPHAN = 3                   # the ledger is, and the index has no such entry: it lies, or the log does
     DISAGREES = 4                # the index points here, and tells another length
+    HELD = 5                     # ELSEWHERE or ORPHAN, of a ledger in quarantine: it may be the copy that mends it
 
 cdef struct Remembered:
     int64_t ledger
@@ -27,7 +28,8 @@ cdef struct Remembered:
     int64_t last
     uint32_t log_id
     bint stored                  # a run; else: the index has none of these
-    bint known                   # the ledger is, if not stored
+    bint known                   # the ledger is
+    bint held                    # it is in quarantine
     uint32_t base                # offset of the run's first record in its log
     uint32_t starts[RUN_SLOTS_MAX]      # of each record, from `base`
     uint32_t lengths[RUN_SLOTS_MAX]     # 0: a gap

@@ -2,7 +2,7 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from bookie._fast.ledger_table cimport ledger_find
+from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.location_index cimport index_run_at
 from bookie._fast.run_codec cimport IndexRun
 from bookie._fast.stores cimport Shard, shard_of
@@ -31,13 +31,22 @@ cdef void liveness_clear(Liveness* liveness) noexcept nogil:
         liveness.slots[i].ledger = -1
 
 
-cdef bint ledger_is_known(Store* store, int64_t ledger) noexcept nogil:
-    cdef Shard* shard = shard_of(store, ledger)
+cdef bint look_up(Store* store, int64_t ledger_id, bint* held) noexcept nogil:
+    """Whether a ledger is known, and in quarantine."""
+    cdef Shard* shard = shard_of(store, ledger_id)
+    cdef Ledger* ledger
     cdef bint known
     pthread_mutex_lock(&shard.lock)
-    known = ledger_find(&shard.ledgers, ledger) != NULL
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    known = ledger != NULL
+    held[0] = known and ledger.quarantine
     pthread_mutex_unlock(&shard.lock)
     return known
+
+
+cdef bint ledger_is_known(Store* store, int64_t ledger) noexcept nogil:
+    cdef bint held
+    return look_up(store, ledger, &held)
 
 
 cdef Status remember(Liveness* liveness, Remembered* slot, int64_t ledger, int64_t entry) noexcept nogil:
@@ -49,10 +58,10 @@ cdef Status remember(Liveness* liveness, Remembered* slot, int64_t ledger, int64
     if status != OK and status != NO_ENTRY:
         return status
     slot.stored = status == OK and run.first <= entry
+    slot.known = look_up(liveness.store, ledger, &slot.held)
     if not slot.stored:
         slot.first = entry
         slot.last = run.first - 1 if status == OK else INT64_MAX
-        slot.known = ledger_is_known(liveness.store, ledger)
         slot.ledger = ledger
         return OK
     for i in range(run.count):
@@ -81,11 +90,13 @@ cdef Status judge(Liveness* liveness, uint32_t log_id, const LogRecord* record, 
     if slot.stored:
         at = <uint32_t> (record.entry - slot.first)
         if slot.lengths[at] == 0:        # a gap: no other run holds it either
-            verdict[0] = ORPHAN if ledger_is_known(liveness.store, record.ledger) else DELETED
+            verdict[0] = ORPHAN if slot.known else DELETED
         elif slot.log_id != log_id or <uint64_t> slot.base + slot.starts[at] != record.offset:
             verdict[0] = ELSEWHERE
         else:
             verdict[0] = LIVE if slot.lengths[at] == record.length else DISAGREES
     else:
         verdict[0] = ORPHAN if slot.known else DELETED
+    if slot.held and (verdict[0] == ELSEWHERE or verdict[0] == ORPHAN):
+        verdict[0] = HELD
     return OK

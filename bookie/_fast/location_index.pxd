@@ -56,7 +56,9 @@ cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, Ind
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil
 # What callbacks are handed lives during the callback. A callback may not use the same reader. Any answer but OK
 # ends the walk and is its answer.
-cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context) noexcept nogil
+# With `forgiving`, a record that cannot be read is handed over as that of a fenced ledger in quarantine, without its
+# key; else it ends the walk with CORRUPT.
+cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil
 cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil
 # Up to `most` runs of all ledgers in order of (ledger, first entry), from *ledger, *entry on, which are left behind the

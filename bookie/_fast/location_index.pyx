@@ -39,6 +39,7 @@ from bookie._fast.run_codec cimport (
     LEDGER_KEY_BYTES,
     StoredRun,
     fence_unpack,
+    ledger_forgive,
     ledger_unpack,
     run_bytes,
     run_length,
@@ -385,7 +386,7 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
     return told(reader, ledger, status)
 
 
-cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context) noexcept nogil:
+cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil:
     cdef LedgerRecord record
     cdef MDB_val key, value
     cdef int error
@@ -395,6 +396,8 @@ cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context
     error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_FIRST)
     while error == 0 and status == OK:
         status = ledger_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &record)
+        if status == CORRUPT and forgiving:
+            status = ledger_forgive(key.mv_data, key.mv_size, &record)
         if status == OK:
             status = each(context, &record)
             error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_NEXT)

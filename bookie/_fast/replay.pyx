@@ -1,10 +1,11 @@
 """Replay: each journal record back into the storage, idempotent, without asking whether the ledger is fenced.
 
-Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped.
+Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped. One that
+cannot be stored puts its ledger into quarantine, and replay goes on.
 """
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
-from bookie._fast.bounds cimport lac_told
+from bookie._fast.bounds cimport LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, lac_told
 from bookie._fast.by_ledger cimport Chained
 from bookie._fast.checkpoint cimport store_flush
 from bookie._fast.cursor cimport load_i64, load_u32
@@ -24,13 +25,14 @@ from bookie._fast.ledger_table cimport (
     ledger_take_key,
     ledger_find,
     ledger_mark_changed,
+    ledger_quarantine,
     ledger_set_lac,
 )
+from bookie._fast.run_codec cimport BAD_ENTRY_ID, BAD_KEYS, BAD_LAC, QuarantineReason
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, Store, Stores, shard_of
 from bookie._fast.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport (
-    CORRUPT,
     ENTRY_LAC_MIN,
     FULL,
     IO_ERROR,
@@ -38,7 +40,6 @@ from bookie._fast.types cimport (
     NO_SPACE,
     OK,
     TOO_MANY_REQUESTS,
-    UNAUTHORIZED,
     Status,
 )
 from bookie._fast.write_cache cimport half_put
@@ -58,42 +59,48 @@ cdef struct Replay:
     int64_t entries
     int64_t fences
     int64_t skipped
-    int64_t bad_key          # the ledger whose key differs from the stored one
+    int64_t refused          # could not be stored: the ledger is in quarantine
+
+
+cdef Status refuse(Replay* replay, Shard* shard, Ledger* ledger, QuarantineReason reason) noexcept nogil:
+    ledger_quarantine(&shard.ledgers, ledger, reason)
+    replay.refused += 1
+    return OK
+
+
+cdef bint sized(const JournalRecord* record, uint32_t least, uint32_t most, uint32_t* size) noexcept nogil:
+    """How many bytes a key or LAC record tells of; False: they do not lie in it, or are none that can be stored."""
+    size[0] = load_u32(record.data + 16) if record.length >= 20 else 0
+    return record.length >= 20 and least <= size[0] <= most and size[0] <= record.length - 20
 
 
 cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record) noexcept nogil:
     cdef uint32_t size
-    cdef Ledger* ledger
-    if record.length < 20:
-        return CORRUPT
-    size = load_u32(record.data + 16)
-    if size > record.length - 20:
-        return CORRUPT
-    ledger = ledger_find(&shard.ledgers, record.ledger)
+    cdef bint whole = sized(record, 0, STORED_KEY_MAX, &size)
+    cdef Ledger* ledger = ledger_find(&shard.ledgers, record.ledger)
     if ledger == NULL:
+        size = size if whole else 0
         ledger = ledger_add(&shard.ledgers, record.ledger, record.data + 20, size)
         if ledger == NULL:
             return NO_MEMORY
         ledger.last_known = True
         ledger.lac_known = True
         ledger_mark_changed(&shard.ledgers, ledger)
-        return OK
+        return OK if whole else refuse(replay, shard, ledger, BAD_KEYS)
+    if not whole:
+        return refuse(replay, shard, ledger, BAD_KEYS)
     if all_zero(record.data + 20, size):
         return OK                # the key was not known yet, and the index may hold what has replaced it since
     if ledger_take_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
-        replay.bad_key = record.ledger
-        return UNAUTHORIZED
+        return refuse(replay, shard, ledger, BAD_KEYS)
     return OK
 
 
-cdef Status replay_lac(Shard* shard, Ledger* ledger, const JournalRecord* record) noexcept nogil:
+cdef Status replay_lac(Replay* replay, Shard* shard, Ledger* ledger, const JournalRecord* record) noexcept nogil:
     cdef uint32_t size
     cdef int64_t lac
-    if record.length < 20:
-        return CORRUPT
-    size = load_u32(record.data + 16)
-    if size < 16 or size > record.length - 20:
-        return CORRUPT
+    if not sized(record, LAC_PACKET_MIN, STORED_LAC_MAX, &size) or load_i64(record.data + 20) != record.ledger:
+        return refuse(replay, shard, ledger, BAD_LAC)
     lac = load_i64(record.data + 20 + 8)
     if ledger.explicit_lac != NULL and load_i64(ledger.explicit_lac + 8) > lac:
         return OK
@@ -113,7 +120,9 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
     cdef Status status = OK
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, record.ledger)
-    if ledger != NULL and (ledger.lagging or not replay.again):
+    if ledger != NULL and not ids_hold(record.ledger, record.kind):
+        status = refuse(replay, shard, ledger, BAD_ENTRY_ID)
+    elif ledger != NULL and (ledger.lagging or not replay.again):
         half = bk_load(&store.active)
         if replay.full[at]:
             ledger.lagging = True
@@ -185,7 +194,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
         replay.fences += 1
         return OK
     if record.kind == META_LAC:
-        return replay_lac(shard, ledger, record)
+        return replay_lac(replay, shard, ledger, record)
     replay.skipped += 1
     return OK
 
@@ -218,7 +227,7 @@ def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, u
 
     Returns the scan's findings, and of each store where its first entry lies that was held for want of room, -1: none.
     Findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged,
-    damaged_at, bad_key (-1: none).
+    damaged_at, refused (records that put their ledger into quarantine).
     """
     cdef Replay replay
     cdef JournalScan scan
@@ -235,8 +244,7 @@ def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, u
     encoded = path.encode()
     name = encoded
     replay.stores = stores.stores
-    replay.entries = replay.fences = replay.skipped = 0
-    replay.bad_key = -1
+    replay.entries = replay.fences = replay.skipped = replay.refused = 0
     fd = files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
     if fd < 0:
         raise OSError(-fd, "cannot open the journal file", path)
@@ -257,6 +265,6 @@ def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, u
         "torn": scan.torn,
         "damaged": scan.damaged,
         "damaged_at": scan.damaged_at,
-        "bad_key": replay.bad_key,
+        "refused": replay.refused,
     }
     return found, [replay.held[i] for i in range(stores.stores.count)]

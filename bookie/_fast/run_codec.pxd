@@ -18,8 +18,7 @@ cdef enum:
     FENCE_VALUE_BYTES = 16
 
 cdef enum QuarantineReason:
-    # What a ledger has here that could not be stored, indexed or trusted. Numbers are on disk.
-    NOT_QUARANTINED = 0
+    NOT_QUARANTINED = 0          # these numbers are on disk
     BAD_ENTRY_ID = 1             # an entry id outside of what the index holds
     BAD_ENTRY_SIZE = 2           # a record longer than a log takes
     BAD_KEYS = 3                 # the journal holds master keys that contradict each other
@@ -27,7 +26,6 @@ cdef enum QuarantineReason:
     BAD_LEDGER_RECORD = 5        # the ledger's record in the index cannot be read
     BAD_INDEX = 6                # runs of the ledger in the index cannot be read
     BAD_RECORD = 7               # a record in an entry log is not the one that the index tells, or fails its digest
-    REASONS = 8
 
 cdef struct IndexRun:
     int64_t ledger
@@ -88,6 +86,8 @@ cdef void run_lengths(const StoredRun* run, uint32_t* out) noexcept nogil
 cdef size_t ledger_packed_size(const LedgerRecord* record) noexcept nogil
 # `value` holds ledger_packed_size(record) bytes.
 cdef void ledger_pack(const LedgerRecord* record, uint8_t* key, uint8_t* value) noexcept nogil
+# What one that cannot be read still tells, its ledger: as fenced and in quarantine. CORRUPT: not even that.
+cdef Status ledger_forgive(const void* key, size_t key_size, LedgerRecord* record) noexcept nogil
 # OK or CORRUPT.
 cdef Status ledger_unpack(const void* key, size_t key_size, const void* value, size_t size,
                           LedgerRecord* record) noexcept nogil

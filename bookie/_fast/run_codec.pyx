@@ -264,6 +264,16 @@ cdef Status ledger_unpack(const void* key, size_t key_size, const void* value, s
     return OK
 
 
+cdef Status ledger_forgive(const void* key, size_t key_size, LedgerRecord* record) noexcept nogil:
+    if key_size != LEDGER_KEY_BYTES:
+        return CORRUPT
+    memset(record, 0, sizeof(LedgerRecord))
+    record.ledger = load_i64(key)
+    record.fenced = True
+    record.quarantine = BAD_LEDGER_RECORD
+    return OK
+
+
 cdef void fence_pack(int64_t ledger, int64_t deleted_ms, uint8_t* key, uint8_t* value) noexcept nogil:
     store_i64(key, ledger)
     store_u32(value + 4, 0)

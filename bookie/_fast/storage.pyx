@@ -17,7 +17,7 @@ from bookie._fast.ledger_table cimport (
     Ledger,
     ledger_add,
     ledger_keep_fence,
-    ledger_load_quarantine,
+    ledger_quarantine,
     ledger_set_lac,
     ledgers_free,
     ledgers_init,
@@ -39,6 +39,7 @@ from bookie._fast.pages cimport Page
 from bookie._fast.read_cache cimport ring_free, ring_init, ring_set_segment
 from bookie._fast.readahead cimport readahead_evicted, readahead_init, readahead_limits
 from bookie._fast.rereads cimport rereads_free, rereads_init
+from bookie._fast.run_codec cimport BAD_LAC, QuarantineReason
 from bookie._fast.runs cimport LedgerRuns, map_find, map_free, map_init, map_remove, runs_drop_page
 from bookie._fast.store_stats cimport StoreOps
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, shard_of, store_of
@@ -118,12 +119,13 @@ cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogi
         return NO_MEMORY
     ledger.fenced = record.fenced
     ledger.limbo = record.limbo
-    ledger_load_quarantine(&shard.ledgers, ledger, record.quarantine)
-    if record.lac_size:
+    ledger_quarantine(&shard.ledgers, ledger, <QuarantineReason> record.quarantine)
+    if record.lac_size and (record.lac_size < LAC_PACKET_MIN or load_i64(record.lac) != record.ledger):
+        ledger_quarantine(&shard.ledgers, ledger, BAD_LAC)
+    elif record.lac_size:
         if not ledger_set_lac(ledger, record.lac, record.lac_size):
             return NO_MEMORY
-        if record.lac_size >= LAC_PACKET_MIN:
-            ledger.lac = lac_told(load_i64(record.lac + 8))
+        ledger.lac = lac_told(load_i64(record.lac + 8))
     return OK
 
 
@@ -205,7 +207,7 @@ cdef class StoreRoom:
         with nogil:
             reader = index_reader(store.index)
             if reader != NULL:
-                status = index_each_ledger(reader, load_ledger, store)
+                status = index_each_ledger(reader, load_ledger, store, True)
                 if status == OK:
                     status = index_each_fence(reader, load_fence, store)
                 index_reader_free(reader)

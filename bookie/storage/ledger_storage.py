@@ -135,7 +135,6 @@ class LedgerStorage:
         )
         for room, index in zip(self._rooms, index_dirs, strict=True):
             room.load_ledgers()
-            self._tell_count(room)
             made = index / INDEX_NAME, self.storage.index_map_bytes
             self.repairs.append(IndexRepair(self.stores, room, Path(room.directory), *made))
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
@@ -159,13 +158,6 @@ class LedgerStorage:
             full = ", ".join(map(str, sorted(self.full_directories())))
             log.error("started on a full disk: read-only, with what the journal has in memory", extra={"full": full})
         return report
-
-    def _tell_count(self, room: StoreRoom) -> None:
-        """Of a start: what came into quarantine before."""
-        count = len(quarantine.listed(room))
-        if count:
-            facts = {"directory": room.directory, "ledgers": count, "remedy": "bkadmin quarantine lists them"}
-            log.warning("ledgers are in quarantine", extra=facts)
 
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
         count = len(self.storage.ledger_directories)

@@ -38,6 +38,7 @@ class RecoveryReport:
     entries: int = 0
     fences: int = 0
     skipped: int = 0
+    refused: int = 0
     bytes: int = 0
 
     def __add__(self, other: "RecoveryReport") -> "RecoveryReport":
@@ -46,6 +47,7 @@ class RecoveryReport:
             entries=self.entries + other.entries,
             fences=self.fences + other.fences,
             skipped=self.skipped + other.skipped,
+            refused=self.refused + other.refused,
             bytes=self.bytes + other.bytes,
         )
 
@@ -112,6 +114,7 @@ def replay_journal(
             entries=found["entries"],
             fences=found["fences"],
             skipped=found["skipped"],
+            refused=found["refused"],
             bytes=max(found["end"] - start, 0),
         )
     return report, held
@@ -189,11 +192,6 @@ def _reaches(path: Path, mark: Mark) -> bool:
 
 
 def _refuse_if_damaged(path: Path, found: dict[str, int], *, skip_damaged: bool) -> None:
-    if found["bad_key"] >= 0:
-        raise StartRefused(
-            f"{path} holds another master key for ledger {found['bad_key']} than the ledgers index; "
-            "journal and ledger directories belong to different bookies"
-        )
     if found["status"] != 0:
         raise StartRefused(
             f"{path} cannot be replayed (version {found['version']}, status {found['status']}): "

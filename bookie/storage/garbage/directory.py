@@ -27,6 +27,7 @@ OUTCOMES = {
     "disagrees": (Outcome.KEPT, f"the index names another record than the one that lies there; {REBUILD}"),
     "no space": (Outcome.NO_SPACE, "no space on the disk"),
     "unreadable": (Outcome.KEPT, "it cannot be read, or is no entry log: look at the disk and the file"),
+    "quarantined": (Outcome.KEPT, "it holds copies of entries of a ledger in quarantine: see bkadmin quarantine"),
     "stopped": (Outcome.STOPPED, ""),
 }
 """A log that is open, or pointed into again, is none of this cycle's business: as good as gone."""
