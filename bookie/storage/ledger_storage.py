@@ -213,7 +213,7 @@ class LedgerStorage:
         try:
             flush()
         except OSError as error:
-            if error.errno == errno.EUCLEAN and any([repair.salvage_damaged() for repair in self.repairs]):
+            if error.errno == errno.EUCLEAN and sum(repair.salvage_damaged() for repair in self.repairs):
                 return self._flush_at_start(flush)
             if error.errno != errno.ENOSPC:
                 raise

@@ -7,13 +7,20 @@ process lives, and after the repair every entry is read with its own bytes, befo
 
 import logging
 import random
+import signal
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bookie._fast.direct import Refused
+from bookie.storage.garbage.counters import Counters, OfDirectory
+from bookie.storage.garbage.directory import LedgerDirectory
+from bookie.storage.garbage.logs import LogCollector
+from bookie.storage.garbage.settings import GarbageSettings
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 
@@ -227,6 +234,51 @@ def test_what_a_damaged_log_may_hide_stays_in_doubt(tmp_path: Path) -> None:
     assert read(one, *lost) == b""
     with pytest.raises(Refused):
         one.direct.add(data(lost[0], ENTRIES), KEY)
+    one.stop()
+
+
+CRASHING = """
+import sys
+from pathlib import Path
+from bookie._fast.crash_steps import crash_after_step
+from tests.storage.test_index_repair import a_run, flip, readable, repaired, stored
+
+one = stored(Path(sys.argv[1]))
+flip(one, a_run(one), 3)
+readable(one)
+crash_after_step(int(sys.argv[2]))
+repaired(one)
+"""
+
+
+@pytest.mark.parametrize("step", range(61, 66))
+def test_a_crash_at_each_step_leaves_one_index_whole(tmp_path: Path, step: int) -> None:
+    """Old or new: the next start denies nothing, repairs what is left, and reads every entry."""
+    command = [sys.executable, "-c", CRASHING, str(tmp_path), str(step)]
+    ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert ended.returncode == -signal.SIGABRT, ended.stderr.decode()
+    again = Opened(tmp_path)
+    readable(again)
+    repaired(again)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
+
+
+def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Logs of a directory whose index cannot be walked are left alone, and nobody dies of it."""
+    one = stored(tmp_path)
+    (collector,) = one.storage.collectors()
+    directory = LedgerDirectory(collector, GarbageSettings())
+    counters = Counters([OfDirectory()])
+    logs = LogCollector(GarbageSettings(), [directory], counters, lambda *_: True, 1 << 20)
+    before = set((one.ledger_dirs[0] / "current").glob("*.log"))
+    flip(one, a_run(one), 3)
+    with caplog.at_level(logging.ERROR):
+        logs.measure()
+    assert "no log is collected" in caplog.text
+    assert set((one.ledger_dirs[0] / "current").glob("*.log")) == before
+    repaired(one)
+    assert readable(one) == LEDGERS * ENTRIES
     one.stop()
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from bookie.storage.garbage.choice import LogUse
 from bookie.storage.garbage.contracts import Directory, Outcome, Work
 from bookie.storage.garbage.counters import Counters
@@ -81,7 +83,7 @@ class LogCollector:
             self._kept.clear()
             self._counters.kept_logs = 0
         begun = time.monotonic()
-        self._uses = [directory.log_use() for directory in self._directories]
+        self._uses = [self._use_of(directory) for directory in self._directories]
         self._counters.usage_ms += int(1000 * (time.monotonic() - begun))
         for use, counters in zip(self._uses, self._counters.directories, strict=True):
             counters.logs = use.log_ids.size
@@ -90,6 +92,16 @@ class LogCollector:
         for number, use in enumerate(self._uses):
             for log_id in use.dead():
                 self._unlink(number, log_id)
+
+    def _use_of(self, directory: Directory) -> LogUse:
+        """Nothing where the index cannot tell: what it does not know of must not look dead."""
+        try:
+            return directory.log_use()
+        except OSError as error:
+            facts = {"directory": directory.path, "why": error}
+            log.error("no log is collected, for the index cannot be read", extra=facts)
+            none = np.empty(0, np.int64)
+            return LogUse(none, none, none)
 
     def compact(self, kind: Kind, threshold: float, deadline: float | None, collect: Callable[[], None]) -> None:
         """Compact the measured logs below `threshold`, emptiest first; begin none after `deadline` (monotonic).
