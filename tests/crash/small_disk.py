@@ -59,6 +59,12 @@ class SmallDisk:
         user = ["--user", "--preserve-credentials"] if self._root else []
         return ["nsenter", "--target", str(self._holder.pid), "--mount", *user, "--", *command]
 
+    @property
+    def inside(self) -> Path:
+        """The disk's directory, as a process outside reaches it."""
+        assert self._holder
+        return Path(f"/proc/{self._holder.pid}/root{self.directory}")
+
     def fill(self) -> None:
         """Leave no byte."""
         with self._ballast().open("wb", buffering=0) as ballast:
@@ -74,5 +80,4 @@ class SmallDisk:
         self._ballast().unlink()
 
     def _ballast(self) -> Path:
-        assert self._holder
-        return Path(f"/proc/{self._holder.pid}/root{self.directory}/ballast")
+        return self.inside / "ballast"

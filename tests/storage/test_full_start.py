@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.crash.small_disk import SmallDisk, Unavailable
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
 
@@ -212,3 +213,40 @@ def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, syn
     assert one.report.entries == 0
     assert status(one, 1, COUNT) == "OK"
     one.stop()
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_b15_collection_makes_room_on_a_full_file_system(tmp_path: Path, kind: str) -> None:
+    """Started on a disk without a free byte: ledgers go, dead logs go, and what the journal held is flushed."""
+    (tmp_path / "disk").mkdir()
+    small = {"write_cache_bytes": 4 * MIB, "log_bytes_max": MIB}
+    try:
+        with SmallDisk(tmp_path / "disk", kind, 48 * MIB) as disk:
+            (tmp_path / "ledgers-0").symlink_to(disk.inside)
+            one = Opened(tmp_path, **small)
+            for ledger in range(41):
+                for at in range(50):
+                    one.direct.add(entry(ledger, at, payload=bytes(10_000)))
+                assert one.direct.commit()
+                if ledger < 40:
+                    one.checkpoint()
+            disk.fill()
+            one.crash()
+            one = Opened(tmp_path, **small)
+            assert one.storage.full_directories() == {tmp_path / "ledgers-0"}
+            collector = one.storage.collectors()[0]
+            assert collector.delete_ledgers(range(20)) == 20
+            living = set(collector.live_bytes()[0].tolist())
+            dead = [log_id for log_id in collector.closed_logs().ids.tolist() if log_id not in living]
+            assert len(dead) > 5
+            assert {collector.unlink_log(log_id).outcome for log_id in dead} == {"unlinked"}
+            one.checkpoint()
+            assert not one.storage.full_directories()
+            one.crash()
+            one = Opened(tmp_path, **small)
+            assert one.report.entries == 0
+            assert [status(one, 40, at) for at in (0, 49, 50)] == ["OK", "OK", "NO_ENTRY"]
+            assert status(one, 3, 0) == "NO_LEDGER"
+            one.stop()
+    except Unavailable as reason:
+        pytest.skip(f"NOT TESTED on {kind}: {reason}")
