@@ -120,3 +120,12 @@ cdef Status doubt_unpack(const void* key, size_t key_size, const void* value, si
     ledger[0] = load_i64(key)
     lasting[0] = bytes_[5] & DOUBT_LASTING != 0
     return OK
+
+
+def unpack_doubt(bytes key, bytes value):
+    """(ledger, whether for good); ValueError when the bytes are no doubt."""
+    cdef int64_t ledger
+    cdef bint lasting
+    if doubt_unpack(<const char*> key, len(key), <const char*> value, len(value), &ledger, &lasting) != OK:
+        raise ValueError("these bytes are no doubt: header or checksum are wrong")
+    return ledger, bool(lasting)

@@ -149,6 +149,26 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
     return OK if guard.images != NULL else NO_MEMORY
 
 
+cdef Status pass_over(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    return OK
+
+
+cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
+    cdef TreeWalk walk
+    cdef Learning learning
+    cdef Status status
+    memset(&walk, 0, sizeof(TreeWalk))
+    walk.file = guard.file
+    walk.each, walk.lost, walk.context = pass_over, lost, &learning
+    walk.seen = seen_pages(&guard.file)
+    if walk.seen == NULL:
+        return NO_MEMORY
+    learning.damaged = False
+    status = tree_walk(&walk, &guard.tables[table])
+    free(walk.seen)
+    return CORRUPT if status == OK and learning.damaged else status
+
+
 cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,
                         uint32_t key_size) noexcept nogil:
     cdef Tree* tree = &guard.tables[table]

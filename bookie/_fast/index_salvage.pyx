@@ -1,11 +1,17 @@
 """The walk of the old tree hands out values in the order of their keys, so that the new tree grows at its end."""
+import errno
+import os
+
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from bookie._fast.index_guard cimport TABLE_LOCATIONS, Guard, guard_free, guard_init, guard_learn
+from bookie._fast.index_tables cimport index_put_doubt
+from bookie._fast.index_view cimport Index
 from bookie._fast.lmdb_pages cimport Node, PageFile, Tree
 from bookie._fast.lmdb_tree cimport TreeWalk, see_free_pages, seen_pages, tree_walk
-from bookie._fast.location_index cimport index_append_run, index_begin, index_commit
+from bookie._fast.location_index cimport index_abort, index_append_run, index_begin, index_commit
 from bookie._fast.run_codec cimport RUN_SLOTS_MAX, IndexRun, StoredRun, key_of, run_unpack, run_unpack_unchained
 from bookie._fast.run_key cimport key_end, key_equal
 from bookie._fast.run_table cimport run_describe
@@ -141,3 +147,51 @@ cdef bint salvage_lost_of(const Salvage* salvage, int64_t ledger) noexcept nogil
         else:
             high = middle
     return low < salvage.lost_count and salvage.lost[low].first <= ledger
+
+
+def salvage_file(path, Index fresh not None):
+    """Copy the runs that can be read of the data file `path`, which nobody has open, into an open and empty index.
+
+    (runs, values that were lost, ranges of ledgers, both ends included, that may have lost some). ValueError when the
+    file does not even tell where its tables begin; OSError when it cannot be read, or the new one not be written.
+    """
+    cdef Guard guard
+    cdef Salvage salvage
+    cdef Status status
+    cdef int fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    guard_init(&guard)
+    salvage_init(&salvage, fresh.raw)
+    try:
+        with nogil:
+            status = guard_learn(&guard, fd)
+        if not guard.roots_known:
+            raise ValueError(f"{path} does not tell where its tables begin (status {<int> status})")
+        with nogil:
+            status = index_begin(fresh.raw)
+            if status == OK:
+                status = salvage_runs(&salvage, &guard.file, &guard.tables[TABLE_LOCATIONS], &guard.meta.free)
+            if status == OK:
+                status = index_commit(fresh.raw)
+            else:
+                index_abort(fresh.raw)
+        if status != OK:
+            raise OSError(errno.EIO, f"copying what can be read of an index failed (status {<int> status})", path)
+        ranges = [(salvage.lost[i].first, salvage.lost[i].last) for i in range(salvage.lost_count)]
+        return salvage.runs, salvage.lost_values, ranges
+    finally:
+        salvage_free(&salvage)
+        guard_free(&guard)
+        os.close(fd)
+
+
+def put_doubts(Index fresh not None, ledgers):
+    """Let nothing be denied of these ledgers until the entry logs were searched for them. OSError when it fails."""
+    cdef int64_t ledger
+    cdef Status status = index_begin(fresh.raw)
+    for ledger in ledgers:
+        if status == OK:
+            status = index_put_doubt(fresh.raw, ledger, False)
+    status = index_commit(fresh.raw) if status == OK else status
+    index_abort(fresh.raw)
+    if status != OK:
+        raise OSError(errno.EIO, f"noting ledgers in doubt failed (status {<int> status})")

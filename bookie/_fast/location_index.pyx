@@ -14,7 +14,7 @@ from posix.unistd cimport close, lseek
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.index_damage cimport damage_init, damage_note
 from bookie._fast.index_doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
-from bookie._fast.index_guard cimport guard_free, guard_init, guard_learn
+from bookie._fast.index_guard cimport TABLE_LEDGERS, TABLES, guard_free, guard_init, guard_learn, guard_whole
 from bookie._fast.index_state cimport INDEX_READERS_MAX
 from bookie._fast.lmdb_c cimport (
     MDB_CORRUPTED,
@@ -57,7 +57,7 @@ from bookie._fast.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.types cimport CORRUPT, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
+from bookie._fast.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield() noexcept
@@ -104,14 +104,20 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     """LMDB would believe what it finds."""
     cdef char name[PATH_BYTES]
     cdef Status status
+    cdef uint32_t table
     cdef int fd
     if snprintf(name, PATH_BYTES, "%s/data.mdb", path) >= PATH_BYTES:
         return ENAMETOOLONG
     fd = open(name, O_RDONLY | O_CLOEXEC)
     if fd < 0:
         return 0 if errno == ENOENT else errno
-    status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else OK
+    status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else END
+    for table in range(TABLE_LEDGERS, TABLES):      # they are read whole at the start
+        if status == OK:
+            status = guard_whole(&index.guard, table)
     close(fd)
+    if status == END:
+        return 0
     if status == NO_MEMORY or status == IO_ERROR:
         return ENOMEM if status == NO_MEMORY else EIO
     return 0 if status == OK else MDB_INVALID if index.guard.file.fd < 0 else MDB_CORRUPTED

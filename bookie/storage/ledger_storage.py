@@ -25,6 +25,7 @@ from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.bad_files import require_sound_index, tell_bad_logs
+from bookie.storage.index_mending import mend_index
 from bookie.storage.index_repair import IndexRepair
 from bookie.storage.layout import (
     INDEX_NAME,
@@ -45,6 +46,9 @@ from bookie.storage.tools.progress import no_progress
 __all__ = ["LedgerStorage"]
 
 log = logging.getLogger(__name__)
+
+INDEX_DAMAGED = -30796
+"""MDB_CORRUPTED: what opening an index raises whose pages are not as LMDB writes them."""
 
 COMPACTION_BYTES = 8 << 20
 """Of one directory: a window over the source, the buffer of the target, what is known of runs and moves."""
@@ -160,11 +164,20 @@ class LedgerStorage:
         return report
 
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
-        count = len(self.storage.ledger_directories)
         index.mkdir(exist_ok=True)
         require_sound_index(index)
         tell_bad_logs(directory)
         give_back_blocks(directory)
+        try:
+            return self._make_store(directory, index)
+        except OSError as error:
+            if error.errno != INDEX_DAMAGED:
+                raise
+        mend_index(directory, index, self.storage.index_map_bytes)
+        return self._make_store(directory, index)
+
+    def _make_store(self, directory: Path, index: Path) -> StoreRoom:
+        count = len(self.storage.ledger_directories)
         return StoreRoom(
             str(directory),
             str(index),

@@ -264,6 +264,26 @@ def test_a_crash_at_each_step_leaves_one_index_whole(tmp_path: Path, step: int) 
     again.stop()
 
 
+@pytest.mark.parametrize("where", ["locations", "ledgers", "free"])
+def test_a_start_with_a_damaged_index_mends_it(tmp_path: Path, where: str) -> None:
+    """What can be read serves at once, ledgers whose record is lost come back fenced, the rest is found in the logs."""
+    one = stored(tmp_path)
+    one.direct.fence(3, KEY)
+    one.stop()
+    flip(one, tables(index_file(one).read_bytes())[where] * PAGE + 12, 1)
+    again = Opened(tmp_path)
+    readable(again)
+    repaired(again)
+    assert readable(again) == LEDGERS * ENTRIES
+    state = again.direct.ledger(3)
+    assert state is not None
+    assert state.fenced
+    again.stop()
+    last = Opened(tmp_path)
+    assert readable(last) == LEDGERS * ENTRIES
+    last.stop()
+
+
 def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Logs of a directory whose index cannot be walked are left alone, and nobody dies of it."""
     one = stored(tmp_path)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from bookie._fast.index_doubts import unpack_doubt
 from bookie._fast.run_codec import unpack_fence, unpack_ledger, unpack_next, unpack_run
 
 __all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
@@ -30,6 +31,7 @@ CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
     b"locations": unpack_run,
     b"ledgers": unpack_ledger,
     b"fences": unpack_fence,
+    b"doubts": unpack_doubt,
 }
 REQUIRED = (b"locations", b"ledgers")
 """Fences are kept since later; an index that no process opened meanwhile has no table of them."""

@@ -1,0 +1,88 @@
+"""A damaged location index at a start: what can be read of it goes into a new one, the rest is found while serving.
+
+Nobody has the index open yet. Records of ledgers that cannot be read come back fenced and in limbo, where an entry log
+names the ledger: better a writer that is stopped for nothing than a ledger that is denied. Main thread.
+"""
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from bookie._fast.index_doubts import unpack_doubt
+from bookie._fast.index_salvage import put_doubts, salvage_file
+from bookie._fast.index_view import Ledger
+from bookie._fast.log_map import read_map, scan_ledgers
+from bookie._fast.run_codec import unpack_ledger
+from bookie.errors import StartRefused
+from bookie.storage.tools.index_swap import new_index
+from bookie.storage.tools.log_files import entry_logs
+from bookie.storage.tools.rebuild_index import old_fences, put_fences, put_records
+from bookie.storage.tools.verify_index import table_values
+
+__all__ = ["mend_index"]
+
+log = logging.getLogger(__name__)
+
+
+def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
+    """Replace the index of the `current` directory. Ledgers that may have lost runs are in doubt from then on.
+
+    StartRefused when the file does not even tell where its tables begin; OSError when a new one cannot be written.
+    """
+    facts: dict[str, object] = {"directory": directory, "index": index}
+    log.error("the location index is damaged: a new one is made of what can be read of it", extra=facts)
+    records, whole = _records(index)
+    known = {record.ledger for record in records}
+    if not whole:
+        lost = sorted(_in_logs(directory) - known)
+        records += [Ledger(ledger, b"", fenced=True, limbo=True, lac=b"") for ledger in lost]
+        known.update(lost)
+        facts["ledgers_without_record"] = len(lost)
+    with new_index(index, map_bytes=map_bytes) as fresh:
+        try:
+            facts["runs"], facts["lost"], ranges = salvage_file(str(index / "data.mdb"), fresh)
+        except ValueError as error:
+            raise StartRefused(
+                f"{error}; nothing was changed: put the index back, or rebuild it from entry logs and journals"
+                " (bookie.storage.tools.rebuild_ledgers)"
+            ) from error
+        doubtful = {ledger for ledger in known if any(first <= ledger <= last for first, last in ranges)}
+        doubtful |= _doubts(index) & known
+        put_records(fresh, sorted(records))
+        put_fences(fresh, old_fences(index))
+        put_doubts(fresh, sorted(doubtful))
+    facts["doubtful"] = len(doubtful)
+    log.warning("the location index was replaced by what could be read of it", extra=facts)
+
+
+def _records(index: Path) -> tuple[list[Ledger], bool]:
+    """The ledger records that can be read, and whether these are all."""
+    values, problems = table_values(index, b"ledgers")
+    found = []
+    for key, value in values:
+        with suppress(ValueError):  # it is among the problems
+            ledger, fenced, limbo, master_key, lac, why = unpack_ledger(key, value)
+            found.append(Ledger(ledger, master_key, fenced, limbo, lac, why))
+    return found, not problems
+
+
+def _doubts(index: Path) -> set[int]:
+    values, _ = table_values(index, b"doubts")
+    found = set()
+    for key, value in values:
+        with suppress(ValueError):
+            found.add(unpack_doubt(key, value)[0])
+    return found
+
+
+def _in_logs(directory: Path) -> set[int]:
+    """Every ledger that an entry log names."""
+    found: set[int] = set()
+    for file in entry_logs(directory):
+        try:
+            held = read_map(file.path) or scan_ledgers(file.path)
+        except (OSError, ValueError) as error:
+            log.error("an entry log cannot be read for its ledgers", extra={"file": file.path, "error": error})
+            continue
+        found.update(held.ledgers.tolist())
+    return found
