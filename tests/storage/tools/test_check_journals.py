@@ -85,8 +85,8 @@ def test_journals_of_a_bookie(tmp_path: Path) -> None:
     for end in ("crash", "stop"):
         opened = Opened(tmp_path)
         for entry in range(30):
-            opened.direct.add(struct.pack(">qqqq", 1, entry, -1, 0), b"key")
-        opened.direct.fence(2, b"key")
+            opened.direct.add(struct.pack(">qqqq", 1, entry, -1, 0), b"k" * 20)
+        opened.direct.fence(2, b"k" * 20)
         assert opened.direct.commit()
         getattr(opened, end)()
         current = opened.journal_dirs[0] / "current"

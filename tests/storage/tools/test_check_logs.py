@@ -138,7 +138,7 @@ def test_logs_of_a_bookie(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     for ledger in (1, 2, 3):
         for entry in range(50):
-            opened.direct.add(sealed(ledger, entry), b"key")
+            opened.direct.add(sealed(ledger, entry), b"k" * 20)
     opened.stop()
     found = list(check_logs(opened.ledger_dirs[0] / "current", digest_of))
     assert all(one.sound for one in found)

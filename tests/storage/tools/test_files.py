@@ -12,7 +12,7 @@ def test_every_file_of_a_bookie_has_a_kind(tmp_path: Path) -> None:
     """Nothing that we write is `other`; a foreign file is, and a Java bookie's index is told."""
     opened = Opened(tmp_path, ledger_dirs=2, journals=2)
     for ledger in range(4):
-        opened.direct.add(struct.pack(">qqqq", ledger, 0, -1, 0), b"key")
+        opened.direct.add(struct.pack(">qqqq", ledger, 0, -1, 0), b"k" * 20)
     opened.checkpoint()
     opened.stop()
     directories = [path / "current" for path in (*opened.ledger_dirs, *opened.journal_dirs)]

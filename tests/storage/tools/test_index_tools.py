@@ -32,7 +32,7 @@ def current(tmp_path: Path) -> Path:
     for half in (0, 1):
         for ledger in range(8):
             for entry_id in range(half * 300, half * 300 + 300):
-                opened.direct.add(entry(ledger, entry_id), b"key")
+                opened.direct.add(entry(ledger, entry_id), b"k" * 20)
         opened.checkpoint()
     opened.stop()
     return opened.ledger_dirs[0] / "current"
@@ -51,7 +51,7 @@ def test_listed(current: Path) -> None:
             assert log.read(place.length) == entry(5, place.entry)
     assert list(list_entries(index, 99)) == []
     with reading(index) as file:
-        assert [(row.ledger, row.key) for row in file.ledgers()] == [(ledger, b"key") for ledger in range(8)]
+        assert [(row.ledger, row.key) for row in file.ledgers()] == [(ledger, b"k" * 20) for ledger in range(8)]
     assert verify_index(index).sound
     assert check_index(index, current).sound
     assert {path: path.stat().st_mtime_ns for path in current.rglob("*")} == before

@@ -46,12 +46,12 @@ def test_a_lost_index_comes_back(tmp_path: Path) -> None:
     opened = Opened(tmp_path, ledger_dirs=2)
     for ledger in range(1, 7):
         for entry_id in range(20):
-            opened.direct.add(entry(ledger, entry_id), KEY + bytes([ledger]))
+            opened.direct.add(entry(ledger, entry_id), KEY[1:] + bytes([ledger]))
         if ledger == 3:
             opened.checkpoint()
-    opened.direct.fence(5, KEY + bytes([5]))
-    opened.direct.write_lac(lac(3, 9), KEY + bytes([3]))
-    opened.direct.write_lac(lac(3, 12), KEY + bytes([3]))
+    opened.direct.fence(5, KEY[1:] + bytes([5]))
+    opened.direct.write_lac(lac(3, 9), KEY[1:] + bytes([3]))
+    opened.direct.write_lac(lac(3, 12), KEY[1:] + bytes([3]))
     assert opened.direct.commit()
     opened.crash()
     current = [directory / "current" for directory in opened.ledger_dirs]
@@ -70,12 +70,12 @@ def test_a_lost_index_comes_back(tmp_path: Path) -> None:
             held.release()
         state = again.direct.ledger(ledger)
         assert state is not None
-        assert (state.key, state.fenced) == (KEY + bytes([ledger]), ledger % 2 == 1)
+        assert (state.key, state.fenced) == (KEY[1:] + bytes([ledger]), ledger % 2 == 1)
     state = again.direct.ledger(3)
     assert state is not None
     assert state.explicit_lac == lac(3, 12)
     with pytest.raises(Refused, match="FENCED"):
-        again.direct.add(entry(1, 20), KEY + bytes([1]))
+        again.direct.add(entry(1, 20), KEY[1:] + bytes([1]))
     again.stop()
 
 
