@@ -8,7 +8,7 @@ The writing thread's.
 """
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from bookie._fast.lmdb_pages cimport Meta, PageFile, Tree
+from bookie._fast.lmdb_pages cimport TREE_DEPTH_MOST, Meta, PageFile, Tree
 from bookie._fast.types cimport Status
 
 cdef enum:
@@ -27,7 +27,8 @@ cdef struct Guard:
     uint32_t trees_crc           # of the main tree and the free list
     uint8_t* sound               # a bit a page: checked since the transaction began
     uint64_t sound_bytes
-    uint8_t* images              # of the pages on a path
+    uint8_t* images              # of the pages on a path, found sound since the transaction began
+    uint64_t[TREE_DEPTH_MOST] pictured      # their numbers; 0: none
 
 cdef void guard_init(Guard* guard) noexcept nogil
 cdef void guard_free(Guard* guard) noexcept nogil

@@ -144,6 +144,7 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
         guard.sound = grown
         guard.sound_bytes = size + size // 4
     memset(guard.sound, 0, guard.sound_bytes)
+    memset(guard.pictured, 0, sizeof(guard.pictured))
     if guard.images == NULL:
         guard.images = <uint8_t*> malloc(<size_t> TREE_DEPTH_MOST * guard.file.page_bytes)
     return OK if guard.images != NULL else NO_MEMORY
@@ -183,13 +184,17 @@ cdef Status look(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, 
                  const Node* end) noexcept nogil:
     """Read a page whose keys are in [first, end), and check it the first time."""
     cdef uint8_t bit = <uint8_t> (1 << (number & 7))
+    cdef uint64_t* pictured = &guard.pictured[(page - guard.images) // guard.file.page_bytes]
     cdef Node node
     cdef uint32_t i
     cdef Status status
     if number > guard.file.last:
         return CORRUPT
+    if pictured[0] == number:
+        return OK
+    pictured[0] = 0
     status = page_read(&guard.file, number, False, page)
-    if status != OK or guard.sound[number >> 3] & bit:
+    if status != OK:
         return status
     if page_is_branch(page) != (levels > 1) or not page_within(page, first, end, False):
         return CORRUPT
@@ -200,6 +205,7 @@ cdef Status look(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, 
             if status != OK:
                 return status
     guard.sound[number >> 3] |= bit
+    pictured[0] = number
     return OK
 
 

@@ -11,6 +11,8 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -239,6 +241,8 @@ def test_what_a_damaged_log_may_hide_stays_in_doubt(tmp_path: Path) -> None:
 
 CRASHING = """
 import sys
+import threading
+import time
 from pathlib import Path
 from bookie._fast.crash_steps import crash_after_step
 from tests.storage.test_index_repair import a_run, flip, readable, repaired, stored
@@ -299,6 +303,24 @@ def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest
     assert set((one.ledger_dirs[0] / "current").glob("*.log")) == before
     repaired(one)
     assert readable(one) == LEDGERS * ENTRIES
+    one.stop()
+
+
+def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
+    """Reads go on beside it, deny nothing, and in the end bring every entry; the thread ends when it is told to."""
+    one = stored(tmp_path)
+    thread = threading.Thread(target=one.storage.repairs[0].run)
+    thread.start()
+    flip(one, a_run(one), 3)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        count = readable(one)
+        if count == LEDGERS * ENTRIES and one.storage.stats()["index_repairs"]:
+            break
+    assert count == LEDGERS * ENTRIES
+    one.storage.repairs[0].stop()
+    thread.join(60)
+    assert not thread.is_alive()
     one.stop()
 
 
