@@ -21,7 +21,7 @@ from bookie._fast.index_repair import IndexRepairRoom
 from bookie._fast.index_view import Index
 from bookie._fast.log_map import read_map
 from bookie._fast.storage import StoreRoom, StoresRoom
-from bookie.storage.tools.index_swap import abandoned_index
+from bookie.storage.tools.index_swap import abandoned_index, make_room
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.rebuild_index import LogTaken, RebuildOptions, fill_index
 
@@ -110,10 +110,9 @@ class IndexRepair:
         new = abandoned_index(self._index)
         facts: dict[str, object] = {"directory": self._directory, "index": self._index}
         log.warning("a new location index is made of what can be read of the old one", extra=facts)
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir()
         begun = time.monotonic()
         try:
+            make_room(new)
             runs, lost, ledgers, doubtful = self._room.salvage()
         finally:
             shutil.rmtree(new, ignore_errors=True)
@@ -128,8 +127,7 @@ class IndexRepair:
         facts = {"directory": self._directory, "ledgers": ledgers.size, "logs": len(logs)}
         log.warning("entry logs are searched for ledgers that lost their places in the index", extra=facts)
         path = self._index.with_name(f"{self._index.name}.found")
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
+        make_room(path)
         found = Index.open(path, self._map_bytes)
         begun = time.monotonic()
 

@@ -6,6 +6,7 @@ process lives, and after the repair every entry is read with its own bytes, befo
 """
 
 import logging
+import os
 import random
 import signal
 import struct
@@ -23,6 +24,7 @@ from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.directory import LedgerDirectory
 from bookie.storage.garbage.logs import LogCollector
 from bookie.storage.garbage.settings import GarbageSettings
+from tests.crash.small_disk import SmallDisk
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 
@@ -286,6 +288,49 @@ def test_a_start_with_a_damaged_index_mends_it(tmp_path: Path, where: str) -> No
     last = Opened(tmp_path)
     assert readable(last) == LEDGERS * ENTRIES
     last.stop()
+
+
+ON_A_FULL_DISK = """
+import os, sys
+from pathlib import Path
+from tests.storage.test_index_repair import ENTRIES, LEDGERS, a_run, flip, readable, repaired, stored
+
+one = stored(Path(sys.argv[1]))
+flip(one, a_run(one), 3)
+readable(one)
+with open(Path(sys.argv[1]) / "filler", "wb", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(4096))
+    except OSError:
+        pass
+full = os.path.getsize(filler.name)
+for room in (0, 64 << 10, 80 << 10):
+    os.truncate(filler.name, full - room)
+    try:
+        one.storage.repairs[0].salvage()
+        sys.exit(f"{room} bytes were room enough")
+    except OSError as error:
+        print(error)
+assert readable(one) < LEDGERS * ENTRIES
+os.unlink(Path(sys.argv[1]) / "filler")
+one.storage.repairs[0]._room.note()
+repaired(one)
+assert readable(one) == LEDGERS * ENTRIES
+one.stop()
+"""
+
+
+def test_a_full_disk_puts_a_repair_off(tmp_path: Path) -> None:
+    """The old index serves on as far as it can, nothing is denied, and the repair succeeds when there is room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with SmallDisk(disk, "tmpfs", 48 << 20) as small:
+        command = small.enter([sys.executable, "-c", ON_A_FULL_DISK, str(disk)])
+        there = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        ended = subprocess.run(command, capture_output=True, timeout=120, check=False, env=there)
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert ended.stdout.decode().lower().count("no space") == 3
 
 
 def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,7 @@
 everybody else off the directory.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,25 @@ from bookie._fast.index_view import Index
 from bookie.durable import sync_directory
 from bookie.storage.tools.progress import Step, no_step
 
-__all__ = ["abandoned_index", "new_index"]
+__all__ = ["abandoned_index", "make_room", "new_index"]
 
+LOCK_BYTES = 64 << 10
+"""More than LMDB's table of readers takes."""
 FILES = ("data.mdb", "lock.mdb")
 
 
 def abandoned_index(index: Path) -> Path:
     """Where a new index is built; what a crash left there is removed by the next rebuild."""
     return index.with_name(f"{index.name}.new")
+
+
+def make_room(building: Path) -> None:
+    """An empty directory for a new index, with the blocks of its lock file: LMDB maps that, and a full disk would end
+    the process by SIGBUS. OSError when there is no room.
+    """
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir()
+    (building / "lock.mdb").write_bytes(bytes(LOCK_BYTES))
 
 
 @contextmanager
@@ -30,7 +42,8 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
     """
     building = abandoned_index(index)
     _remove(building)
-    building.mkdir(parents=True)
+    building.parent.mkdir(parents=True, exist_ok=True)
+    make_room(building)
     opened = Index.open(building, map_bytes)
     try:
         step("begun")
