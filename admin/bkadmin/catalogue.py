@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "readonly": Command(RUNNING, "Whether it takes writes; switch that on or off."),
     "flush": Command(RUNNING, "Have it write its caches to disk now."),
     "gc": Command(RUNNING, "Garbage collection: status, force, suspend, resume."),
+    "quarantine": Command(RUNNING, "Its ledgers in quarantine: list them, lift one."),
     "scrub": Command(RUNNING, "Its scrub of entry logs: status, start, pause, resume, pace."),
     "entrylogs": Command(RUNNING, "Its entry logs, and the ledgers of one."),
     "sanity": Command(RUNNING, "Have it write a few entries, read them back and compare."),

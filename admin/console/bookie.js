@@ -97,6 +97,7 @@ function scrub(self) {
     ["Last pass", ago(found.endedMs, self.nowMs)],
     ["Damage found", found.found ? pill(count(found.found), "warn") : count(0)],
     ["Repaired", count(found.repaired)],
+    ["Ledgers in quarantine", self.quarantined ? pill(count(self.quarantined), "bad") : count(0)],
     ["Cannot be repaired", found.unrepairable ? pill(count(found.unrepairable), "bad") : count(0)],
   ]));
 }

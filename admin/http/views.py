@@ -54,6 +54,7 @@ def bookie(asked: Asked) -> Reply:
         ],
         "garbage": _garbage(control.garbage),
         "scrub": _scrub(control),
+        "quarantined": control.stats().get("quarantined_ledgers", 0),
         "marks": [
             {"journal": one.journal, "file": one.file_id, "position": one.offset}
             for one in control.last_marks()

@@ -14,7 +14,7 @@ import grpc
 from admin.sanity import sanity
 from admin.services.streaming import changes
 from bookie import __version__
-from bookie.errors import BookKeeperError, IncorrectParameter
+from bookie.errors import BookKeeperError, IncorrectParameter, NoSuchLedger
 from bookie.metadata.service_info import parse_service_info
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import add_BookieServicer_to_server
@@ -24,6 +24,7 @@ from bookie.server.errors import one_line
 __all__ = ["RunningService"]
 
 WRITE_CLOSES_MAX = 10_000
+QUARANTINED_MAX = 10_000
 SANITY_S = 30.0
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -105,6 +106,27 @@ class RunningService:
         if not 0 < len(request.ledgers) <= WRITE_CLOSES_MAX:
             raise IncorrectParameter(f"name 1 to {WRITE_CLOSES_MAX} ledgers, not {len(request.ledgers)}")
         return pb.WriteCloseLedgersReply(ledgers=[self._write_close(ledger) for ledger in request.ledgers])
+
+    def GetQuarantine(  # noqa: N802
+        self, _request: pb.GetQuarantineRequest, _context: grpc.ServicerContext
+    ) -> pb.Quarantine:
+        return self._quarantine()
+
+    def LiftQuarantine(  # noqa: N802
+        self, request: pb.LiftQuarantineRequest, _context: grpc.ServicerContext
+    ) -> pb.Quarantine:
+        if not self._control.stored.lift(request.ledger):
+            raise NoSuchLedger(f"ledger {request.ledger} is not in quarantine here; bkadmin quarantine lists them")
+        return self._quarantine()
+
+    def _quarantine(self) -> pb.Quarantine:
+        found = sorted(self._control.stored.quarantined())
+        where = self._control.stored.directory_of
+        told = (
+            pb.QuarantinedLedger(ledger=ledger, directory=where(ledger), reasons=reasons)
+            for ledger, reasons in found[:QUARANTINED_MAX]
+        )
+        return pb.Quarantine(ledgers=told, count=len(found))
 
     def RunSanityTest(  # noqa: N802
         self, _request: pb.RunSanityTestRequest, context: grpc.ServicerContext

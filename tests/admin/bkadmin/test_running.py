@@ -30,7 +30,9 @@ NOBODYS = 1 << 40
 END_S = 60.0
 READER = "reader-reader-reader"
 ROOT = Path(__file__).resolve().parents[3]
-ASKING = ("status", "metrics", "config", "readonly", "flush", "gc", "scrub", "entrylogs", "sanity", "loglevel")
+ASKING = (
+    "status", "metrics", "config", "readonly", "flush", "gc", "scrub", "quarantine", "entrylogs", "sanity", "loglevel",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

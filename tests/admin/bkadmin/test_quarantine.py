@@ -1,0 +1,31 @@
+"""`bkadmin quarantine` on a running bookie: which ledgers, why, and out again."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.quarantine import REASONS
+from bookie.client import Channel
+from bookie.client.digest import Digest, DigestType
+from tests.admin.bkadmin.conftest import BkAdmin
+from tests.fixtures.whole_bookie import whole_bookie
+
+
+def test_list_and_lift(bkadmin: BkAdmin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The list names directory and reason; the lift is written to the audit, and a second one has nothing to lift."""
+    with whole_bookie(tmp_path, adminPort="0") as running, Channel.connect(*running.address) as channel:
+        port = ("--admin", running.uri.removeprefix("grpc://"), "-o", "json")
+        for ledger in (6, 7):
+            channel.add(ledger, 0, b"payload", digest=Digest.of(DigestType.DUMMY, b""), lac=-1, length=7)
+        assert bkadmin("quarantine", *port).json == {"ledgers": [], "count": 0}
+        assert running.bookie.stored.quarantine(7, REASONS[7])
+        row = {"ledger": 7, "directory": 1, "reasons": REASONS[7]}
+        assert bkadmin("quarantine", "list", *port).json == {"ledgers": [row], "count": 1}
+        with caplog.at_level(logging.INFO):
+            assert bkadmin("quarantine", "lift", 7, *port).json == {"ledgers": [], "count": 0}
+        assert any("LiftQuarantine" in str(record.__dict__) for record in caplog.records)
+        again = bkadmin("quarantine", "lift", 7, *port)
+        assert (again.code, again.err.count("\n")) == (1, 1)
+        assert "ledger 7 is not in quarantine here" in again.err
+        assert bkadmin("quarantine", "lift", *port).code == 2
