@@ -198,7 +198,8 @@ cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* ans
         # a stored run goes on behind what is to be read: as many bytes as the entries are worth
         span = first_bytes(hit, entries)
         plan.last = min(hit.span_last, hit.entry + entries - 1)
-    span = min(span, wanted, store.ring.segment_bytes // 2)
+    # the estimate may reach behind the stored runs, where the log has older copies of what was written again elsewhere
+    span = min(span, hit.span_bytes, wanted, store.ring.segment_bytes // 2)
     plan.span = max(span, <uint64_t> hit.length + LENGTH_PREFIX)
     return OK
 

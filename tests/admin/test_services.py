@@ -246,7 +246,7 @@ def test_health_and_reflection(channel: Any) -> None:
     assert {"bookie.admin.v1.Bookie", "bookie.admin.v1.Stored", "grpc.health.v1.Health"} <= names
     operate = {
         "Bookie/Flush", "Bookie/RunSanityTest", "Bookie/SetLogLevel", "Bookie/SetReadOnly", "Bookie/WriteClose",
-        "Bookie/LiftQuarantine",
+        "Bookie/LiftQuarantine", "Scrub/Pause", "Scrub/Resume", "Scrub/SetPace", "Scrub/Start",
         "GarbageCollection/Force", "GarbageCollection/Resume", "GarbageCollection/Suspend",
         "MetadataStore/CloseSession", "MetadataStore/Delete", "MetadataStore/Increment", "MetadataStore/Put",
     }  # fmt: skip

@@ -60,8 +60,8 @@ def test_no_flush_of_it_waits_and_only_the_next_swap_does(one: Opened) -> None:
 
 
 def test_a_flush_tried_again_on_a_full_disk_beside_a_slow_reader(one: Opened, faulty: ModuleType) -> None:
-    """B18, B21: what found no space is flushed at the next try, and the halves do not change places before the reader has
-    let go of it: nothing that was added meanwhile is lost, and the reader has the right bytes throughout.
+    """B18, B21: what found no space is flushed at the next try, and the halves do not change places before the reader
+    has let go of it: nothing that was added meanwhile is lost, and the reader has the right bytes throughout.
     """
     stored = add(one, 1, range(20))
     held = one.direct.read(1, 0, count=20, size=MIB)
