@@ -160,3 +160,24 @@ def test_the_record_carries_it(reason: int, fenced: bool, tmp_path: Path) -> Non
     assert reader.ledgers() == [(5, KEY, fenced, not fenced, b"lac", reason)]
     reader.close()
     index.close()
+
+
+def test_logs_with_its_older_copies_are_kept(one: Opened) -> None:
+    """A copy that the index no longer points at may be what mends the ledger; the log goes once quarantine is lifted."""
+    for at in range(5):
+        one.direct.add(entry(2, at, payload=b"again"), KEY, recovery=True)
+    assert one.direct.commit()
+    assert quarantine.lift(stores(one), 1)
+    for at in range(5):
+        one.direct.add(entry(1, at, payload=b"again"), KEY, recovery=True)
+    assert one.direct.commit()
+    one.stop()
+    again = Opened(one.ledger_dirs[0].parent)
+    assert quarantine.put(stores(again), 1, BAD_RECORD)
+    (collector,) = again.storage.collectors()
+    first = int(collector.closed_logs().ids[0])
+    kept = collector.compact(first)
+    assert (kept.outcome, kept.ledger) == ("quarantined", 1)
+    assert quarantine.lift(stores(again), 1)
+    assert collector.compact(first).outcome == "unlinked"
+    again.crash()
