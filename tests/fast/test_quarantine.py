@@ -163,7 +163,7 @@ def test_the_record_carries_it(reason: int, fenced: bool, tmp_path: Path) -> Non
 
 
 def test_logs_with_its_older_copies_are_kept(one: Opened) -> None:
-    """A copy that the index no longer points at may be what mends the ledger; the log goes once quarantine is lifted."""
+    """A copy that the index no longer points at may mend the ledger; the log goes once quarantine is lifted."""
     for at in range(5):
         one.direct.add(entry(2, at, payload=b"again"), KEY, recovery=True)
     assert one.direct.commit()
