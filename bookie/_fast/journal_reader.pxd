@@ -1,7 +1,8 @@
 """Verified scan of a journal file, versions 1 to 6, written by us or by Apache BookKeeper (docs/formats/journal.md).
 
 A group written by us ends in a padding record that carries its checksum; its records are handed on only after it
-matched. Any thread; nothing is cached.
+matched. It may be as large as its 32 bits tell: up to 64 MiB are held meanwhile, a larger one is read twice. Any
+thread; nothing is cached.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -18,13 +19,11 @@ cdef enum:
     JOURNAL_HEADER_BYTES = 512
     JOURNAL_VERSION = 6
     JOURNAL_MAGIC = 0x424B4C47       # BKLG
-    RECORD_BYTES_MAX = 0x4000000     # 64 MiB; a longer length word is damage, never an allocation
     # BKGC, at byte 8 of the header: every group of this file is closed. Upstream writes zeros there and does not look.
     # The same word inside a padding record, right after its length: what closes a group.
     GROUP_MAGIC = 0x424B4743
     GROUP_MARK_AT = 8
     GROUP_CLOSE_BYTES = 24           # u32 magic | u32 crc32c | u32 group bytes | u32 group start | i64 journal id
-    GROUP_BYTES_MAX = 0x10000000     # 256 MiB; the reader holds one group in memory
     GROUP_PAD_MIN = 32               # mark, length and the closing fields: the least padding a group ends with
 
 cdef struct JournalRecord:

@@ -15,6 +15,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 from posix.fcntl cimport O_RDONLY
 
+from bookie._fast.bounds cimport GROUP_BYTES_MAX, RECORD_BYTES_MAX
 from bookie._fast.crc cimport crc32c
 from bookie._fast.cursor cimport load_i32, load_i64, load_u32, store_u32
 from bookie._fast.file cimport FileOps, Files
@@ -32,7 +33,8 @@ cdef enum:
     HEADER_WORDS = 8             # magic and version: the whole header of versions 2 to 4
     BLOCK_BYTES = 512            # groups start at multiples of it; a whole block of zeros is where a journal ends
     PADDING_PREFIX = 8           # mark and length
-    SEARCH_BYTES = 0x4000000     # 64 MiB: how far behind a clean end a lost group is looked for
+    HOLD_BYTES = 0x4000000       # 64 MiB: a larger group is not held while it is verified, but read again
+    SEARCH_BYTES = GROUP_BYTES_MAX   # so far behind a clean end a lost group is looked for: as far as one may reach
     SEARCH_CRC_BYTES = 0x40000000    # 1 GiB: what a search may checksum: hostile bytes must not cost hours
 
 
@@ -51,8 +53,13 @@ cdef struct Item:
     uint64_t size                # with the length word, or mark and length
 
 
+cdef inline uint32_t with_closing(uint32_t crc, const uint8_t* closing) noexcept nogil:
+    """A group's checksum from that of its bytes."""
+    return crc32c(crc, closing + 8, GROUP_CLOSE_BYTES - 8)
+
+
 cdef uint32_t group_crc(const uint8_t* group, size_t size, const uint8_t* closing) noexcept nogil:
-    return crc32c(crc32c(0, group, size), closing + 8, GROUP_CLOSE_BYTES - 8)
+    return with_closing(crc32c(0, group, size), closing)
 
 
 cdef void journal_header(uint8_t* block) noexcept nogil:
@@ -156,29 +163,32 @@ cdef Status scan_records(Scan* scan, uint64_t pos, Status* refused) noexcept nog
         pos += item.size
 
 
-cdef Status check_closing(Scan* scan, uint64_t start, uint64_t padding, uint64_t end) noexcept nogil:
-    """OK: the group is ours and whole. END: a whole group that this journal did not write here. Else TORN."""
+cdef Status check_closing(Scan* scan, uint64_t start, uint64_t keep, uint32_t crc, uint64_t padding,
+                          uint64_t end) noexcept nogil:
+    """OK: the group is ours and whole. END: a whole group that this journal did not write here. Else TORN.
+
+    `crc` covers what lies in front of `keep`.
+    """
     cdef size_t got
     cdef size_t size = padding + PADDING_PREFIX - start
-    cdef const uint8_t* group
     cdef const uint8_t* closing
     cdef Status status
     if end - padding < GROUP_PAD_MIN:
         return Status.TORN
-    status = window_load(&scan.window, start, padding, GROUP_PAD_MIN, &got)
+    status = window_load(&scan.window, keep, padding, GROUP_PAD_MIN, &got)
     if status != Status.OK:
         return status
     if got < GROUP_PAD_MIN:
         return Status.TORN
-    group = window_at(&scan.window, start)
-    closing = group + size
+    closing = window_at(&scan.window, padding + PADDING_PREFIX)
     if load_u32(closing) != GROUP_MAGIC or load_u32(closing + 8) != size or load_u32(closing + 12) != start:
         return Status.TORN
-    if load_u32(closing + 4) != group_crc(group, size, closing) and not bk_planted(PLANT_GROUP_UNCHECKED):
+    crc = crc32c(crc, window_at(&scan.window, keep), padding + PADDING_PREFIX - keep)
+    if load_u32(closing + 4) != with_closing(crc, closing) and not bk_planted(PLANT_GROUP_UNCHECKED):
         return Status.TORN
     if load_i64(closing + 16) != scan.journal_id:
         return Status.END
-    return holds(scan, start, end)
+    return holds(scan, keep, end)
 
 
 cdef Status read_group(Scan* scan, uint64_t start, uint64_t* padding, uint64_t* end) noexcept nogil:
@@ -186,17 +196,22 @@ cdef Status read_group(Scan* scan, uint64_t start, uint64_t* padding, uint64_t* 
     cdef Item item
     cdef size_t got
     cdef uint64_t pos = start
+    cdef uint64_t keep = start
+    cdef uint32_t crc = 0
     cdef Status status = window_load(&scan.window, start, start, BLOCK_BYTES, &got)
     if status == Status.OK and all_zeros(window_at(&scan.window, start), got):
         return Status.END
     item.padding = False
     while status == Status.OK and not item.padding:
         padding[0] = pos
-        status = next_item(scan, start, pos, &item)
+        if pos - keep > HOLD_BYTES:
+            crc = crc32c(crc, window_at(&scan.window, keep), pos - keep)
+            keep = pos
+        status = next_item(scan, keep, pos, &item)
         pos += item.size
     end[0] = pos
     if status == Status.OK:
-        status = check_closing(scan, start, padding[0], pos)
+        status = check_closing(scan, start, keep, crc, padding[0], pos)
         return Status.TORN if status == Status.FULL else status
     if status == Status.END or status == Status.CORRUPT or status == Status.FULL:
         return Status.TORN
@@ -206,6 +221,7 @@ cdef Status read_group(Scan* scan, uint64_t start, uint64_t* padding, uint64_t* 
 cdef Status scan_groups(Scan* scan, uint64_t start, Status* refused) noexcept nogil:
     """A file of closed groups: nothing of a group is handed on before its checksum matched."""
     cdef uint64_t padding, end, pos
+    cdef Item item
     cdef Status status
     while True:
         scan.result.end = start
@@ -214,10 +230,14 @@ cdef Status scan_groups(Scan* scan, uint64_t start, Status* refused) noexcept no
             return status
         pos = start
         while pos < padding:
-            refused[0] = hand_on(scan, pos, LENGTH_PREFIX + load_u32(window_at(&scan.window, pos)))
+            # of a large group this reads again; what it brought a moment ago it must bring again
+            status = next_item(scan, pos, pos, &item)
+            if status != Status.OK or item.padding or item.size > padding - pos:
+                return Status.IO_ERROR
+            refused[0] = hand_on(scan, pos, item.size)
             if refused[0] != Status.OK:
                 return refused[0]
-            pos += LENGTH_PREFIX + load_u32(window_at(&scan.window, pos))
+            pos += item.size
         scan.result.groups += 1
         start = end
 
@@ -227,6 +247,7 @@ cdef Status verify_at(Scan* scan, uint64_t pos, uint64_t after, uint64_t* budget
     cdef size_t got
     cdef uint8_t closing[GROUP_CLOSE_BYTES]
     cdef uint64_t start, size
+    cdef uint32_t crc = 0
     cdef Status status = window_load(&scan.window, pos, pos, GROUP_CLOSE_BYTES, &got)
     if status != Status.OK:
         return status
@@ -237,19 +258,19 @@ cdef Status verify_at(Scan* scan, uint64_t pos, uint64_t after, uint64_t* budget
     start = load_u32(closing + 12)
     if load_i64(closing + 16) != scan.journal_id or start <= after or start % BLOCK_BYTES != 0 or start + size != pos:
         return Status.NO_ENTRY
-    if size > GROUP_BYTES_MAX:
-        return Status.NO_ENTRY
     if size > budget[0]:
         return Status.OK             # nobody can tell any more; rather damaged than silently short
     budget[0] -= size
-    status = window_load(&scan.window, start, start, size + GROUP_CLOSE_BYTES, &got)
-    if status != Status.OK:
-        return status
-    if got < size + GROUP_CLOSE_BYTES:
-        return Status.NO_ENTRY
-    if group_crc(window_at(&scan.window, start), size, closing) != load_u32(closing + 4):
-        return Status.NO_ENTRY
-    return Status.OK
+    while start < pos:
+        size = min(pos - start, <uint64_t> WINDOW_CHUNK)
+        status = window_load(&scan.window, start, start, size, &got)
+        if status != Status.OK:
+            return status
+        if got < size:
+            return Status.NO_ENTRY
+        crc = crc32c(crc, window_at(&scan.window, start), size)
+        start += size
+    return Status.OK if with_closing(crc, closing) == load_u32(closing + 4) else Status.NO_ENTRY
 
 
 cdef Status find_group(Scan* scan, uint64_t after, uint64_t limit) noexcept nogil:
@@ -323,7 +344,7 @@ cdef Status journal_scan(FileOps* ops, int fd, int64_t journal_id, uint64_t star
     scan.each = each
     scan.context = context
     scan.result = result
-    status = window_open(&scan.window, ops, fd, GROUP_BYTES_MAX + WINDOW_CHUNK)
+    status = window_open(&scan.window, ops, fd, HOLD_BYTES + RECORD_BYTES_MAX + 2 * WINDOW_CHUNK)
     if status == Status.OK:
         status = scan_file(&scan, start)
         window_close(&scan.window)

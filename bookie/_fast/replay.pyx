@@ -5,7 +5,7 @@ cannot be stored puts its ledger into quarantine, and replay goes on.
 """
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
-from bookie._fast.bounds cimport LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, lac_told
+from bookie._fast.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, lac_told
 from bookie._fast.by_ledger cimport Chained
 from bookie._fast.checkpoint cimport store_flush
 from bookie._fast.cursor cimport load_i64, load_u32
@@ -42,7 +42,7 @@ from bookie._fast.types cimport (
     TOO_MANY_REQUESTS,
     Status,
 )
-from bookie._fast.write_cache cimport half_put
+from bookie._fast.write_cache cimport half_put, half_resize
 
 cdef extern from "<fcntl.h>" nogil:
     int O_RDONLY
@@ -142,12 +142,38 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
     return FULL if status == TOO_MANY_REQUESTS else status
 
 
+cdef Status put_large(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
+    """An entry that no half takes: the write cache was larger when it was added. Nothing else runs yet: an empty half
+    becomes large enough for this entry alone, until it is flushed. A full disk makes its ledger lag.
+    """
+    cdef Status status = store_flush(replay.stores, store)
+    cdef int64_t half = bk_load(&store.active)
+    cdef uint64_t size = store.halves[half].region.size
+    if status == NO_SPACE:
+        replay.full[at] = True
+        bk_store(&store.lagging, 1)
+        return put_entry(replay, store, at, record)
+    if status == OK and not half_resize(&store.halves[half], <uint64_t> record.length + HALF_OVERHEAD):
+        return NO_MEMORY
+    if status == OK:
+        status = put_entry(replay, store, at, record)
+    if status != OK:
+        return status
+    status = store_flush(replay.stores, store)
+    if status == OK and not half_resize(&store.halves[half], size):
+        return NO_MEMORY
+    return OK if status == NO_SPACE else status
+
+
 cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
     """Into the cache, and from there to the disk. On a full one both halves are filled; then its entries are held."""
     cdef int64_t half
     cdef Status status = FULL
     cdef Status flushed
     cdef int _try
+    half = bk_load(&store.active)
+    if <uint64_t> record.length + HALF_OVERHEAD > store.halves[half].region.size and not replay.again:
+        return put_large(replay, store, at, record)
     for _try in range(4):
         half = bk_load(&store.active)
         status = put_entry(replay, store, at, record)

@@ -17,6 +17,8 @@ cdef struct Half:
 
 cdef bint half_init(Half* half, uint64_t size) noexcept nogil
 cdef void half_free(Half* half) noexcept nogil
+# A half that holds nothing, and that nobody points into, becomes this large. False without memory: it stays as it was.
+cdef bint half_resize(Half* half, uint64_t size) noexcept nogil
 # Forget everything; the caller has seen region.pins at 0 and cleared the run maps.
 cdef void half_reset(Half* half) noexcept nogil
 # OK, FULL, NO_MEMORY, BAD_REQUEST (ids beyond `bounds`), or TOO_MANY_REQUESTS when a ledger's entries arrive too

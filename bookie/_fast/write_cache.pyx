@@ -1,5 +1,6 @@
 """Halves of the write cache: memory, pages, puts."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from bookie._fast.bounds cimport ids_hold
@@ -56,6 +57,16 @@ cdef void half_free(Half* half) noexcept nogil:
     if half.region.base != NULL:
         munmap(half.region.base, half.region.size)
         half.region.base = NULL
+
+
+cdef bint half_resize(Half* half, uint64_t size) noexcept nogil:
+    cdef Half fresh
+    memset(&fresh, 0, sizeof(Half))
+    if not half_init(&fresh, size):
+        return False
+    half_free(half)
+    half[0] = fresh
+    return True
 
 
 cdef void half_reset(Half* half) noexcept nogil:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie._fast.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
 from bookie.auth.registry import needs_certificates
 from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused
@@ -325,16 +326,31 @@ def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, st
 
 
 def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Halves of buffers are swapped, and each must hold a frame."""
-    two_frames = 2 * settings.network.frame_bytes_max
-    journals, ledgers = len(settings.journal.directories), len(settings.storage.ledger_directories)
-    for key, each, count, what in (
-        ("journalMaxMemorySizeMb", settings.journal.buffer_bytes, journals, "journal"),
-        ("dbStorage_writeCacheMaxSizeMb", settings.storage.write_cache_bytes // ledgers, ledgers, "ledger directory"),
-    ):
-        if each < two_frames:
+    """Whatever the wire admits, buffers, caches and journal must be able to carry: docs/limits.md."""
+    network, journal, frame = settings.network, settings.journal, settings.network.frame_bytes_max
+    journals, ledgers = len(journal.directories), len(settings.storage.ledger_directories)
+    cache = settings.storage.write_cache_bytes // ledgers
+    entry = entry_bytes_max(frame)
+    for key, each, takes, count, what in (
+        ("journalMaxMemorySizeMb", journal.buffer_bytes, group_entry_bytes(journal.buffer_bytes,
+         journal.alignment_bytes), journals, "journal"),
+        ("dbStorage_writeCacheMaxSizeMb", cache, half_entry_bytes(cache), ledgers, "ledger directory"),
+    ):  # fmt: skip
+        if takes < entry:
+            two_frames = 2 * (frame + 4 * journal.alignment_bytes)
             least = -(-two_frames * count // MIB)
             yield key, f"each {what} gets {each} bytes but two frames need {two_frames}", f"raise it to {least} or more"
+    if journal.buffer_bytes > 2 * BOUNDS.group_bytes:
+        most = 2 * BOUNDS.group_bytes
+        given = f"each journal gets {journal.buffer_bytes} bytes but its two groups take {most} at most"
+        yield "journalMaxMemorySizeMb", given, f"lower it to {most * journals // MIB}"
+    for key, size in (
+        ("serverMaxInputMemorySizeMb", network.input_bytes_max),
+        ("serverMaxOutputMemorySizeMb", network.output_bytes_max),
+    ):
+        if size < 2 * frame:
+            reason = f"one frame on its way through buffers that grow may need {2 * frame} bytes"
+            yield key, reason, f"raise it to {-(-2 * frame // MIB)} or more, or lower nettyMaxFrameSizeBytes"
 
 
 def _compaction_contradictions(garbage: GarbageSettings) -> Iterator[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ Pure data. Names are Apache BookKeeper's where the meaning is the same; where ou
 what theirs is and why. `config` walks this table, `reference` prints it.
 """
 
+from bookie._fast.bounds import BOUNDS
 from bookie.server.admin_keys import ADMIN
 from bookie.server.http_keys import HTTP
 from bookie.server.key import Group, Key, Value
@@ -47,8 +48,8 @@ GROUPS = (
                 "Answers waiting in a connection, above which its requests are no longer read.", low=1, unit="bytes",
                 differs="524288: one batch answer may be larger than that"),
             Key("nettyMaxFrameSizeBytes", "network.frame_bytes_max storage.frame_bytes_max", int, str(5 * MIB),
-                "Largest frame, its 4-byte length included; bounds the size of an entry.", low=1024, high=256 * MIB,
-                unit="bytes"),
+                "Largest frame, its 4-byte length included; bounds the size of an entry.", low=BOUNDS.frame_bytes_least,
+                high=BOUNDS.frame_bytes, unit="bytes"),
             Key("maxBatchReadSize", "network.batch_bytes_max", int, str(5 * MIB), "Largest batch-read answer,"
                 " whatever the client asks for.", low=1024, high=256 * MIB, unit="bytes"),
             Key("serverSocketBacklog", "network.backlog", int, "1024", "Connections waiting to be accepted.", low=1,
@@ -232,8 +233,8 @@ GROUPS = (
         "Journal",
         (
             Key("journalMaxSizeMB", "journal.file_bytes_max", int, "128", "A journal file is closed at this size.",
-                low=16, high=2048, unit="MiB", scale=MIB, differs="2048: files behind the backups are written again,"
-                " which smaller ones reach sooner"),
+                low=16, high=BOUNDS.journal_file_bytes // MIB, unit="MiB", scale=MIB, differs="2048: files behind the"
+                " backups are written again, which smaller ones reach sooner"),
             Key("journalMaxBackups", "journal.backups_max", int, "5", "Journal files kept behind the checkpoint.",
                 high=10_000),
             Key("journalPreAllocSizeMB", "journal.prealloc_bytes", int, "64", "A journal file grows by this much,"
@@ -303,7 +304,7 @@ GROUPS = (
             Key("flushInterval", "storage.flush_interval_ms", int, "10000", "Pause between two checkpoints.", low=1,
                 high=86_400_000, unit="ms"),
             Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed at this size.",
-                low=MIB, high=GIB, unit="bytes"),
+                low=MIB, high=BOUNDS.log_limit_bytes, unit="bytes"),
             Key("entryLogPerLedgerEnabled", "storage.log_per_ledger", bool, "false", "Give each ledger an entry log of"
                 " its own: its entries lie side by side, and its files go with it. For few, long ledgers:"
                 " docs/operations.md tells when."),

@@ -51,7 +51,8 @@ INDEX_DAMAGED = -30796
 """MDB_CORRUPTED: what opening an index raises whose pages are not as LMDB writes them."""
 
 COMPACTION_BYTES = 8 << 20
-"""Of one directory: a window over the source, the buffer of the target, what is known of runs and moves."""
+"""Of one directory, beside one record: a window over the source, the buffer of the target, what is known of runs and
+of moves."""
 SCRUB_BYTES = 8 << 20
 """A window over the log being read, rows of its records, and what is known of runs."""
 
@@ -402,7 +403,7 @@ class LedgerStorage:
             "read_cache": self.storage.read_cache_bytes,
             "reread_table": self.storage.reread_table_bytes,
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
-            "compaction": COMPACTION_BYTES * len(self.storage.ledger_directories),
+            "compaction": (COMPACTION_BYTES + self.storage.frame_bytes_max) * len(self.storage.ledger_directories),
             "scrub": SCRUB_BYTES,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }

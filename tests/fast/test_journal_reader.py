@@ -235,7 +235,7 @@ def test_a_torn_group_that_runs_into_the_closing_of_a_stale_one_is_torn(file: Pa
     assert found == model.Found(model.scan(whole, ID).records, second, 1, torn=True, damaged=False)
 
 
-@pytest.mark.parametrize("length", [-1, -0x101, 1, 15, (64 << 20) + 1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("length", [-1, -0x101, 1, 15, (256 << 20) + 1, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("version", range(1, 7))
 def test_an_impossible_length_is_damage(file: Path, version: int, length: int) -> None:
     """Upstream's files: a length that no record can have is damage; what came before is handed on."""
@@ -289,3 +289,36 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     """The error names the file."""
     with pytest.raises(FileNotFoundError, match="nowhere"):
         scan_journal(tmp_path / "nowhere.txn", 1)
+
+
+def test_a_group_longer_than_what_is_held(file: Path) -> None:
+    """It is read twice; a flipped bit in any part of it keeps all of it back, as damage, for more follows."""
+    big = b"".join(model.record(1, entry, bytes(5 << 20)) for entry in range(20))
+    data = model.build([ONE_BY_ONE[0], big, ONE_BY_ONE[2]], ID)
+    file.write_bytes(data)
+    found = scan_journal(file, ID)
+    assert (found.records, found.groups, found.damaged, found.torn) == (22, 3, False, False)
+    assert found.kind.tolist() == [model.MASTER_KEY, *range(20), 1]
+    for byte in (1 << 20, 66 << 20, 99 << 20):
+        file.write_bytes(flip(data, 8 * byte))
+        found = scan_journal(file, ID)
+        assert (found.records, found.damaged) == (1, True)
+
+
+def test_a_record_longer_than_what_is_held(file: Path) -> None:
+    """70 MiB in one record, then another one in the same group; cut short it is torn, and nothing of it is used."""
+    data = model.build([model.record(1, 0, bytes(70 << 20)) + ONE_BY_ONE[1]], ID)
+    file.write_bytes(data)
+    assert scan_journal(file, ID).records == 2
+    file.write_bytes(data[: 50 << 20])
+    found = scan_journal(file, ID)
+    assert (found.records, found.torn, found.damaged) == (0, True, False)
+
+
+def test_a_large_group_behind_one_that_was_lost_tells(file: Path) -> None:
+    """Nothing but zeros for 80 MiB, then a good group of 70: the zeros are no end."""
+    lost = model.build([model.record(1, 0, bytes(80 << 20)), model.record(1, 1, bytes(70 << 20))], ID)
+    at = len(model.header())
+    file.write_bytes(lost[:at] + bytes(80 << 20) + lost[at + (80 << 20) :])
+    found = scan_journal(file, ID)
+    assert (found.records, found.damaged, found.damaged_at) == (0, True, at)

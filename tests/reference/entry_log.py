@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 HEADER = 1024
 BLOCK = 4096
-RECORD_MAX = 64 << 20
+RECORD_MAX = 256 << 20
 MAP_LEDGERS_MAX = 10_000
 
 

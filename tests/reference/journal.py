@@ -7,9 +7,8 @@ import crc32c
 
 HEADER = 512
 BLOCK = 512
-RECORD_MAX = 64 << 20
-GROUP_MAX = 256 << 20
-SEARCH = 64 << 20
+RECORD_MAX = 256 << 20
+SEARCH = 1 << 30
 MASTER_KEY, FENCE, LAC = -0x1000, -0x2000, -0x8000
 MARK = struct.pack(">i", -0x100)
 MAGIC = b"BKGC"
@@ -103,7 +102,7 @@ def closes(data: bytes, at: int, journal_id: int) -> tuple[int, bool] | None:
     if data[at : at + 4] != MAGIC or len(data) - at < 24:
         return None
     crc, size, start, owner = struct.unpack(">IIIq", data[at + 4 : at + 24])
-    if size > GROUP_MAX or start + size != at or crc32c.crc32c(data[start:at] + data[at + 8 : at + 24]) != crc:
+    if start + size != at or crc32c.crc32c(data[start:at] + data[at + 8 : at + 24]) != crc:
         return None
     return start, owner == journal_id
 
