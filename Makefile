@@ -21,6 +21,7 @@ PARALLEL = -n $(WORKERS) --dist loadfile --max-worker-restart=0
 BENCH_ARGS ?=
 DEBUG_TREE := build/debug-tree
 ASAN_TREE := build/asan-tree
+TSAN_TREE := build/tsan-tree
 CONF ?= conf/standalone.conf
 
 CYCLES ?= 200
@@ -31,7 +32,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan lint lint-types lint-style format interop versions pulsar crash sim fuzz bench docs java browser spark spark-fire clean
+.PHONY: help build run stop test test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim fuzz bench docs java browser spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -135,6 +136,28 @@ asan: $(DEPS)         ## a build that checks every memory access of the rooms
 test-asan: asan       ## the tests of the rooms, and hostile clients, on that build
 	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest tests/fast tests/hostile tests/storage \
 		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
+
+# Reports of all processes of a run, those that a test kills too; a report that is left fails the run.
+LIBTSAN = $(shell gcc -print-file-name=libtsan.so)
+TSAN_REPORTS := $(abspath $(TSAN_TREE))/reports
+TSAN_ENV = env LD_PRELOAD="$(LIBTSAN)" PYTHONPATH=$(abspath $(TSAN_TREE)) \
+	TSAN_OPTIONS="suppressions=$(abspath $(TSAN_TREE))/tests/tsan.supp log_path=$(TSAN_REPORTS)/report exitcode=0 history_size=4"
+# Its shadow memory wants the fixed layout that address randomisation with many bits takes away.
+FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+tsan: $(DEPS)         ## a build that checks that threads agree on who touches what
+	@case "$(LIBTSAN)" in */*) ;; *) echo "gcc has no libtsan: apt-get install libgcc-12-dev" >&2; exit 1 ;; esac
+	$(call copy_tree,$(TSAN_TREE))
+	@if [ -d build/cython ]; then mkdir -p $(TSAN_TREE)/build && cp -a build/cython $(TSAN_TREE)/build/; fi
+	cd $(TSAN_TREE) && BOOKIE_SANITIZE=thread $(abspath $(PY)) setup.py --quiet build_ext --inplace
+
+TSAN_TESTS ?= tests/fast tests/storage tests/hostile tests/crash
+test-tsan: tsan       ## modules, storage, hostile clients and crash stories on that build
+	@rm -rf $(TSAN_REPORTS) && mkdir -p $(TSAN_REPORTS)
+	cd $(TSAN_TREE) && $(TSAN_ENV) $(FIXED_LAYOUT) $(abspath $(PY)) -m pytest $(TSAN_TESTS) \
+		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
+	@if ls $(TSAN_REPORTS)/* >/dev/null 2>&1; then cat $(TSAN_REPORTS)/* | head -n 200; \
+		echo "the thread sanitizer reported: $(TSAN_REPORTS)" >&2; exit 1; fi
 
 lint: build           ## style, types, layers and house rules
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint-types lint-style   # mypy takes as long as the others

@@ -35,6 +35,8 @@ COMPILE = ["-O1", "-g1", "-DBOOKIE_DEBUG=1"] if DEBUG else ["-O3", "-g1"]
 CHECKS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
     COMPILE = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize=alignment", *CHECKS]
+if SANITIZE == "thread":
+    COMPILE.append("-Wno-tsan")  # fences order what is atomic already, they never make a race of plain memory none
 QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"]  # generated code does all three
 
 

@@ -371,9 +371,14 @@ def clear():
 
 def hits(int rule):
     """How often a rule has acted."""
+    cdef int so_far
     if not 0 <= rule < rule_count:
         raise ValueError(f"hits: there is no rule {rule}")
-    return rules[rule].hits
+    with nogil:
+        pthread_mutex_lock(&lock)
+        so_far = rules[rule].hits
+        pthread_mutex_unlock(&lock)
+    return so_far
 
 
 def wait_hit(int rule, double timeout_s):

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from bookie._fast.sync cimport bk_exchange
+from bookie._fast.sync cimport bk_fence, bk_store
 
 cdef enum:
     ACKS_FIRST = 1024
@@ -46,8 +46,8 @@ cdef bint ack_later(IoLoop* loop, Conn* conn, const Request* request, int64_t le
     conn.refs += 1
     loop.appended[at] += 1
     if not waiting[0]:
-        # a full barrier: either the committer sees this, or the loop sees the published group before it sleeps
-        bk_exchange(waiting, 1)
+        bk_store(waiting, 1)
+        bk_fence()               # the committer sees this, or the loop sees the published group before it sleeps
     return True
 
 

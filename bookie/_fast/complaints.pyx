@@ -2,7 +2,14 @@
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
-from bookie._fast.sync cimport bk_add_relaxed, bk_load, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.sync cimport (
+    bk_add_relaxed,
+    bk_load,
+    bk_store,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
 
 REASONS_SPOKEN = (
     "a frame's length is impossible",
@@ -43,7 +50,7 @@ cdef void complain(Complaints* complaints, const uint8_t* ip, Reason reason) noe
         memcpy(row.ip, ip, ADDRESS_BYTES)
         row.reason = reason
         row.count = 1
-        complaints.count += 1
+        bk_store(&complaints.count, complaints.count + 1)
     else:
         complaints.lost += 1
     pthread_mutex_unlock(&complaints.lock)

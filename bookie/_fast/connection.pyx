@@ -129,7 +129,7 @@ cdef bint affordable(const Conn* conn, uint64_t room) noexcept nogil:
     cdef int64_t most = conn.limits.output_bytes_max
     if room > OUT_LITTLE:
         most -= most // 4
-    return conn.limits.output_bytes + <int64_t> room - <int64_t> conn.out_room <= most
+    return bk_load(&conn.limits.output_bytes) + <int64_t> room - <int64_t> conn.out_room <= most
 
 
 cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
@@ -356,7 +356,7 @@ cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:
     cdef uint8_t* grown
     if room <= conn.held_room:
         return True
-    if conn.limits.input_bytes + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
+    if bk_load(&conn.limits.input_bytes) + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
         return False
     grown = <uint8_t*> realloc(conn.held, room)
     if grown == NULL:

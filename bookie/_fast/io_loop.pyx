@@ -62,6 +62,7 @@ from bookie._fast.storage cimport StoresRoom, stores_request_flush
 from bookie._fast.stores cimport LOOPS_MOST
 from bookie._fast.sync cimport (
     bk_load,
+    bk_load_pointer,
     bk_store,
     now_ns,
     pthread_mutex_init,
@@ -156,7 +157,7 @@ cdef void drop_acks(AckQueue* queue) noexcept nogil:
 cdef void serve_inbox(IoLoop* loop) noexcept nogil:
     cdef PoolJob* job
     cdef PoolJob* following
-    if loop.inbox.jobs == NULL:
+    if bk_load_pointer(<void**> &loop.inbox.jobs) == NULL:
         return
     pthread_mutex_lock(&loop.inbox.lock)
     job = loop.inbox.jobs
@@ -176,7 +177,7 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
     cdef PolicyJob* job
     cdef PolicyJob* following
     cdef Conn* conn
-    if loop.policy_done.head == NULL:
+    if bk_load_pointer(<void**> &loop.policy_done.head) == NULL:
         return
     job = policy_collect(&loop.policy_done)
     while job != NULL:
@@ -277,7 +278,7 @@ cdef void tell_journals(IoLoop* loop) noexcept nogil:
         journal = loop.stores.journals[i]
         if (loop.appended[i] == 1 and loop.written[i].head == loop.written[i].tail
                 and journal.flush_when_empty and journal_idle(journal)
-                and journal.stats.sync_ns < INLINE_SYNC_NS * journal.stats.groups):
+                and bk_load(&journal.stats.sync_ns) < INLINE_SYNC_NS * bk_load(&journal.stats.groups)):
             loop.stats.inline_commits += 1
             journal_commit(journal, &loop.waker)
         else:

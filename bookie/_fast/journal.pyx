@@ -24,9 +24,12 @@ from bookie._fast.op_stats cimport op_note, op_view
 from bookie._fast.planted cimport PLANT_ACK_AFTER_FAILURE, PLANT_ACK_EARLY, PLANT_SKIP_SYNC, bk_planted
 from bookie._fast.sync cimport (
     bk_add,
-    bk_exchange,
+    bk_count,
+    bk_fence,
     bk_load,
+    bk_load_u64,
     bk_store,
+    bk_store_u64,
     cond_init,
     cond_wait_until,
     now_ns,
@@ -59,7 +62,7 @@ cdef int64_t reserve(Journal* journal, uint32_t size, Group** group, uint8_t** o
         group[0] = open_group
         if open_group.used == 0:
             journal.oldest_ns = now_ns()
-        open_group.used += <uint64_t> size + 4
+        bk_store_u64(&open_group.used, open_group.used + size + 4)
         open_group.entries += 1
         bk_add(&open_group.writers, 1)
         number = journal.open_group
@@ -99,7 +102,8 @@ cdef int64_t journal_append_meta(Journal* journal, int64_t ledger, int64_t kind,
 
 
 cdef bint journal_has_room(Journal* journal, uint32_t size) noexcept nogil:
-    return journal.group_capacity - journal.groups[journal.active].used >= <uint64_t> size + 4
+    """A guess, without the lock: an append that comes to nothing is tried again."""
+    return journal.group_capacity - bk_load_u64(&journal.groups[bk_load(&journal.active)].used) >= <uint64_t> size + 4
 
 
 cdef void journal_kick(Journal* journal) noexcept nogil:
@@ -110,7 +114,8 @@ cdef bint journal_idle(Journal* journal) noexcept nogil:
     """Nothing waits, nothing is being written, and the file is ready: a commit by the caller only takes a sync."""
     return (
         bk_load(&journal.synced_group) == bk_load(&journal.open_group) - 1
-        and <int64_t> (journal.position + journal.groups[journal.active].used + 3 * journal.alignment)
+        and <int64_t> (bk_load_u64(&journal.position) + bk_load_u64(&journal.groups[bk_load(&journal.active)].used)
+                       + 3 * journal.alignment)
         <= bk_load(&journal.zeroed_to)
     )
 
@@ -138,7 +143,8 @@ cdef uint64_t close_group(Journal* journal, Group* group) noexcept nogil:
 cdef void publish(Journal* journal, int64_t number, const Waker* committer) noexcept nogil:
     """Everything up to this group is durable: let the loops acknowledge it."""
     cdef int i
-    bk_exchange(&journal.synced_group, number)      # a full barrier before looking who waits
+    bk_store(&journal.synced_group, number)
+    bk_fence()                                      # who begins to wait (room acks) sees this, or is seen here
     for i in range(journal.waker_count):
         if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting):
             waker_wake(journal.wakers[i])
@@ -147,7 +153,8 @@ cdef void publish(Journal* journal, int64_t number, const Waker* committer) noex
 cdef void publish_written(Journal* journal, const Waker* committer) noexcept nogil:
     """The group is with the operating system: those who asked for no more are told before the sync."""
     cdef int i
-    bk_exchange(&journal.written_group, journal.unwritten_number)
+    bk_store(&journal.written_group, journal.unwritten_number)
+    bk_fence()                                      # as in `publish`
     for i in range(journal.waker_count):
         if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting_written):
             waker_wake(journal.wakers[i])
@@ -177,7 +184,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     if group.used == 0 or (rolls and committer != NULL):
         pthread_mutex_unlock(&journal.lock)
         return True
-    journal.active ^= 1
+    bk_store(&journal.active, journal.active ^ 1)
     journal.unwritten_number = journal.open_group
     journal.unwritten_since = journal.oldest_ns
     bk_store(&journal.open_group, journal.open_group + 1)
@@ -217,20 +224,20 @@ cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
         fatal_set("journal: write or sync failed", -rc)
         return False
     synced = now_ns()
-    journal.stats.sync_ns += synced - started
+    bk_count(&journal.stats.sync_ns, synced - started)
     op_note(&journal.times.queued, started - journal.unwritten_since, 1)
     op_note(&journal.times.write, written - started, 1)
     op_note(&journal.times.sync, synced - written, 1)
     op_note(&journal.times.group_entries, group.entries, 1)
     op_note(&journal.times.group_bytes, <int64_t> journal.unwritten_bytes, 1)
-    journal.stats.groups += 1
+    bk_count(&journal.stats.groups, 1)
     journal.stats.entries += group.entries
     journal.stats.bytes += journal.unwritten_bytes
     pthread_mutex_lock(&journal.mark_lock)
-    journal.position += journal.unwritten_bytes
+    bk_store_u64(&journal.position, journal.position + journal.unwritten_bytes)
     journal.mark_offset = journal.position
     pthread_mutex_unlock(&journal.mark_lock)
-    group.used = 0
+    bk_store_u64(&group.used, 0)
     group.entries = 0
     journal.unwritten = NULL
     bk_store(&journal.handed_over, 0)
@@ -271,7 +278,7 @@ cdef bint await_group(Journal* journal) noexcept nogil:
     cdef int64_t deadline
     cdef bint more
     pthread_mutex_lock(&journal.lock)
-    while journal.groups[journal.active].used == 0 and not journal.handed_over and not journal.stopping:
+    while journal.groups[journal.active].used == 0 and not bk_load(&journal.handed_over) and not journal.stopping:
         pthread_cond_wait(&journal.filled, &journal.lock)
     if journal.flush_when_empty or journal.group_wait_ns <= 0:
         journal.stats.flush_empty += 1
@@ -410,7 +417,7 @@ cdef class JournalRoom:
         cdef Journal* journal = self.journal
         cdef int rc
         with nogil:
-            while not journal.stopping and not fatal_is_set():
+            while not bk_load(&journal.stopping) and not fatal_is_set():
                 pthread_mutex_lock(&journal.lock)
                 cond_wait_until(&journal.sync_wanted, &journal.lock, now_ns() + SYNC_PERIOD_NS)
                 pthread_mutex_unlock(&journal.lock)
@@ -425,7 +432,7 @@ cdef class JournalRoom:
         cdef Journal* journal = self.journal
         with nogil:
             pthread_mutex_lock(&journal.lock)
-            journal.stopping = True
+            bk_store(&journal.stopping, 1)
             pthread_cond_broadcast(&journal.filled)
             pthread_cond_broadcast(&journal.sync_wanted)
             pthread_mutex_unlock(&journal.lock)

@@ -20,7 +20,9 @@ from bookie._fast.journal_state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK
 from bookie._fast.op_stats cimport op_note
 from bookie._fast.sync cimport (
     bk_load,
+    bk_load_u64,
     bk_store,
+    bk_store_u64,
     cond_wait_until,
     now_ns,
     pthread_cond_signal,
@@ -61,7 +63,7 @@ cdef bint out_of_space(int rc) noexcept nogil:
 
 cdef bint wait_for_space(Journal* journal, int rc, bint patient) noexcept nogil:
     """After a refused write: True to try it again, on a full disk. The bookie takes no adds meanwhile (`full`)."""
-    if not out_of_space(rc) or journal.stopping or fatal_is_set():
+    if not out_of_space(rc) or bk_load(&journal.stopping) or fatal_is_set():
         return False
     bk_store(&journal.full, 1)
     if not patient:
@@ -197,7 +199,7 @@ cdef int roll(Journal* journal) noexcept nogil:
     journal.fd = journal.next_fd
     journal.zeros_fd = journal.next_zeros_fd
     journal.recycled = journal.next_recycled
-    journal.position = DIRECT_BLOCK
+    bk_store_u64(&journal.position, DIRECT_BLOCK)
     journal.file_id += 1
     journal.mark_offset = DIRECT_BLOCK
     if journal.file_count == FILES_MOST:
@@ -268,10 +270,10 @@ cdef int zero_ahead(Journal* journal) noexcept nogil:
 cdef void journal_prepare(Journal* journal) noexcept nogil:
     cdef int rc = 0
     pthread_mutex_lock(&journal.prepare_lock)
-    while not journal.stopping and not fatal_is_set():
+    while not bk_load(&journal.stopping) and not fatal_is_set():
         if not out_of_space(rc) and journal.fd >= 0 and wants_zeros(journal):
             rc = zero_ahead(journal)
-        elif not out_of_space(rc) and journal.next_fd < 0 and journal.position > journal.file_bytes_max // 2:
+        elif not out_of_space(rc) and journal.next_fd < 0 and bk_load_u64(&journal.position) > journal.file_bytes_max // 2:
             rc = prepare_next(journal)
         else:
             rc = 0               # a full disk is left alone for a while; the groups will meet it themselves
@@ -295,5 +297,5 @@ cdef bint wants_zeros(Journal* journal) noexcept nogil:
     cdef int64_t zeroed = bk_load(&journal.zeroed_to)
     return (
         zeroed < <int64_t> journal.file_bytes_max
-        and <int64_t> (journal.position + journal.prealloc_bytes // 2) > zeroed
+        and <int64_t> (bk_load_u64(&journal.position) + journal.prealloc_bytes // 2) > zeroed
     )

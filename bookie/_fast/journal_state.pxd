@@ -17,7 +17,7 @@ cdef enum:
 
 cdef struct Group:
     uint8_t* base                # DIRECT_BLOCK aligned
-    uint64_t used
+    uint64_t used                # atomic; written under `lock` while the group is open
     int64_t entries
     int64_t writers              # atomic; appenders still copying
 
@@ -59,16 +59,16 @@ cdef struct Journal:
     pthread_mutex_t lock
     pthread_cond_t filled        # the journal thread waits here
     Group groups[2]
-    int active
+    int64_t active               # atomic
     int64_t open_group           # number of the group being filled, from 1
     int64_t oldest_ns
     pthread_cond_t sync_wanted   # the syncing thread of an unsynced journal waits here
-    bint stopping
+    int64_t stopping             # atomic
     # guarded by `commit_lock`
     pthread_mutex_t commit_lock
     int fd
     bint recycled                # stale bytes may follow what we write
-    uint64_t position
+    uint64_t position            # atomic
     Group* unwritten             # a closed group that the disk had no room for; NULL when there is none
     int64_t unwritten_number
     uint64_t unwritten_bytes

@@ -78,7 +78,7 @@ cdef struct IoLoop:
     # connections accepted by another loop; guarded by `handed_lock`
     pthread_mutex_t handed_lock
     Handed handed[HANDED_MOST]
-    int handed_count
+    int64_t handed_count     # atomic
     # connections that go on encrypted, linked by `next`; guarded by `handed_lock`
     Conn* moved
     TlsServer* tls           # NULL: this loop serves clear connections

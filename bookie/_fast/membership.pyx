@@ -32,7 +32,7 @@ from bookie._fast.gate cimport AUTH_WAITING, gate_closed
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.long_polls cimport polls_cancel
 from bookie._fast.loop_state cimport HANDED_MOST, SEALED_BYTES, Handed
-from bookie._fast.sync cimport bk_add, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.sync cimport bk_add, bk_load, bk_store, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.tls cimport TLS_HANDSHAKE, tls_close
 from bookie._fast.waker cimport waker_wake
 
@@ -219,7 +219,7 @@ cdef void hand_over(IoLoop* loop, int fd, Address* address) noexcept nogil:
     if peer.handed_count < HANDED_MOST:
         peer.handed[peer.handed_count].fd = fd
         peer.handed[peer.handed_count].address = address
-        peer.handed_count += 1
+        bk_store(&peer.handed_count, peer.handed_count + 1)      # the peer looks without the lock
         fd = -1
     pthread_mutex_unlock(&peer.handed_lock)
     if fd < 0:
@@ -318,13 +318,13 @@ cdef void close_late(IoLoop* loop) noexcept nogil:
 
 cdef void take_handed(IoLoop* loop) noexcept nogil:
     cdef Handed fds[HANDED_MOST]
-    cdef int count, i
-    if loop.handed_count == 0:
+    cdef int64_t count, i
+    if bk_load(&loop.handed_count) == 0:
         return
     pthread_mutex_lock(&loop.handed_lock)
     count = loop.handed_count
     memcpy(fds, loop.handed, count * sizeof(Handed))
-    loop.handed_count = 0
+    bk_store(&loop.handed_count, 0)
     pthread_mutex_unlock(&loop.handed_lock)
     for i in range(count):
         adopt(loop, fds[i].fd, fds[i].address)

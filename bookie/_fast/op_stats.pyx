@@ -5,7 +5,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from bookie._fast.sync cimport bk_add_relaxed, bk_load
+from bookie._fast.sync cimport bk_add_relaxed, bk_count, bk_load
 
 OpView = namedtuple("OpView", "times total buckets")
 
@@ -28,9 +28,9 @@ cdef inline int bucket_of(int64_t value) noexcept nogil:
 cdef void op_note(OpStats* stats, int64_t value, int64_t times) noexcept nogil:
     if value < 0:
         value = 0
-    stats.buckets[bucket_of(value)] += times
-    stats.sum += value * times
-    stats.count += times
+    bk_count(&stats.buckets[bucket_of(value)], times)
+    bk_count(&stats.sum, value * times)
+    bk_count(&stats.count, times)
 
 
 cdef void op_note_shared(OpStats* stats, int64_t value) noexcept nogil:

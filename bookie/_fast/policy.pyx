@@ -5,6 +5,7 @@ from libc.string cimport memcpy
 
 from bookie._fast.sync cimport (
     bk_load,
+    bk_store_pointer,
     cond_init,
     pthread_cond_broadcast,
     pthread_cond_signal,
@@ -117,7 +118,7 @@ cdef void deliver(PolicyJob* job) noexcept nogil:
     if inbox.tail != NULL:
         inbox.tail.next = job
     else:
-        inbox.head = job
+        bk_store_pointer(<void**> &inbox.head, job)      # its loop looks without the lock
     inbox.tail = job
     # under the lock: once the loop may see the job, it may also be on its way to its end
     waker_wake(inbox.waker)

@@ -265,7 +265,7 @@ cdef Status load(Store* store, Page* page, const Plan* what, Run* run) noexcept 
     if not cut(page, hit, got, &run.last):
         bk_add_relaxed(&store.stats.corrupt_records, 1)
         return IO_ERROR
-    if page.live:
+    if page.region.size != PRIVATE:
         ring_trim(&store.ring, page, page.used + 4 * page.slots)
     note_read(&store.cache, page, got)
     page.log_id = hit.log_id

@@ -32,7 +32,7 @@ cdef struct ReadPool:
     pthread_cond_t filled
     PoolJob* head
     PoolJob* tail
-    int64_t queued
+    int64_t queued           # atomic; written with the lock
     int64_t queued_max
     int64_t served           # atomic
     bint stopping

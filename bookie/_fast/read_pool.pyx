@@ -12,6 +12,8 @@ from bookie._fast.storage cimport StoresRoom
 from bookie._fast.sync cimport (
     bk_add_relaxed,
     bk_load,
+    bk_store,
+    bk_store_pointer,
     cond_init,
     now_ns,
     pthread_cond_broadcast,
@@ -43,7 +45,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
     if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= inbox.owed_max:
         inbox.refused += 1
         return TOO_MANY_REQUESTS
-    if pool.queued >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
+    if bk_load(&pool.queued) >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
         return TOO_MANY_REQUESTS
     job = <PoolJob*> malloc(sizeof(PoolJob))
     if job == NULL:
@@ -61,7 +63,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
         else:
             pool.tail.next = job
         pool.tail = job
-        pool.queued += 1
+        bk_store(&pool.queued, pool.queued + 1)
         pthread_cond_signal(&pool.filled)
     pthread_mutex_unlock(&pool.lock)
     if status != OK:
@@ -82,7 +84,7 @@ cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
         pool.head = job.next
         if pool.head == NULL:
             pool.tail = NULL
-        pool.queued -= 1
+        bk_store(&pool.queued, pool.queued - 1)
     pthread_mutex_unlock(&pool.lock)
     return job
 
@@ -93,7 +95,7 @@ cdef void deliver(PoolJob* job) noexcept nogil:
     if inbox.closed:
         answer_release(&job.answer)
     job.next = inbox.jobs
-    inbox.jobs = job
+    bk_store_pointer(<void**> &inbox.jobs, job)      # its loop looks without the lock
     pthread_mutex_unlock(&inbox.lock)
     waker_wake(inbox.waker)
 
@@ -163,4 +165,4 @@ cdef class ReadPoolRoom:
             pthread_mutex_unlock(&self.pool.lock)
 
     def stats(self) -> dict[str, int]:
-        return {"read_pool_queued": self.pool.queued, "read_pool_served": bk_load(&self.pool.served)}
+        return {"read_pool_queued": bk_load(&self.pool.queued), "read_pool_served": bk_load(&self.pool.served)}

@@ -101,8 +101,11 @@ cdef void ring_drop(void* context, Page* page) noexcept nogil:
     cdef uint64_t unused
     pthread_mutex_lock(&shard.lock)
     page.live = False
+    if not page.shown:           # it went stale while it was read, or it is still being read: nobody will find it
+        pthread_mutex_unlock(&shard.lock)
+        return
     unused = note_evicted(&store.cache, page)
-    runs = map_find(&shard.cached, page.ledger) if page.shown else NULL
+    runs = map_find(&shard.cached, page.ledger)
     if runs != NULL:
         runs_drop_page(runs, page)
         if runs.count == 0:

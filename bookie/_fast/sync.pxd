@@ -26,6 +26,11 @@ cdef extern from "<pthread.h>" nogil:
 cdef extern from "csrc/atomics.h" nogil:
     int64_t bk_load(const int64_t*) noexcept
     void bk_store(int64_t*, int64_t) noexcept
+    uint64_t bk_load_u64 "bk_load"(const uint64_t*) noexcept
+    void bk_store_u64 "bk_store"(uint64_t*, uint64_t) noexcept
+    void* bk_load_pointer "bk_load"(void**) noexcept
+    void bk_store_pointer "bk_store"(void**, void*) noexcept
+    void bk_count(int64_t*, int64_t) noexcept      # a count that one thread writes and any thread reads
     int64_t bk_add(int64_t*, int64_t) noexcept
     int64_t bk_add_relaxed(int64_t*, int64_t) noexcept
     int64_t bk_exchange(int64_t*, int64_t) noexcept

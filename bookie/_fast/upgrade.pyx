@@ -6,7 +6,7 @@ from bookie._fast.gate cimport gate_upgraded
 from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES
 from bookie._fast.complaints cimport TOO_LONG_HANDSHAKE, TOO_MANY_HANDSHAKES
 from bookie._fast.membership cimport close_bad, close_conn, link, mark_dirty, unlink
-from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.sync cimport bk_load_pointer, bk_store_pointer, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.tls cimport TLS_HANDSHAKE, tls_accept, tls_certificate, tls_handshake
 from bookie._fast.types cimport BAD_REQUEST, CLOSED, OK
 from bookie._fast.waker cimport waker_wake
@@ -37,7 +37,7 @@ cdef bint move_on(IoLoop* loop, Conn* conn) noexcept nogil:
     conn.refs -= 1
     pthread_mutex_lock(&target.handed_lock)
     conn.next = target.moved
-    target.moved = conn
+    bk_store_pointer(<void**> &target.moved, conn)       # the loop looks without the lock
     # under the lock: once it may be taken, it may also be gone
     waker_wake(&target.waker)
     pthread_mutex_unlock(&target.handed_lock)
@@ -48,7 +48,7 @@ cdef void take_moved(IoLoop* loop) noexcept nogil:
     cdef Conn* conn
     cdef Conn* following
     cdef bint known
-    if loop.moved == NULL:
+    if bk_load_pointer(<void**> &loop.moved) == NULL:
         return
     pthread_mutex_lock(&loop.handed_lock)
     conn = loop.moved

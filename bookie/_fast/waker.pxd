@@ -4,7 +4,7 @@ Any thread wakes.
 """
 from libc.stdint cimport int64_t, uint64_t
 
-from bookie._fast.sync cimport bk_exchange, bk_store
+from bookie._fast.sync cimport bk_exchange
 
 cdef extern from "<sys/eventfd.h>" nogil:
     int eventfd(unsigned int initial, int flags) noexcept
@@ -34,7 +34,9 @@ cdef inline void waker_wake(Waker* waker) noexcept nogil:
         waker_write(waker.fd, &one, sizeof(one))
 
 cdef inline void waker_clear(Waker* waker) noexcept nogil:
-    """Call before looking at what was completed, so that nothing is missed."""
+    """Call before looking at what was completed, so that nothing is missed: whoever found `told` set came before this
+    exchange, which sees what he completed; whoever comes later finds it cleared, and writes.
+    """
     cdef uint64_t drained
     waker_read(waker.fd, &drained, sizeof(drained))
-    bk_store(&waker.told, 0)
+    bk_exchange(&waker.told, 0)
