@@ -83,6 +83,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     rereads                 which entries were read from disk before
     readahead               how much a miss reads, shrinking where that is wasted
     cache_stats             what is counted of the read cache
+    ledger_counts           how many ledgers a directory holds, and may
     ledger_table            every ledger's key, fence and LAC
     notices                 which ledgers changed that long polls wait for
     write_cache             runs waiting for the disk

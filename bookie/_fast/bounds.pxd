@@ -26,10 +26,10 @@ cdef enum:
     LOG_LIMIT_MAX = 0x40000000           # 1 GiB: where a log is closed
     LOG_BYTES_MAX = 0x7FFFFFFF           # no log may grow beyond, whatever the limit of its writer says
     LAC_PACKET_MIN = 16                  # ledger and LAC
-    LAC_PACKET_MAX = 4096                # that a client may store; ids and the longest digest take 36
+    LAC_PACKET_MAX = 64                  # that a client may store; ids and the longest digest take 36
     STORED_LAC_MAX = 1 << 20             # that the index holds, of older data
     STORED_KEY_MAX = 0xFFFF
-    HALF_OVERHEAD = 512                  # what a half of the write cache needs beside one entry, at most
+    HALF_OVERHEAD = 1024                 # what a half of the write cache needs beside one entry, at most
     GROUP_ROUNDING = 4096                # group buffers are multiples of this
 
 cdef inline bint ids_hold(int64_t ledger, int64_t entry) noexcept nogil:

@@ -52,6 +52,7 @@ from bookie._fast.sync cimport (
     pthread_mutex_unlock,
 )
 from bookie._fast.types cimport CORRUPT, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
+from bookie._fast.write_cache cimport half_taken
 
 cdef enum:
     PARTS_MOST = 512
@@ -173,7 +174,7 @@ cdef inline uint64_t entry_of(const uint8_t* record) noexcept nogil:
 
 cdef inline bint behind(Stores* stores, Store* store) noexcept nogil:
     """The half that takes adds is well on its way to the next flush, and this one is not over yet."""
-    return bk_load(&store.halves[bk_load(&store.active)].used) > stores.flush_bytes // 2
+    return half_taken(&store.halves[bk_load(&store.active)]) > stores.flush_bytes // 2
 
 
 cdef Status append_ledger(Stores* stores, Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:

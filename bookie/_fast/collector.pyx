@@ -181,9 +181,9 @@ cdef class CollectorRoom:
         self.need()
         return delete_ledgers(self.stores_room, self.room, ids)
 
-    def drop_fences(self, int64_t before_ms):
+    def drop_fences(self, int64_t kept_ms):
         self.need()
-        return drop_fences(self.room, before_ms)
+        return drop_fences(self.room, kept_ms)
 
     cdef object told(self, const Result* r):
         return Collected(OUTCOMES[<int> r.outcome], r.moved_records, r.moved_bytes, r.dropped_records, r.dropped_bytes,

@@ -112,7 +112,7 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
             conn.head = 0
         else:
             room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
-            if conn.limits.output_bytes + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
+            if bk_load(&conn.limits.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
                     > conn.limits.output_bytes_max:
                 return NULL
             grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
@@ -349,7 +349,7 @@ cdef bint conn_is_large(const Conn* conn) noexcept nogil:
 
 
 cdef bint conn_over_budget(const Conn* conn) noexcept nogil:
-    return conn.limits.output_bytes > conn.limits.output_bytes_max
+    return bk_load(&conn.limits.output_bytes) > conn.limits.output_bytes_max
 
 
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:

@@ -34,6 +34,7 @@ from bookie._fast.index_salvage cimport (
 )
 from bookie._fast.index_tables cimport index_delete_doubt, index_put_doubt, index_put_fence, index_put_ledger
 from bookie._fast.index_view cimport Index
+from bookie._fast.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.ledger_table cimport KeptFence, Ledger, ledger_find, ledger_kept_fence
 from bookie._fast.liveness cimport ledger_is_known
 from bookie._fast.location_index cimport (
@@ -210,6 +211,8 @@ cdef Status put_fences(Store* store, LocationIndex* fresh) noexcept nogil:
             status = commit_some(fresh, i)
         if fence != NULL and status == OK:
             status = index_put_fence(fresh, ids[i], deleted_ms)
+    if status == OK:
+        status = index_put_fence(fresh, FENCES_CLOCK, store.ledgers.fences_stored_ms)
     free(ids)
     return status
 

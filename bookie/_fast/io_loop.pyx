@@ -73,6 +73,7 @@ from bookie._fast.tls cimport TlsServerRoom
 from bookie._fast.types cimport CLOSED, Status
 from bookie._fast.upgrade cimport drop_moved, expire_handshakes, move_on, take_moved
 from bookie._fast.waker cimport waker_clear, waker_init, waker_wake
+from bookie._fast.write_cache cimport half_taken
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
@@ -292,7 +293,7 @@ cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
     cdef int64_t active
     for i in range(loop.stores.count):
         active = bk_load(&loop.stores.stores[i].active)
-        if (bk_load(&loop.stores.stores[i].halves[active].used) >= loop.stores.flush_bytes
+        if (half_taken(&loop.stores.stores[i].halves[active]) >= loop.stores.flush_bytes
                 and bk_load(&loop.stores.stores[i].spare_clean)):
             stores_request_flush(loop.stores)
             return

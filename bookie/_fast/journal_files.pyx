@@ -273,7 +273,8 @@ cdef void journal_prepare(Journal* journal) noexcept nogil:
     while not bk_load(&journal.stopping) and not fatal_is_set():
         if not out_of_space(rc) and journal.fd >= 0 and wants_zeros(journal):
             rc = zero_ahead(journal)
-        elif not out_of_space(rc) and journal.next_fd < 0 and bk_load_u64(&journal.position) > journal.file_bytes_max // 2:
+        elif (not out_of_space(rc) and journal.next_fd < 0
+              and bk_load_u64(&journal.position) > journal.file_bytes_max // 2):
             rc = prepare_next(journal)
         else:
             rc = 0               # a full disk is left alone for a while; the groups will meet it themselves

@@ -6,6 +6,7 @@ from libc.stdlib cimport free, malloc
 
 from bookie._fast.by_ledger cimport Chained
 from bookie._fast.index_tables cimport index_delete_fence, index_put_fence
+from bookie._fast.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.ledger_table cimport (
     KeptFence,
     ledger_doubtful,
@@ -17,12 +18,18 @@ from bookie._fast.ledger_table cimport (
 from bookie._fast.location_index cimport index_abort, index_begin, index_commit
 from bookie._fast.storage cimport StoreRoom
 from bookie._fast.stores cimport SHARDS, Shard, shard_of
-from bookie._fast.sync cimport pthread_mutex_lock, pthread_mutex_unlock, wall_ms
+from bookie._fast.sync cimport bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.types cimport NO_MEMORY, NO_SPACE, OK
 
 cdef enum:
     DROP_MOST = 20000            # in one transaction
     BUCKETS_A_LOOK = 256         # of a shard's table, so that its lock is held for microseconds
+    STORE_MS = 3600000           # how much of the store's time a crash may take back
+
+
+cdef int64_t store_ms(const Store* store) noexcept nogil:
+    """How long bookies have run on this store, as far as it was stored and since."""
+    return store.ledgers.fences_ms + (now_ns() - store.ledgers.fences_since_ns) // 1000000
 
 
 cdef bint needs_fence(const Ledger* ledger) noexcept nogil:
@@ -32,7 +39,7 @@ cdef bint needs_fence(const Ledger* ledger) noexcept nogil:
 cdef Status fence_keep(Store* store, int64_t ledger_id) noexcept nogil:
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
-    cdef int64_t now_ms = wall_ms()
+    cdef int64_t now_ms = store_ms(store)
     cdef bint fenced
     cdef bint kept = True
     pthread_mutex_lock(&shard.lock)
@@ -48,7 +55,34 @@ cdef Status fence_keep(Store* store, int64_t ledger_id) noexcept nogil:
     return index_put_fence(store.index, ledger_id, now_ms) if fenced else OK
 
 
-cdef uint32_t look(Shard* shard, uint32_t begin, int64_t before_ms, int64_t* out, uint32_t* found) noexcept nogil:
+cdef size_t fences_fit(Store* store, int64_t* ids, size_t count) noexcept nogil:
+    cdef int64_t left = store.ledgers.fences_most - bk_load(&store.ledgers.fences)
+    cdef size_t fit = 0
+    cdef size_t i
+    cdef Shard* shard
+    cdef Ledger* ledger
+    cdef bint keeps
+    for i in range(count):
+        shard = shard_of(store, ids[i])
+        pthread_mutex_lock(&shard.lock)
+        ledger = ledger_find(&shard.ledgers, ids[i])
+        keeps = ledger != NULL and needs_fence(ledger) and ledger_kept_fence(&shard.ledgers, ids[i]) == NULL
+        pthread_mutex_unlock(&shard.lock)
+        left -= keeps
+        if not keeps or left >= 0:
+            ids[fit] = ids[i]
+            fit += 1
+    return fit
+
+
+cdef bint is_old(KeptFence* fence, int64_t now_ms, int64_t kept_ms) noexcept nogil:
+    if fence.deleted_ms > now_ms:
+        fence.deleted_ms = now_ms        # after a crash the store's time goes on from what was stored of it
+    return now_ms - fence.deleted_ms >= kept_ms
+
+
+cdef uint32_t look(Shard* shard, uint32_t begin, int64_t now_ms, int64_t kept_ms, int64_t* out,
+                   uint32_t* found) noexcept nogil:
     """Old ones in a few buckets from `begin` on; where to look next, 0: at an end."""
     cdef Chained* at
     cdef uint32_t i
@@ -58,7 +92,7 @@ cdef uint32_t look(Shard* shard, uint32_t begin, int64_t before_ms, int64_t* out
     for i in range(begin, end):
         at = shard.ledgers.fences.buckets[i]
         while at != NULL and found[0] < DROP_MOST:
-            if (<KeptFence*> at).deleted_ms < before_ms:
+            if is_old(<KeptFence*> at, now_ms, kept_ms):
                 out[found[0]] = at.ledger
                 found[0] += 1
             at = at.next
@@ -68,37 +102,50 @@ cdef uint32_t look(Shard* shard, uint32_t begin, int64_t before_ms, int64_t* out
     return end
 
 
-cdef uint32_t look_all(Store* store, int64_t before_ms, int64_t* out) noexcept nogil:
+cdef uint32_t look_all(Store* store, int64_t kept_ms, int64_t* out) noexcept nogil:
+    cdef int64_t now_ms = store_ms(store)
     cdef uint32_t found = 0
     cdef uint32_t at, i
     for i in range(SHARDS):
-        at = look(&store.shards[i], 0, before_ms, out, &found)
+        at = look(&store.shards[i], 0, now_ms, kept_ms, out, &found)
         while at and found < DROP_MOST:
-            at = look(&store.shards[i], at, before_ms, out, &found)
+            at = look(&store.shards[i], at, now_ms, kept_ms, out, &found)
     return found
 
 
 cdef Status drop_stored(Store* store, const int64_t* ids, uint32_t count) noexcept nogil:
+    """Out of the index, and the store's time into it."""
     cdef uint32_t i
+    cdef int64_t now_ms = store_ms(store)
     cdef Status status = index_begin(store.index)
     if status != OK:
         return status
+    status = index_put_fence(store.index, FENCES_CLOCK, now_ms)
     for i in range(count):
-        status = index_delete_fence(store.index, ids[i])
-        if status != OK:
-            index_abort(store.index)
-            return status
-    return index_commit(store.index)
+        if status == OK:
+            status = index_delete_fence(store.index, ids[i])
+    if status != OK:
+        index_abort(store.index)
+        return status
+    status = index_commit(store.index)
+    if status == OK:
+        store.ledgers.fences_stored_ms = now_ms
+    return status
 
 
-cdef Status drop_some(Store* store, int64_t before_ms, int64_t* ids, uint32_t* count) noexcept nogil:
+cdef bint is_stale(Store* store) noexcept nogil:
+    """Whether the store's time is worth a transaction of its own."""
+    return bk_load(&store.ledgers.fences) and store_ms(store) >= store.ledgers.fences_stored_ms + STORE_MS
+
+
+cdef Status drop_some(Store* store, int64_t kept_ms, int64_t* ids, uint32_t* count) noexcept nogil:
     """Out of the index first: what is in memory alone would be forgotten by a restart."""
     cdef Shard* shard
     cdef KeptFence* fence
     cdef uint32_t i
     cdef Status status
-    count[0] = look_all(store, before_ms, ids)
-    if count[0] == 0:
+    count[0] = look_all(store, kept_ms, ids)
+    if count[0] == 0 and not is_stale(store):
         return OK
     status = drop_stored(store, ids, count[0])
     if status != OK:
@@ -113,7 +160,7 @@ cdef Status drop_some(Store* store, int64_t before_ms, int64_t* ids, uint32_t* c
     return OK
 
 
-cdef Status fences_drop(Store* store, int64_t before_ms, int64_t* dropped) noexcept nogil:
+cdef Status fences_drop(Store* store, int64_t kept_ms, int64_t* dropped) noexcept nogil:
     cdef uint32_t count = DROP_MOST
     cdef Status status = OK
     cdef int64_t* ids = <int64_t*> malloc(DROP_MOST * sizeof(int64_t))
@@ -122,7 +169,7 @@ cdef Status fences_drop(Store* store, int64_t before_ms, int64_t* dropped) noexc
         return NO_MEMORY
     while status == OK and count == DROP_MOST:
         pthread_mutex_lock(&store.writing)
-        status = drop_some(store, before_ms, ids, &count)
+        status = drop_some(store, kept_ms, ids, &count)
         pthread_mutex_unlock(&store.writing)
         if status == OK:
             dropped[0] += count
@@ -130,15 +177,20 @@ cdef Status fences_drop(Store* store, int64_t before_ms, int64_t* dropped) noexc
     return status
 
 
-def drop_fences(StoreRoom room, int64_t before_ms) -> int:
-    """Drop fences of ledgers deleted before this time (ms since the epoch); how many.
+def pass_time(StoreRoom room, int64_t ms) -> None:
+    """As if so much time had passed for the fences, for tests."""
+    room.store.ledgers.fences_ms += ms
+
+
+def drop_fences(StoreRoom room, int64_t kept_ms) -> int:
+    """Drop fences that were kept for so long, measured while bookies ran on this directory; how many.
 
     OSError: ENOSPC (they are kept), EIO (the index failed).
     """
     cdef int64_t dropped = 0
     cdef Status status
     with nogil:
-        status = fences_drop(room.store, before_ms, &dropped)
+        status = fences_drop(room.store, kept_ms, &dropped)
     if status == OK:
         return dropped
     code = errno.ENOSPC if status == NO_SPACE else errno.EIO

@@ -1,5 +1,6 @@
 """Ledgers leave the index in bounded transactions, then halves, read cache and table under their shard."""
 import errno
+import logging
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from bookie._fast.crash_steps cimport STEP_DELETE_COMMITTED, STEP_DELETE_FORGOTTEN, step
 from bookie._fast.by_ledger cimport Chained
 from bookie._fast.index_tables cimport index_delete_ledger
-from bookie._fast.kept_fences cimport fence_keep, needs_fence
+from bookie._fast.kept_fences cimport fence_keep, fences_fit, needs_fence
 from bookie._fast.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_changed, ledger_remove
 from bookie._fast.location_index cimport index_abort, index_begin, index_commit, index_delete_runs
 from bookie._fast.log_set cimport log_set_mark
@@ -22,6 +23,9 @@ from bookie._fast.types cimport FULL, NO_SPACE, OK
 
 cdef enum:
     BUCKETS_A_LOOK = 256         # of a shard's table, so that its lock is held for microseconds
+
+
+log = logging.getLogger(__name__)
 
 
 cdef bint forget(Stores* stores, Store* store, int64_t ledger_id) noexcept nogil:
@@ -100,10 +104,12 @@ cdef Status ledgers_delete(Stores* stores, Store* store, const int64_t* ids, siz
 def delete_ledgers(StoresRoom stores, StoreRoom room, ids) -> int:
     """Delete ledgers of this directory, after a checkpoint; how many were known. Any order, unknown ones too.
 
+    Fenced ones stay, to be deleted another time, while as many fences of deleted ledgers are kept as may be.
+
     OSError: ENOSPC (those before stay deleted), EIO (the index failed). ValueError: a ledger of another directory.
     """
     wanted = np.unique(np.ascontiguousarray(ids, np.int64))
-    cdef const int64_t[::1] view = wanted
+    cdef int64_t[::1] view = wanted
     cdef size_t count = view.shape[0]
     cdef size_t i
     cdef int64_t known = 0
@@ -114,7 +120,12 @@ def delete_ledgers(StoresRoom stores, StoreRoom room, ids) -> int:
         if view[i] < 0 or store_of(stores.stores, view[i]) != room.store:
             raise ValueError(f"ledger {view[i]} does not belong to {room.directory}")
     with nogil:
+        count = fences_fit(room.store, &view[0], count)
         status = ledgers_delete(stores.stores, room.store, &view[0], count, &known)
+    if count < <size_t> view.shape[0]:
+        log.warning("fenced ledgers are not deleted before older fences have gone",
+                    extra={"ledgers": view.shape[0] - count, "directory": room.directory,
+                           "remedy": "dbStorage_maxLedgers says how many fences are kept"})
     if status == NO_SPACE:
         raise OSError(errno.ENOSPC, "no space for the deletion of ledgers from the location index", room.directory)
     if status != OK:

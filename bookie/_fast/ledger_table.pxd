@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.by_ledger cimport ByLedger, Chained
+from bookie._fast.ledger_counts cimport LedgerCounts
 from bookie._fast.run_codec cimport QuarantineReason
 from bookie._fast.types cimport Status
 
@@ -38,7 +39,7 @@ cdef struct Ledger:
 
 cdef struct KeptFence:
     Chained chained
-    int64_t deleted_ms       # wall clock
+    int64_t deleted_ms       # in the time of room kept_fences
 
 cdef struct Quarantined:
     Chained chained
@@ -46,6 +47,7 @@ cdef struct Quarantined:
     uint32_t told            # those that the log has told
 
 cdef struct LedgerMap:
+    LedgerCounts* counts
     ByLedger table
     ByLedger fences          # of ledgers that were deleted
     ByLedger quarantined
@@ -53,7 +55,9 @@ cdef struct LedgerMap:
     Ledger* put              # list through next_changed, of who puts records: room changed_ledgers
     Ledger* closed           # list through next_closed: write-closed since somebody last took them, each once
 
-cdef bint ledgers_init(LedgerMap* map) noexcept nogil
+cdef bint ledgers_init(LedgerMap* map, LedgerCounts* counts) noexcept nogil
+# Whether one more may be made: for its writer, or for a recovery or a fence.
+cdef bint ledgers_have_room(const LedgerMap* map, bint is_writer) noexcept nogil
 cdef void ledgers_free(LedgerMap* map) noexcept nogil
 cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil
 # Add an unknown ledger with this key, fenced if its fence is kept; NULL without memory.

@@ -1,1 +1,2 @@
-# No Python surface: other compiled rooms cimport this one.
+# Memory for each ledger that may be held, with those that recoveries add and the fences of deleted ones.
+LEDGER_BYTES: int

@@ -13,9 +13,13 @@ from bookie._fast.by_ledger cimport (
     chained_init,
     chained_put,
 )
+from bookie._fast.ledger_counts cimport FENCE_BYTES_MOST, LEDGER_BYTES_MOST
 from bookie._fast.planted cimport PLANT_ANY_KEY, bk_planted
 from bookie._fast.run_codec cimport NOT_QUARANTINED
+from bookie._fast.sync cimport bk_add_relaxed, bk_load
 from bookie._fast.types cimport BAD_REQUEST, NO_MEMORY, OK, UNAUTHORIZED
+
+LEDGER_BYTES = LEDGER_BYTES_MOST + LEDGER_BYTES_MOST // 8 + FENCE_BYTES_MOST
 
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil:
     """Constant time in the contents: secrets are compared with it."""
@@ -34,7 +38,13 @@ cdef bint all_zero(const uint8_t* data, uint32_t size) noexcept nogil:
     return any == 0
 
 
-cdef bint ledgers_init(LedgerMap* map) noexcept nogil:
+cdef bint ledgers_have_room(const LedgerMap* map, bint is_writer) noexcept nogil:
+    cdef int64_t most = map.counts.known_most
+    return bk_load(&map.counts.known) < (most if is_writer else most + most // 8)
+
+
+cdef bint ledgers_init(LedgerMap* map, LedgerCounts* counts) noexcept nogil:
+    map.counts = counts
     map.changed = NULL
     map.put = NULL
     map.closed = NULL
@@ -77,6 +87,7 @@ cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t
     ledger.last = -1
     ledger.lac = -1
     chained_put(&map.table, &ledger.chained)
+    bk_add_relaxed(&map.counts.known, 1)
     return ledger
 
 
@@ -88,6 +99,7 @@ cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noex
             return False
         fence.chained.ledger = id
         chained_put(&map.fences, &fence.chained)
+        bk_add_relaxed(&map.counts.fences, 1)
     fence.deleted_ms = deleted_ms
     return True
 
@@ -98,6 +110,7 @@ cdef KeptFence* ledger_kept_fence(const LedgerMap* map, int64_t id) noexcept nog
 
 cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil:
     chained_drop(&map.fences, &fence.chained)
+    bk_add_relaxed(&map.counts.fences, -1)
     free(fence)
 
 
@@ -147,6 +160,7 @@ cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
         link[0] = ledger.next_closed
     ledger_forget_quarantine(map, ledger.chained.ledger)
     chained_drop(&map.table, &ledger.chained)
+    bk_add_relaxed(&map.counts.known, -1)
     free_ledger(&ledger.chained)
 
 

@@ -17,6 +17,7 @@ from bookie._fast.ledger_table cimport (
     ledger_mark_closed,
     ledger_mark_changed,
     ledger_set_lac,
+    ledgers_have_room,
 )
 from bookie._fast.notices cimport post_notices, take_watchers
 from bookie._fast.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
@@ -31,6 +32,7 @@ from bookie._fast.types cimport (
     NO_LEDGER,
     NO_MEMORY,
     OK,
+    READ_ONLY,
     UNAUTHORIZED,
 )
 from bookie._fast.write_cache cimport half_put
@@ -61,6 +63,8 @@ cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_
         return BAD_REQUEST
     if is_writer and ledger_kept_fence(&shard.ledgers, id) != NULL:
         return FENCED
+    if not ledgers_have_room(&shard.ledgers, is_writer):
+        return READ_ONLY         # the ledger goes to another bookie
     ledger[0] = ledger_add(&shard.ledgers, id, key, key_size)
     if ledger[0] == NULL:
         return NO_MEMORY

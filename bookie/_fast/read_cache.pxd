@@ -13,6 +13,7 @@ from bookie._fast.types cimport Status
 cdef struct Segment:
     Region region
     uint64_t used
+    uint64_t map_bytes       # most that the runs of its pages take: its end stays untouched for them
     Page* pages              # list through Page.next, newest first
 
 ctypedef void (*drop_page_fn)(void* context, Page* page) noexcept nogil

@@ -4,6 +4,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
 from bookie._fast.pages cimport Page, page_init
+from bookie._fast.runs cimport RUNS_BYTES
 from bookie._fast.sync cimport (
     bk_add,
     bk_load,
@@ -60,6 +61,7 @@ cdef bint empty_segment(ReadRing* ring, Segment* segment) noexcept nogil:
     if segment.used:
         bk_add(&ring.evicted, 1)
     segment.used = 0
+    segment.map_bytes = 0
     return True
 
 
@@ -69,11 +71,11 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity) noexcept
     cdef Segment* segment
     cdef Page* page
     cdef uint32_t following
-    if size > ring.segment_bytes:
+    if size + RUNS_BYTES > ring.segment_bytes:
         return NULL
     pthread_mutex_lock(&ring.lock)
     segment = &ring.segments[ring.current]
-    if size > ring.segment_bytes - segment.used:
+    if size + RUNS_BYTES > ring.segment_bytes - segment.used - segment.map_bytes:
         following = (ring.current + 1) % ring.count
         segment = &ring.segments[following]
         if not empty_segment(ring, segment):
@@ -82,6 +84,7 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity) noexcept
         ring.current = following
     page = <Page*> (segment.region.base + segment.used)
     segment.used += size
+    segment.map_bytes += RUNS_BYTES
     page_init(page, &segment.region, <uint8_t*> page + head, <uint32_t> (size - head), ledger)
     page.next = segment.pages
     segment.pages = page

@@ -12,6 +12,11 @@ from bookie._fast.pages cimport Page
 
 cdef enum:
     CHUNK_RUNS = 128         # runs in a chunk, at most
+    RUNS_FIRST = 4
+    # Most that malloc takes: for a ledger with its first runs and its share of the buckets, and for each run more, in
+    # arrays that double and chunks of which half is free.
+    RUNS_BYTES = 384
+    RUN_BYTES = 80
 
 cdef struct Run:
     int64_t first

@@ -15,9 +15,6 @@ from bookie._fast.by_ledger cimport (
 )
 from bookie._fast.pages cimport Page, page_offset, slot_entry
 
-cdef enum:
-    RUNS_FIRST = 4
-
 
 cdef bint map_init(RunMap* map) noexcept nogil:
     return chained_init(&map.table)

@@ -1,5 +1,5 @@
 """One ledger directory opened, and all of a bookie's: caches, index and entry logs, as Python sets them up."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 import os
@@ -13,6 +13,7 @@ from bookie._fast.entry_log cimport elog_readers, elog_readers_free
 from bookie._fast.failed_reads cimport failed_reads_init, failed_reads_take
 from bookie._fast.file cimport Files, sync_dir
 from bookie._fast.journal cimport JournalRoom
+from bookie._fast.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.ledger_table cimport (
     Ledger,
     ledger_add,
@@ -48,6 +49,7 @@ from bookie._fast.sync cimport (
     bk_load,
     bk_store,
     cond_init,
+    now_ns,
     pthread_cond_signal,
     pthread_mutex_init,
     pthread_mutex_lock,
@@ -133,7 +135,11 @@ cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogi
 
 
 cdef Status load_fence(void* context, int64_t ledger, int64_t deleted_ms) noexcept nogil:
-    cdef Shard* shard = shard_of(<Store*> context, ledger)
+    cdef Store* store = <Store*> context
+    cdef Shard* shard = shard_of(store, ledger)
+    if ledger == FENCES_CLOCK:
+        store.ledgers.fences_ms = store.ledgers.fences_stored_ms = deleted_ms
+        return OK
     return OK if ledger_keep_fence(&shard.ledgers, ledger, deleted_ms) else NO_MEMORY
 
 
@@ -146,12 +152,15 @@ cdef class StoreRoom:
             raise MemoryError
         for i in range(SHARDS):
             pthread_mutex_init(&self.store.shards[i].lock, NULL)
-            if not (ledgers_init(&self.store.shards[i].ledgers) and map_init(&self.store.shards[i].halves[0])
+            if not (ledgers_init(&self.store.shards[i].ledgers, &self.store.ledgers)
+                    and map_init(&self.store.shards[i].halves[0])
                     and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
                 raise MemoryError
         pthread_mutex_init(&self.store.writing, NULL)
         failed_reads_init(&self.store.failed_reads)
         self.store.spare_clean = 1
+        self.store.ledgers.known_most = self.store.ledgers.fences_most = INT64_MAX // 2
+        self.store.ledgers.fences_since_ns = now_ns()
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
                  read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int,
@@ -221,10 +230,18 @@ cdef class StoreRoom:
         return self.ledger_count()
 
     def ledger_count(self) -> int:
-        return sum(self.store.shards[i].ledgers.table.count for i in range(SHARDS))
+        return bk_load(&self.store.ledgers.known)
 
     def fence_count(self) -> int:
-        return sum(self.store.shards[i].ledgers.fences.count for i in range(SHARDS))
+        return bk_load(&self.store.ledgers.fences)
+
+    def limit_ledgers(self, most: int) -> None:
+        """From now on no more ledgers are made, nor fences kept of deleted ones, than this; those that are there stay.
+
+        Not before the journals are replayed: what they hold was acknowledged.
+        """
+        bk_store(&self.store.ledgers.known_most, most)
+        bk_store(&self.store.ledgers.fences_most, most)
 
     def stats(self) -> dict[str, int]:
         cdef Store* store = self.store

@@ -1,7 +1,6 @@
 """What the data path knows of a bookie's directories. State only, owned by `storage`; each field says who guards it.
 
-A shard's lock guards the ledgers that hash to it, their runs in both halves and in the read ring, and so orders adds
-and fences of a ledger. Held for a memcpy at most; never while waiting for a disk.
+A shard's lock guards its ledgers and their runs, and so orders adds and fences. For a copy, never while a disk is busy.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -10,6 +9,7 @@ from bookie._fast.entry_log cimport EntryLogReaders
 from bookie._fast.failed_reads cimport FailedReads
 from bookie._fast.file cimport FileOps
 from bookie._fast.journal_state cimport Journal
+from bookie._fast.ledger_counts cimport LedgerCounts
 from bookie._fast.ledger_table cimport LedgerMap
 from bookie._fast.location_index cimport LocationIndex
 from bookie._fast.log_ids cimport LogIds
@@ -36,6 +36,7 @@ cdef struct Shard:
 
 cdef struct Store:
     Shard shards[SHARDS]
+    LedgerCounts ledgers
     Half halves[2]
     int64_t active               # atomic; the half that takes adds
     int64_t overrides            # atomic; bumped when cached reads of an overwritten entry may be stale
@@ -43,9 +44,8 @@ cdef struct Store:
     int64_t spare_read           # atomic; 1: it is flushed and in no map any more, but slow readers may point into it
     ReadRing ring
     LocationIndex* index
-    # Whoever has the index's write transaction open. A flush holds it from its first look at the half until the half is
-    # cleared, so its holder may also take runs and ledgers away. Taken before any shard's lock.
-    pthread_mutex_t writing
+    # Held with the index's write transaction, by a flush until its half is cleared. Taken before any shard's lock.
+    pthread_mutex_t writing      # its holder may take runs and ledgers away
     LogIds* ids                  # of every entry log writer of this directory
     LogSet* log                  # what a flush appends to; the flush thread's
     EntryLogReaders* logs

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.pages cimport Region
 from bookie._fast.runs cimport RunMap
+from bookie._fast.sync cimport bk_load
 from bookie._fast.types cimport Status
 
 cdef struct Half:
@@ -14,6 +15,11 @@ cdef struct Half:
     int64_t used             # atomic; bytes handed out to pages
     int64_t entries          # atomic
     int64_t bytes            # atomic; of records
+    int64_t map_bytes        # atomic; most that its run maps take: taken from the half, whose end stays untouched
+
+cdef inline int64_t half_taken(const Half* half) noexcept nogil:
+    """Bytes of memory: pages, and the runs that lead to them."""
+    return bk_load(&half.used) + bk_load(&half.map_bytes)
 
 cdef bint half_init(Half* half, uint64_t size) noexcept nogil
 cdef void half_free(Half* half) noexcept nogil

@@ -7,6 +7,9 @@ from bookie._fast.bounds cimport ids_hold
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.pages cimport Page, page_append, page_init, page_offset
 from bookie._fast.runs cimport (
+    RUN_BYTES,
+    RUNS_BYTES,
+    RUNS_FIRST,
     Found,
     LedgerRuns,
     Run,
@@ -50,6 +53,7 @@ cdef bint half_init(Half* half, uint64_t size) noexcept nogil:
     half.used = 0
     half.entries = 0
     half.bytes = 0
+    half.map_bytes = 0
     return True
 
 
@@ -73,6 +77,7 @@ cdef void half_reset(Half* half) noexcept nogil:
     bk_store(&half.region.wanted, 0)
     half.entries = 0
     half.bytes = 0
+    bk_store(&half.map_bytes, 0)
     bk_store(&half.used, 0)
 
 
@@ -85,7 +90,7 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
     cdef Page* page
     if size < least:
         size = least
-    if bk_load(&half.used) + <int64_t> size > <int64_t> half.region.size:
+    if half_taken(half) + <int64_t> size > <int64_t> half.region.size:
         return NULL
     end = bk_add_relaxed(&half.used, <int64_t> size)
     if end > <int64_t> half.region.size:
@@ -107,12 +112,17 @@ cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, con
     cdef Run* tail
     cdef Page* page
     cdef Run fresh
-    cdef uint32_t slot
+    cdef uint32_t slot, before
     if not ids_hold(ledger, entry):
         return BAD_REQUEST           # the flush could not index it
-    runs = map_get(map, ledger)
+    runs = map_find(map, ledger)
     if runs == NULL:
-        return NO_MEMORY
+        if half_taken(half) > <int64_t> half.region.size - RUNS_BYTES:
+            return FULL
+        runs = map_get(map, ledger)
+        if runs == NULL:
+            return NO_MEMORY
+        bk_add_relaxed(&half.map_bytes, RUNS_BYTES)
     if runs.count >= RUNS_MOST:
         return TOO_MANY_REQUESTS
     page = runs.page
@@ -133,8 +143,13 @@ cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, con
         fresh.page = page
         fresh.lo = slot
         fresh.n = 1
+        if runs.count >= RUNS_FIRST and half_taken(half) > <int64_t> half.region.size - 2 * RUN_BYTES:
+            return FULL
+        before = runs.count
         if not runs_insert(runs, &fresh):
             return NO_MEMORY
+        if runs.count > before:
+            bk_add_relaxed(&half.map_bytes, <int64_t> (runs.count - before) * RUN_BYTES)
     if not is_tail:
         runs.overrides = True
     bk_add_relaxed(&half.entries, 1)
@@ -209,7 +224,8 @@ cdef class WriteHalf:
 
     def stats(self) -> dict[str, int]:
         return {"used": bk_load(&self.half.used), "entries": bk_load(&self.half.entries),
-                "bytes": bk_load(&self.half.bytes), "ledgers": self.map.table.count}
+                "bytes": bk_load(&self.half.bytes), "map_bytes": bk_load(&self.half.map_bytes),
+                "ledgers": self.map.table.count}
 
     def __dealloc__(self):
         map_free(&self.map)

@@ -17,6 +17,7 @@ from bookie._fast.checkpoint import CheckpointRoom
 from bookie._fast.collector import CollectorRoom
 from bookie._fast.file import Files
 from bookie._fast.journal import JournalRoom
+from bookie._fast.ledger_table import LEDGER_BYTES
 from bookie._fast.op_stats import OpView
 from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
@@ -154,6 +155,7 @@ class LedgerStorage:
             skip_damaged=self.storage.skip_damaged_journal or distrusted,
         )
         report = replay.run(progress)
+        self._limit_ledgers()
         self.checkpoints.catch_up = replay.go_on
         self._flush_at_start(self.checkpoints.flush_stores)
         self._open_journals(journal_dirs)
@@ -163,6 +165,15 @@ class LedgerStorage:
             full = ", ".join(map(str, sorted(self.full_directories())))
             log.error("started on a full disk: read-only, with what the journal has in memory", extra={"full": full})
         return report
+
+    def _limit_ledgers(self) -> None:
+        most = max(1, self.storage.ledgers_max // len(self._rooms))
+        for room in self._rooms:
+            room.limit_ledgers(most)
+            if (count := room.ledger_count()) > most:
+                facts = {"directory": room.directory, "ledgers": count, "most": most}
+                remedy = "raise dbStorage_maxLedgers: new ledgers are refused, and memory is more than was budgeted"
+                log.warning("more ledgers than may be held", extra={**facts, "remedy": remedy})
 
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
         index.mkdir(exist_ok=True)
@@ -403,6 +414,7 @@ class LedgerStorage:
             "read_cache": self.storage.read_cache_bytes,
             "reread_table": self.storage.reread_table_bytes,
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
+            "ledger_table": LEDGER_BYTES * self.storage.ledgers_max,
             "compaction": (COMPACTION_BYTES + self.storage.frame_bytes_max) * len(self.storage.ledger_directories),
             "scrub": SCRUB_BYTES,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),

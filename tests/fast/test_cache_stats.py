@@ -1,4 +1,4 @@
-"""What is counted of the read cache (cache_stats): thrash shows, and a cache that is large enough shows none."""
+"""What is counted of the read cache (cache_stats): thrash shows, a cache that is large enough shows none."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -224,3 +224,30 @@ def test_chunks_that_empty_are_joined() -> None:
             pages.drop(page)
     assert pages.runs() == [(2 * at, 2 * at, 1) for at in range(0, 10_000, 50)]
     assert len(pages.chunks()) <= 2 * (200 // (CHUNK_RUNS // 2) + 1)
+
+
+def test_what_leads_to_the_entries_counts_against_the_half() -> None:
+    """Ledgers of an entry each, and entries that come backwards, take more memory for their runs than for themselves:
+    the half is full before both together are more than it has.
+    """
+    size = 1 << 20
+    tiny, backwards = WriteHalf(size), WriteHalf(size)
+    ledgers = 0
+    while tiny.put(entry(ledgers, 0)):
+        ledgers += 1
+    stats = tiny.stats()
+    assert stats["used"] + stats["map_bytes"] <= size
+    assert stats["map_bytes"] >= 300 * ledgers
+    assert stats["ledgers"] - ledgers in (0, 1), "the one that was refused may be known"
+    at = count = 100_000
+    ledger = 0
+    while backwards.put(entry(ledger, at)):
+        count += 1
+        at -= 1
+        ledger = count // 10_000
+    stats = backwards.stats()
+    assert stats["map_bytes"] > stats["used"] // 2
+    assert stats["used"] + stats["map_bytes"] <= size
+    backwards.clear()
+    assert backwards.stats()["map_bytes"] == 0
+    assert backwards.put(entry(0, 0))

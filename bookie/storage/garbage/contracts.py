@@ -74,8 +74,10 @@ class Ledgers(Protocol):
         """From index, caches and ledger table. They may be unknown by now."""
         ...
 
-    def drop_fences(self, before_ms: int) -> int:
-        """Forget that ledgers were fenced that were deleted before this time, since the epoch; how many."""
+    def drop_fences(self, kept_ms: int) -> int:
+        """Forget that ledgers were fenced that were deleted so long ago; how many. Only time counts in which a bookie
+        ran on this directory, by its monotonic clock.
+        """
         ...
 
 

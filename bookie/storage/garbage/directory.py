@@ -61,8 +61,8 @@ class LedgerDirectory:
     def delete_ledgers(self, ledgers: Ids) -> None:
         self._room.delete_ledgers(ledgers)
 
-    def drop_fences(self, before_ms: int) -> int:
-        return self._room.drop_fences(before_ms)
+    def drop_fences(self, kept_ms: int) -> int:
+        return self._room.drop_fences(kept_ms)
 
     def unlink_log(self, log_id: int) -> Work:
         return _work(self._room.unlink_log(log_id))

@@ -134,9 +134,8 @@ class LedgerCollector:
             self._delete_over_replicated(kept, local, mass_deletion=mass_deletion)
 
     def _drop_old_fences(self) -> None:
-        before_ms = time.time_ns() // 1_000_000 - self._settings.fence_kept_ms
         for directory in self._directories:
-            directory.drop_fences(before_ms)
+            directory.drop_fences(self._settings.fence_kept_ms)
 
     def _refused(self, going: int, local: int, listed: int, *, mass_deletion: bool) -> bool:
         """Raise the alarm if too many would go."""

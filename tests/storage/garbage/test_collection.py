@@ -3,7 +3,6 @@ logs of given use, and notes what is asked of it. What really happens to bytes i
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,8 +44,8 @@ class Scripted:
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.asked.append(f"delete {ledgers.tolist()}")
 
-    def drop_fences(self, before_ms: int) -> int:
-        assert before_ms < time.time_ns() // 1_000_000
+    def drop_fences(self, kept_ms: int) -> int:
+        assert kept_ms > 0
         return 0
 
     def log_use(self) -> LogUse:
