@@ -11,9 +11,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bookie.client import Security
 from bookie.errors import BookKeeperError, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.repair.expected import parts_holding
 from bookie.repair.mending import Mended, Mending
 from bookie.repair.peers import Connect, Peers, connect_by_metadata
 from bookie.server.control import Control
@@ -178,7 +181,9 @@ class Repairs:
             self._later(ledger, wanted, BUSY_S)  # what is written now could not be indexed either
             return
         orphans = {entry: one for entry, one in entries.items() if one.kind is Kind.ORPHAN}
-        quarantined = bool(orphans) and self._doubt(ledger, metadata)
+        # The index lost them: what it does not know must not be denied until it is there again.
+        ours = parts_holding(metadata, self._control.bookie_id, np.array(sorted(orphans), np.int64))
+        doubted = any(ours) and stored.quarantine(ledger, "a bad record in an entry log")
         reads = {entry for entry, one in entries.items() if one.kind is Kind.READ}
         with Peers(self._connect) as peers:
             mending = Mending(self._control.bookie_id, stored, ledger, metadata, peers)
@@ -186,15 +191,8 @@ class Repairs:
         self._note(ledger, entries, done)
         if done.lost:
             self._later(ledger, _Wanted({entry: entries[entry] for entry in done.lost}, wanted.tries))
-        elif quarantined:
-            self._looks.pop(ledger, None)
-            self._look_at = 0.0
-
-    def _doubt(self, ledger: int, metadata: LedgerMetadata) -> bool:
-        """The index lost something of a ledger: what it does not know must not be denied until it is there again."""
-        if not any(self._control.bookie_id in segment.bookies for segment in metadata.segments):
-            return False
-        return self._control.stored.quarantine(ledger, "a bad record in an entry log")
+        elif doubted:
+            stored.lift(ledger)
 
     def _note(self, ledger: int, entries: Mapping[int, Finding], done: Mended) -> None:
         for entry in done.repaired:

@@ -88,6 +88,11 @@ class Metadata:
         self.port = self._server.add_insecure_port("127.0.0.1:0")
         self._server.start()
 
+    @property
+    def driver(self) -> KeyValueDriver:
+        """For whoever makes other ledgers."""
+        return self._driver
+
     def create(self, ledger: int, bookie: str) -> None:
         """The ledger exists, on this bookie."""
         metadata = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, (bookie,)),))

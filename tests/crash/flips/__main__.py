@@ -1,0 +1,61 @@
+"""The flips from a shell: `python -m tests.crash.flips --flips 5000 --seed 7 --kinds logs,index`."""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from itertools import cycle
+from pathlib import Path
+
+from tests.crash.flips.cluster import Cluster
+from tests.crash.flips.files import KINDS
+from tests.crash.flips.rounds import Rounds, Tally
+
+
+def main() -> int:
+    """0: no wrong answer, no wrong denial, no end; all that is in use was found and repaired."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flips", type=int, default=200, help="in all (200)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="repeats a run")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"in turn, separated by commas ({','.join(KINDS)})")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no round after this")
+    parser.add_argument("--directory", type=Path, help="keep everything there")
+    asked = parser.parse_args()
+    kinds = asked.kinds.split(",")
+    if unknown := set(kinds) - set(KINDS):
+        parser.error(f"--kinds {','.join(sorted(unknown))}: choose of {','.join(KINDS)}")
+    print(f"seed {asked.seed}")
+    with tempfile.TemporaryDirectory(prefix="flips-") as temporary:
+        tallies = run(asked.directory or Path(temporary), asked.seed, kinds, asked.flips, asked.seconds)
+    print(table(tallies))
+    problems = [problem for tally in tallies.values() for problem in tally.problems]
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+def run(directory: Path, seed: int, kinds: list[str], flips: int, seconds: float = float("inf")) -> dict[str, Tally]:
+    """So many flips, a kind after the other, each with its share of them."""
+    rng = random.Random(seed)
+    begun = time.monotonic()
+    share = {kind: flips // len(kinds) + (at < flips % len(kinds)) for at, kind in enumerate(kinds)}
+    with Cluster.running(directory, rng) as cluster:
+        rounds = Rounds(cluster, rng, lambda text: print(text, flush=True))
+        for kind in cycle(kinds):
+            if not any(share.values()) or time.monotonic() - begun > seconds:
+                return rounds.tallies
+            if share[kind] > 0:
+                share[kind] -= rounds.run(kind, share[kind])
+    return rounds.tallies
+
+
+def table(tallies: dict[str, Tally]) -> str:
+    """In Markdown."""
+    lines = [f"| kind | {' | '.join(Tally.HEAD)} |", "|---" * (len(Tally.HEAD) + 1) + "|"]
+    lines += [f"| {kind} | {' | '.join(tally.row())} |" for kind, tally in tallies.items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

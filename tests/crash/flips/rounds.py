@@ -1,0 +1,266 @@
+"""Rounds of flips: what is flipped, what the bookie answers then, what its scrub finds, what is repaired, and what not.
+
+Logs and index are damaged while the bookie serves; marks, cookies and journals, which are read at a start only, between
+a kill -9 and that start.
+"""
+
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+
+from bookie.client import Channel, Flags
+from bookie.errors import BookKeeperError
+from tests.crash.flips.cluster import DIGEST, Answers, Cluster, sealed
+from tests.crash.flips.files import LogTables, choose
+
+__all__ = ["Rounds", "Tally"]
+
+LOG_FLIPS = 20
+MEND_S = 30.0
+FOUND = re.compile(r"the scrub found damage.*")
+FACT = re.compile(r"\b(kind|log|ledger|entry)=(\S+)")
+TOLD = re.compile(
+    r"^(?!.*(?:did not end in order|entries (?:were|cannot be) repaired)).*\blevel=(?:warning|error|critical)\b.*$",
+    re.MULTILINE,
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the flips of one kind."""
+
+    flips: int = 0
+    by_read: int = 0
+    by_scrub: int = 0
+    at_start: int = 0
+    """The start told of it, or refused to serve."""
+    refused: int = 0
+    """Of these, starts that were refused; the harness took the flip back."""
+    harmless: int = 0
+    """Nobody met it: the byte is not in use."""
+    missed: int = 0
+    """In use, and found by nobody."""
+    unrepaired: int = 0
+    """Damage that was still there when the time for repairs was over; the harness mended it."""
+    wrong: int = 0
+    denials: int = 0
+    ends: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def row(self) -> list[str]:
+        """For a table; `repaired` is all that was found and not left."""
+        found = self.flips - self.harmless - self.missed
+        return [str(value) for value in (
+            self.flips, self.by_read, self.by_scrub, self.at_start, self.refused, self.harmless, self.missed,
+            found - self.unrepaired, self.unrepaired, self.wrong, self.denials, self.ends,
+        )]  # fmt: skip
+
+    HEAD = ("flips", "found by a read", "found by the scrub", "told at the start", "start refused", "harmless",
+            "missed", "repaired", "not repaired", "wrong answers", "wrong denials", "ends")  # fmt: skip
+
+
+class Rounds:
+    """One cluster under flips. `say` is told of each round."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random, say: Callable[[str], None] = lambda _: None) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._say = say
+        self._tables = LogTables(cluster.victim.ledgers / "current")
+        self.tallies: dict[str, Tally] = {}
+
+    def run(self, kind: str, flips: int) -> int:
+        """One round of so many flips at most; how many they were."""
+        tally = self.tallies.setdefault(kind, Tally())
+        before = tally.flips
+        begun = time.monotonic()
+        if kind == "logs":
+            self._logs(tally, min(flips, LOG_FLIPS))
+        elif kind == "index":
+            self._index(tally)
+        else:
+            self._between_starts(kind, tally)
+        facts = " ".join(f"{one.name}={getattr(tally, one.name)}" for one in fields(tally) if one.name != "problems")
+        self._say(f"{kind} {time.monotonic() - begun:.1f}s {facts}")
+        return tally.flips - before
+
+    # While it serves.
+
+    def _logs(self, tally: Tally, count: int) -> None:
+        cluster = self._cluster
+        with cluster.quiet():
+            cluster.flush()
+            self._tables.look()
+            flips = [self._tables.choose(self._rng) for _ in range(count)]
+            seen = len(cluster.victim.log_text())
+            for one in flips:
+                change(one)
+        met = self._ask(tally, "logs")
+        self._alive(tally, cluster.scrub)
+        self._alive(tally, cluster.settled)
+        entries, logs = self._found(seen)
+        self._mended(tally, "logs")
+        for one in flips:
+            tally.flips += 1
+            read = one.entry in met.errors
+            scrubbed = one.entry in entries if one.entry else one.path.name in logs
+            tally.by_read += read
+            tally.by_scrub += scrubbed
+            if not read and not scrubbed:
+                if one.live and flips.count(one) == 1:
+                    tally.missed += 1
+                    tally.problems.append(f"logs: {one} was found by nobody")
+                else:
+                    tally.harmless += 1
+
+    def _index(self, tally: Tally) -> None:
+        cluster = self._cluster
+        with cluster.quiet():
+            cluster.flush()
+            one = choose("index", cluster.victim.directory, self._rng)
+            seen = len(cluster.victim.log_text())
+            change(one)
+        met = self._ask(tally, "index")
+        self._alive(tally, cluster.scrub)
+        told = bool(TOLD.search(cluster.victim.log_text()[seen:]))
+        entries, _ = self._found(seen)
+        tally.flips += 1
+        tally.by_read += bool(met.errors)
+        tally.by_scrub += bool(entries) or told
+        if not met.errors and not entries and not told:
+            tally.harmless += 1
+        self._mended(tally, "index")
+
+    # Between two starts.
+
+    def _between_starts(self, kind: str, tally: Tally) -> None:
+        cluster = self._cluster
+        victim = cluster.victim
+        victim.kill()
+        one = choose(kind, victim.directory, self._rng)
+        seen = len(victim.log_text())
+        change(one)
+        tally.flips += 1
+        try:
+            victim.start()
+        except AssertionError:
+            words = _last_line(victim.log_text()[seen:])
+            tally.refused += 1
+            tally.at_start += 1
+            self._say(f"  refused: {words[:300]}")
+            change(one)
+            try:
+                victim.start()
+            except AssertionError:
+                tally.problems.append(f"{kind}: {one} taken back, and no start: {victim.log_text()[-600:]}")
+                raise
+        else:
+            told = bool(TOLD.search(victim.log_text()[seen:]))
+            tally.at_start += told
+            tally.harmless += not told
+            if not told and one.path.exists():
+                change(one)  # else a damaged mark of a later round would have it replayed
+        self._ask(tally, kind)
+        self._mended(tally, kind)
+
+    # Judging.
+
+    def _ask(self, tally: Tally, kind: str) -> Answers:
+        """Everything, from the damaged bookie alone. Wrong answers and denials are counted and, so that a later round
+        does not count them again, mended."""
+        try:
+            answers = self._cluster.ask()
+        except BookKeeperError:
+            if self._alive(tally, lambda: None):
+                raise
+            answers = self._cluster.ask()
+        tally.wrong += len(answers.wrong)
+        tally.denials += len(answers.denied)
+        if answers.denied or answers.wrong:
+            some = [*answers.denied.items(), *answers.wrong][:3]
+            tally.problems.append(f"{kind}: {len(answers.denied)} denied, {len(answers.wrong)} wrong, as {some}")
+            self._heal([*answers.denied, *answers.wrong])
+        return answers
+
+    def _alive(self, tally: Tally, act: Callable[[], object]) -> bool:
+        """Do it; False, counted, and the bookie started again, where its process has ended."""
+        victim = self._cluster.victim
+        try:
+            act()
+        except Exception:
+            if victim.process is not None and victim.process.poll() is None:
+                raise
+        if victim.process is not None and victim.process.poll() is not None:
+            tally.ends += 1
+            tally.problems.append(f"it ended with {victim.process.poll()}: {victim.log_text()[-1500:]}")
+            victim.kill()
+            victim.start()
+            return False
+        return True
+
+    def _mended(self, tally: Tally, kind: str) -> None:
+        """All that it must have is read from it alone; what is not mended in time is counted, and mended from here."""
+        deadline = time.monotonic() + MEND_S
+        answers = self._ask(tally, kind)
+        while answers.errors and time.monotonic() < deadline:
+            self._alive(tally, self._cluster.settled)
+            self._cluster.rest()
+            answers = self._ask(tally, kind)
+        if answers.errors:
+            some = list(answers.errors.items())[:2]
+            tally.unrepaired += 1
+            tally.problems.append(f"{kind}: {len(answers.errors)} entries are not repaired, as {some}")
+            self._remedy(tally, kind)
+
+    def _remedy(self, tally: Tally, kind: str) -> None:
+        """As an operator would: start it again, with a new index where that is refused, and copy what is missing."""
+        victim = self._cluster.victim
+        victim.kill()
+        try:
+            victim.start()
+        except AssertionError:
+            tally.problems.append(f"{kind}: no start: {_last_line(victim.log_text())}")
+            self._new_index()
+            victim.start()
+        answers = self._ask(tally, kind)
+        self._heal(list(answers.errors))
+        left = self._cluster.ask()
+        if left.errors or left.denied:
+            raise AssertionError(f"{kind}: beyond repair: {list((left.errors | left.denied).items())[:5]}")
+
+    def _new_index(self) -> None:
+        victim = self._cluster.victim
+        words = ["rebuild-db-ledgers-index", "--yes", "--conf", str(victim.conf), "-u", self._cluster.uri]
+        done = subprocess.run(
+            [sys.executable, "-m", "admin.bkadmin.main", *words], capture_output=True, text=True, check=False
+        )
+        self._say(f"  a new index: {done.returncode} {_last_line(done.stdout + done.stderr)}")
+
+    def _heal(self, ids: list[tuple[int, int]]) -> None:
+        with Channel.connect(*self._cluster.victim.address, timeout_s=60.0) as channel:
+            adds = [channel.add_stored_async(sealed(*one), DIGEST.master_key, flags=Flags.RECOVERY_ADD) for one in ids]
+            for add in adds:
+                try:
+                    add.result()
+                except BookKeeperError as error:
+                    self._say(f"  cannot be healed: {error}")
+                    return
+
+    def _found(self, seen: int) -> tuple[set[tuple[int, int]], set[str]]:
+        """Entries, and logs, that the scrub named since the log of the bookie had `seen` characters."""
+        entries, logs = set(), set()
+        for line in FOUND.findall(self._cluster.victim.log_text()[seen:]):
+            facts = dict(FACT.findall(line))
+            if "entry" in facts:
+                entries.add((int(facts["ledger"]), int(facts["entry"])))
+            elif "log" in facts:
+                logs.add(facts["log"])
+        return entries, logs
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2]
