@@ -5,6 +5,7 @@ denied, and the rest comes when there is room (B7, B15).
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -219,7 +220,7 @@ def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, syn
 def test_b15_collection_makes_room_on_a_full_file_system(tmp_path: Path, kind: str) -> None:
     """Started on a disk without a free byte: ledgers go, dead logs go, and what the journal held is flushed."""
     (tmp_path / "disk").mkdir()
-    small = {"write_cache_bytes": 4 * MIB, "log_bytes_max": MIB}
+    small: dict[str, Any] = {"write_cache_bytes": 4 * MIB, "log_bytes_max": MIB}
     try:
         with SmallDisk(tmp_path / "disk", kind, 48 * MIB) as disk:
             (tmp_path / "ledgers-0").symlink_to(disk.inside)

@@ -357,7 +357,7 @@ def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
     thread = threading.Thread(target=one.storage.repairs[0].run)
     thread.start()
     flip(one, a_run(one), 3)
-    deadline = time.monotonic() + 60
+    deadline, count = time.monotonic() + 60, 0
     while time.monotonic() < deadline:
         count = readable(one)
         if count == LEDGERS * ENTRIES and one.storage.stats()["index_repairs"]:

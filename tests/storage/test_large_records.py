@@ -106,7 +106,7 @@ def test_what_a_permitted_configuration_admits_every_stage_carries(
     a start on smaller ones, a flush, a read, a compaction's scan.
     """
     size = entry_bytes_max(frame) - less
-    cache, buffer = 2 * (frame + 512), 2 * (frame + 3 * alignment + 4096)
+    cache, buffer = 2 * (entry_bytes_max(frame) + 1024), 2 * (frame + 3 * alignment + 4096)
     assert half_entry_bytes(cache) >= size
     assert group_entry_bytes(buffer, alignment) >= size
     root = tmp_path_factory.mktemp("largest")

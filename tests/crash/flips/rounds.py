@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from bookie.client import Channel, Flags
 from bookie.errors import BookKeeperError
 from tests.crash.flips.cluster import DIGEST, Answers, Cluster, sealed
-from tests.crash.flips.files import LogTables, choose
+from tests.crash.flips.files import LogTables, change, choose
 
 __all__ = ["Rounds", "Tally"]
 
