@@ -177,8 +177,10 @@ cdef int faulty_open(const char* path, int flags, int mode) noexcept nogil:
     if rc == 0:
         rc = real.open(path, flags, mode)
         if 0 <= rc < FDS_MAX - 1:
+            pthread_mutex_lock(&lock)
             strncpy(paths[rc], path, PATH_BYTES - 1)
             untold[rc] = False
+            pthread_mutex_unlock(&lock)
     return rc
 
 
@@ -281,9 +283,11 @@ cdef int faulty_rename(const char* old, const char* new) noexcept nogil:
     if rc == 0:
         rc = real.rename(old, new)
     if rc == 0:
+        pthread_mutex_lock(&lock)
         for fd in range(FDS_MAX - 1):
             if strcmp(paths[fd], old) == 0:
                 strncpy(paths[fd], new, PATH_BYTES - 1)
+        pthread_mutex_unlock(&lock)
     return rc
 
 
@@ -295,7 +299,9 @@ cdef int faulty_unlink(const char* path) noexcept nogil:
 cdef int faulty_close(int fd) noexcept nogil:
     cdef int rc = outcome(judge(Op.CLOSE, path_of(fd), 0, 0))
     if rc == 0:
+        pthread_mutex_lock(&lock)
         paths[fd if 0 <= fd < FDS_MAX - 1 else FDS_MAX - 1][0] = 0
+        pthread_mutex_unlock(&lock)
         rc = real.close(fd)
     return rc
 

@@ -42,8 +42,12 @@ cdef void op_note_shared(OpStats* stats, int64_t value) noexcept nogil:
 
 
 cdef object op_view(const OpStats* stats):
+    cdef int64_t buckets[OP_BUCKETS]
+    cdef int i
+    for i in range(OP_BUCKETS):          # while others note
+        buckets[i] = bk_load(&stats.buckets[i])
     return OpView(bk_load(&stats.count), bk_load(&stats.sum),
-                  PyBytes_FromStringAndSize(<const char*> stats.buckets, sizeof(stats.buckets)))
+                  PyBytes_FromStringAndSize(<const char*> buckets, sizeof(buckets)))
 
 
 def edges() -> list[int]:

@@ -88,8 +88,8 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
     cdef uint64_t head = (sizeof(Page) + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
     cdef int64_t end
     cdef Page* page
-    if size < least:
-        size = least
+    if size < least or (bk_load(&half.used) == 0 and half_taken(half) + <int64_t> size > <int64_t> half.region.size):
+        size = least             # also the only page of a half that is hardly larger than it
     if half_taken(half) + <int64_t> size > <int64_t> half.region.size:
         return NULL
     end = bk_add_relaxed(&half.used, <int64_t> size)

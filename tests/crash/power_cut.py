@@ -65,7 +65,8 @@ class VolatileDisk:
     def environment(self, *, fail_sync: str = "", nth: int = 1) -> dict[str, str]:
         """For the bookie's process. The `nth` sync of a path that contains `fail_sync` fails."""
         self.log.unlink(missing_ok=True)
-        preload = {"LD_PRELOAD": str(self._library), "VOLATILE_ROOT": str(self.root), "VOLATILE_LOG": str(self.log)}
+        libraries = f"{os.environ.get('LD_PRELOAD', '')} {self._library}".strip()  # a sanitizer's comes first
+        preload = {"LD_PRELOAD": libraries, "VOLATILE_ROOT": str(self.root), "VOLATILE_LOG": str(self.log)}
         return {**preload, "VOLATILE_FAIL": f"{fail_sync}:{nth}"} if fail_sync else preload
 
     def failed_at(self) -> int | None:

@@ -40,8 +40,13 @@ class SmallDisk:
         image = self.directory.with_name(f"{self.directory.name}.img")
         script = HOLD.format(mount=MOUNTS[self.kind])
         command = ["unshare", "--mount", *self._root, "sh", "-c", script, "sh", str(self.directory), str(self.size)]
+        without = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # shells die of libtsan
         self._holder = subprocess.Popen(
-            [*command, str(image)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*command, str(image)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=without,
         )
         assert self._holder.stdout
         if self._holder.stdout.readline() != b"mounted\n":
