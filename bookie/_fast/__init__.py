@@ -78,6 +78,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     journal                 group commit
   memory
     pages                   pages of records
+    uncached                pages for reads that the read cache cannot take now
     runs                    the directory of runs: which entries of a ledger lie in memory, and where
     runs_view               the runs of a ledger as Python sees them
     rereads                 which entries were read from disk before

@@ -365,7 +365,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
 
 cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     cdef Status status
-    cdef int64_t half
+    cdef int64_t half, started
     if not bk_load(&store.spare_clean) and not bk_load(&store.spare_read):
         # an earlier flush came to nothing: what it left goes first
         status = flush_half(stores, store, bk_load(&store.active) ^ 1)
@@ -375,8 +375,10 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     half = bk_load(&store.active)
     if bk_load(&store.halves[half].entries) == 0 and not ledgers_changed(store):
         return close_idle_logs(store)
+    started = now_ns()
     if not spare_await(stores, store):
         return IO_ERROR
+    op_note(&store.ops.readers, now_ns() - started, 1)
     swap(store)
     step(STEP_SWAPPED)
     return flush_half(stores, store, half)

@@ -36,7 +36,9 @@ cdef struct Conn:
     uint64_t held_size
     uint64_t held_room
     int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
-    bint choked              # its output is above the high mark
+    bint choked              # its output is above the high mark, or the read pool owes it too much
+    uint32_t reads           # its jobs of the read pool
+    uint64_t read_bytes      # what each of them may bring, by those that came back; 0: there was none yet
     uint32_t armed           # epoll events asked for
     Tls* tls                 # NULL: what goes over the socket is clear
     bint upgrading           # START_TLS is being answered in clear: no further frame is looked at
@@ -75,6 +77,13 @@ cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
 # Free an empty output buffer: the connection will be quiet for a while.
 cdef void conn_trim(Conn* conn) noexcept nogil
+# A read of it waits for the disk, which may bring `bytes` (0: one entry of any size). One came back with `bytes`.
+cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil
+cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil
+# Whether no more of its requests are to be served; whether they are again. What the read pool owes one connection may
+# take no more than a small part of the budget of output: else a single one that reads slowly closes all others.
+cdef bint conn_is_full(const Conn* conn) noexcept nogil
+cdef bint conn_goes_on(const Conn* conn) noexcept nogil
 # Give the kernel what it takes. OK, PENDING when it is full, CLOSED.
 cdef Status conn_flush(Conn* conn) noexcept nogil
 # Copy what is unsent of slices whose region is wanted back: of all items, or of those that came since the last time.
@@ -82,8 +91,8 @@ cdef Status conn_flush(Conn* conn) noexcept nogil
 cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil
 # Whether it holds much of the budget of output.
 cdef bint conn_is_large(const Conn* conn) noexcept nogil
-# Whether all connections together hold more than the budget of output.
-cdef bint conn_over_budget(const Conn* conn) noexcept nogil
+# Whether what it holds may wait for its peer: little always, much while all connections hold half of the budget.
+cdef bint conn_may_wait(const Conn* conn) noexcept nogil
 # Keep `size` bytes of input for later. False: over the budget.
 cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil

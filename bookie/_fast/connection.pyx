@@ -24,6 +24,9 @@ cdef extern from "<string.h>" nogil:
 cdef enum:
     IOV_MOST = 256
     OUT_FIRST = 4096
+    OWED_SHARE = 16              # the read pool may owe a connection so much of the budget of output
+    READS_FIRST = 4              # so many reads may be under way at least while none has told what it brings
+    READ_FIRST = 4096            # taken for what a single read brings, until one has told
     OUT_LITTLE = 1 << 16
     OUT_KEEP = 1 << 18           # an empty output buffer up to this size is kept
     ITEMS_FIRST = 16
@@ -124,16 +127,18 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
     return &conn.items[conn.count - 1]
 
 
-cdef bint affordable(const Conn* conn, uint64_t room) noexcept nogil:
-    """Whether the output may hold `room` bytes. The budget's last quarter is for those who hold little."""
+cdef bint affordable(const Conn* conn, uint64_t room, bint to_wait) noexcept nogil:
+    """Whether the output may hold `room` bytes. Half of the budget is for what has to wait for its peer, a quarter for
+    answers as they are written, and the last one for those who hold little.
+    """
     cdef int64_t most = conn.limits.output_bytes_max
     if room > OUT_LITTLE:
-        most -= most // 4
+        most -= most // 2 if to_wait else most // 4
     return bk_load(&conn.limits.output_bytes) + <int64_t> room - <int64_t> conn.out_room <= most
 
 
 cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
-    return affordable(conn, (conn.out_used + size) * 2)
+    return affordable(conn, (conn.out_used + size) * 2, False)
 
 
 cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
@@ -157,7 +162,7 @@ cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
     return True
 
 
-cdef bint grow_out(Conn* conn, uint64_t size, bint exactly) noexcept nogil:
+cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
     """Room for `size` more bytes. A peer that always leaves something unread must not make the buffer grow for ever:
     what was sent of it goes when it is the greater part.
     """
@@ -166,11 +171,11 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint exactly) noexcept nogil:
     cdef uint64_t least = (unsent if stale else conn.out_used) + size
     cdef uint64_t room = conn.out_room if conn.out_room else OUT_FIRST
     cdef uint8_t* grown
-    if exactly:
-        room = least
+    if to_wait:
+        room = least             # not much will follow
     while room < least:
         room *= 2
-    if room > conn.out_room and not affordable(conn, room):
+    if room > conn.out_room and not affordable(conn, room, to_wait):
         return False
     if stale:
         return repack(conn, room)
@@ -180,6 +185,30 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint exactly) noexcept nogil:
     conn.out = grown
     set_out_room(conn, room)
     return True
+
+
+cdef inline uint64_t owed_most(const Conn* conn) noexcept nogil:
+    return <uint64_t> conn.limits.output_bytes_max // OWED_SHARE
+
+
+cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil:
+    conn.reads += 1
+    if conn.read_bytes == 0:
+        conn.read_bytes = min(bytes if bytes else <uint64_t> READ_FIRST, owed_most(conn) // READS_FIRST)
+
+
+cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil:
+    conn.reads -= 1
+    if bytes:
+        conn.read_bytes = max(bytes, conn.read_bytes // 2)
+
+
+cdef bint conn_is_full(const Conn* conn) noexcept nogil:
+    return conn.pending > conn.limits.output_high or conn.reads * conn.read_bytes > owed_most(conn)
+
+
+cdef bint conn_goes_on(const Conn* conn) noexcept nogil:
+    return conn.pending <= conn.limits.output_low and not conn_is_full(conn)
 
 
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
@@ -345,11 +374,11 @@ cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
 
 
 cdef bint conn_is_large(const Conn* conn) noexcept nogil:
-    return conn.out_room > OUT_LITTLE
+    return conn.out_room + conn.sealed > OUT_LITTLE
 
 
-cdef bint conn_over_budget(const Conn* conn) noexcept nogil:
-    return bk_load(&conn.limits.output_bytes) > conn.limits.output_bytes_max
+cdef bint conn_may_wait(const Conn* conn) noexcept nogil:
+    return not conn_is_large(conn) or bk_load(&conn.limits.output_bytes) <= conn.limits.output_bytes_max // 2
 
 
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:

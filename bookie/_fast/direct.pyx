@@ -2,7 +2,6 @@
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
 from libc.string cimport memset
 
 from bookie._fast.cursor cimport load_i64, load_u32
@@ -29,7 +28,7 @@ from bookie._fast.ledger_writes cimport (
     stores_write_close,
     stores_write_lac,
 )
-from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_submit
+from bookie._fast.read_pool cimport PoolJob, ReadPoolRoom, pool_free, pool_submit
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.sync cimport (
@@ -339,7 +338,7 @@ cdef class Direct:
         with nogil:
             job = take_job(&self.inbox)
         held.answer = job.answer
-        free(job)
+        pool_free(self.pool, job)
         return held
 
     def ledger(self, int64_t ledger) -> LedgerState | None:

@@ -6,7 +6,7 @@ from bookie._fast.acks cimport ack_later
 from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
 from bookie._fast.bounds cimport ENTRY_ID_MAX
-from bookie._fast.connection cimport conn_trim
+from bookie._fast.connection cimport conn_awaited, conn_awaits, conn_trim
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.directory_ops cimport (
     DIRECTORY_ADD,
@@ -94,6 +94,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer*
     cdef Status status = pool_submit(loop.pool, request, &loop.inbox)
     if status == OK:
         conn.refs += 1
+        conn_awaits(conn, request.bytes)
         return OK
     answer_begin(answer, request)
     answer.status = status
@@ -455,6 +456,7 @@ cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
 
 
 cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil:
+    conn_awaited(conn, job.answer.bytes)
     if conn.fd < 0:
         answer_release(&job.answer)
         return OK

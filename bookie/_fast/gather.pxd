@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.pages cimport Region
 from bookie._fast.runs cimport Run
-from bookie._fast.stores cimport Stores
+from bookie._fast.stores cimport Store, Stores
 from bookie._fast.types cimport Slice, Status
 
 cdef enum:
@@ -62,6 +62,5 @@ cdef bint answer_complete(const ReadRequest* request, const Answer* answer) noex
 cdef void answer_release(Answer* answer) noexcept nogil
 # Let go of a region; the last one to do so frees a private one.
 cdef void region_unpin(Region* region) noexcept nogil
-# A region outside the ring that frees itself: its size.
-cdef enum:
-    PRIVATE = 0
+# Whether it references a half of the write cache that is wanted back: it should go with what it has.
+cdef bint answer_keeps_half(const Store* store, const Answer* answer) noexcept nogil

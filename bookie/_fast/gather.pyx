@@ -1,6 +1,5 @@
 """Answers from memory: slices of the write cache and of the read cache, newest copy first."""
 from libc.stdint cimport INT64_MAX
-from libc.stdlib cimport free
 
 from bookie._fast.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.pages cimport page_offset, page_take
@@ -19,6 +18,7 @@ from bookie._fast.types cimport (
     PENDING,
     UNKNOWN_STATE,
 )
+from bookie._fast.uncached cimport PRIVATE, uncached_free
 
 cdef enum:
     LAYERS = 3
@@ -29,7 +29,7 @@ cdef enum:
 cdef void region_unpin(Region* region) noexcept nogil:
     """Let go of a region; the last one to do so frees a private one."""
     if bk_add(&region.pins, -1) == 0 and region.size == PRIVATE:
-        free(region)
+        uncached_free(region)
 
 
 cdef void answer_release(Answer* answer) noexcept nogil:
@@ -37,6 +37,16 @@ cdef void answer_release(Answer* answer) noexcept nogil:
     for i in range(answer.slices):
         region_unpin(answer.regions[i])
     answer.slices = 0
+
+
+cdef bint answer_keeps_half(const Store* store, const Answer* answer) noexcept nogil:
+    cdef const Region* region
+    cdef uint32_t i
+    for i in range(answer.slices):
+        region = answer.regions[i]
+        if (region == &store.halves[0].region or region == &store.halves[1].region) and bk_load(&region.wanted):
+            return True
+    return False
 
 
 cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogil:

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from bookie._fast.admission cimport hold_back
 from bookie._fast.clear_auth cimport CLEAR_AWAITED, clear_scan, clear_take
 from bookie._fast.complaints cimport BAD_FRAME, BAD_HANDSHAKE, BAD_LENGTH, CLEAR_AFTER_TLS, TOO_MUCH_INPUT
-from bookie._fast.connection cimport conn_hold, conn_hold_room
+from bookie._fast.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
 from bookie._fast.loop_ops cimport LOOP_ADD_BLOCKED, op_took
@@ -23,13 +23,13 @@ cdef extern from "<sys/socket.h>" nogil:
 
 
 cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Too much output waits: try to send it at once, and stop serving this connection if that does not help."""
-    if conn.pending <= conn.limits.output_high:
+    """Too much output waits, or will: send it at once, and stop serving this connection if that does not help."""
+    if not conn_is_full(conn):
         return False
     if flush(loop, conn) == CLOSED:
         close_conn(loop, conn)
         return True
-    conn.choked = conn.pending > conn.limits.output_low
+    conn.choked = not conn_goes_on(conn)
     loop.stats.choked += conn.choked
     return conn.choked
 

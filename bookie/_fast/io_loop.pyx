@@ -8,7 +8,7 @@ from bookie._fast.access_log cimport AccessLogRoom
 from bookie._fast.acks cimport ack_next, acks_free
 from bookie._fast.batch_stats cimport batch_view
 from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
-from bookie._fast.connection cimport Conn
+from bookie._fast.connection cimport Conn, conn_goes_on
 from bookie._fast.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.epoll cimport (
@@ -55,7 +55,7 @@ from bookie._fast.membership cimport (
 from bookie._fast.net_limits cimport NetLimitsRoom
 from bookie._fast.op_stats cimport OpStats, op_note
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
-from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom
+from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom, pool_free
 from bookie._fast.request cimport ADD_ENTRY
 from bookie._fast.slow_readers cimport settle, settle_all
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
@@ -169,7 +169,7 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
         loop.inbox.owed -= 1
         op_took(&loop.ops, LOOP_READ_QUEUED, True, job.request.queued_ns)
         answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
-        free(job)
+        pool_free(loop.pool, job)
         job = following
 
 
@@ -252,12 +252,12 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
         conn.refs += 1           # serving may close it
         if status == CLOSED:
             close_conn(loop, conn)
-        elif conn.choked and conn.pending <= conn.limits.output_low:
+        elif conn.choked and conn_goes_on(conn):
             conn.choked = False
             serve_held(loop, conn)
             if conn.fd >= 0 and conn.pending:
                 mark_dirty(loop, conn)
-        if conn.slices or conn.sealed:
+        if conn.pending or conn.sealed:
             settle(loop, conn)
         if not move_on(loop, conn):
             if conn.fd >= 0:
@@ -537,7 +537,7 @@ cdef class IoLoopRoom:
             following = job.next
             answer_release(&job.answer)
             release(<Conn*> job.request.owner)
-            free(job)
+            pool_free(self.loop.pool, job)
             job = following
         self.loop.inbox.jobs = NULL
         while answer != NULL:

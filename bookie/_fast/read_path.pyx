@@ -1,6 +1,5 @@
 """Cold reads: found in the index, faulted in from the entry log, then gathered from memory like all others."""
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport malloc
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from bookie._fast.bounds cimport lac_told
@@ -8,11 +7,12 @@ from bookie._fast.cache_stats cimport note_read
 from bookie._fast.cursor cimport load_i64, load_u32
 from bookie._fast.entry_log cimport elog_read
 from bookie._fast.failed_reads cimport failed_reads_note
+from bookie._fast.fatal cimport fatal_is_set
 from bookie._fast.gather cimport (
-    PRIVATE,
     answer_begin,
     answer_complete,
     answer_from_memory,
+    answer_keeps_half,
     answer_release,
     answer_take,
     region_unpin,
@@ -22,9 +22,9 @@ from bookie._fast.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.loads cimport load_before, load_begin, load_end
 from bookie._fast.location_index cimport IndexHit, IndexReader, index_lookup, index_next
 from bookie._fast.op_stats cimport op_note_shared
-from bookie._fast.pages cimport Page, Region, page_add_slot, page_init
+from bookie._fast.pages cimport Page, page_add_slot
 from bookie._fast.planted cimport PLANT_GONE_IS_NO_ENTRY, PLANT_NO_ENTRY_ON_EIO, bk_planted
-from bookie._fast.read_cache cimport ring_page, ring_trim
+from bookie._fast.read_cache cimport ReadRing, ring_page, ring_trim
 from bookie._fast.readahead cimport readahead_limits
 from bookie._fast.request cimport PIGGYBACK
 from bookie._fast.runs cimport Found, LedgerRuns, Run, map_find, map_get, runs_below, runs_find, runs_insert
@@ -40,11 +40,15 @@ from bookie._fast.types cimport (
     IO_ERROR,
     LENGTH_PREFIX,
     NO_ENTRY,
-    NO_MEMORY,
     OK,
     PENDING,
+    TOO_MANY_REQUESTS,
     UNKNOWN_STATE,
 )
+from bookie._fast.uncached cimport PRIVATE, uncached_page
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int) noexcept
 
 cdef enum:
     RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
@@ -53,6 +57,8 @@ cdef enum:
     GROWTH = 4               # who goes on in order gets so many times the entries of the stretch before
     WHOLE = 1 << 29          # entries of the stretch before a ledger's beginning: enough for all that may be read ahead
     HINT_LEAST = 64 << 10    # below that the kernel is not told to go on
+    UNCACHED_WAIT_NS = 1000000000
+    UNCACHED_TICK_US = 1000
 
 
 cdef struct Plan:
@@ -62,21 +68,6 @@ cdef struct Plan:
     uint64_t span            # bytes to read
     uint32_t ahead           # readers go in order: entries of the stretch before; 0: they do not
     uint32_t setting
-
-
-cdef Page* private_page(int64_t ledger, uint32_t capacity) noexcept nogil:
-    """A page outside the ring, for what the ring cannot take now; its region is pinned once and frees itself."""
-    cdef uint64_t head = (sizeof(Region) + sizeof(Page) + 63) & ~<uint64_t> 63
-    cdef Region* region = <Region*> malloc(head + capacity)
-    cdef Page* page = <Page*> (region + 1)
-    if region == NULL:
-        return NULL
-    region.pins = 1
-    region.base = <uint8_t*> region
-    region.size = PRIVATE
-    page_init(page, region, <uint8_t*> region + head, capacity & ~<uint32_t> 3, ledger)
-    page.live = False
-    return page
 
 
 cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noexcept nogil:
@@ -220,23 +211,59 @@ cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answe
             return status
         if not load_begin(reading.loads, request.ledger, first, what.last):
             return OK                    # another thread has just read it
-        status = fetch(store_of(reading.stores, request.ledger), request, answer, &what)
+        status = fetch(reading.stores, request, answer, &what)
         load_end(reading.loads, request.ledger, first)
         if status != CLOSED:
             return status
     return IO_ERROR
 
 
-cdef Status fetch(Store* store, const ReadRequest* request, Answer* answer, const Plan* what) noexcept nogil:
+cdef Page* uncached(Stores* stores, int64_t ledger, Plan* what, uint64_t span) noexcept nogil:
+    """A page outside the ring for `span` bytes, or for one record."""
+    cdef uint64_t record = <uint64_t> what.hit.length + LENGTH_PREFIX
+    cdef Page* page = uncached_page(&stores.uncached, ledger, page_bytes(&what.hit, span))
+    what.span = span
+    what.ahead = 0
+    if page == NULL and span > record:
+        page = uncached_page(&stores.uncached, ledger, page_bytes(&what.hit, record))
+        what.span = record
+    return page
+
+
+cdef Page* page_outside(Stores* stores, const ReadRequest* request, const Answer* answer, Plan* what) noexcept nogil:
+    """The ring cannot take the page now: one outside it for no more than was asked. Where the budget of those is used
+    up, who holds nothing of it waits a little for either; NULL: in vain.
+    """
+    cdef ReadRing* ring = &store_of(stores, request.ledger).ring
+    cdef Plan as_planned = what[0]
+    cdef uint64_t span = <uint64_t> what.hit.length + LENGTH_PREFIX
+    cdef int64_t deadline = now_ns() + UNCACHED_WAIT_NS
+    cdef Page* page
+    if request.count - answer.count > 1 and request.bytes > answer.bytes:
+        span = max(span, min(what.span, request.bytes - answer.bytes))
+    page = uncached(stores, request.ledger, what, span)
+    while page == NULL and answer.slices == 0 and now_ns() < deadline and not fatal_is_set():
+        usleep(UNCACHED_TICK_US)
+        page = ring_page(ring, request.ledger, page_bytes(&as_planned.hit, as_planned.span))
+        if page != NULL:
+            what[0] = as_planned
+        else:
+            page = uncached(stores, request.ledger, what, span)
+    if page == NULL:
+        bk_add_relaxed(&stores.uncached.refused, 1)
+    return page
+
+
+cdef Status fetch(Stores* stores, const ReadRequest* request, Answer* answer, Plan* what) noexcept nogil:
     """CLOSED: the log that the index told is gone."""
-    cdef uint32_t capacity = page_bytes(&what.hit, what.span)
-    cdef Page* page = ring_page(&store.ring, request.ledger, capacity)
+    cdef Store* store = store_of(stores, request.ledger)
+    cdef Page* page = ring_page(&store.ring, request.ledger, page_bytes(&what.hit, what.span))
     cdef Status status
     cdef Run run
     if page == NULL and request.count:
-        page = private_page(request.ledger, capacity)
+        page = page_outside(stores, request, answer, what)
     if page == NULL:
-        return NO_MEMORY
+        return TOO_MANY_REQUESTS
     page.setting = what.setting
     if not answer.from_disk:
         answer.from_disk = True
@@ -400,6 +427,9 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
             if status != OK and not request.flags & PIGGYBACK:
                 request.wants_lac = False        # the entries are worth more than the LAC that goes with them
                 status = OK
+        elif answer.count and answer_keeps_half(store_of(stores, request.ledger), answer):
+            answer.status = OK                   # no swap waits for another read of the disk
+            return
         elif answer.next == ENTRY_ID_LAST:
             status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
         else:

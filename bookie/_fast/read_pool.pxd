@@ -34,14 +34,17 @@ cdef struct ReadPool:
     PoolJob* tail
     int64_t queued           # atomic; written with the lock
     int64_t queued_max
+    int64_t jobs             # atomic; that wait, are served, or whose answer no loop has taken yet
     int64_t served           # atomic
     bint stopping
 
 # Let the pool read ahead, if the answer tells from where; never waits.
 cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil
 # TOO_MANY_REQUESTS when the queue is full, or the inbox is owed as many as it may (fences and high priority aside).
-# The inbox gets the job back with its answer; it owns it then (`free`).
+# The inbox gets the job back with its answer; it owns it then (`pool_free`).
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil
+# Any thread; its answer is released.
+cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil
 
 cdef class ReadPoolRoom:
     cdef ReadPool pool

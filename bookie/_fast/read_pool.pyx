@@ -10,6 +10,7 @@ from bookie._fast.read_path cimport Reading, answer_from_disk, learn_lac, read_a
 from bookie._fast.request cimport FENCE, HIGH_PRIORITY
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.sync cimport (
+    bk_add,
     bk_add_relaxed,
     bk_load,
     bk_store,
@@ -25,6 +26,19 @@ from bookie._fast.sync cimport (
 )
 from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
 from bookie._fast.waker cimport waker_wake
+
+
+cdef enum:
+    AT_WORK = 256                # jobs that may be served, or wait for their loop, while the queue is full
+
+
+cdef int64_t jobs_most(int64_t queued_max) noexcept nogil:
+    return queued_max + queued_max // 4 + AT_WORK
+
+
+cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil:
+    bk_add(&pool.jobs, -1)
+    free(job)
 
 
 cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil:
@@ -47,9 +61,10 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
         return TOO_MANY_REQUESTS
     if bk_load(&pool.queued) >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
         return TOO_MANY_REQUESTS
-    job = <PoolJob*> malloc(sizeof(PoolJob))
+    job = <PoolJob*> malloc(sizeof(PoolJob)) if bk_load(&pool.jobs) < jobs_most(pool.queued_max) else NULL
     if job == NULL:
         return TOO_MANY_REQUESTS
+    bk_add(&pool.jobs, 1)
     job.request = request[0]
     job.inbox = inbox
     job.queued = now_ns()
@@ -67,7 +82,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
         pthread_cond_signal(&pool.filled)
     pthread_mutex_unlock(&pool.lock)
     if status != OK:
-        free(job)
+        pool_free(pool, job)
     elif inbox != NULL:
         inbox.owed += 1
     return status
@@ -117,7 +132,7 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
         reading.index = readers[<uint64_t> job.request.ledger % pool.stores.count]
         if job.inbox == NULL:
             read_ahead(&reading, job.request.ledger, job.request.entry)
-            free(job)
+            pool_free(pool, job)
         else:
             job.request.queued_ns = now_ns() - job.queued
             serve(&reading, job)
@@ -125,6 +140,11 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
             bk_add_relaxed(&pool.served, 1)
             deliver(job)
         job = next_job(pool)
+
+
+def bytes_max(int64_t queue_max) -> int:
+    """Memory for reads that wait for the disk, and for what they found until a loop takes it."""
+    return jobs_most(queue_max) * sizeof(PoolJob)
 
 
 cdef class ReadPoolRoom:
@@ -165,4 +185,5 @@ cdef class ReadPoolRoom:
             pthread_mutex_unlock(&self.pool.lock)
 
     def stats(self) -> dict[str, int]:
-        return {"read_pool_queued": bk_load(&self.pool.queued), "read_pool_served": bk_load(&self.pool.served)}
+        return {"read_pool_queued": bk_load(&self.pool.queued), "read_pool_served": bk_load(&self.pool.served),
+                "read_pool_jobs": bk_load(&self.pool.jobs)}

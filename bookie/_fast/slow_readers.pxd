@@ -2,9 +2,9 @@
 copies within the budget of output, and never another round.
 
 Whoever could not write all looks at what came in this round (`settle`); when one more region is wanted back, all look
-at everything (`settle_all`). So no reference to a region that is wanted outlives a round of its loop. Where the budget
-does not allow the copy, connections of this loop are closed, those first that have taken nothing for longest. Runs on
-the loop's thread.
+at everything (`settle_all`). So no reference to a region that is wanted outlives a round of its loop. Where what waits
+would take more than half of the budget, connections of this loop are closed, those first that have taken nothing for
+longest; the other half stays free for answers to those who read. Runs on the loop's thread.
 """
 from bookie._fast.connection cimport Conn
 from bookie._fast.loop_state cimport IoLoop

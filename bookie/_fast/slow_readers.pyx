@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from bookie._fast.complaints cimport TOO_SLOW
-from bookie._fast.connection cimport conn_is_large, conn_over_budget, conn_settle
+from bookie._fast.connection cimport conn_is_large, conn_may_wait, conn_settle
 from bookie._fast.membership cimport close_bad
 from bookie._fast.sync cimport bk_load
 
@@ -24,7 +24,7 @@ cdef void close_slowest(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil:
-    while conn.fd >= 0 and (not conn_settle(conn, False) or (conn.sealed and conn_over_budget(conn))):
+    while conn.fd >= 0 and (not conn_settle(conn, False) or not conn_may_wait(conn)):
         close_slowest(loop, conn)
 
 

@@ -289,6 +289,7 @@ cdef class StoreRoom:
             "flush_entrylog": (op_view(&ops.entry_log[0]), op_view(&ops.entry_log[1])),
             "flush_locations_index": (op_view(&ops.index[0]), op_view(&ops.index[1])),
             "flush_size": (op_view(&ops.size[0]), op_view(&ops.size[1])),
+            "flush_readers": op_view(&ops.readers),
             **views,
         }
 
@@ -344,7 +345,8 @@ cdef class StoresRoom:
         cond_init(&self.stores.flush_done)
 
     def __init__(self, list rooms, list journals, Files files, *, write_data: bool, readahead_bytes: int,
-                 readahead_entries: int, adaptive_readahead: bool, flush_bytes: int):
+                 readahead_entries: int, adaptive_readahead: bool, flush_bytes: int,
+                 uncached_bytes: int = 16 << 20):
         cdef Store* store
         if not 0 < len(rooms) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
             raise ValueError(f"1 to {STORES_MOST} ledger and journal directories, not {len(rooms)} and {len(journals)}")
@@ -355,6 +357,7 @@ cdef class StoresRoom:
         self.stores.ops = files.ops
         self.stores.write_data = write_data
         self.stores.flush_bytes = flush_bytes
+        self.stores.uncached.bytes_max = uncached_bytes
         for i, room in enumerate(rooms):
             self.stores.stores[i] = (<StoreRoom> room).store
             store = (<StoreRoom> room).store
@@ -370,6 +373,13 @@ cdef class StoresRoom:
             [i for i in range(self.stores.count) if bk_load(&self.stores.stores[i].no_space)],
             [i for i in range(self.stores.journal_count) if bk_load(&self.stores.journals[i].full)],
         )
+
+    def uncached(self) -> dict[str, int]:
+        """Bytes of reads that no ring could take, and reads that were refused for want of them. Any thread."""
+        return {
+            "uncached_read_bytes": bk_load(&self.stores.uncached.bytes),
+            "uncached_reads_refused": bk_load(&self.stores.uncached.refused),
+        }
 
     def allow(self, *, high_priority: bool, any_full: bool, held: list[int]) -> None:
         """What the disks allow: recovery adds while read-only; whether one full store is enough for that; and which

@@ -24,3 +24,4 @@ cdef struct StoreOps:
     OpStats entry_log[2]         # appending and syncing
     OpStats index[2]             # committing, ledger records included
     OpStats size[2]              # bytes of entries that a flush wrote
+    OpStats readers              # until slow readers had let go of the half that a swap needs

@@ -20,6 +20,7 @@ from bookie._fast.readahead cimport Readahead
 from bookie._fast.runs cimport RunMap
 from bookie._fast.store_stats cimport StoreOps, StoreStats
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
+from bookie._fast.uncached cimport Uncached
 from bookie._fast.waker cimport Waker
 from bookie._fast.write_cache cimport Half
 
@@ -79,14 +80,13 @@ cdef struct Stores:
     int64_t generation           # of the marks written last; the flush thread's
     int64_t flush_bytes          # of a half in use: time to swap
     pthread_mutex_t flush_lock   # the flush thread waits here
-    pthread_cond_t flush_wanted
-    pthread_cond_t flush_done
-    int64_t flush_requests       # bumped to ask for a checkpoint of everything
-    int64_t flush_served
+    pthread_cond_t flush_wanted, flush_done
+    int64_t flush_requests, flush_served     # bumped to ask for a checkpoint of everything; the last one served
     bint stopping
     Waker* loops[LOOPS_MOST]     # told when a half was freed or when pinned regions are wanted back
     int loop_count
     NoticeBoard board            # long polls, by loop
+    Uncached uncached            # reads that no ring can take now
     int64_t unpin_wanted         # atomic; bumped: one more region is `wanted`, loops look through all they reference
 
 cdef inline Store* store_of(Stores* stores, int64_t ledger) noexcept nogil:

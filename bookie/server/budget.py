@@ -17,14 +17,19 @@ from bookie.storage.settings import MIB
 __all__ = ["allowed_bytes", "check", "parts"]
 
 UNLIMITED = 1 << 60
+PROCESS_BYTES = 128 * MIB
+"""What a process has that does nothing yet, 75 MiB: interpreter, libraries, stacks; and what free pieces of memory lie
+between those in use. Held by tests, which compare the sum with the resident memory of bookies under pressure.
+"""
 TLS_BYTES = 32 << 10
 """What OpenSSL holds for a connection, its handshake included."""
 
 
 def parts(storage: Mapping[str, int], network: NetworkSettings, *, tls: bool = False) -> dict[str, int]:
-    """Every budget by name, in bytes; `storage` are those of the ledger storage."""
+    """Every budget by name, in bytes, whole MiB of them; `storage` are those of the ledger storage."""
     encrypted = {"tls": network.connections_max * TLS_BYTES} if tls else {}
-    return {
+    found = {
+        "process": PROCESS_BYTES,
         **encrypted,
         **storage,
         "network_input": network.input_bytes_max,
@@ -33,6 +38,7 @@ def parts(storage: Mapping[str, int], network: NetworkSettings, *, tls: bool = F
         "policy_queue": network.policy_bytes_max,
         **({"access_log": (network.io_threads + 1) * ACCESS_BYTES} if network.access_log else {}),
     }
+    return {name: -(-size // MIB) * MIB for name, size in found.items()}
 
 
 def check(budgets: Mapping[str, int], limit: int) -> int:

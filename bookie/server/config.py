@@ -206,6 +206,8 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
         disks["recovery_room_bytes"] = disks["log_room_bytes"]
     if not storage["index_directories"]:
         storage["index_directories"] = storage["ledger_directories"]
+    if not storage["uncached_read_bytes"]:
+        storage["uncached_read_bytes"] = max(2 * int(storage["frame_bytes_max"]), 16 * MIB)  # type: ignore[arg-type]
     if storage["readahead_bytes"] == -1:
         storage["readahead_bytes"] = int(storage["read_cache_bytes"]) // 2  # type: ignore[arg-type]
     if values["journalMaxMemorySizeMb"]:
@@ -247,6 +249,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
         ("diskUsageLwmThreshold", "diskUsageThreshold", disks.usage_low <= disks.usage_max),
         ("diskUsageWarnThreshold", "diskUsageThreshold", disks.usage_warn <= disks.usage_max),
         ("journalPreAllocSizeMB", "journalMaxSizeMB", journal.prealloc_bytes <= journal.file_bytes_max),
+        ("nettyMaxFrameSizeBytes", "dbStorage_uncachedReadMaxSizeMb",
+         network.frame_bytes_max < settings.storage.uncached_read_bytes),
         ("maxBatchReadSize", "nettyMaxFrameSizeBytes", network.batch_bytes_max <= network.frame_bytes_max),
     ):  # fmt: skip
         if not fits:

@@ -282,6 +282,10 @@ GROUPS = (
                 differs="25 % of Java's direct memory"),
             Key("dbStorage_readCacheSegmentSizeMb", "storage.read_segment_bytes", int, "64",
                 "The read cache is emptied in pieces of this size.", low=1, high=1024, unit="MiB", scale=MIB),
+            Key("dbStorage_uncachedReadMaxSizeMb", "storage.uncached_read_bytes", int, "0", "Memory for entries read"
+                " while the read cache waits for slow readers; beyond it reads wait, at most a second, or are refused"
+                " with `ETOOMANYREQUESTS`; 0 is twice `nettyMaxFrameSizeBytes`, 16 MiB at least.", high=1 << 20,
+                unit="MiB", scale=MIB),
             Key("dbStorage_readAheadCacheBatchSize", "storage.readahead_entries", int, "1000",
                 "Entries read ahead of who goes in order.", high=1_000_000, differs="100: reading on costs little once"
                 " the disk is there"),

@@ -20,6 +20,7 @@ from bookie._fast.journal import JournalRoom
 from bookie._fast.ledger_table import LEDGER_BYTES
 from bookie._fast.op_stats import OpView
 from bookie._fast.read_pool import ReadPoolRoom
+from bookie._fast.read_pool import bytes_max as read_pool_bytes
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.scrub import ScrubRoom
 from bookie._fast.storage import StoreRoom, StoresRoom
@@ -129,16 +130,7 @@ class LedgerStorage:
             self._open_store(ledger, index / INDEX_NAME) for ledger, index in zip(ledger_dirs, index_dirs, strict=True)
         ]
         self._journals = [self._make_journal(path) for path in journal_dirs]
-        self.stores = StoresRoom(
-            self._rooms,
-            self._journals,
-            self.files,
-            write_data=self.journal.write_data,
-            readahead_bytes=self.storage.readahead_bytes,
-            readahead_entries=self.storage.readahead_entries,
-            adaptive_readahead=self.storage.adaptive_readahead,
-            flush_bytes=min(self.storage.write_cache_bytes // len(self._rooms) // 4, self.storage.flush_bytes),
-        )
+        self.stores = self._make_stores()
         for room, index in zip(self._rooms, index_dirs, strict=True):
             room.load_ledgers()
             made = index / INDEX_NAME, self.storage.index_map_bytes
@@ -165,6 +157,19 @@ class LedgerStorage:
             full = ", ".join(map(str, sorted(self.full_directories())))
             log.error("started on a full disk: read-only, with what the journal has in memory", extra={"full": full})
         return report
+
+    def _make_stores(self) -> StoresRoom:
+        return StoresRoom(
+            self._rooms,
+            self._journals,
+            self.files,
+            write_data=self.journal.write_data,
+            readahead_bytes=self.storage.readahead_bytes,
+            readahead_entries=self.storage.readahead_entries,
+            adaptive_readahead=self.storage.adaptive_readahead,
+            uncached_bytes=self.storage.uncached_read_bytes,
+            flush_bytes=min(self.storage.write_cache_bytes // len(self._rooms) // 4, self.storage.flush_bytes),
+        )
 
     def _limit_ledgers(self) -> None:
         most = max(1, self.storage.ledgers_max // len(self._rooms))
@@ -412,6 +417,8 @@ class LedgerStorage:
         return {
             "write_cache": self.storage.write_cache_bytes,
             "read_cache": self.storage.read_cache_bytes,
+            "uncached_reads": self.storage.uncached_read_bytes,
+            "read_queue": read_pool_bytes(self.storage.read_queue_max),
             "reread_table": self.storage.reread_table_bytes,
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "ledger_table": LEDGER_BYTES * self.storage.ledgers_max,
@@ -457,4 +464,6 @@ class LedgerStorage:
                 total[name] = total.get(name, 0) + value
         if self.pool is not None:
             total |= self.pool.stats()
+        if self.stores is not None:
+            total |= self.stores.uncached()
         return total

@@ -39,6 +39,8 @@ class StorageSettings:
     write_cache_bytes: int = 512 * MIB
     read_cache_bytes: int = 512 * MIB
     read_segment_bytes: int = 64 * MIB
+    uncached_read_bytes: int = 16 * MIB
+    """Memory for reads that the read cache cannot take at the moment; one entry at least."""
     readahead_entries: int = 1000
     readahead_bytes: int = 4 * MIB
     adaptive_readahead: bool = False

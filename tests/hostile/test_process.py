@@ -24,8 +24,6 @@ Bookies = Callable[..., list[BookieProcess]]
 
 ENTRIES = 20_000
 SIZE = 1000
-BESIDE_BUDGETS = 160 * MIB
-"""Interpreter, libraries, stacks, tables: what no budget counts."""
 
 
 def stored(entry: int) -> bytes:
@@ -68,7 +66,7 @@ def within_budget(bookie: BookieProcess) -> bool:
     print(f"peak {peak // MIB} MiB, budgets {budget(bookie) // MIB} MiB")
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
         return True  # it keeps what was freed for a while
-    return peak <= budget(bookie) + BESIDE_BUDGETS
+    return peak <= budget(bookie)
 
 
 @pytest.mark.parametrize("cold", [False, True])

@@ -5,7 +5,10 @@ Rooms: slow_readers, spare_half, connection, read_cache, read_path.
 """
 
 import random
+import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -29,6 +32,8 @@ HOT, COLD, MIXED = 1, 2, 3
 BYTES = 6000
 """Of an entry: it is sent from where it lies."""
 FLOOD = 60
+SILENT_MS = 300
+"""Kernels put off an acknowledgement, and with it what follows, by 200 ms at most."""
 SLOW: dict[str, Any] = {"receive_bytes": 4096, "segment_bytes": 1400}
 SMALL: dict[str, Any] = {
     "io_threads": 1,
@@ -141,6 +146,13 @@ def pins(bookie: LocalBookie) -> dict[str, int]:
         direct.close()
 
 
+def until_unpinned(bookie: LocalBookie) -> None:
+    """Come back when nothing is pointed into: whoever has an answer may have it before its loop lets go."""
+    deadline = time.monotonic() + STOP_S
+    while any(pins(bookie).values()):
+        assert time.monotonic() < deadline, pins(bookie)
+
+
 def flood(spoken: Wire, peer: Peer) -> None:
     """Ask for so much that the connection is full, and wait until it is."""
     before = spoken.bookie.stat("choked")
@@ -244,3 +256,139 @@ def test_long_polls_that_end_on_full_connections(name: str, bookie: LocalBookie,
             answers = [v3.part(v3.answer(one)) for _ in range(FLOOD + 1)]
             (found,) = [answer for answer in answers if answer.ledgerId == polled]
             assert found.body[32:] == stored(polled, at)[32:]
+
+
+def silent_ms(peer: Peer) -> int:
+    """For how long the kernel of a peer has taken no bytes: `tcpi_last_data_recv`."""
+    return int(struct.unpack_from("=I", peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 52)[0])
+
+
+def until_full(peers: list[Peer]) -> None:
+    """Come back when the kernels of peers that do not read have taken what they will: the last of it comes late."""
+    deadline = time.monotonic() + STOP_S
+    while min(map(silent_ms, peers)) < SILENT_MS:
+        assert time.monotonic() < deadline
+
+
+def served_wholly(peer: Peer, answers: int) -> bool:
+    """Whether so many answers came, all with the right bytes, before the bookie hung up."""
+    try:
+        for _ in range(answers):
+            checked(HOT, 0, records(peer.answer().body))
+    except (EOFError, ConnectionResetError):
+        return False
+    return True
+
+
+def test_when_the_budget_of_output_is_used_up_the_slowest_are_closed(tmp_path: Path) -> None:
+    """B17: what is wanted back does not fit into the budget: those go that have taken nothing for longest, which the
+    log and a counter say; whoever stays gets its bytes, nothing stays pinned, flushes go on.
+    """
+    with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 8 * MIB}) as bookie, ExitStack() as stack:
+        other = stack.enter_context(bookie.peer())
+        fill(other, HOT, range(50))
+        slow = [stack.enter_context(bookie.peer(**SLOW)) for _ in range(40)]
+        for one in slow:
+            choked = bookie.stat("choked")
+            one.send(*(batch(HOT, 0, count=50) for _ in range(FLOOD)))
+            bookie.until("choked", lambda times, before=choked: times > before)  # type: ignore[misc]
+        until_full(slow)
+        for _ in range(10):
+            checked(HOT, 0, records(slow[0].answer().body))
+        assert bookie.storage.checkpoint()
+        bookie.until("turned_away_12", lambda times: times > 0)
+        rounds(bookie)
+        assert pins(bookie)["halves"] == 0
+        assert bookie.stat("output_buffer_bytes") <= 8 * MIB
+        assert bookie.stat("turned_away_12") < len(slow)
+        fill(other, HOT, range(50))
+        served = [served_wholly(one, FLOOD - 10 * (one is slow[0])) for one in slow]
+        assert served[0], "it was the last to take something"
+        assert served.count(False) == bookie.stat("turned_away_12") == bookie.stat("closed_by_limit")
+        fill(other, HOT, range(50, 100))
+        assert bookie.storage.checkpoint()
+
+
+def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path) -> None:
+    """B17: one peer asks for more from the disk at once than the budget of output holds; it is served as it reads, and
+    another that waits with little is not closed for it.
+    """
+    with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 16 * MIB}) as bookie, ExitStack() as stack:
+        other = stack.enter_context(bookie.peer())
+        fill(other, HOT, range(50))
+        patient, greedy = (stack.enter_context(bookie.peer(**SLOW)) for _ in range(2))
+        patient.send(*(batch(HOT, 0, count=50) for _ in range(FLOOD)))
+        bookie.until("choked", lambda times: times > 0)
+        assert bookie.storage.checkpoint()
+        greedy.send(*(batch(HOT, 0, count=50) for _ in range(2 * FLOOD)))
+        assert served_wholly(greedy, 2 * FLOOD)
+        assert served_wholly(patient, FLOOD)
+        assert bookie.stat("turned_away_12") == 0
+
+
+def test_who_never_reads_all_of_it_does_not_make_its_buffer_grow(tmp_path: Path) -> None:
+    """B17: short answers are copied; a peer that always leaves some unread gets many times the budget through."""
+    with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 8 * MIB}) as bookie, bookie.peer(**SLOW) as peer:
+        peer.send(*(add(HOT, entry, bytes(3000)) for entry in range(20)))
+        assert {peer.answer().code for _ in range(20)} == {0}
+        requests, taken = [read(HOT, at % 20) for at in range(1000)], 0
+        peer.send(*requests)
+        for _ in range(10):
+            peer.send(*requests)
+            for _ in requests:
+                assert peer.answer().body[32:] == bytes(3000)
+                taken += 1
+            assert bookie.stat("output_buffer_bytes") < 2 * MIB
+        assert taken * 3000 > 3 * 8 * MIB
+
+
+def test_connections_that_end_in_the_middle_while_the_ring_turns(spoken: Wire) -> None:
+    """B21: some of those that hold slices of the ring go, by an end or a reset, while it comes round; the rest read
+    right bytes, and nothing stays pinned.
+    """
+    bookie = spoken.bookie
+    with ExitStack() as stack:
+        other = stack.enter_context(bookie.peer())
+        slow = [stack.enter_context(spoken.slow()) for _ in range(12)]
+        for at, one in enumerate(slow):
+            for start in range(at, 200, 25):
+                spoken.batch(one, COLD, start, 20)
+        for entry in range(0, 200, 3):
+            other.send(read(COLD, entry))
+            checked(COLD, entry, [other.answer().body])
+            if entry % 30 == 0:
+                gone = slow.pop()
+                gone.abort() if entry % 60 else gone.close()
+        assert slow
+        for at, one in enumerate(slow):
+            for _ in range(at, 200, 25):
+                assert spoken.check(one)[0] == COLD
+        rounds(bookie)
+        until_unpinned(bookie)
+        assert bookie.stat("uncached_read_bytes") == 0
+        bookie.until("read_pool_jobs", lambda jobs: jobs == 0)
+
+
+def test_an_orderly_stop_beside_slow_readers(tmp_path: Path) -> None:
+    """B18: peers that never read do not hold up the stop beyond what it was given; what was added is there again."""
+    directory = tmp_path / "stopped"
+    directory.mkdir()
+    with ExitStack() as stack, local_bookie(directory, **SMALL) as bookie:
+        other = stack.enter_context(bookie.peer())
+        fill(other, HOT, range(50))
+        for _ in range(20):
+            one = stack.enter_context(bookie.peer(**SLOW))
+            choked = bookie.stat("choked")
+            one.send(*(batch(HOT, 0, count=50) for _ in range(FLOOD)))
+            bookie.until("choked", lambda times, before=choked: times > before)  # type: ignore[misc]
+        ending = threading.Thread(target=bookie.port.stop, args=(0.2,), daemon=True)
+        ending.start()
+        assert bookie.storage.checkpoint()
+        assert in_time(ending)
+        ending = threading.Thread(target=bookie.storage.stop, daemon=True)
+        ending.start()
+        assert in_time(ending)
+    with local_bookie(directory, **SMALL) as bookie, bookie.peer() as other:
+        for entry in range(50):
+            other.send(read(HOT, entry))
+            checked(HOT, entry, [other.answer().body])

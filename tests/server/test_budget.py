@@ -17,7 +17,7 @@ def test_the_sum_counts_storage_and_network() -> None:
     """Every part is in the sum."""
     network = NetworkSettings(input_bytes_max=MIB, output_bytes_max=2 * MIB, long_polls_max=2048, policy_bytes_max=MIB)
     parts = budget.parts({"write_cache": 3 * MIB}, network)
-    assert budget.check(parts, 8 * MIB) == 8 * MIB
+    assert budget.check(parts, 136 * MIB) == 136 * MIB
 
 
 def test_more_than_allowed_is_refused_with_the_parts() -> None:

@@ -77,6 +77,11 @@ STORES: dict[str, tuple[str, str, float]] = {
     "flush_entrylog": ("bookie_flush_entrylog", "Of a flush: writing and syncing entry logs, in milliseconds.", MS),
     "flush_locations_index": ("bookie_flush_locations_index", "Of a flush: committing the index, in milliseconds.", MS),
     "flush_size": ("bookie_flush_size", "Bytes of entries that a flush wrote.", 1),
+    "flush_readers": (
+        "pybookie_flush_readers_wait_seconds",
+        "Time that a flush waited until slow readers had let go of the memory that it needs.",
+        S,
+    ),
     "logs_per_ledger": (
         "bookie_entrylogger_ENTRYLOGS_PER_LEDGER",
         "Entry logs of its own that a ledger took until its end.",

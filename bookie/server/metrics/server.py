@@ -56,7 +56,7 @@ ROWS = (
         ("held_back", "pybookie_connections_held_back_total",
          "Times that a connection was not read because too many of its requests had no answer."),
         ("choked", "pybookie_connections_choked_total",
-         "Times that a connection was not read because too many bytes of its answers lay unsent."),
+         "Times that a connection was not read because too much of its answers lay unsent, or waited for the disk."),
         ("closed_unauthenticated", "pybookie_connections_closed_unauthenticated_total",
          "Connections closed because they did not authenticate in time."),
         ("closed_idle", "pybookie_connections_closed_idle_total", "Connections closed because they were idle."),

@@ -13,8 +13,20 @@ BOOKIE_ROWS = (
     *counters(
         ("add_bytes", "bookie_WRITE_BYTES", "Bytes of entries added."),
         ("read_pool_served", "pybookie_disk_reads_served_total", "Reads that were served from the disk."),
+        (
+            "uncached_reads_refused",
+            "pybookie_uncached_reads_refused_total",
+            "Reads of the disk refused because the memory for those that the read cache cannot take was used up.",
+        ),
     ),
-    *gauges(("read_pool_queued", "pybookie_disk_reads_queued", "Reads that wait for the disk.")),
+    *gauges(
+        ("read_pool_queued", "pybookie_disk_reads_queued", "Reads that wait for the disk."),
+        (
+            "uncached_read_bytes",
+            "pybookie_uncached_read_bytes",
+            "Memory of entries read while the read cache waits for slow readers.",
+        ),
+    ),
 )
 """Without labels."""
 
