@@ -73,6 +73,11 @@ class DirtyMarker:
         found = (run.lost(self._now.boot) for file in self._files if (run := self._read(file)) is not None)
         return next(filter(None, found), "")
 
+    def same_boot(self) -> bool:
+        """Whether the machine has run since the last run wrote, which is known after an unclean end alone."""
+        runs = [run for file in self._files if (run := self._read(file)) is not None]
+        return bool(runs) and bool(self._now.boot) and all(run.boot == self._now.boot for run in runs)
+
     def set(self) -> None:
         """Durably. On a full disk the marker of a run that relied on the same may stay: it claims no less."""
         for file in self._files:

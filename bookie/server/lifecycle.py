@@ -287,7 +287,7 @@ class Bookie:
             self._after_unclean_end(dirty, lost)
         begun = time.monotonic()
         with Told("replaying journals", go_on) as replayed, Told("scanning entry logs", go_on) as scanned:
-            self._storage.open(replayed, scanned, distrusted=bool(lost))
+            self._storage.open(replayed, scanned, distrusted=bool(lost), same_boot=dirty.same_boot())
         undo.callback(self._close_storage, dirty)
         dirty.set()
         log.info("storage open", extra={"seconds": f"{time.monotonic() - begun:.3f}"})

@@ -37,7 +37,7 @@ from bookie.storage.layout import (
     next_log_id,
 )
 from bookie.storage.marks import find_marks
-from bookie.storage.recovery import Progress, RecoveryReport
+from bookie.storage.recovery import Progress, RecoveryReport, Tolerance
 from bookie.storage.replays import Replay
 from bookie.storage.reserved_blocks import give_back_blocks
 from bookie.storage.settings import JournalSettings, StorageSettings
@@ -102,9 +102,11 @@ class LedgerStorage:
         scan_progress: Progress = no_progress,
         *,
         distrusted: bool = False,
+        same_boot: bool = False,
     ) -> RecoveryReport:
         """Open indexes and journals, replay what the last process did not flush, and flush it. `distrusted`: the
-        journal was not synced and may lack anything; the ledgers that it concerns are in limbo.
+        journal was not synced and may lack anything; the ledgers that it concerns are in limbo. `same_boot`: the
+        machine has run since the last process wrote, so that no write of it is missing.
 
         Where a Java bookie's index lies in place of ours, ours is made first.
 
@@ -144,7 +146,7 @@ class LedgerStorage:
             ledger_dirs,
             journal_dirs,
             marks,
-            skip_damaged=self.storage.skip_damaged_journal or distrusted,
+            tolerance=Tolerance(skip_damaged=self.storage.skip_damaged_journal or distrusted, same_boot=same_boot),
         )
         report = replay.run(progress)
         self._limit_ledgers()

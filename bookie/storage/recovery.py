@@ -1,7 +1,6 @@
 """Replay of the journals at start: which files, from where, and when a damaged one stops the bookie."""
 
 import logging
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,23 +10,37 @@ from bookie._fast.file import Files
 from bookie._fast.replay import NOT_HERE, replay_file
 from bookie._fast.storage import StoresRoom
 from bookie.errors import StartRefused
+from bookie.storage.group_ends import ends_at, is_ours, was_written
 from bookie.storage.layout import journal_files
 from bookie.storage.marks import Mark
 
-__all__ = ["begins_in", "files_to_replay", "note_held", "Progress", "RecoveryReport", "replay_journal"]
+__all__ = [
+    "begins_in",
+    "files_to_replay",
+    "note_held",
+    "Progress",
+    "RecoveryReport",
+    "replay_journal",
+    "Tolerance",
+]
 
 log = logging.getLogger(__name__)
 
-GROUP_MARK_AT, GROUP_MARK_END, HEADER_BYTES = 8, 12, 512
-GROUP_MAGIC = b"BKGC"
-PADDING_PREFIX, PADDING_BYTES = 8, 4
-CLOSING = struct.Struct(">i4sIIIq")
-"""The length of the padding, and the fields that close a group in it: docs/formats/journal.md."""
-CLOSING_WITHIN = 1 << 20
-"""Of a group's end; more than the largest alignment."""
-
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """What a start passes over."""
+
+    skip_damaged: bool = False
+    """What is not there, or not as it was written: passed over, and said."""
+    same_boot: bool = False
+    """The machine has run since the journal was written, so that even its last group is as it was written."""
+
+
+STRICT = Tolerance()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +90,16 @@ def replay_journal(
     *,
     full: set[int],
     owners: Sequence[str] = (),
-    skip_damaged: bool = False,
+    tolerance: Tolerance = STRICT,
     progress: Progress | None = None,
 ) -> tuple[RecoveryReport, list[Mark | None]]:
     """Replay one journal directory into the stores, into each from its own of `marks`, in their order.
 
     Answers too, of each store, where the first entry lies that found no room; such stores come into `full`, and take no
     more entries. Only the tail of the last file that holds anything may be torn. StartRefused for a missing or damaged
-    file, and for one that does not reach up to a mark (with `skip_damaged` what is not there is passed over, and said).
+    file, and for one that does not reach up to a mark, as far as `tolerance` has it.
     """
+    skip_damaged = tolerance.skip_damaged
     wanted = files_to_replay(directory, journal_files(directory), marks, owners)
     _refuse_gaps(directory, wanted, skip_damaged=skip_damaged)
     sizes = {file_id: (directory / f"{file_id:x}.txn").stat().st_size for file_id in wanted}
@@ -106,6 +120,8 @@ def replay_journal(
         if found["torn"]:
             torn = path
             log.info("journal file ends in a torn group file=%s at=%d", path, found["end"])
+            if tolerance.same_boot and was_written(path, file_id, found["end"]):
+                _refuse_last(path, found["end"], skip_damaged=skip_damaged)
         done += sizes[file_id]
         if progress is not None:
             progress(done, sum(sizes.values()))
@@ -143,7 +159,7 @@ def _begin(mark: Mark, file_id: int) -> int:
 def _refuse_gaps(directory: Path, files: Sequence[int], *, skip_damaged: bool) -> None:
     """Our files have consecutive ids; Apache BookKeeper's old ones have the time."""
     for before, after in pairwise(files):
-        if after == before + 1 or not all(_is_ours(directory / f"{one:x}.txn") for one in (before, after)):
+        if after == before + 1 or not all(is_ours(directory / f"{one:x}.txn") for one in (before, after)):
             continue
         lacking = f"{directory} lacks the journal file {before + 1:x}.txn between {before:x}.txn and {after:x}.txn"
         if not skip_damaged:
@@ -153,17 +169,12 @@ def _refuse_gaps(directory: Path, files: Sequence[int], *, skip_damaged: bool) -
         log.error("%s; going on without what it held", lacking)
 
 
-def _is_ours(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(GROUP_MARK_END)[GROUP_MARK_AT:] == GROUP_MAGIC
-
-
 def _refuse_short(
     path: Path, file_id: int, marks: Sequence[Mark], owners: Sequence[str], *, skip_damaged: bool
 ) -> None:
     """What a mark names was there and synced when the mark was written: if it is gone, so may be what followed it."""
     for at, mark in enumerate(marks):
-        if mark.file_id != file_id or _reaches(path, mark):
+        if mark.file_id != file_id or ends_at(path, file_id, mark.offset):
             continue
         owner = owners[at] if owners else "lastMark"
         lacking = f"{owner} names offset {mark.offset} of {path}, and no group ends there: the journal was cut short"
@@ -173,22 +184,6 @@ def _refuse_short(
                 " without what it may have held"
             )
         log.error("%s; going on without what it may have held", lacking)
-
-
-def _reaches(path: Path, mark: Mark) -> bool:
-    """Whether a group of this journal ends at the mark; of a Java bookie's file, whether it is long enough."""
-    if mark.offset <= HEADER_BYTES or not _is_ours(path):
-        return path.stat().st_size >= mark.offset
-    with path.open("rb") as file:
-        begin = max(mark.offset - CLOSING_WITHIN, 0)
-        file.seek(begin)
-        tail = file.read(mark.offset - begin)
-    at = tail.rfind(GROUP_MAGIC)
-    if len(tail) < mark.offset - begin or at < PADDING_PREFIX or len(tail) - at < CLOSING.size:
-        return False
-    padding, _, _, size, start, journal = CLOSING.unpack_from(tail, at - PADDING_BYTES)
-    found: tuple[int, int, int] = (begin + at + padding, start + size, journal)
-    return found == (mark.offset, begin + at, mark.file_id)
 
 
 def _refuse_if_damaged(path: Path, found: dict[str, int], *, skip_damaged: bool) -> None:
@@ -214,3 +209,13 @@ def _refuse_torn(torn: Path, later: Path, *, skip_damaged: bool) -> None:
             "skipReplayJournalInvalidRecord=true to go on without the torn group"
         )
     log.error("passing over a torn group in the middle of the journal file=%s", torn)
+
+
+def _refuse_last(path: Path, at: int, *, skip_damaged: bool) -> None:
+    """Nothing proves that it was acknowledged, and nothing that it was not."""
+    if not skip_damaged:
+        raise StartRefused(
+            f"{path} is damaged at offset {at}: its last group was written whole and has changed since; restore the"
+            " file, or set skipReplayJournalInvalidRecord=true to go on without this group"
+        )
+    log.error("passing over a damaged group at the end of the journal file=%s at=%d", path, at)

@@ -15,7 +15,7 @@ from bookie._fast.storage import StoresRoom
 from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files
 from bookie.storage.marks import Mark, mark_name
-from bookie.storage.recovery import Progress, RecoveryReport, begins_in, note_held, replay_journal
+from bookie.storage.recovery import Progress, RecoveryReport, Tolerance, begins_in, note_held, replay_journal
 
 __all__ = ["Replay"]
 
@@ -33,14 +33,14 @@ class Replay:
         journal_dirs: Sequence[Path],
         marks: Sequence[Sequence[Mark]],
         *,
-        skip_damaged: bool,
+        tolerance: Tolerance,
     ) -> None:
         self._stores = stores
         self._opener = opener
         self._ledger_dirs = ledger_dirs
         self._journal_dirs = journal_dirs
         self._marks = marks
-        self._skip_damaged = skip_damaged
+        self._tolerance = tolerance
         self._newest = [max(journal_files(path), default=0) for path in journal_dirs]
         self._held: list[list[Mark | None]] = []
 
@@ -57,7 +57,7 @@ class Replay:
                 self._marks[index],
                 full=full,
                 owners=[str(path / name) for path in self._ledger_dirs],
-                skip_damaged=self._skip_damaged,
+                tolerance=self._tolerance,
                 progress=progress,
             )
             report += found

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie.server.dirty import boot_id
+
 __all__ = ["Loss", "LOSSES", "one_sector", "VolatileDisk"]
 
 NOTE = struct.Struct("=IIQQQ")
@@ -74,13 +76,15 @@ class VolatileDisk:
         return next((at for kind, _, at, _ in self._notes() if kind == FAILED), None)
 
     def cut_power(self, rng: random.Random, losses: tuple[Loss, ...] = LOSSES) -> int:
-        """Take back what was not synced; how many writes that concerned."""
+        """Take back what was not synced; how many writes that concerned. The machine starts anew, too."""
         pending = self._pending()
         paths = {path.stat().st_ino: path for path in self.root.rglob("*") if path.is_file()}
         for write in reversed(pending):
             if write.inode in paths:
                 _take_back(paths[write.inode], write, rng, rng.choice(losses))
         self.log.unlink(missing_ok=True)
+        for marker in self.root.rglob("DIRTY"):
+            marker.write_text(marker.read_text().replace(boot_id(), "an earlier boot"))
         return len(pending)
 
     def _notes(self) -> list[tuple[int, int, int, Write | None]]:

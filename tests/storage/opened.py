@@ -35,7 +35,14 @@ class Opened:
     """Open directories under `root`. `crash` forgets what is only in memory, `stop` flushes it first."""
 
     def __init__(
-        self, root: Path, *, ledger_dirs: int = 1, journals: int = 1, files: Files | None = None, **settings: object
+        self,
+        root: Path,
+        *,
+        ledger_dirs: int = 1,
+        journals: int = 1,
+        files: Files | None = None,
+        same_boot: bool = False,
+        **settings: object,
     ) -> None:
         journal = {**JOURNAL, **{name: value for name, value in settings.items() if hasattr(JournalSettings, name)}}
         storage = {**STORAGE, **{name: value for name, value in settings.items() if hasattr(StorageSettings, name)}}
@@ -46,7 +53,7 @@ class Opened:
             JournalSettings(directories=self.journal_dirs, **journal),
             files=files,
         )
-        self.report: RecoveryReport = self.storage.open()
+        self.report: RecoveryReport = self.storage.open(same_boot=same_boot)
         assert self.storage.stores is not None
         assert self.storage.checkpoints is not None
         self.checkpoints: CheckpointRoom = self.storage.checkpoints

@@ -105,6 +105,44 @@ def test_a_torn_tail(tmp_path: Path, cut: int, zeros: int) -> None:
     one.stop()
 
 
+def damaged_end(root: Path, at: int) -> tuple[str, int]:
+    """A journal file whose last group has a flipped bit in its byte `at`: its name, and where that group begins."""
+    content = bytearray(model.build(GROUPS, FILE))
+    start = len(model.build(GROUPS[:2], FILE))
+    content[start + at] ^= 0x10
+    return put(root, FILE, bytes(content)).name, start
+
+
+@pytest.mark.parametrize("at", [0, 5, 40, 117, 121, 125, 128, 136, 147])
+def test_damage_in_the_last_group(tmp_path: Path, at: int) -> None:
+    """A flipped bit in what was acknowledged last made a torn tail of it, which was dropped without a word and denied.
+    A group that was written up to its end was not torn by the end of the process: the start is refused.
+    """
+    name, start = damaged_end(tmp_path, at)
+    told = rf"{name} is damaged at offset {start}: its last group .*skipReplayJournalInvalidRecord"
+    with pytest.raises(StartRefused, match=told):
+        Opened(tmp_path, same_boot=True)
+
+
+@pytest.mark.parametrize("settings", [{"same_boot": True, "skip_damaged_journal": True}, {}])
+def test_a_start_without_the_last_group(tmp_path: Path, settings: dict[str, bool]) -> None:
+    """When told so; and after a power cut, which leaves of a write what it likes."""
+    damaged_end(tmp_path, 40)
+    one = Opened(tmp_path, **settings)
+    assert entries(one, 1) == ENTRIES[:2]
+    one.stop()
+
+
+def test_a_kill_in_the_middle_of_a_write_is_no_damage(tmp_path: Path) -> None:
+    """The system writes a group from its first byte on: what lacks its end was cut short, and was not acknowledged."""
+    whole = model.build([*GROUPS[:2], framed(entry(1, 2, payload=bytes(9000)))], FILE)
+    start = len(model.build(GROUPS[:2], FILE))
+    put(tmp_path, FILE, whole[: start + 4096] + bytes(16384))
+    one = Opened(tmp_path, same_boot=True)
+    assert entries(one, 1) == ENTRIES[:2]
+    one.stop()
+
+
 @pytest.mark.parametrize("at", [0, 5, 24, 40, 70, 89])
 def test_damage_in_the_middle(tmp_path: Path, at: int) -> None:
     """B3: bad bytes with good groups behind them: refused, with place and remedy; or passed over when told so."""

@@ -1,0 +1,56 @@
+"""What closes a group, for a start: where one ends, and whether one that is damaged was written to its end."""
+
+from pathlib import Path
+
+from bookie._fast.journal_reader import scan_journal
+from bookie.storage.group_ends import ends_at, was_written
+from tests.reference import journal as model
+
+FILE = 0x1A2B
+RECORDS = [model.record(1, entry, bytes([entry]) * 90) for entry in range(6)]
+
+
+def test_every_bit_of_the_last_group(tmp_path: Path) -> None:
+    """Whatever bit of it is flipped: nothing is lost, or it is known that the group was whole once."""
+    path = tmp_path / f"{FILE:x}.txn"
+    content = model.build([RECORDS[0], b"".join(RECORDS[1:4])], FILE) + bytes(1024)
+    start = len(model.build(RECORDS[:1], FILE))
+    lost = 0
+    for bit in range(8 * start, 8 * (len(content) - 1024)):
+        data = bytearray(content)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        found = scan_journal(path, FILE)
+        if found.records != 4:
+            lost += 1
+            assert found.records == 1
+            assert found.damaged or was_written(path, FILE, start), f"bit {bit % 8} of byte {bit // 8 - start}"
+    assert lost > 8 * 3 * 110
+
+
+def test_what_a_cut_leaves(tmp_path: Path) -> None:
+    """Before the closing fields there is nothing that tells of an end: zeros, the end of the file, an older journal."""
+    path = tmp_path / f"{FILE:x}.txn"
+    whole = model.build([RECORDS[0], b"".join(RECORDS[1:])], FILE)
+    start = len(model.build(RECORDS[:1], FILE))
+    older = model.build([RECORDS[0], b"".join(RECORDS[1:])], FILE - 7)
+    for cut in range(start + 1, len(whole) - 512):
+        for rest in (b"", bytes(4096), older[cut:]):
+            path.write_bytes(whole[:cut] + rest)
+            assert not was_written(path, FILE, start), f"cut at {cut}"
+    assert not was_written(path, FILE, 1 << 20)
+    path.write_bytes(b"")
+    assert not was_written(path, FILE, 512)
+
+
+def test_where_a_group_ends(tmp_path: Path) -> None:
+    """At its padding's end, in the file of its own journal; nowhere else."""
+    path = tmp_path / f"{FILE:x}.txn"
+    content = model.build(RECORDS, FILE)
+    path.write_bytes(content + bytes(2048))
+    end = len(content)
+    assert ends_at(path, FILE, end)
+    assert ends_at(path, FILE, 512)
+    assert not ends_at(path, FILE, end + 512)
+    assert not ends_at(path, FILE, end - 1)
+    assert not ends_at(path, FILE + 1, end)
