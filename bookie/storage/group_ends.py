@@ -79,7 +79,8 @@ def _close(data: mmap.mmap, at: int, file_id: int, start: int) -> bool:
     """
     if at - PADDING_BYTES < start or at - PADDING_BYTES + CLOSING.size > len(data):
         return False
-    _, magic, crc, size, begin, journal = CLOSING.unpack_from(data, at - PADDING_BYTES)
+    closing: tuple[int, bytes, int, int, int, int] = CLOSING.unpack_from(data, at - PADDING_BYTES)
+    _, magic, crc, size, begin, journal = closing
     right = (magic == MAGIC, start + size == at, begin == start)
     if journal == file_id:
         return sum(right) >= len(right) - 1

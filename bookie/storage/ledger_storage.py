@@ -105,8 +105,7 @@ class LedgerStorage:
         same_boot: bool = False,
     ) -> RecoveryReport:
         """Open indexes and journals, replay what the last process did not flush, and flush it. `distrusted`: the
-        journal was not synced and may lack anything; the ledgers that it concerns are in limbo. `same_boot`: the
-        machine has run since the last process wrote, so that no write of it is missing.
+        journal was not synced and may lack anything; its ledgers are in limbo. `same_boot`: it lacks no write.
 
         Where a Java bookie's index lies in place of ours, ours is made first.
 
@@ -116,8 +115,7 @@ class LedgerStorage:
         index_dirs = [current(path) for path in self.storage.index_directories] or ledger_dirs
         journal_dirs = [current(path) for path in self.journal.directories]
         if len(index_dirs) != len(ledger_dirs):
-            given = f"{len(index_dirs)} index directories for {len(ledger_dirs)} ledger directories"
-            raise StartRefused(f"{given}; give one each")
+            raise StartRefused(f"{len(index_dirs)} index directories for {len(ledger_dirs)} of ledgers; give one each")
         for path in (*ledger_dirs, *index_dirs, *journal_dirs):
             path.mkdir(parents=True, exist_ok=True)
         self._java_locks = take_over(

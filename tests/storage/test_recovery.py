@@ -5,6 +5,7 @@ B8, B10, B11). Journal files are written by the model, as ours and as Apache Boo
 import shutil
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,7 +126,7 @@ def test_damage_in_the_last_group(tmp_path: Path, at: int) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"same_boot": True, "skip_damaged_journal": True}, {}])
-def test_a_start_without_the_last_group(tmp_path: Path, settings: dict[str, bool]) -> None:
+def test_a_start_without_the_last_group(tmp_path: Path, settings: dict[str, Any]) -> None:
     """When told so; and after a power cut, which leaves of a write what it likes."""
     damaged_end(tmp_path, 40)
     one = Opened(tmp_path, **settings)

@@ -4,6 +4,7 @@ answers by itself, judged entry by entry. The metadata store lives in this proce
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -48,7 +49,7 @@ SETTINGS = {
     "logSizeLimit": str(2 << 20),
     "scrubEnabled": "false",
     "scrubRateByBytes": "0",
-    "zkTimeout": "4000",
+    "zkTimeout": "1500",
     "zkRetryBackoffStartMs": "50",
 }
 
@@ -197,6 +198,14 @@ class Cluster:
             yield
         finally:
             self._paused.clear()
+
+    def written(self) -> None:
+        """The writer has brought some more that the victim acknowledged, so that its journal holds what logs lack."""
+        before = self.acked.get(self._next - 1, 0), self._next
+        deadline = time.monotonic() + CALL_S
+        while (self.acked.get(self._next - 1, 0), self._next) < (before[0] + 30, before[1]) \
+                and self._next == before[1] and time.monotonic() < deadline:  # fmt: skip
+            self._over.wait(0.05)
 
     def flush(self) -> None:
         """What the victim has in memory is in its logs and its index."""

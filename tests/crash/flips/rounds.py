@@ -1,7 +1,8 @@
 """Rounds of flips: what is flipped, what the bookie answers then, what its scrub finds, what is repaired, and what not.
 
 Logs and index are damaged while the bookie serves; marks, cookies and journals, which are read at a start only, between
-a kill -9 and that start.
+a kill -9 and that start. A start that is refused changes nothing: the flip is taken back, as an operator restores the
+file, and the next one is tried, so that a round needs one start that serves.
 """
 
 import random
@@ -9,24 +10,28 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 
 from bookie.client import Channel, Flags
 from bookie.errors import BookKeeperError
 from tests.crash.flips.cluster import DIGEST, Answers, Cluster, sealed
-from tests.crash.flips.files import LogTables, change, choose
+from tests.crash.flips.files import Flip, LogTables, change, choose, is_there
 
 __all__ = ["Rounds", "Tally"]
 
 LOG_FLIPS = 20
+START_FLIPS = 10
 MEND_S = 30.0
+TOLD_S = 5.0
 FOUND = re.compile(r"the scrub found damage.*")
 FACT = re.compile(r"\b(kind|log|ledger|entry)=(\S+)")
 TOLD = re.compile(
-    r"^(?!.*(?:did not end in order|entries (?:were|cannot be) repaired)).*\blevel=(?:warning|error|critical)\b.*$",
+    r"^(?!.*(?:did not end in order|logger=admin\.access|entries (?:were|cannot be) repaired))"
+    r".*\blevel=(?:warning|error|critical)\b.*$",
     re.MULTILINE,
 )
+INDEX_TOLD = re.compile(r"level=(?:warning|error) logger=bookie\.storage\.index_repair|kind=index")
 
 
 @dataclass(slots=True)
@@ -83,7 +88,7 @@ class Rounds:
         elif kind == "index":
             self._index(tally)
         else:
-            self._between_starts(kind, tally)
+            self._between_starts(kind, tally, min(flips, 1 if kind == "marks" else START_FLIPS))
         facts = " ".join(f"{one.name}={getattr(tally, one.name)}" for one in fields(tally) if one.name != "problems")
         self._say(f"{kind} {time.monotonic() - begun:.1f}s {facts}")
         return tally.flips - before
@@ -96,7 +101,7 @@ class Rounds:
             cluster.flush()
             self._tables.look()
             flips = [self._tables.choose(self._rng) for _ in range(count)]
-            seen = len(cluster.victim.log_text())
+            seen = cluster.victim.log_size()
             for one in flips:
                 change(one)
         met = self._ask(tally, "logs")
@@ -118,54 +123,85 @@ class Rounds:
                     tally.harmless += 1
 
     def _index(self, tally: Tally) -> None:
+        """One flip, for LMDB's pages hang together."""
         cluster = self._cluster
         with cluster.quiet():
             cluster.flush()
             one = choose("index", cluster.victim.directory, self._rng)
-            seen = len(cluster.victim.log_text())
+            seen = cluster.victim.log_size()
             change(one)
         met = self._ask(tally, "index")
         self._alive(tally, cluster.scrub)
-        told = bool(TOLD.search(cluster.victim.log_text()[seen:]))
-        entries, _ = self._found(seen)
+        deadline = time.monotonic() + TOLD_S
+        while not (told := self._told(INDEX_TOLD, seen)) and is_there(one) and time.monotonic() < deadline:
+            cluster.rest()
         tally.flips += 1
         tally.by_read += bool(met.errors)
-        tally.by_scrub += bool(entries) or told
-        if not met.errors and not entries and not told:
-            tally.harmless += 1
+        tally.by_scrub += told
+        tally.harmless += not one.live and not told and not met.errors
+        if one.live and not told and not met.errors:
+            tally.missed += 1
+            tally.problems.append(f"index: {one} was found by nobody")
         self._mended(tally, "index")
+        deadline = time.monotonic() + MEND_S
+        while one.live and is_there(one) and time.monotonic() < deadline:
+            cluster.rest()
+        if one.live and is_there(one):
+            tally.unrepaired += 1
+            tally.problems.append(f"index: {one} is still there")
+            self._remedy(tally, "index")
 
     # Between two starts.
 
-    def _between_starts(self, kind: str, tally: Tally) -> None:
-        cluster = self._cluster
-        victim = cluster.victim
+    def _between_starts(self, kind: str, tally: Tally, count: int) -> None:
+        cluster, victim = self._cluster, self._cluster.victim
+        cluster.written()
         victim.kill()
-        one = choose(kind, victim.directory, self._rng)
-        seen = len(victim.log_text())
-        change(one)
-        tally.flips += 1
+        flips = [choose(kind, victim.directory, self._rng) for _ in range(count)]
+        serves = False
+        for one in flips:
+            if one.live and not serves:
+                tally.flips += 1
+                serves = self._one_start(kind, tally, one)
+        if serves:
+            return
+        idle = [one for one in flips if not one.live]
+        for one in idle:
+            change(one)
+        tally.flips += len(idle)
+        tally.harmless += len(idle)
         try:
             victim.start()
         except AssertionError:
-            words = _last_line(victim.log_text()[seen:])
-            tally.refused += 1
-            tally.at_start += 1
-            self._say(f"  refused: {words[:300]}")
-            change(one)
-            try:
-                victim.start()
-            except AssertionError:
-                tally.problems.append(f"{kind}: {one} taken back, and no start: {victim.log_text()[-600:]}")
-                raise
-        else:
-            told = bool(TOLD.search(victim.log_text()[seen:]))
-            tally.at_start += told
-            tally.harmless += not told
-            if not told and one.path.exists():
-                change(one)  # else a damaged mark of a later round would have it replayed
+            tally.problems.append(f"{kind}: no start with {idle}: {victim.log_text()[-600:]}")
+            raise
+        _take_back(idle)
         self._ask(tally, kind)
         self._mended(tally, kind)
+
+    def _one_start(self, kind: str, tally: Tally, one: Flip) -> bool:
+        """With a flip that matters; whether it served with it."""
+        victim = self._cluster.victim
+        seen = victim.log_size()
+        change(one)
+        try:
+            victim.start()
+        except AssertionError:
+            words = _last_line(victim.log_since(seen))
+            self._say(f"  refused: {words[:300]}")
+            tally.refused += 1
+            tally.at_start += 1
+            change(one)
+            return False
+        if self._told(TOLD, seen):
+            tally.at_start += 1
+        else:
+            tally.missed += 1
+            tally.problems.append(f"{kind}: {one} was found by nobody")
+            _take_back([one])  # else a damaged mark of a later round would have it replayed
+        self._ask(tally, kind)
+        self._mended(tally, kind)
+        return True
 
     # Judging.
 
@@ -251,15 +287,24 @@ class Rounds:
                     return
 
     def _found(self, seen: int) -> tuple[set[tuple[int, int]], set[str]]:
-        """Entries, and logs, that the scrub named since the log of the bookie had `seen` characters."""
+        """Entries, and logs, that the scrub named since the log of the bookie had `seen` bytes."""
         entries, logs = set(), set()
-        for line in FOUND.findall(self._cluster.victim.log_text()[seen:]):
+        for line in FOUND.findall(self._cluster.victim.log_since(seen)):
             facts = dict(FACT.findall(line))
             if "entry" in facts:
                 entries.add((int(facts["ledger"]), int(facts["entry"])))
             elif "log" in facts:
                 logs.add(facts["log"])
         return entries, logs
+
+    def _told(self, what: re.Pattern[str], seen: int) -> bool:
+        return bool(what.search(self._cluster.victim.log_since(seen)))
+
+
+def _take_back(flips: Iterable[Flip]) -> None:
+    for one in flips:
+        if one.path.exists():
+            change(one)
 
 
 def _last_line(text: str) -> str:
