@@ -39,9 +39,10 @@ def ends_at(path: Path, file_id: int, offset: int) -> bool:
         file.seek(begin)
         tail = file.read(offset - begin)
     at = tail.rfind(MAGIC)
-    if len(tail) < offset - begin or at < PADDING_PREFIX or len(tail) - at < CLOSING.size:
+    fields = at - PADDING_BYTES
+    if len(tail) < offset - begin or at < PADDING_PREFIX or len(tail) - fields < CLOSING.size:
         return False
-    padding, _, _, size, start, journal = CLOSING.unpack_from(tail, at - PADDING_BYTES)
+    padding, _, _, size, start, journal = CLOSING.unpack_from(tail, fields)
     found: tuple[int, int, int] = (begin + at + padding, start + size, journal)
     return found == (offset, begin + at, file_id)
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from bookie._fast.journal_reader import scan_journal
 from bookie.storage.group_ends import ends_at, was_written
 from tests.reference import journal as model
@@ -41,6 +43,18 @@ def test_what_a_cut_leaves(tmp_path: Path) -> None:
     assert not was_written(path, FILE, 1 << 20)
     path.write_bytes(b"")
     assert not was_written(path, FILE, 512)
+
+
+@pytest.mark.parametrize("alignment", [512, 4096])
+def test_a_group_of_any_length_ends_where_it_ends(tmp_path: Path, alignment: int) -> None:
+    """Closing fields that leave up to three bytes of padding behind them were not seen, so that one start of a hundred
+    after a kill was refused: its mark named "no group".
+    """
+    path = tmp_path / f"{FILE:x}.txn"
+    for length in range(alignment):
+        content = model.build([model.record(1, 0, bytes(length))], FILE, alignment)
+        path.write_bytes(content + bytes(512))
+        assert ends_at(path, FILE, len(content)), f"a record of {length} bytes"
 
 
 def test_where_a_group_ends(tmp_path: Path) -> None:
