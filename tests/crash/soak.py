@@ -41,7 +41,7 @@ COLLECTING = {
     "gcDeleteShareMax": "1",
     "gcMetadataOpRateLimit": "100000",
     "gcWaitTime": "200",
-    "journalMaxMemorySizeMb": "4",
+    "journalMaxMemorySizeMb": "5",
     "logSizeLimit": str(2 * MIB),
     "majorCompactionInterval": "2",
     "minorCompactionInterval": "1",

@@ -23,12 +23,12 @@ BUSY = {
     "dbStorage_maxThrottleTimeMs": "5000",
     "dbStorage_readAheadCacheMaxSizeMb": "4",
     "dbStorage_readCacheSegmentSizeMb": "1",
-    "dbStorage_writeCacheMaxSizeMb": "4",
+    "dbStorage_writeCacheMaxSizeMb": "5",
     "diskCheckInterval": "50",
     "flushInterval": "50",
     "flushSizeMb": "1",
     "journalMaxBackups": "0",
-    "journalMaxMemorySizeMb": "4",
+    "journalMaxMemorySizeMb": "5",
     "journalPreAllocSizeMB": "1",
     "logLevel": "info",
     "logSizeLimit": str(1 << 20),
@@ -115,7 +115,7 @@ def draw_settings(rng: random.Random, directory: Path) -> tuple[dict[str, str], 
     """Settings and launcher's plan of one life of a bookie."""
     journals, ledgers = rng.choice(((1, 1), (1, 1), (2, 2), (1, 2), (2, 1)))
     settings = {
-        "dbStorage_writeCacheMaxSizeMb": rng.choice(("4", "8", "16")),
+        "dbStorage_writeCacheMaxSizeMb": rng.choice(("5", "8", "16")),
         "flushInterval": rng.choice(("1", "20", "200", "10000")),
         "journalAlignmentSize": rng.choice(("512", "4096", "4096")),
         "journalDirectories": ",".join(f"{directory}/journal{n}" for n in range(journals)),
