@@ -57,9 +57,12 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     run_upgrade             a table of the version before, made one of this
     lmdb_pages              the pages of its file, checked before they are believed
     lmdb_tree               a tree of them, walked behind damage too
+    branch_sums             checksums of a tree's branch pages
+    run_search              runs found in the pages of a commit
     index_damage            what was found wrong with an index, for the log and for who repairs it
     index_doubts            ledgers that lost runs with a damaged part
     index_guard             what a write transaction is about to lean on, looked at before
+    index_snapshot          what a commit made of the index, as its readers share it
     index_state             what an open index is made of
     index_writes            its write transaction
     location_index          where each run of entries lies

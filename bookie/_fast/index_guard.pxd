@@ -8,6 +8,7 @@ The writing thread's.
 """
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
+from bookie._fast.branch_sums cimport BranchSums
 from bookie._fast.lmdb_pages cimport TREE_DEPTH_MOST, Meta, PageFile, Tree
 from bookie._fast.types cimport Status
 
@@ -29,6 +30,8 @@ cdef struct Guard:
     uint64_t sound_bytes
     uint8_t* images              # of the pages on a path, found sound since the transaction began
     uint64_t[TREE_DEPTH_MOST] pictured      # their numbers; 0: none
+    const BranchSums* sums       # of the branches of TABLE_LOCATIONS; NULL: not known
+    bint summed                  # the range that is looked at is in that table
 
 cdef void guard_init(Guard* guard) noexcept nogil
 cdef void guard_free(Guard* guard) noexcept nogil

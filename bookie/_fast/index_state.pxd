@@ -4,10 +4,11 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from bookie._fast.index_damage cimport IndexDamage
 from bookie._fast.index_doubts cimport Doubts
 from bookie._fast.index_guard cimport Guard
-from bookie._fast.lmdb_c cimport MDB_cursor, MDB_dbi, MDB_env, MDB_txn
+from bookie._fast.index_snapshot cimport IndexSnapshot, Snapshots, SnapshotUser
+from bookie._fast.lmdb_c cimport MDB_dbi, MDB_env, MDB_txn
 from bookie._fast.run_codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
+from bookie._fast.run_search cimport RunSearch
 from bookie._fast.run_table cimport RunWriter
-from bookie._fast.sync cimport pthread_mutex_t
 from bookie._fast.types cimport Status
 
 cdef enum:
@@ -44,8 +45,6 @@ cdef struct LocationIndex:
     MDB_dbi ledgers
     MDB_dbi fences
     MDB_dbi doubtful
-    pthread_mutex_t reader_lock             # guards the list of readers
-    IndexReader* readers
     IndexDamage damage
     Doubts doubts
     int64_t failed                          # atomic: set by the writing thread, never cleared
@@ -58,12 +57,13 @@ cdef struct LocationIndex:
     bint too_small                          # the map was full: the next transaction makes it larger first
     RunWriter runs
     Guard guard
+    Snapshots snapshots                     # published by it; its users are the readers
 
 cdef struct IndexReader:
-    # A read transaction kept for renewal; one thread at a time.
+    # A read transaction kept for renewal, which pins the pages of a snapshot; one thread at a time.
+    SnapshotUser user                       # the first member: readers are found by it
     LocationIndex* index
-    IndexReader* next_reader
     MDB_txn* txn                            # NULL: the environment was replaced, there is none of the new one yet
-    MDB_cursor* runs
-    MDB_cursor* ledgers
+    IndexSnapshot* snapshot                 # during a call
+    RunSearch search
     uint32_t[RUN_SLOTS_MAX] lengths

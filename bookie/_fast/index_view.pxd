@@ -1,10 +1,12 @@
 """The location index as Python sees it: for tests, offline tools and policy. Pointers stay behind these classes."""
+from bookie._fast.file cimport Files
 from bookie._fast.location_index cimport IndexReader, LocationIndex
 
 cdef class Index:
     # One open environment, with the writing side. Used by one thread.
     cdef LocationIndex* raw
     cdef list readers            # closed with the index
+    cdef Files files
     cdef int need(self) except -1
 
 cdef class Reader:

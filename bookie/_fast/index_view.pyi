@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from typing_extensions import Buffer
 
+from bookie._fast.file import Files
+
 class Hit(NamedTuple):
     entry: int
     log_id: int
@@ -49,7 +51,7 @@ class Reader:
 
 class Index:
     @staticmethod
-    def open(path: str | Path, map_bytes: int = ...) -> Index: ...
+    def open(path: str | Path, map_bytes: int = ..., files: Files | None = None) -> Index: ...
     def reader(self) -> Reader: ...
     def begin(self) -> None: ...
     def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> None: ...

@@ -10,6 +10,7 @@ from collections import namedtuple
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.index_tables cimport index_delete_ledger, index_put_fence, index_put_ledger
+from bookie._fast.file cimport Files
 from bookie._fast.location_index cimport (
     IndexHit,
     IndexStat,
@@ -27,6 +28,7 @@ from bookie._fast.location_index cimport (
     index_next,
     index_open,
     index_put_run,
+    index_read_through,
     index_reader,
     index_reader_free,
     index_relocate,
@@ -205,8 +207,11 @@ cdef class Index:
     """An open location index and its writing side."""
 
     @staticmethod
-    def open(path, uint64_t map_bytes=1 << 40):
-        """Open or create the index in directory `path`, which exists. OSError names the path and the reason."""
+    def open(path, uint64_t map_bytes=1 << 40, Files files=None):
+        """Open or create the index in directory `path`, which exists. OSError names the path and the reason.
+
+        Readers read its pages through `files`.
+        """
         cdef Index index = Index()
         cdef int error
         encoded = os.fsencode(path)
@@ -217,6 +222,8 @@ cdef class Index:
             raise OSError(error if error > 0 else errno.EIO,
                           f"the location index cannot be opened: {index_error_text(error).decode()}", os.fspath(path))
         index.readers = []
+        index.files = files if files is not None else Files()
+        index_read_through(index.raw, index.files.ops)
         return index
 
     def reader(self):

@@ -29,6 +29,8 @@ cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* mo
 # deleted, or written again elsewhere, meanwhile stays as it is. *bytes grows by what moved, length words included.
 cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil
 cdef Status index_commit(LocationIndex* index) noexcept nogil
+# Let readers go on with the last commit. False: it cannot be read, and neither can they.
+cdef bint index_publish(LocationIndex* index) noexcept nogil
 cdef void index_abort(LocationIndex* index) noexcept nogil
 
 # For the rooms that keep tables of their own here. Whether a put may go on; and what one came to.

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.cursor cimport store_i64
 from bookie._fast.index_damage cimport damage_note
 from bookie._fast.index_guard cimport TABLE_LOCATIONS, guard_begin, guard_learn, guard_range
+from bookie._fast.index_snapshot cimport snapshots_publish
 from bookie._fast.lmdb_c cimport MDB_envinfo, MDB_txn, mdb, mdb_full_maps, mdb_status
 from bookie._fast.run_codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
 from bookie._fast.run_table cimport (
@@ -79,7 +80,8 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
         return BAD_REQUEST
     if index.too_small:
         grow(index)
-    status = guard_begin(&index.guard)
+    # without a snapshot, what leads to the runs was found damaged after the last commit
+    status = guard_begin(&index.guard) if index.snapshots.latest != NULL else CORRUPT
     if status == CORRUPT:
         damage_note(&index.damage, -1)
     if status != OK:
@@ -111,9 +113,17 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
         return index.broken
     index.txn = NULL
     status = written(index, mdb_status(mdb.txn_commit(txn)))
-    if status == OK and guard_learn(&index.guard, index.guard.file.fd) != OK:
+    if status == OK and not index_publish(index):
         damage_note(&index.damage, -1)          # what was committed is; the next transaction does not begin
     return status
+
+
+cdef bint index_publish(LocationIndex* index) noexcept nogil:
+    if guard_learn(&index.guard, index.guard.file.fd) == OK:
+        return snapshots_publish(&index.snapshots, &index.guard)
+    index.guard.sums = NULL
+    snapshots_publish(&index.snapshots, NULL)
+    return False
 
 
 cdef void index_abort(LocationIndex* index) noexcept nogil:

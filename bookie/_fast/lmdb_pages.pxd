@@ -23,6 +23,7 @@ cdef enum:
 cdef struct Tree:
     uint64_t root
     uint64_t entries
+    uint64_t pages               # of all kinds
     uint16_t depth
     bint by_number               # keys are numbers in the machine's order, as the free list's
 

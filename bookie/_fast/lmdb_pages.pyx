@@ -69,6 +69,7 @@ cdef Status read_at(int fd, void* data, size_t size, uint64_t offset) noexcept n
 
 cdef void tree_at(const uint8_t* at, bint by_number, Tree* tree) noexcept nogil:
     tree.depth = u16(at + 6)
+    tree.pages = u64(at + 8) + u64(at + 16) + u64(at + 24)
     tree.entries = u64(at + 32)
     tree.root = u64(at + 40)
     tree.by_number = by_number

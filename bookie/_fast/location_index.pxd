@@ -8,6 +8,7 @@ LMDB comes from the compiled module of the `lmdb` package, so that one process n
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.file cimport FileOps
 from bookie._fast.index_state cimport (
     IndexHit,
     IndexReader,
@@ -39,6 +40,8 @@ from bookie._fast.types cimport Status
 # (index_error_text names both). `map_bytes` is address space: when the file has grown to it, one
 # transaction fails with NO_SPACE, and the next one begins with twice as much, once no read is under way.
 cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil
+# Readers read its pages through `ops` from now on; before any of them is made.
+cdef void index_read_through(LocationIndex* index, FileOps* ops) noexcept nogil
 # After every reader is freed. An open transaction is aborted.
 cdef void index_close(LocationIndex* index) noexcept nogil
 cdef const char* index_error_text(int error) noexcept nogil
@@ -46,7 +49,7 @@ cdef const char* index_error_text(int error) noexcept nogil
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil
 cdef void index_reader_free(IndexReader* reader) noexcept nogil
 
-# OK, NO_ENTRY, IO_ERROR or CORRUPT. NO_ENTRY only when LMDB answered, and of no ledger that lost runs with a damaged
+# OK, NO_ENTRY, IO_ERROR or CORRUPT. NO_ENTRY only when it is proven, and of no ledger that lost runs with a damaged
 # part (IO_ERROR). Damage is noted, whoever meets it. Each call sees the latest commit.
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
 # The first stored entry with id >= `entry`: for readahead over gaps and listing.

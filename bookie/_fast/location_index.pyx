@@ -1,10 +1,11 @@
 """The location index on LMDB: lookups by any thread through its own reader, writes by one thread in one transaction.
 
 An IndexReader owns a read transaction that is renewed for each call and reset after it, so that no old pages stay
-pinned. The LocationIndex owns the environment, the write transaction and the scratch of the writing thread.
+pinned: it does nothing else. What is read comes with pread, from the snapshot of the last commit (`run_search`).
+The LocationIndex owns the environment, the write transaction and the scratch of the writing thread.
 """
 from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport SEEK_END, snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -14,8 +15,28 @@ from posix.unistd cimport close, lseek
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.index_damage cimport damage_init, damage_note
 from bookie._fast.index_doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
-from bookie._fast.index_guard cimport TABLE_LEDGERS, TABLES, guard_free, guard_init, guard_learn, guard_whole
+from bookie._fast.index_guard cimport (
+    TABLE_FENCES,
+    TABLE_LEDGERS,
+    TABLE_LOCATIONS,
+    TABLES,
+    guard_free,
+    guard_init,
+    guard_learn,
+    guard_whole,
+)
+from bookie._fast.index_snapshot cimport (
+    SnapshotUser,
+    snapshot_leave,
+    snapshot_take,
+    snapshots_add_user,
+    snapshots_free,
+    snapshots_init,
+    snapshots_remove_user,
+    snapshots_replace,
+)
 from bookie._fast.index_state cimport INDEX_READERS_MAX
+from bookie._fast.index_writes cimport index_publish
 from bookie._fast.lmdb_c cimport (
     MDB_CORRUPTED,
     MDB_CREATE,
@@ -28,13 +49,12 @@ from bookie._fast.lmdb_c cimport (
     MDB_RDONLY,
     MDB_cursor,
     MDB_env,
-    MDB_envinfo,
-    MDB_stat,
     MDB_txn,
     MDB_val,
     mdb,
-    mdb_status,
 )
+from bookie._fast.lmdb_pages cimport Node, Tree
+from bookie._fast.lmdb_tree cimport TreeWalk, tree_walk
 from bookie._fast.run_codec cimport (
     LEDGER_KEY_BYTES,
     StoredRun,
@@ -45,18 +65,18 @@ from bookie._fast.run_codec cimport (
     run_length,
 )
 from bookie._fast.run_key cimport RunKey
-from bookie._fast.run_table cimport run_describe, run_from, run_last, run_seek, run_spanning
-from bookie._fast.run_upgrade cimport Upgrade, run_upgrade_some
-from bookie._fast.sync cimport (
-    bk_add,
-    bk_exchange,
-    bk_fence,
-    bk_load,
-    bk_store,
-    pthread_mutex_init,
-    pthread_mutex_lock,
-    pthread_mutex_unlock,
+from bookie._fast.run_search cimport (
+    search_following,
+    search_free,
+    search_from,
+    search_last,
+    search_next,
+    search_prepare,
+    search_spanning,
 )
+from bookie._fast.run_table cimport run_describe
+from bookie._fast.run_upgrade cimport Upgrade, run_upgrade_some
+from bookie._fast.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store
 from bookie._fast.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 
 cdef extern from "<sched.h>" nogil:
@@ -64,9 +84,20 @@ cdef extern from "<sched.h>" nogil:
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
+    int POSIX_FADV_RANDOM
+    int posix_fadvise(int, int64_t, int64_t, int) noexcept
 
 cdef enum:
     PATH_BYTES = 4200
+
+cdef struct EachOf:
+    # A walk over the table of ledgers, or of fences: whose function there is.
+    ledger_fn ledger
+    fence_fn fence
+    void* context
+    bint forgiving
+    uint64_t count
+    bint missed
 
 
 # --- opening ---
@@ -77,12 +108,12 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
     error[0] = ENOMEM
     if index == NULL:
         return NULL
-    pthread_mutex_init(&index.reader_lock, NULL)
     damage_init(&index.damage)
     if not doubts_init(&index.doubts):
         free(index)
         return NULL
     guard_init(&index.guard)
+    snapshots_init(&index.snapshots)
     error[0] = look_first(index, path)
     if error[0] == 0:
         error[0] = open_environment(index, path, map_bytes)
@@ -90,8 +121,11 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
         error[0] = open_tables(index)
     if error[0] == 0:
         error[0] = mdb.env_get_fd(index.env, &fd)
-    if error[0] == 0 and guard_learn(&index.guard, fd) != OK:
-        error[0] = MDB_CORRUPTED
+    if error[0] == 0:
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM)
+        index.guard.file.fd = fd
+        if not index_publish(index):
+            error[0] = MDB_CORRUPTED
     if error[0] == 0:
         error[0] = upgrade_runs(index)
     if error[0] == 0:
@@ -205,8 +239,13 @@ cdef void index_close(LocationIndex* index) noexcept nogil:
     if index.env != NULL:
         mdb.env_close(index.env)
     doubts_free(&index.doubts)
+    snapshots_free(&index.snapshots)
     guard_free(&index.guard)
     free(index)
+
+
+cdef void index_read_through(LocationIndex* index, FileOps* ops) noexcept nogil:
+    index.snapshots.ops = ops
 
 
 cdef const char* index_error_text(int error) noexcept nogil:
@@ -235,10 +274,7 @@ cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
         return NULL
     reader.index = index
     go_in(index)
-    pthread_mutex_lock(&index.reader_lock)
-    reader.next_reader = index.readers
-    index.readers = reader
-    pthread_mutex_unlock(&index.reader_lock)
+    snapshots_add_user(&index.snapshots, &reader.user)
     opened = open_reader(reader)
     if opened:
         mdb.txn_reset(reader.txn)
@@ -251,36 +287,26 @@ cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
 
 cdef bint open_reader(IndexReader* reader) noexcept nogil:
     """A read transaction of the present environment."""
-    if (mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn) == 0
-            and mdb.cursor_open(reader.txn, reader.index.locations, &reader.runs) == 0
-            and mdb.cursor_open(reader.txn, reader.index.ledgers, &reader.ledgers) == 0):
+    if mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn) == 0:
         return True
-    close_reader(reader)
+    reader.txn = NULL
     return False
 
 
 cdef void close_reader(IndexReader* reader) noexcept nogil:
-    if reader.runs != NULL:
-        mdb.cursor_close(reader.runs)
-    if reader.ledgers != NULL:
-        mdb.cursor_close(reader.ledgers)
     if reader.txn != NULL:
         mdb.txn_abort(reader.txn)
     reader.txn = NULL
-    reader.runs = reader.ledgers = NULL
+    reader.search.leaf_number = 0
 
 
 cdef void index_reader_free(IndexReader* reader) noexcept nogil:
     cdef LocationIndex* index = reader.index
-    cdef IndexReader** link = &index.readers
     go_in(index)
-    pthread_mutex_lock(&index.reader_lock)
-    while link[0] != reader:
-        link = &link[0].next_reader
-    link[0] = reader.next_reader
-    pthread_mutex_unlock(&index.reader_lock)
+    snapshots_remove_user(&index.snapshots, &reader.user)
     close_reader(reader)
     bk_add(&index.inside, -1)
+    search_free(&reader.search)
     free(reader)
 
 
@@ -296,28 +322,37 @@ cdef void go_in(LocationIndex* index) noexcept nogil:
             sched_yield()
 
 
-cdef Status enter(IndexReader* reader, MDB_cursor** cursor) noexcept nogil:
-    """Renew the transaction on the latest commit; on OK the caller leaves it."""
+cdef Status enter(IndexReader* reader) noexcept nogil:
+    """Renew the transaction, then take the latest commit, which it pins; on OK the caller leaves it."""
+    cdef bint pinned
     go_in(reader.index)
     if bk_load(&reader.index.failed):
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
-    if reader.txn == NULL:                      # the environment was replaced since
-        if open_reader(reader):
-            return OK
+    # without one, the environment was replaced since
+    pinned = mdb.txn_renew(reader.txn) == 0 if reader.txn != NULL else open_reader(reader)
+    if not pinned:
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
-    if mdb.txn_renew(reader.txn):
-        bk_add(&reader.index.inside, -1)
-        return IO_ERROR
-    if mdb.cursor_renew(reader.txn, cursor[0]):
+    reader.snapshot = snapshot_take(&reader.index.snapshots, &reader.user)
+    if reader.snapshot == NULL:
         leave(reader)
         return IO_ERROR
+    reader.search.ops = reader.index.snapshots.ops
+    reader.search.file = reader.snapshot.file
+    reader.search.tree = reader.snapshot.tables[TABLE_LOCATIONS]
+    reader.search.sums = reader.snapshot.sums
+    reader.search.commit = reader.snapshot.commit
+    reader.search.from_disk = False
+    if not search_prepare(&reader.search):
+        leave(reader)
+        return NO_MEMORY
     return OK
 
 
 cdef void leave(IndexReader* reader) noexcept nogil:
     mdb.txn_reset(reader.txn)
+    snapshot_leave(&reader.user)
     bk_add(&reader.index.inside, -1)
 
 
@@ -333,13 +368,10 @@ cdef Status told(IndexReader* reader, int64_t ledger, Status status) noexcept no
 
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
     cdef StoredRun run
-    cdef Status status
-    if entry < 0:
-        return NO_ENTRY
-    status = enter(reader, &reader.runs)
+    cdef Status status = enter(reader)
     if status != OK:
         return status
-    status = run_spanning(reader.runs, ledger, entry, &run)
+    status = search_spanning(&reader.search, ledger, entry, &run)
     if status == OK and run_length(&run, <uint32_t> (entry - run.first)) == 0:
         status = NO_ENTRY
     if status == OK:
@@ -350,11 +382,11 @@ cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, Ind
 cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
     cdef StoredRun run
     cdef uint32_t slot = 0
-    cdef Status status = enter(reader, &reader.runs)
+    cdef Status status = enter(reader)
     if status != OK:
         return status
     entry = max(entry, <int64_t> 0)
-    status = run_seek(reader.runs, ledger, entry, &run)
+    status = search_next(&reader.search, ledger, entry, &run)
     if status == OK:
         if run.first < entry:
             slot = <uint32_t> (entry - run.first)
@@ -368,10 +400,10 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
 
 cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil:
     cdef StoredRun stored
-    cdef Status status = enter(reader, &reader.runs)
+    cdef Status status = enter(reader)
     if status != OK:
         return status
-    status = run_seek(reader.runs, ledger, entry, &stored)
+    status = search_next(&reader.search, ledger, entry, &stored)
     if status == OK:
         run_describe(&stored, reader.lengths, run)
         if run.first > entry and doubts_hold(&reader.index.doubts, ledger):
@@ -381,10 +413,10 @@ cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, Ind
 
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil:
     cdef StoredRun run
-    cdef Status status = enter(reader, &reader.runs)
+    cdef Status status = enter(reader)
     if status != OK:
         return status
-    status = run_last(reader.runs, ledger, &run)
+    status = search_last(&reader.search, ledger, &run)
     if status == OK:
         entry[0] = run.first + run.count - 1
         if doubts_hold(&reader.index.doubts, ledger):
@@ -392,123 +424,123 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
     return told(reader, ledger, status)
 
 
-cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil:
+cdef Status each_of(IndexReader* reader, uint32_t table, EachOf* each) noexcept nogil:
+    """A whole table: as many values as it says. That no page is of the past was seen when the index was opened."""
+    cdef TreeWalk walk
+    cdef const Tree* tree = &reader.snapshot.tables[table]
+    cdef Status status
+    memset(&walk, 0, sizeof(TreeWalk))
+    walk.file = reader.snapshot.file
+    walk.each, walk.lost, walk.context = hand_on, miss, each
+    each.count = 0
+    each.missed = False
+    status = tree_walk(&walk, tree)
+    return CORRUPT if status == OK and (each.missed or each.count != tree.entries) else status
+
+
+cdef Status hand_on(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    cdef EachOf* each = <EachOf*> context
     cdef LedgerRecord record
-    cdef MDB_val key, value
-    cdef int error
-    cdef Status status = enter(reader, &reader.ledgers)
-    if status != OK:
-        return status
-    error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_FIRST)
-    while error == 0 and status == OK:
-        status = ledger_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &record)
-        if status == CORRUPT and forgiving:
-            status = ledger_forgive(key.mv_data, key.mv_size, &record)
-        if status == OK:
-            status = each(context, &record)
-            error = mdb.cursor_get(reader.ledgers, &key, &value, MDB_NEXT)
-    if status == OK and error != MDB_NOTFOUND:
-        status = IO_ERROR
-    return told(reader, -1, status)
+    cdef int64_t ledger, deleted_ms
+    cdef Status status
+    each.count += 1
+    if each.fence != NULL:
+        status = fence_unpack(node.key, node.key_size, value, node.value_size, &ledger, &deleted_ms)
+        return status if status != OK else each.fence(each.context, ledger, deleted_ms)
+    status = ledger_unpack(node.key, node.key_size, value, node.value_size, &record)
+    if status == CORRUPT and each.forgiving:
+        status = ledger_forgive(node.key, node.key_size, &record)
+    return status if status != OK else each.ledger(each.context, &record)
+
+
+cdef void miss(void* context) noexcept nogil:
+    (<EachOf*> context).missed = True
+
+
+cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil:
+    cdef EachOf all_ = EachOf(each, NULL, context, forgiving, 0, False)
+    cdef Status status = enter(reader)
+    return status if status != OK else told(reader, -1, each_of(reader, TABLE_LEDGERS, &all_))
 
 
 cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil:
-    """At the start alone, so its cursor is not kept."""
-    cdef MDB_cursor* fences
-    cdef MDB_val key, value
-    cdef int64_t ledger, deleted_ms
-    cdef int error
-    cdef Status status = enter(reader, &reader.ledgers)
-    if status != OK:
-        return status
-    error = mdb.cursor_open(reader.txn, reader.index.fences, &fences)
-    if error == 0:
-        error = mdb.cursor_get(fences, &key, &value, MDB_FIRST)
-        while error == 0 and status == OK:
-            status = fence_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &ledger, &deleted_ms)
-            if status == OK:
-                status = each(context, ledger, deleted_ms)
-                error = mdb.cursor_get(fences, &key, &value, MDB_NEXT)
-        mdb.cursor_close(fences)
-    if status == OK and error != MDB_NOTFOUND:
-        status = IO_ERROR
-    return told(reader, -1, status)
+    cdef EachOf all_ = EachOf(NULL, each, context, False, 0, False)
+    cdef Status status = enter(reader)
+    return status if status != OK else told(reader, -1, each_of(reader, TABLE_FENCES, &all_))
 
 
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil:
     cdef StoredRun stored
     cdef IndexRun run
-    cdef int64_t entry = 0
-    cdef Status status = enter(reader, &reader.runs)
+    cdef Status status = enter(reader)
     if status != OK:
         return status
-    while status == OK:
-        status = run_seek(reader.runs, ledger, entry, &stored)
+    status = search_next(&reader.search, ledger, 0, &stored)
+    while status == OK and stored.ledger == ledger:
+        run_describe(&stored, reader.lengths, &run)
+        status = each(context, &run)
         if status == OK:
-            run_describe(&stored, reader.lengths, &run)
-            entry = run.first + run.count
-            status = each(context, &run)
-    status = told(reader, ledger, status)
+            status = search_following(&reader.search, &stored)
+    status = told(reader, ledger, NO_ENTRY if status == OK or status == END else status)
     return OK if status == NO_ENTRY else status
 
 
 cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
                        void* context) noexcept nogil:
     cdef StoredRun run
-    cdef Status status = enter(reader, &reader.runs)
+    cdef Status status = enter(reader)
     if status != OK:
         return status
+    reader.search.from_disk = True              # who walks over all runs looks for damage too
+    if most:
+        status = search_from(&reader.search, RunKey(ledger[0], entry[0]), &run)
     while status == OK and most:
-        status = run_from(reader.runs, RunKey(ledger[0], entry[0]), &run)
-        if status == OK:
-            status = each(context, &run)
-            ledger[0] = run.ledger
-            entry[0] = run.first + 1
-            most -= 1
+        status = each(context, &run)
+        ledger[0] = run.ledger
+        entry[0] = run.first + 1
+        most -= 1
+        if status == OK and most:
+            status = search_following(&reader.search, &run)
     return told(reader, -1, status)
 
 
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
-    cdef MDB_stat table
-    cdef MDB_envinfo info
-    cdef int error
-    cdef Status status = enter(reader, &reader.runs)
+    cdef const Tree* runs
+    cdef const Tree* ledgers
+    cdef Status status = enter(reader)
     if status != OK:
         return status
-    error = mdb.stat(reader.txn, reader.index.locations, &table)
-    if error == 0:
-        stat.runs = table.ms_entries - 1                # the head is none
-        stat.run_pages = table.ms_branch_pages + table.ms_leaf_pages + table.ms_overflow_pages
-        stat.page_bytes = table.ms_psize
-        error = mdb.stat(reader.txn, reader.index.ledgers, &table)
-    if error == 0:
-        stat.ledgers = table.ms_entries
-        stat.ledger_pages = table.ms_branch_pages + table.ms_leaf_pages + table.ms_overflow_pages
-        error = mdb.env_info(reader.index.env, &info)
+    runs = &reader.snapshot.tables[TABLE_LOCATIONS]
+    ledgers = &reader.snapshot.tables[TABLE_LEDGERS]
+    stat.runs = runs.entries - 1                # the head is none
+    stat.run_pages = runs.pages
+    stat.ledgers = ledgers.entries
+    stat.ledger_pages = ledgers.pages
+    stat.page_bytes = reader.snapshot.file.page_bytes
+    stat.file_bytes = (reader.snapshot.file.last + 1) * stat.page_bytes
     leave(reader)
-    if error == 0:
-        stat.file_bytes = (info.me_last_pgno + 1) * stat.page_bytes
-    return mdb_status(error)
+    return OK
 
 
 # --- another environment ---
 
 cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil:
-    cdef IndexReader* reader
+    cdef SnapshotUser* user
     cdef MDB_env* old = index.env
     bk_exchange(&index.moving, 1)
     bk_fence()
     while bk_load(&index.inside):
         sched_yield()
-    reader = index.readers                      # nobody comes or goes: who does goes in
-    while reader != NULL:
-        close_reader(reader)
-        reader = reader.next_reader
+    user = index.snapshots.users                # nobody comes or goes: who does goes in
+    while user != NULL:
+        close_reader(<IndexReader*> user)
+        user = user.next_user
     index.env = fresh.env
     index.locations, index.ledgers, index.fences = fresh.locations, fresh.ledgers, fresh.fences
     guard_free(&index.guard)
     index.guard = fresh.guard
     guard_init(&fresh.guard)
+    snapshots_replace(&index.snapshots, &fresh.snapshots)
     index.doubtful = fresh.doubtful
     index.too_small = False
     bk_store(&index.moving, 0)

@@ -32,13 +32,9 @@ cdef struct RunWriter:
     uint8_t[RUN_SLOTS_MAX] old_replaced     # slots of an old run that the new one replaces
     uint8_t[RUN_SLOTS_MAX] new_occupied     # gaps of the new run that hold an older entry
 
-# The run of `ledger` that spans `entry` (perhaps as a gap), or NO_ENTRY, each of them proven; CORRUPT: the table does
-# not keep to the chain there. What is found points into the map: see MDB_val.
-cdef Status run_spanning(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil
-# The same, else the first run of `ledger` behind `entry`, else NO_ENTRY.
+# The run of `ledger` that spans `entry` (perhaps as a gap), else the first one behind it, else NO_ENTRY, each of them
+# proven; CORRUPT: the table does not keep to the chain there. What is found points into the map: see MDB_val.
 cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil
-# The first run at or behind `key`, of whatever ledger; END: there is none.
-cdef Status run_from(MDB_cursor* cursor, RunKey key, StoredRun* run) noexcept nogil
 # The last run of `ledger`, or NO_ENTRY.
 cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcept nogil
 

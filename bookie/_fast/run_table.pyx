@@ -35,7 +35,7 @@ from bookie._fast.run_codec cimport (
     run_unpack,
 )
 from bookie._fast.run_key cimport RunKey, key_before, key_end, key_equal
-from bookie._fast.types cimport BAD_REQUEST, CORRUPT, END, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
+from bookie._fast.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
 
 
 cdef struct Place:
@@ -68,37 +68,22 @@ cdef Status find(MDB_cursor* cursor, RunKey wanted, bint below, Place* place) no
     return CORRUPT if key_before(place.run.next, wanted) or (not below and key_equal(place.run.next, wanted)) else OK
 
 
-cdef Status run_spanning(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
+cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
+    """The run of `ledger` that spans `entry` (perhaps as a gap), else the first one behind it, else NO_ENTRY."""
     cdef Place place
+    cdef RunKey next
     cdef Status status = find(cursor, RunKey(ledger, entry), False, &place)
     run[0] = place.run
     if status != OK or (run.count and run.ledger == ledger and run.first + run.count > entry):
         return status
-    return NO_ENTRY
-
-
-cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
-    cdef Status status = run_spanning(cursor, ledger, entry, run)
-    return run_at(cursor, run.next, run) if status == NO_ENTRY and of_same(run.next, ledger) else status
-
-
-cdef Status run_at(MDB_cursor* cursor, RunKey key, StoredRun* run) noexcept nogil:
-    """The run that another one names as its next."""
-    cdef Place place
-    cdef Status status = find(cursor, key, False, &place)
+    next = run.next
+    if not of_same(next, ledger):
+        return NO_ENTRY
+    status = find(cursor, next, False, &place)
     run[0] = place.run
-    if status == OK and not (run.count and key_equal(key_of(run), key)):
+    if status == OK and not (run.count and key_equal(key_of(run), next)):
         return CORRUPT
     return status
-
-
-cdef Status run_from(MDB_cursor* cursor, RunKey key, StoredRun* run) noexcept nogil:
-    cdef Place place
-    cdef Status status = find(cursor, key, False, &place)
-    run[0] = place.run
-    if status != OK or (run.count and key_equal(key_of(run), key)):
-        return status
-    return END if key_equal(place.run.next, key_end()) else run_at(cursor, place.run.next, run)
 
 
 cdef inline bint of_same(RunKey key, int64_t ledger) noexcept nogil:

@@ -30,6 +30,7 @@ from bookie._fast.location_index cimport (
     index_each_fence,
     index_each_ledger,
     index_open,
+    index_read_through,
     index_reader,
     index_reader_free,
 )
@@ -194,6 +195,7 @@ cdef class StoreRoom:
             store.index = index_open(path, map_bytes, &error)
         if store.index == NULL:
             raise OSError(error, "cannot open the location index", index_directory)
+        index_read_through(store.index, files.ops)
         # LMDB syncs its file, not the names of it and of its directory: both may be new
         for name in (index_directory, os.path.dirname(index_directory)):
             encoded = name.encode()

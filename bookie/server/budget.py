@@ -1,7 +1,7 @@
 """The sum of everything that may grow, compared at start with what the machine and the control group allow.
 
 Main thread, at start; reads /proc and /sys. Index maps are address space and file pages, not memory that we hold, so
-they are not counted.
+they are not counted; what the storage keeps of an index in memory of its own is.
 """
 
 import os

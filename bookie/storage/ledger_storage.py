@@ -55,6 +55,9 @@ INDEX_DAMAGED = -30796
 COMPACTION_BYTES = 8 << 20
 """Of one directory, beside one record: a window over the source, the buffer of the target, what is known of runs and
 of moves."""
+INDEX_BYTES = 16 << 20
+"""Of one directory: the upper pages of its index and checksums of those below, of three commits, for up to 14 GiB of
+index; each further GiB takes 0.3 MiB."""
 SCRUB_BYTES = 8 << 20
 """A window over the log being read, rows of its records, and what is known of runs."""
 
@@ -423,6 +426,7 @@ class LedgerStorage:
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "ledger_table": LEDGER_BYTES * self.storage.ledgers_max,
             "compaction": (COMPACTION_BYTES + self.storage.frame_bytes_max) * len(self.storage.ledger_directories),
+            "index": INDEX_BYTES * len(self.storage.ledger_directories),
             "scrub": SCRUB_BYTES,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }

@@ -1,0 +1,1 @@
+# No Python surface: the index publishes what its readers take.

@@ -1,0 +1,236 @@
+"""Reads of an open index beside commits and damage: pinned pages, sums of branches, pages that the disk cannot read."""
+
+import random
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookie._fast._faulty import FaultyFiles, clear, plan
+from bookie._fast.index_view import Hit, Index, Reader
+from tests.fast.test_run_search import BRANCH, LEAF, PAGE, flipped, interesting_bits, live_pages, nearby, parents
+
+LEDGERS = 400
+ENTRIES = 10
+GAP = 100
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    """Open, read through files that tests make fail."""
+    opened = Index.open(tmp_path, files=FaultyFiles())
+    yield opened
+    clear()
+    opened.close()
+
+
+def put(index: Index, generation: int, numbers: random.Random) -> None:
+    """A run of every ledger behind those it has, of sizes that need a page for some six runs."""
+    index.begin()
+    for ledger in range(LEDGERS):
+        sizes = [numbers.randrange(20, 60_000) for _ in range(ENTRIES)]
+        index.put_run(ledger, generation * GAP, generation, 1024, sizes)
+    index.commit()
+
+
+def wrong(reader: Reader, ledger: int, entry: int, generations: int) -> str:
+    """What is wrong with the answer about an entry, when so many generations were put; an error is nothing wrong."""
+    try:
+        hit: Hit | None = reader.lookup(ledger, entry)
+    except (ValueError, OSError):
+        return ""
+    stored = entry % GAP < ENTRIES and entry // GAP < generations
+    if (hit is not None) != stored or (hit and hit.log_id != entry // GAP):
+        return f"ledger {ledger} entry {entry} of {generations} generations: {hit}"
+    return ""
+
+
+def test_readers_beside_commits_see_whole_snapshots(index: Index) -> None:
+    """While a writer puts, moves and deletes, what was committed before a look-up is found, and nothing is damage."""
+    numbers = random.Random(1)
+    put(index, 0, numbers)
+    committed, stop = [1], threading.Event()
+    failures: list[str] = []
+
+    def read(seed: int) -> None:
+        reader, own = index.reader(), random.Random(seed)
+        while not stop.is_set() and not failures:
+            ledger, generations = own.randrange(LEDGERS), committed[-1]
+            entry = own.randrange(generations) * GAP + own.randrange(ENTRIES)
+            try:
+                if reader.lookup(ledger, entry) is None:
+                    failures.append(f"ledger {ledger} entry {entry} of {generations} generations is denied")
+                if reader.lookup(ledger, entry + ENTRIES) is not None:
+                    failures.append(f"ledger {ledger} entry {entry + ENTRIES} is none")
+                if own.random() < 0.01 and len(reader.runs(ledger)) < generations:
+                    failures.append(f"ledger {ledger} has lost runs")
+            except (ValueError, OSError) as error:
+                failures.append(str(error))
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for generation in range(1, 25):
+            put(index, generation, numbers)
+            committed.append(generation + 1)
+            index.begin()
+            for ledger in range(LEDGERS, LEDGERS + 50):
+                index.put_run(ledger, generation, 1, 1024, [5])
+                if generation % 3 == 0:
+                    index.delete_ledger(ledger)
+            index.commit()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, failures[0]
+
+
+def test_b7_flips_under_an_open_index(index: Index, tmp_path: Path) -> None:
+    """B7: 5,000 bits flipped one by one in pages in use: look-ups by an open reader are true, or errors.
+
+    Branches are in memory, so that most of these damage a leaf for look-ups; a walk reads all pages again and tells.
+    """
+    numbers = random.Random(2)
+    for generation in range(5):
+        put(index, generation, numbers)
+    reader, path = index.reader(), tmp_path / "data.mdb"
+    errors = 0
+    for bit in interesting_bits(path, numbers, 5_000):
+        with flipped(path, bit):
+            for _ in range(20):
+                ledger, entry = numbers.randrange(LEDGERS + 5), numbers.randrange(7 * GAP)
+                if ledger < LEDGERS:
+                    assert not wrong(reader, ledger, entry, 5)
+            try:
+                assert len(reader.walk(1000)) == 5 * LEDGERS
+            except (ValueError, OSError):
+                errors += 1
+    assert errors > 1_000
+
+
+def test_b7_what_a_damaged_branch_leads_to_is_not_written_on(index: Index, tmp_path: Path) -> None:
+    """B7: a transaction that would copy a branch with a wrong child is refused: the copy would look sound."""
+    numbers = random.Random(3)
+    for generation in range(5):
+        put(index, generation, numbers)
+    path = tmp_path / "data.mdb"
+    data = path.read_bytes()
+    branches = [number for number, flags in live_pages(path).items() if flags == BRANCH]
+    reader = index.reader()
+    runs = len(reader.walk(1000))
+    for number in branches:
+        (node,) = struct.unpack_from("<H", data, number * PAGE + 16 + 2)
+        with flipped(path, (number * PAGE + node) * 8):
+            index.begin()
+            refused = 0
+            for ledger in range(LEDGERS):
+                try:
+                    index.put_run(ledger, 9_000, 9, 1024, [5])
+                except (ValueError, OSError):
+                    refused += 1
+            assert refused
+            index.abort()
+    assert len(reader.walk(1000)) == runs
+
+
+def test_a_page_that_the_disk_cannot_read_is_an_error_of_one_look_up(index: Index) -> None:
+    """No signal, as by way of a map: EIO of that look-up, and the next one finds its entry."""
+    put(index, 0, random.Random(4))
+    reader = index.reader()
+    for ledger in (7, LEDGERS // 2, LEDGERS - 7):
+        plan("pread", "EIO", nth=1)
+        with pytest.raises(OSError, match="the index failed"):
+            reader.lookup(ledger, 3)
+        clear()
+        assert reader.lookup(ledger, 3)
+    for nth in (1, 2):
+        plan("pread", "EIO", nth=nth)
+        with pytest.raises(OSError, match="the index failed"):
+            reader.walk(1000)
+        clear()
+    assert len(reader.walk(1000)) == LEDGERS
+    assert reader.lookup(7, ENTRIES) is None
+
+
+def stale_children(path: Path) -> list[tuple[int, int]]:
+    """Where branches name leaves of which older copies lie in the file, and the number of such a copy."""
+    data, pages = path.read_bytes(), live_pages(path)
+    copies: dict[int, list[int]] = {}
+    for number in range(2, len(data) // PAGE):
+        page = data[number * PAGE : (number + 1) * PAGE]
+        if number not in pages and struct.unpack_from("<Q", page)[0] == number and page[10] == LEAF:
+            for ledger in nearby(page)[:1]:
+                copies.setdefault(ledger, []).append(number)
+    found = []
+    for number in [number for number, flags in pages.items() if flags == LEAF]:
+        for ledger in nearby(data[number * PAGE : (number + 1) * PAGE])[:1]:
+            for at, _ in parents(data, pages, number):
+                found += [(at, old) for old in copies.get(ledger, [])]
+    return found
+
+
+def name_child(path: Path, at: int, child: int) -> None:
+    """Let the branch node at this place of the file name another page."""
+    with path.open("r+b", buffering=0) as raw:
+        raw.seek(at)
+        raw.write(struct.pack("<IH", child & 0xFFFFFFFF, child >> 32))
+
+
+def test_b7_a_child_of_the_past_under_an_open_index(index: Index, tmp_path: Path) -> None:
+    """B7: a branch that comes to name an older copy of a leaf, all checksums of which are right, misleads nobody.
+
+    Look-ups go on with what was committed, a walk tells the damage, no transaction goes there; once the branch is
+    right again, so is all of that.
+    """
+    numbers = random.Random(5)
+    for generation in range(5):
+        put(index, generation, numbers)
+    path, reader = tmp_path / "data.mdb", index.reader()
+    data = path.read_bytes()
+    stale = stale_children(path)
+    assert len(stale) > 20
+    for at, old in numbers.sample(stale, 20):
+        name_child(path, at, old)
+        for ledger in nearby(data[old * PAGE : (old + 1) * PAGE]):
+            for entry in range(0, 6 * GAP, GAP // 2):
+                assert not wrong(reader, ledger, entry, 5)
+        with pytest.raises(ValueError, match="walk over all runs"):
+            reader.walk(1000)
+        path.write_bytes(data)
+    assert len(reader.walk(1000)) == 5 * LEDGERS
+
+
+def test_b7_damage_that_was_there_at_the_start(tmp_path: Path) -> None:
+    """B7: 1,000 flips, and branches that name older copies of leaves: the open refuses, or what is served is true."""
+    numbers, refused = random.Random(6), 0
+    built = Index.open(tmp_path)
+    for generation in range(5):
+        put(built, generation, numbers)
+    built.close()
+    path = tmp_path / "data.mdb"
+    data = path.read_bytes()
+    for at, old in numbers.sample(stale_children(path), 20):
+        name_child(path, at, old)
+        with pytest.raises(OSError, match="cannot be opened"):
+            Index.open(tmp_path)
+        path.write_bytes(data)
+    for bit in interesting_bits(path, numbers, 1_000):
+        with path.open("r+b", buffering=0) as raw:
+            raw.seek(bit // 8)
+            raw.write(bytes([data[bit // 8] ^ 1 << bit % 8]))
+        try:
+            opened = Index.open(tmp_path)
+        except OSError:
+            refused += 1
+        else:
+            reader = opened.reader()
+            start = bit // 8 // PAGE * PAGE
+            for ledger in nearby(data[start : start + PAGE])[:20]:
+                assert not wrong(reader, ledger, numbers.randrange(6 * GAP), 5), bit
+            opened.close()
+        path.write_bytes(data)
+    assert refused > 100
