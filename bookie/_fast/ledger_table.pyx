@@ -211,6 +211,8 @@ cdef Status ledger_take_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, 
         return OK
     if not all_zero(ledger.key, ledger.key_size) or key_size > STORED_KEY_MAX:
         return UNAUTHORIZED
+    if all_zero(key, key_size):
+        return OK                # zeros of another length: the owner is as unknown as before
     if not ledger_set_key(ledger, key, key_size):
         return NO_MEMORY
     ledger.key_logged = False

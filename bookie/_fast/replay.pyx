@@ -90,7 +90,7 @@ cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record
     if not whole:
         return refuse(replay, shard, ledger, BAD_KEYS)
     if all_zero(record.data + 20, size):
-        return OK                # the key was not known yet, and the index may hold what has replaced it since
+        return OK                # the index may hold the key that took its place since
     if ledger_take_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
         return refuse(replay, shard, ledger, BAD_KEYS)
     return OK

@@ -37,7 +37,7 @@ class Stores:
             self.kept_fences.add(ledger)
 
     def authorize(self, ledger: int, key: bytes, *, is_writer: bool = False) -> str:
-        """The first key is the key; a stored one of zeros is no key yet."""
+        """The first key is the key; a stored one of zeros, of any length, is no key yet."""
         if ledger in self.kept_fences and ledger not in self.ledgers and is_writer:
             return "FENCED"
         known = self.ledgers.setdefault(ledger, Ledger(key, fenced=ledger in self.kept_fences))
@@ -45,7 +45,8 @@ class Stores:
             return "OK"
         if any(known.key):
             return "UNAUTHORIZED"
-        known.key = key
+        if any(key):
+            known.key = key
         return "OK"
 
     def add(self, data: bytes, key: bytes, *, recovery: bool) -> str:

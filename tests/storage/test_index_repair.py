@@ -32,6 +32,7 @@ KEY = b"k" * 20
 LEDGERS = 40
 ENTRIES = 60
 PAGE = 4096
+STEPS = range(61, 66)
 BRANCH, LEAF, OVERFLOW, META = 1, 2, 4, 8
 
 
@@ -257,7 +258,7 @@ repaired(one)
 """
 
 
-@pytest.mark.parametrize("step", range(61, 66))
+@pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_each_step_leaves_one_index_whole(tmp_path: Path, step: int) -> None:
     """Old or new: the next start denies nothing, repairs what is left, and reads every entry."""
     command = [sys.executable, "-c", CRASHING, str(tmp_path), str(step)]

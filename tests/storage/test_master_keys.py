@@ -153,3 +153,20 @@ def test_a_replay_takes_an_older_key_of_another_size(size: int, tmp_path: Path) 
         assert state is not None
         assert state.key == b"k" * size
     opened.stop()
+
+
+@pytest.mark.parametrize(("first", "then"), [(b"", ZEROS), (ZEROS, b"")])
+def test_a_key_of_zeros_takes_no_place(first: bytes, then: bytes, tmp_path: Path) -> None:
+    """Neither tells of an owner: what the ledger has is the same before a kill and after it."""
+    opened = Opened(tmp_path)
+    opened.direct.add(entry_of(1, 0), first)
+    opened.direct.write_lac(struct.pack(">qq", 1, 0), then)
+    assert opened.direct.commit()
+    opened.crash()
+    opened = Opened(tmp_path)
+    state = opened.direct.ledger(1)
+    assert state is not None
+    assert state.key == first
+    opened.direct.add(entry_of(1, 1), KEY)
+    assert refusal(opened.direct.add, entry_of(1, 2), OTHER) == "UNAUTHORIZED"
+    opened.stop()
