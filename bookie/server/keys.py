@@ -302,7 +302,7 @@ GROUPS = (
             Key("dbStorage_indexMapSizeGb", "storage.index_map_bytes", int, "1024", "Address space reserved for each"
                 " index; neither memory nor disk; an index that fills it gets twice as much.", low=1, high=1 << 16,
                 unit="GiB", scale=GIB),
-            Key("dbStorage_maxLedgers", "storage.ledgers_max", int, "2000000", "Ledgers that the bookie holds, over all"
+            Key("dbStorage_maxLedgers", "storage.ledgers_max", int, "500000", "Ledgers that the bookie holds, over all"
                 " directories, some 400 bytes of memory each; new ones beyond are refused to their writers with"
                 " `EREADONLY`, those that are there go on. Recoveries and fences may bring an eighth more. Fences of"
                 " deleted ledgers are kept in as many; until older ones go, fenced ledgers are not deleted.", low=1,

@@ -250,9 +250,9 @@ class Bookie:
     def _check_memory(self) -> None:
         parts = budget.parts(self._storage.memory_budget(), self._settings.network, tls=self._data_port.tls is not None)
         limit = self._settings.server.memory_limit_bytes or budget.allowed_bytes()
-        total = budget.check(parts, limit)
-        facts = {f"{name}_mib": size // MIB for name, size in parts.items()}
-        log.info("memory budget", extra={"total_mib": total // MIB, "allowed_mib": limit // MIB, **facts})
+        budget.check(parts, limit)
+        facts = {f"{name}_mib": -(-size // MIB) for name, size in parts.items()}
+        log.info("memory budget", extra={"total_mib": sum(facts.values()), "allowed_mib": limit // MIB, **facts})
 
     def _open_metadata(self, undo: ExitStack, directories: Directories) -> None:
         """Connect. The embedded store makes its own cluster; a store made by a start that fails is removed again."""

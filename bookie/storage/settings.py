@@ -61,7 +61,7 @@ class StorageSettings:
     """One that was not appended to for so long is closed by the next checkpoint."""
     index_map_bytes: int = 1 << 40
     """Address space reserved for LMDB, not memory or disk."""
-    ledgers_max: int = 2_000_000
+    ledgers_max: int = 500_000
     """Ledgers that the bookie holds, over all directories; further ones are refused to their writers."""
     read_threads: int = 32
     read_queue_max: int = 10_000

@@ -33,7 +33,7 @@ BUSY = {
     "logLevel": "info",
     "logSizeLimit": str(1 << 20),
     "maxBatchReadSize": str(1 << 19),
-    "nettyMaxFrameSizeBytes": str(1 << 20),
+    "nettyMaxFrameSizeBytes": str(1000 << 10),
     "numReadWorkerThreads": "2",
     "serverNumIOThreads": "2",
 }

@@ -69,7 +69,7 @@ class Noting(Supervisor):
         super().watch(name, is_alive)
 
 
-BESIDE = ("metadata", "disks", "complaints", "registration", "Thread-")
+BESIDE = ("metadata", "disks", "complaints", "registration", "repair", "Thread-")
 """Python threads that only an exception ends, which ends the process as well: they need not be watched."""
 
 
@@ -81,7 +81,7 @@ def test_every_thread_of_the_data_path_is_watched(tmp_path: Path) -> None:
         threads = [thread for thread in threading.enumerate() if thread not in before]
         watched = {thread.name for thread in threads if thread.name in supervisor.noted}
     assert {name.rstrip("-0123456789") for name in watched} == {
-        "flush", "garbage", "io", "journal", "journal-prepare", "policy", "read",
+        "flush", "garbage", "index-repair", "io", "journal", "journal-prepare", "policy", "read", "scrub",
     }  # fmt: skip
     assert [one.name for one in threads if one.name not in watched and not one.name.startswith(BESIDE)] == []
 

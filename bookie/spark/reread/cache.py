@@ -12,6 +12,7 @@ from dataclasses import dataclass
 __all__ = ["CacheModel", "CacheSettings", "Counts"]
 
 PAGE_HEAD = 128
+PAGE_RUNS = 384  # set aside for the runs that lead to a page
 RECORD_LEAST = 20
 GROWTH = 4
 WHOLE = 1 << 29
@@ -229,14 +230,14 @@ class CacheModel:
 
     def _place(self, page: Page, room: int) -> None:
         """Into the ring; what the page does not need of `room` is given back."""
-        if PAGE_HEAD + aligned(room, 64) > self._segment - self._used[self._current]:
+        if PAGE_HEAD + PAGE_RUNS + aligned(room, 64) > self._segment - self._used[self._current]:
             self._current = (self._current + 1) % len(self._segments)
             for old in reversed(self._segments[self._current]):
                 self._evict(old)
             self._segments[self._current] = []
             self._used[self._current] = 0
         self._segments[self._current].append(page)
-        self._used[self._current] += PAGE_HEAD + aligned(page.slots * page.record + 4 * page.slots, 64)
+        self._used[self._current] += PAGE_HEAD + PAGE_RUNS + aligned(page.slots * page.record + 4 * page.slots, 64)
 
     def _evict(self, page: Page) -> None:
         runs = self._runs[page.ledger]
