@@ -38,7 +38,8 @@ cdef const uint8_t* copied(Batch* batch, const uint8_t* data, uint32_t size) noe
     cdef uint8_t* to = &batch.bytes[batch.used]
     if size > BYTES_MOST - batch.used:
         return NULL                  # the index refuses so long a value before it looks at it
-    memcpy(to, data, size)
+    if size:
+        memcpy(to, data, size)       # there is no address where there is nothing
     batch.used += size
     return to
 

@@ -97,7 +97,8 @@ def _decode_add(body: bytes, version: int, flags: int) -> tuple[int, Request | N
     if len(entry) < 16:
         return CLOSED, None
     ledger, entry_id = struct.unpack_from(">qq", entry)
-    status = BAD_REQUEST if len(entry) < 24 or entry_id < 0 else OK
+    storable = ledger >= 0 and 0 <= entry_id <= (1 << 63) - 2
+    status = OK if len(entry) >= 24 and storable else BAD_REQUEST
     return status, Request(ADD, version, flags, ledger, entry_id, key=body[4:24], body=entry)
 
 
