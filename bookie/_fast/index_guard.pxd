@@ -40,7 +40,7 @@ cdef void guard_free(Guard* guard) noexcept nogil
 cdef Status guard_learn(Guard* guard, int fd) noexcept nogil
 # A transaction begins. CORRUPT: the file's heads are not what our last commit left.
 cdef Status guard_begin(Guard* guard) noexcept nogil
-# Every page of a table is sound. OK, CORRUPT, IO_ERROR or NO_MEMORY.
+# Every page of a table is sound, and each value of the fences. OK, CORRUPT, IO_ERROR or NO_MEMORY.
 cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil
 # Keys in [low, high] of a table are about to be read, put or deleted.
 cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,

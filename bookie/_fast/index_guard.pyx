@@ -1,5 +1,5 @@
 """Pages come by pread from the file that LMDB maps: what it is about to read is what was looked at, moments before."""
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memset, strlen
 from posix.unistd cimport pread
@@ -25,6 +25,7 @@ from bookie._fast.lmdb_pages cimport (
     table_parse,
 )
 from bookie._fast.lmdb_tree cimport TreeWalk, see_free_pages, seen_pages, tree_walk
+from bookie._fast.run_codec cimport fence_unpack
 from bookie._fast.types cimport CORRUPT, IO_ERROR, NO_MEMORY, OK
 
 cdef const char** NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
@@ -33,6 +34,7 @@ cdef struct Learning:
     Guard* guard
     uint32_t crc
     bint tables                  # the main tree: its values are roots
+    bint fences                  # their values are read at the start alone, by who takes them all
     bint damaged
     uint64_t values
 
@@ -152,8 +154,12 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
     return OK if guard.images != NULL else NO_MEMORY
 
 
-cdef Status count_up(void* context, const Node* node, const uint8_t* value) noexcept nogil:
-    (<Learning*> context).values += 1
+cdef Status look_at(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    cdef Learning* learning = <Learning*> context
+    cdef int64_t ledger, deleted_ms
+    learning.values += 1
+    if learning.fences and fence_unpack(node.key, node.key_size, value, node.value_size, &ledger, &deleted_ms) != OK:
+        learning.damaged = True
     return OK
 
 
@@ -163,7 +169,8 @@ cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
     cdef Status status
     memset(&walk, 0, sizeof(TreeWalk))
     walk.file = guard.file
-    walk.each, walk.lost, walk.context = count_up, lost, &learning
+    walk.each, walk.lost, walk.context = look_at, lost, &learning
+    learning.fences = table == TABLE_FENCES
     walk.seen = seen_pages(&guard.file)
     if walk.seen == NULL:
         return NO_MEMORY

@@ -18,10 +18,16 @@ from bookie._fast.ledger_bytes cimport (
     ledger_map_sorted,
 )
 from bookie._fast.liveness cimport Verdict, judge, liveness_clear, liveness_free, liveness_init
-from bookie._fast.location_index cimport index_reader, index_reader_free, index_walk
+from bookie._fast.location_index cimport (
+    index_each_fence,
+    index_each_ledger,
+    index_reader,
+    index_reader_free,
+    index_walk,
+)
 from bookie._fast.log_ids cimport log_ids_is_open
 from bookie._fast.log_scan cimport LogRecord
-from bookie._fast.run_codec cimport StoredRun, run_bytes, run_length
+from bookie._fast.run_codec cimport LedgerRecord, StoredRun, run_bytes, run_length
 from bookie._fast.types cimport CORRUPT, END, LENGTH_PREFIX, NO_MEMORY, OK
 
 __all__ = ["DELETED", "DISAGREES", "ELSEWHERE", "LIVE", "ORPHAN", "UNKNOWN", "Pointed", "ScrubRoom"]
@@ -54,6 +60,14 @@ cdef Status sum_up(void* context, const StoredRun* run) noexcept nogil:
     if status == OK:
         ledger_map_add(logs, run.log_id, run_bytes(run, 0, run.count, &present))
     return status
+
+
+cdef Status see_ledger(void* context, const LedgerRecord* record) noexcept nogil:
+    return OK
+
+
+cdef Status see_fence(void* context, int64_t ledger, int64_t deleted_ms) noexcept nogil:
+    return OK
 
 
 cdef Status put_rows(void* context, const StoredRun* run) noexcept nogil:
@@ -144,6 +158,16 @@ cdef class ScrubRoom:
                 status = judge(&self.liveness, log_id, &record, &verdict)
                 out[i] = <uint8_t> verdict if status == OK else <uint8_t> NOT_ASKED
         return found
+
+    def check_tables(self):
+        """Read what a start would: records of ledgers, and kept fences. Damage is noted for who repairs the index."""
+        cdef Status status
+        self.need()
+        with nogil:
+            status = index_each_ledger(self.reader, see_ledger, NULL, False)
+            if status == OK:
+                status = index_each_fence(self.reader, see_fence, NULL)
+        self.check(status, "reading ledgers and kept fences")
 
     def live_bytes(self):
         """Bytes of records, length words included, that the index points at: by log id. One walk."""

@@ -1,5 +1,6 @@
 """A fence outlives its ledger (kept_fences): a writer that was fenced cannot begin a deleted ledger anew (B8, B14)."""
 
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from bookie.storage.garbage.ledgers import LedgerCollector
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.tools.rebuild_index import rebuild_index
 from bookie.storage.tools.rebuild_ledgers import Place, rebuild_ledgers
+from tests.crash.flips.index_pages import stretches
 from tests.reference.storage import entry, lac_packet
 from tests.storage.collecting import KEY, Collecting
 
@@ -227,3 +229,23 @@ def test_b8_a_fence_beside_the_deletion_is_not_lost(tmp_path: Path) -> None:
     one.restart()
     assert {late_add(one, ledger) for ledger in range(60)} == {"FENCED"}
     one.one.stop()
+
+
+@pytest.mark.parametrize("clock", [False, True])
+def test_b8_a_damaged_fence_is_a_fence(tmp_path: Path, clock: bool) -> None:
+    """Its value, or that of the clock, with one bit flipped refused every start: "cannot read the ledgers index"."""
+    one = fenced_and_deleted(tmp_path)
+    pass_time(one, DAY_MS)
+    kept_fences.drop_fences(one.one.storage._rooms[0], WEEK_MS)  # which stores the clock
+    one.one.crash()
+    path = tmp_path / "ledgers-0/current/locations.lmdb/data.mdb"
+    data = bytearray(path.read_bytes())
+    key = struct.pack(">q", -1 if clock else 1)
+    found = [each for each in stretches(bytes(data)) if each.part == "fences leaf"]
+    data[max(each.end for each in found if key in data[each.begin : each.end]) - 1] ^= 4
+    path.write_bytes(data)
+    one.open()
+    assert late_add(one, 1) == "FENCED"
+    one.restart(crash=True)
+    assert late_add(one, 1) == "FENCED"
+    one.stop()

@@ -18,7 +18,9 @@ from bookie.storage.scrub.cursor import NAME, CursorFile
 from bookie.storage.scrub.findings import Finding, Kind
 from bookie.storage.scrub.scrubbing import Scrub
 from bookie.storage.scrub.settings import ScrubSettings
+from tests.crash.flips.index_pages import stretches
 from tests.storage.opened import Opened
+from tests.storage.test_kept_fences import fenced_and_deleted, late_add
 
 DIGEST = Digest.of(DigestType.CRC32C, b"secret")
 LEDGER = 7
@@ -125,6 +127,30 @@ def test_damage_in_the_log_being_written_is_found(tmp_path: Path) -> None:
     found, _ = scrubbed(store)
     assert [(one.kind, one.ledger, one.entry) for one in found] == [(Kind.PLACE, LEDGER, 50)]
     store.stop()
+
+
+@pytest.mark.parametrize("part", ["ledgers leaf", "fences leaf", "locations leaf"])
+def test_damage_in_the_index_is_found_by_a_pass(tmp_path: Path, part: str) -> None:
+    """Records of ledgers and kept fences are read at a start alone: their damage was found years later, and refused the
+    start. A pass reads them, and who repairs the index makes them good from memory.
+    """
+    collecting = fenced_and_deleted(tmp_path)
+    collecting.add(2, range(20))
+    store = collecting.one
+    assert store.direct.commit()
+    store.checkpoint()
+    path = tmp_path / "ledgers-0/current/locations.lmdb/data.mdb"
+    last = max(each.end for each in stretches(path.read_bytes()) if each.part == part)
+    flip(path, last - 1)
+    found, _ = scrubbed(store, lambda _: None)
+    assert {one.kind for one in found} == {Kind.INDEX}
+    while store.storage.repairs[0].step(0):
+        pass
+    assert scrubbed(store, lambda _: None)[0] == []
+    store.crash()
+    collecting.one = Opened(tmp_path)
+    assert late_add(collecting, 1) == "FENCED"
+    collecting.one.stop()
 
 
 def test_a_log_cut_short_loses_no_entry_in_silence(tmp_path: Path) -> None:

@@ -262,15 +262,15 @@ class Scrub:
         return True
 
     def _settle(self, at: int) -> None:
-        """Compare what scans saw of what lives with what the index has now: more is a record that is not there.
-
-        Less is usual: entries were deleted, or moved, since.
+        """Read the index, and compare what scans saw of what lives with what it has now: more is a record that is not
+        there. Less is usual: entries were deleted, or moved, since.
         """
         self._doing = "comparing with the index"
         self._settled_at = time.monotonic()
         logs = self._logs[at]
         try:
-            live = logs.room.live_bytes() if self._unsettled else {}
+            logs.room.check_tables()
+            live = logs.room.live_bytes()
             for (_, log_id), seen in self._unsettled.items():
                 if live.get(log_id, 0) > seen:
                     for finding in logs.by_index(log_id):

@@ -10,7 +10,6 @@ replays.
 
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,6 +41,9 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 PART_BYTES = 64 << 20
+LEDGER_KEY_BYTES = 8
+NOT_YET = 1 << 62
+"""A time to come: the fence begins to age when it is looked at first."""
 RECORDS_A_COMMIT = 100_000
 
 
@@ -215,17 +217,22 @@ def put_fences(index: Index, fences: Iterable[tuple[int, int]]) -> None:
 def old_fences(index: Path) -> list[tuple[int, int]]:
     """(ledger, when it was deleted) of the kept fences that can be read of the index that is to be replaced.
 
-    The others are lost, and said so: their ledgers are deleted, and only a writer that nobody told would miss them.
+    Where only the key can be believed, the fence begins to age anew. The others are lost, and said so: their ledgers
+    are deleted, and only a writer that nobody told would miss them.
     """
     if not (index / "data.mdb").exists():
         return []
     values, problems = table_values(index, b"fences")
     for problem in problems:
-        log.warning("fences of deleted ledgers are lost problem=%s", problem)
+        log.warning("fences of deleted ledgers are damaged problem=%s", problem)
     found = []
     for key, value in values:
-        with suppress(ValueError):  # told above
+        try:
             found.append(unpack_fence(key, value))
+        except ValueError:
+            ledger = int.from_bytes(key, "big", signed=True)
+            if len(key) == LEDGER_KEY_BYTES and ledger >= 0:
+                found.append((ledger, NOT_YET))
     return found
 
 
