@@ -1,7 +1,7 @@
 """The flips from a shell: `python -m tests.crash.flips --flips 5000 --seed 7 --kinds logs,index`.
 
-Of so many flips each kind gets its share (`SHARES`: 2,400 of 5,000 in logs, 2,000 in the index, 200 in each of
-journals, marks and cookies), in turn.
+Of so many flips each kind gets its share (`SHARES`: 2,500 of 5,000 in logs, 2,000 in the index, 200 in journals and in
+cookies, 100 in marks), in turn.
 """
 
 import argparse

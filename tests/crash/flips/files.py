@@ -16,7 +16,7 @@ from tests.crash.flips.journal_groups import replayed
 
 __all__ = ["change", "choose", "Flip", "is_there", "LogTables", "SHARES"]
 
-SHARES = {"logs": 48, "index": 40, "journals": 4, "marks": 4, "cookies": 4}
+SHARES = {"logs": 50, "index": 40, "journals": 4, "marks": 2, "cookies": 4}
 """Of a hundred flips, so many are of each kind."""
 HEAD = struct.Struct(">iqq")
 LOG_HEADER = 1024

@@ -11,7 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+
+import grpc
 
 from bookie.client import Channel, Flags
 from bookie.errors import BookKeeperError
@@ -123,7 +126,7 @@ class Rounds:
                     tally.harmless += 1
 
     def _index(self, tally: Tally) -> None:
-        """One flip, for LMDB's pages hang together."""
+        """One flip, for LMDB's pages hang together. What leads to all tables is looked at by each write: a flush."""
         cluster = self._cluster
         with cluster.quiet():
             cluster.flush()
@@ -132,6 +135,9 @@ class Rounds:
             change(one)
         met = self._ask(tally, "index")
         self._alive(tally, cluster.scrub)
+        if one.live and not self._told(INDEX_TOLD, seen):
+            with suppress(grpc.RpcError):
+                cluster.flush()
         deadline = time.monotonic() + TOLD_S
         while not (told := self._told(INDEX_TOLD, seen)) and is_there(one) and time.monotonic() < deadline:
             cluster.rest()
