@@ -38,10 +38,11 @@ cdef void guard_free(Guard* guard) noexcept nogil
 # Look at the newest commit of `fd` and remember it. OK; CORRUPT, also when the free list names a page twice or one that
 # is outside of the file; IO_ERROR; NO_MEMORY.
 cdef Status guard_learn(Guard* guard, int fd) noexcept nogil
-# A transaction begins. CORRUPT: the file's heads are not what our last commit left.
+# A transaction begins. CORRUPT: the file's heads are not what our last commit left, or cannot be read: nothing is
+# written yet, and whoever repairs the index copies what can be.
 cdef Status guard_begin(Guard* guard) noexcept nogil
 # Every page of a table is sound, and each value of the fences. OK, CORRUPT, IO_ERROR or NO_MEMORY.
 cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil
-# Keys in [low, high] of a table are about to be read, put or deleted.
+# Keys in [low, high] of a table are about to be read, put or deleted. CORRUPT: as before.
 cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,
                         uint32_t key_size) noexcept nogil

@@ -138,7 +138,7 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
     if status == OK:
         status = sum_trees(guard, &crc)
     if status != OK:
-        return status
+        return CORRUPT if status == IO_ERROR else status
     if crc != guard.trees_crc:
         return CORRUPT
     if size > guard.sound_bytes:
@@ -189,12 +189,14 @@ cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
 cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,
                         uint32_t key_size) noexcept nogil:
     cdef Tree* tree = &guard.tables[table]
+    cdef Status status
     guard.summed = table == TABLE_LOCATIONS and guard.sums != NULL
     if tree.root == <uint64_t> NO_PAGE:
         return OK
     if tree.depth == 0 or tree.depth > TREE_DEPTH_MOST:
         return CORRUPT
-    return visit(guard, tree.root, tree.depth, guard.images, low, high, key_size, NULL, NULL)
+    status = visit(guard, tree.root, tree.depth, guard.images, low, high, key_size, NULL, NULL)
+    return CORRUPT if status == IO_ERROR else status
 
 
 cdef Status committed(const Guard* guard, uint64_t number, uint8_t* page) noexcept nogil:

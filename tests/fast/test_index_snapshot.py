@@ -1,5 +1,6 @@
 """Reads of an open index beside commits and damage: pinned pages, sums of branches, pages that the disk cannot read."""
 
+import os
 import random
 import struct
 import threading
@@ -33,6 +34,12 @@ def put(index: Index, generation: int, numbers: random.Random) -> None:
         sizes = [numbers.randrange(20, 60_000) for _ in range(ENTRIES)]
         index.put_run(ledger, generation * GAP, generation, 1024, sizes)
     index.commit()
+
+
+def put_one_each(index: Index, generation: int) -> None:
+    """An entry of every ledger, in the transaction that is open."""
+    for ledger in range(LEDGERS):
+        index.put_run(ledger, generation * GAP, generation, 1024, [5])
 
 
 def wrong(reader: Reader, ledger: int, entry: int, generations: int) -> str:
@@ -154,6 +161,26 @@ def test_a_page_that_the_disk_cannot_read_is_an_error_of_one_look_up(index: Inde
         clear()
     assert len(reader.walk(1000)) == LEDGERS
     assert reader.lookup(7, ENTRIES) is None
+
+
+def test_a_page_that_a_write_cannot_read_is_damage(index: Index, tmp_path: Path) -> None:
+    """It is met before LMDB touches anything, so the write is put off until the index is repaired: nothing is fatal."""
+    numbers = random.Random(7)
+    for generation in range(5):
+        put(index, generation, numbers)
+    path = tmp_path / "data.mdb"
+    data = path.read_bytes()
+    reader, own = index.reader(), 5
+    for number in [number for number, flags in live_pages(path).items() if flags == BRANCH]:
+        index.begin()
+        os.truncate(path, number * PAGE + PAGE // 2)
+        with pytest.raises(ValueError, match="fails its checksum"):
+            put_one_each(index, own)
+        index.abort()
+        path.write_bytes(data)
+        assert reader.lookup(7, 3)
+    put(index, own, numbers)
+    assert len(reader.walk(1000)) == (own + 1) * LEDGERS
 
 
 def stale_children(path: Path) -> list[tuple[int, int]]:
