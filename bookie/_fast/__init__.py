@@ -76,6 +76,8 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     row_file                a file whose records become such rows: open, filled, closed
     log_rows                an entry log as such rows, also behind damage
     journal_rows            a journal as such rows
+    backlog                 how far checkpoints lag behind the journals
+    journal_stats           what a journal counts
     journal_state           what a journal is made of
     journal_files           the files of a journal: prepared, zeroed, rolled, reused
     journal                 group commit
@@ -110,6 +112,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     index_repair            a damaged index made good while the bookie serves
     collector               garbage collection of a directory, as policy asks for it
     scrub                   records of entry logs against the index, both ways
+    carry_over              what a directory that cannot be flushed has in memory, journaled again
     spare_half              a flushed half of the write cache, until readers let go of it
     checkpoint              swap, append, sync, index, mark
     replay                  a journal file back into the stores

@@ -4,15 +4,16 @@ from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 
 from bookie._fast.by_ledger cimport Chained
+from bookie._fast.carry_over cimport stores_carry_over, stores_hurry
 from bookie._fast.changed_ledgers cimport ledgers_changed, ledgers_put, ledgers_settle
 from bookie._fast.crash_steps cimport step
 from bookie._fast.cursor cimport load_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.file cimport iovec
-from bookie._fast.journal_files cimport journal_mark, journal_trim
+from bookie._fast.journal_files cimport journal_mark
 from bookie._fast.ledger_table cimport Ledger, ledger_take_closed
 from bookie._fast.last_entry cimport learn_last_alone
-from bookie._fast.last_mark cimport marks_write
+from bookie._fast.last_mark cimport marks_trim, marks_write
 from bookie._fast.location_index cimport (
     RUN_SLOTS_MAX,
     IndexRun,
@@ -393,15 +394,6 @@ cdef Status store_checkpoint(Stores* stores, Store* store, const int64_t* ids, c
     return marks_write(stores, store, ids, offsets) if status == OK and ids[0] else status
 
 
-cdef int64_t least_marked(Stores* stores, uint32_t journal) noexcept nogil:
-    """The oldest file of a journal that some directory's replay would begin with."""
-    cdef int64_t least = stores.stores[0].marked[journal]
-    cdef uint32_t i
-    for i in range(1, stores.count):
-        least = min(least, stores.stores[i].marked[journal])
-    return least
-
-
 cdef void note_late(Store* store, Status status) noexcept nogil:
     """For the log, and the metrics: a disk that is full has words of its own there."""
     bk_add_relaxed(&store.stats.flushes_put_off, 1)
@@ -428,12 +420,12 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
         status = store_checkpoint(stores, stores.stores[i], ids, offsets)
         if status == IO_ERROR:
             return status
+        stores.stores[i].backlog.late = status != OK
         if status != OK:
             note_late(stores.stores[i], status)      # the other stores need not wait
             late = late if late == NO_SPACE else status
     step(STEP_MARK_WRITTEN)
-    for i in range(stores.journal_count):
-        journal_trim(stores.journals[i], least_marked(stores, i))
+    marks_trim(stores)
     step(STEP_TRIMMED)
     return late
 
@@ -476,27 +468,32 @@ cdef class CheckpointRoom:
         self.stores = stores.stores
         for journal, of_journal in enumerate(marks):
             for i, (file_id, _offset, generation) in enumerate(of_journal):
-                self.stores.stores[i].marked[journal] = file_id
+                self.stores.stores[i].backlog.marked[journal] = file_id
+                self.stores.stores[i].backlog.marked_ns = now_ns()
                 self.stores.generation = max(self.stores.generation, generation)
         self.interval_ns = interval_ms * 1000000
 
     def run(self) -> None:
         """Body of the flush thread, until `stop` or a fatal failure."""
         cdef Stores* stores = self.stores
-        cdef int64_t asked, deadline, tick
+        cdef int64_t asked, deadline, tick, early
         cdef Status status
         with nogil:
             while not fatal_is_set():
+                early = now_ns() + REST_NS
                 deadline = now_ns() + self.interval_ns
                 pthread_mutex_lock(&stores.flush_lock)
                 while stores.flush_requests == stores.flush_served and not stores.stopping and now_ns() < deadline:
-                    tick = deadline if spares_take_back(stores) else now_ns() + SPARE_TICK_US * 1000
+                    if now_ns() >= early and stores_hurry(stores):
+                        break
+                    tick = now_ns() + (REST_NS if spares_take_back(stores) else SPARE_TICK_US * 1000)
                     cond_wait_until(&stores.flush_wanted, &stores.flush_lock, tick if tick < deadline else deadline)
                 asked = stores.flush_requests
                 pthread_mutex_unlock(&stores.flush_lock)
                 if stores.stopping:
                     break
                 status = run_once(stores)
+                or_end(stores_carry_over(stores))
                 if may_catch_up(stores):
                     with gil:
                         if self.catch_up is not None and self.catch_up():

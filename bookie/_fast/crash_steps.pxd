@@ -1,8 +1,8 @@
 """Where crash tests end the process, or hold a thread: between any two steps that must follow each other. Two compares
 otherwise.
 
-Any thread. The steps of a checkpoint are its own (1 to 8); those of its records of ledgers, of collection, and of
-entry logs that begin and end, stand here.
+Any thread. The steps of a checkpoint are its own (1 to 8); those of its records of ledgers, of collection, of carrying
+over, and of entry logs that begin and end, stand here.
 """
 from libc.stdint cimport int64_t
 
@@ -31,5 +31,10 @@ cdef enum RepairStep:
     STEP_RENAME_SYNCED = 63
     STEP_INDEX_REPLACED = 64     # readers go on with it; ledgers that lost runs are in doubt
     STEP_FOUND_COMMITTED = 65    # what entry logs had of some of them is in the index
+
+cdef enum CarryStep:
+    STEP_CARRYING = 71           # some of what a directory has in memory is journaled again
+    STEP_CARRIED = 72            # all of it is, and synced; the mark is the old one
+    STEP_CARRY_MARKED = 73       # the mark is the new one, older journal files are there
 
 cdef void step(int64_t reached) noexcept nogil

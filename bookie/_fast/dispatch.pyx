@@ -186,7 +186,8 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:
     """Whether the bookie is writable for this request; recovery adds may pass where others may not."""
     cdef Store* store = store_of(loop.stores, ledger)
-    if bk_load(&journal_of(loop.stores, ledger).full) or bk_load(&store.no_space):
+    cdef const Journal* journal = journal_of(loop.stores, ledger)
+    if bk_load(&journal.full) or bk_load(&journal.backlog.at_limit) or bk_load(&store.no_space):
         return False
     if not bk_load(&loop.stores.read_only) and not bk_load(&store.held):
         return True

@@ -53,13 +53,13 @@ from bookie._fast.membership cimport (
     take_handed,
 )
 from bookie._fast.net_limits cimport NetLimitsRoom
+from bookie._fast.notices cimport BOARD_MOST
 from bookie._fast.op_stats cimport OpStats, op_note
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom, pool_free
 from bookie._fast.request cimport ADD_ENTRY
 from bookie._fast.slow_readers cimport settle, settle_all
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
-from bookie._fast.stores cimport LOOPS_MOST
 from bookie._fast.sync cimport (
     bk_load,
     bk_load_pointer,
@@ -442,8 +442,8 @@ cdef class IoLoopRoom:
         if (loop.epoll < 0 or loop.input == NULL or loop.directories == NULL or not waker_init(&loop.waker)
                 or not ops_init(&loop.ops, loop.stores.journal_count)):
             raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
-        if loop.stores.loop_count == LOOPS_MOST:
-            raise ValueError(f"more than {LOOPS_MOST} I/O loops")
+        if loop.stores.loop_count == BOARD_MOST:
+            raise ValueError(f"more than {BOARD_MOST} I/O loops")
         pthread_mutex_init(&loop.handed_lock, NULL)
         pthread_mutex_init(&loop.inbox.lock, NULL)
         loop.inbox.waker = &loop.waker

@@ -1,5 +1,5 @@
 """Group commit: appenders fill one group while the other is on its way to the disk."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
@@ -11,6 +11,7 @@ from bookie._fast.file cimport Files
 from bookie._fast.journal_files cimport (
     claim,
     close_with,
+    journal_bytes_since,
     journal_mark,
     journal_prepare,
     out_of_space,
@@ -19,7 +20,8 @@ from bookie._fast.journal_files cimport (
     write_waiting,
 )
 from bookie._fast.journal_reader cimport GROUP_PAD_MIN
-from bookie._fast.journal_state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK, Group, JournalOps, JournalStats
+from bookie._fast.journal_state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK, Group
+from bookie._fast.journal_stats cimport JournalOps, JournalStats
 from bookie._fast.op_stats cimport op_note, op_view
 from bookie._fast.planted cimport PLANT_ACK_AFTER_FAILURE, PLANT_ACK_EARLY, PLANT_SKIP_SYNC, bk_planted
 from bookie._fast.sync cimport (
@@ -342,7 +344,8 @@ cdef class JournalRoom:
 
     def __init__(self, directory: str, Files files, *, buffer_bytes: int, alignment_bytes: int, file_bytes_max: int,
                  prealloc_bytes: int, backups_max: int, group_wait_ms: float, group_bytes: int, group_entries: int,
-                 flush_when_empty: bool, sync_data: bool, reuse_files: bool):
+                 flush_when_empty: bool, sync_data: bool, reuse_files: bool, hurry_bytes: int = INT64_MAX,
+                 backlog_bytes_max: int = INT64_MAX):
         cdef Journal* journal = self.journal
         cdef uint64_t size
         encoded = directory.encode()
@@ -362,6 +365,8 @@ cdef class JournalRoom:
         journal.flush_when_empty = flush_when_empty
         journal.sync_data = sync_data
         journal.reuse = reuse_files
+        journal.backlog.hurry_bytes = hurry_bytes
+        journal.backlog.most_bytes = backlog_bytes_max
         size = buffer_bytes // 2 // DIRECT_BLOCK * DIRECT_BLOCK
         journal.group_capacity = group_capacity(buffer_bytes, journal.alignment)
         self.mapped = size + DIRECT_BLOCK + ZERO_CHUNK
@@ -477,6 +482,8 @@ cdef class JournalRoom:
             "queued_records": self.journal.groups[self.journal.active].entries,
             "groups_in_write": bk_load(&self.journal.open_group) - 1 - bk_load(&self.journal.synced_group),
             "buffer_bytes": 2 * self.journal.group_capacity,
+            "backlog_bytes": journal_bytes_since(self.journal, self.journal.backlog.kept_from),
+            "at_limit": bk_load(&self.journal.backlog.at_limit),
         }
 
     def ops(self) -> dict[str, OpView]:

@@ -22,3 +22,5 @@ cdef void journal_prepare(Journal* journal) noexcept nogil
 cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noexcept nogil
 # The mark (file id) is on disk: retire older files beyond the backups.
 cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil
+# Bytes from the beginning of this file to the end of the journal, each older file counted as a full one.
+cdef int64_t journal_bytes_since(Journal* journal, int64_t file_id) noexcept nogil

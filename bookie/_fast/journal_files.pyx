@@ -178,6 +178,31 @@ cdef int name_next(Journal* journal) noexcept nogil:
     return rc
 
 
+cdef int64_t bytes_since(const Journal* journal, int64_t file_id) noexcept nogil:
+    """The caller holds mark_lock."""
+    cdef int count = 0
+    while count < journal.file_count and journal.files[journal.file_count - 1 - count] >= file_id:
+        count += 1
+    if count == 0:
+        return 0
+    return (count - 1) * <int64_t> journal.file_bytes_max + <int64_t> journal.mark_offset
+
+
+cdef void judge_backlog(Journal* journal) noexcept nogil:
+    """Whether checkpoints lag behind so far that the journal's disk is at risk. The caller holds mark_lock."""
+    cdef int64_t backlog = bytes_since(journal, journal.backlog.kept_from)
+    bk_store(&journal.backlog.hurry, backlog > journal.backlog.hurry_bytes)
+    bk_store(&journal.backlog.at_limit, backlog > journal.backlog.most_bytes)
+
+
+cdef int64_t journal_bytes_since(Journal* journal, int64_t file_id) noexcept nogil:
+    cdef int64_t size
+    pthread_mutex_lock(&journal.mark_lock)
+    size = bytes_since(journal, file_id)
+    pthread_mutex_unlock(&journal.mark_lock)
+    return size
+
+
 cdef int roll(Journal* journal) noexcept nogil:
     """Go on in a new file; prepared ahead as a rule. Holds commit_lock. 0, or -errno: the old file stays."""
     cdef int rc = 0
@@ -207,6 +232,7 @@ cdef int roll(Journal* journal) noexcept nogil:
         journal.file_count -= 1
     journal.files[journal.file_count] = journal.file_id
     journal.file_count += 1
+    judge_backlog(journal)
     bk_store(&journal.zeroed_to, journal.next_zeroed)
     pthread_mutex_unlock(&journal.mark_lock)
     journal.next_fd = -1
@@ -245,6 +271,8 @@ cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
     if drop > 0:
         memmove(&journal.files[0], &journal.files[drop], (journal.file_count - drop) * sizeof(int64_t))
         journal.file_count -= drop
+    journal.backlog.kept_from = mark_file_id
+    judge_backlog(journal)
     pthread_mutex_unlock(&journal.mark_lock)
 
 

@@ -4,8 +4,9 @@ State only, owned by the JournalRoom of `journal`; each part says which lock gua
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from bookie._fast.backlog cimport JournalBacklog
 from bookie._fast.file cimport FileOps
-from bookie._fast.op_stats cimport OpStats
+from bookie._fast.journal_stats cimport JournalOps, JournalStats
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.waker cimport Waker
 
@@ -20,24 +21,6 @@ cdef struct Group:
     uint64_t used                # atomic; written under `lock` while the group is open
     int64_t entries
     int64_t writers              # atomic; appenders still copying
-
-cdef struct JournalStats:
-    int64_t groups
-    int64_t entries
-    int64_t bytes
-    int64_t sync_ns
-    int64_t flush_empty          # groups closed because the queue was empty, the wait was over, the group was full
-    int64_t flush_wait
-    int64_t flush_bytes
-
-cdef struct JournalOps:
-    # Written under `commit_lock`; times in ns.
-    OpStats queued               # from a group's first record to the beginning of its write
-    OpStats write
-    OpStats sync
-    OpStats created              # waiting for a new file
-    OpStats group_entries
-    OpStats group_bytes
 
 cdef struct Journal:
     FileOps* ops
@@ -79,6 +62,7 @@ cdef struct Journal:
     int64_t synced_group         # atomic
     int64_t full                 # atomic; a group waits for room on the disk: take no more adds
     pthread_mutex_t mark_lock    # guards the mark and the list of files
+    JournalBacklog backlog
     int64_t file_id
     uint64_t mark_offset
     int64_t files[FILES_MOST]    # ids on disk, ascending, the current one last

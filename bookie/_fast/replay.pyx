@@ -3,7 +3,8 @@
 Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped. One that
 cannot be stored puts its ledger into quarantine, and replay goes on.
 """
-from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
 
 from bookie._fast.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, lac_told
 from bookie._fast.by_ledger cimport Chained
@@ -28,7 +29,9 @@ from bookie._fast.ledger_table cimport (
     ledger_quarantine,
     ledger_set_lac,
 )
+from bookie._fast.pages cimport page_offset
 from bookie._fast.run_codec cimport BAD_ENTRY_ID, BAD_KEYS, BAD_LAC, QuarantineReason
+from bookie._fast.runs cimport Found, LedgerRuns, map_find, runs_find
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport SHARDS, STORES_MOST, Shard, Store, Stores, shard_of
 from bookie._fast.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
@@ -36,6 +39,7 @@ from bookie._fast.types cimport (
     ENTRY_LAC_MIN,
     FULL,
     IO_ERROR,
+    LENGTH_PREFIX,
     NO_MEMORY,
     NO_SPACE,
     OK,
@@ -112,6 +116,26 @@ cdef Status replay_lac(Replay* replay, Shard* shard, Ledger* ledger, const Journ
     return OK
 
 
+cdef bint is_held(Store* store, Shard* shard, const JournalRecord* record) noexcept nogil:
+    """Whether the newest copy of an entry lies in memory and is this one: journals may hold it twice (carry_over), and
+    memory for both might lack. Under the shard's lock.
+    """
+    cdef int64_t half = bk_load(&store.active)
+    cdef LedgerRuns* runs
+    cdef const uint8_t* held
+    cdef Found found
+    cdef int _half
+    for _half in range(2):
+        runs = map_find(&shard.halves[half], record.ledger)
+        if runs != NULL:
+            runs_find(runs, record.kind, &found)
+            if found.run != NULL:
+                held = found.run.page.data + page_offset(found.run.page, found.slot)
+                return load_u32(held) == record.length and memcmp(held + LENGTH_PREFIX, record.data, record.length) == 0
+        half ^= 1
+    return False
+
+
 cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
     """FULL: no room in the active half. A later pass runs beside everything else, so it all happens under the lock."""
     cdef Shard* shard = shard_of(store, record.ledger)
@@ -122,6 +146,8 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
     ledger = ledger_find(&shard.ledgers, record.ledger)
     if ledger != NULL and not ids_hold(record.ledger, record.kind):
         status = refuse(replay, shard, ledger, BAD_ENTRY_ID)
+    elif ledger != NULL and record.kind <= ledger.last and is_held(store, shard, record):
+        replay.entries += 1
     elif ledger != NULL and (ledger.lagging or not replay.again):
         half = bk_load(&store.active)
         if replay.full[at]:

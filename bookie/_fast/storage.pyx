@@ -13,6 +13,7 @@ from bookie._fast.entry_log cimport elog_readers, elog_readers_free
 from bookie._fast.failed_reads cimport failed_reads_init, failed_reads_take
 from bookie._fast.file cimport Files, sync_dir
 from bookie._fast.journal cimport JournalRoom
+from bookie._fast.journal_files cimport journal_bytes_since
 from bookie._fast.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.ledger_table cimport (
     Ledger,
@@ -370,10 +371,13 @@ cdef class StoresRoom:
             self.stores.journals[i] = (<JournalRoom> journal).journal
 
     def full(self) -> tuple[list[int], list[int]]:
-        """Stores whose last flush or mark, and journals whose last group, found no space: their adds are refused."""
+        """Stores whose last flush or mark, and journals whose last group, found no space, and journals that hold more
+        for some directory than they may: their adds are refused.
+        """
         return (
             [i for i in range(self.stores.count) if bk_load(&self.stores.stores[i].no_space)],
-            [i for i in range(self.stores.journal_count) if bk_load(&self.stores.journals[i].full)],
+            [i for i in range(self.stores.journal_count)
+             if bk_load(&self.stores.journals[i].full) or bk_load(&self.stores.journals[i].backlog.at_limit)],
         )
 
     def uncached(self) -> dict[str, int]:
@@ -382,6 +386,18 @@ cdef class StoresRoom:
             "uncached_read_bytes": bk_load(&self.stores.uncached.bytes),
             "uncached_reads_refused": bk_load(&self.stores.uncached.refused),
         }
+
+    def held_back(self) -> list[tuple[int, int]]:
+        """Of each store: the most bytes of a journal that wait for its mark, and for how many seconds it has not moved.
+        """
+        cdef Store* store
+        found = []
+        for i in range(self.stores.count):
+            store = self.stores.stores[i]
+            since = [journal_bytes_since(self.stores.journals[j], bk_load(&store.backlog.marked[j]))
+                     for j in range(self.stores.journal_count)]
+            found.append((max(since), (now_ns() - bk_load(&store.backlog.marked_ns)) // 1000000000))
+        return found
 
     def allow(self, *, high_priority: bool, any_full: bool, held: list[int]) -> None:
         """What the disks allow: recovery adds while read-only; whether one full store is enough for that; and which

@@ -16,6 +16,8 @@ cdef struct StoreStats:
     int64_t flushes_put_off      # came to nothing and are tried again
     int64_t flushed_entries
     int64_t flushed_bytes
+    int64_t carry_overs          # times that all it held in memory was journaled again
+    int64_t carried_bytes        # of records, by those
     int64_t index_entries        # what garbage collection counted last, and what was flushed since
 
 cdef struct StoreOps:

@@ -4,6 +4,7 @@ A shard's lock guards its ledgers and their runs, and so orders adds and fences.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.backlog cimport StoreBacklog
 from bookie._fast.cache_stats cimport CacheStats
 from bookie._fast.entry_log cimport EntryLogReaders
 from bookie._fast.failed_reads cimport FailedReads
@@ -14,7 +15,7 @@ from bookie._fast.ledger_table cimport LedgerMap
 from bookie._fast.location_index cimport LocationIndex
 from bookie._fast.log_ids cimport LogIds
 from bookie._fast.log_set cimport LogSet
-from bookie._fast.notices cimport NoticeBoard
+from bookie._fast.notices cimport BOARD_MOST, NoticeBoard
 from bookie._fast.read_cache cimport ReadRing
 from bookie._fast.readahead cimport Readahead
 from bookie._fast.runs cimport RunMap
@@ -27,7 +28,6 @@ from bookie._fast.write_cache cimport Half
 cdef enum:
     SHARDS = 64
     STORES_MOST = 64
-    LOOPS_MOST = 64
 
 cdef struct Shard:
     pthread_mutex_t lock
@@ -52,7 +52,7 @@ cdef struct Store:
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the StoreRoom
-    int64_t marked[STORES_MOST]  # of each journal the file that this directory's mark names; the flush thread's
+    StoreBacklog backlog
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t lagging              # atomic; a full disk kept its replay from ending: no adds, and its mark stays
     int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
@@ -83,7 +83,7 @@ cdef struct Stores:
     pthread_cond_t flush_wanted, flush_done
     int64_t flush_requests, flush_served     # bumped to ask for a checkpoint of everything; the last one served
     bint stopping
-    Waker* loops[LOOPS_MOST]     # told when a half was freed or when pinned regions are wanted back
+    Waker* loops[BOARD_MOST]     # told when a half was freed or when pinned regions are wanted back
     int loop_count
     NoticeBoard board            # long polls, by loop
     Uncached uncached            # reads that no ring can take now

@@ -36,6 +36,7 @@ from bookie.server.settings import (
     TlsSettings,
     cores,
 )
+from bookie.storage.backlog import backlog_bytes_least
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.scrub.settings import ScrubSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
@@ -348,6 +349,10 @@ def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
         most = 2 * BOUNDS.group_bytes
         given = f"each journal gets {journal.buffer_bytes} bytes but its two groups take {most} at most"
         yield "journalMaxMemorySizeMb", given, f"lower it to {most * journals // MIB}"
+    least = backlog_bytes_least(settings.storage, journal)
+    if 0 < journal.backlog_bytes_max < least:
+        reason = f"checkpoints of write caches of {settings.storage.write_cache_bytes} bytes lag by {least} as it is"
+        yield "journalMaxBacklogMB", reason, f"raise it to {-(-least // MIB)}, or 0"
     for key, size in (
         ("serverMaxInputMemorySizeMb", network.input_bytes_max),
         ("serverMaxOutputMemorySizeMb", network.output_bytes_max),

@@ -237,6 +237,10 @@ GROUPS = (
                 " backups are written again, which smaller ones reach sooner"),
             Key("journalMaxBackups", "journal.backups_max", int, "5", "Journal files kept behind the checkpoint.",
                 high=10_000),
+            Key("journalMaxBacklogMB", "journal.backlog_bytes_max", int, "0", "A journal that holds more than this for"
+                " ledger directories that were not flushed takes no more adds; at half of it at the latest, what such"
+                " directories have in memory is journaled again, so that older files can go. 0: a quarter of its disk,"
+                " shared by all journals.", high=1 << 24, unit="MiB", scale=MIB),
             Key("journalPreAllocSizeMB", "journal.prealloc_bytes", int, "64", "A journal file grows by this much,"
                 " zeroed ahead of the writes.", low=1, high=4096, unit="MiB", scale=MIB,
                 differs="16: growing costs a metadata commit of the file system, so it should be rare"),

@@ -26,6 +26,7 @@ from bookie._fast.scrub import ScrubRoom
 from bookie._fast.storage import StoreRoom, StoresRoom
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
+from bookie.storage.backlog import BacklogNews, backlog_limits
 from bookie.storage.bad_files import require_sound_index, tell_bad_logs
 from bookie.storage.index_mending import mend_index
 from bookie.storage.index_repair import IndexRepair
@@ -92,6 +93,7 @@ class LedgerStorage:
         self._threads: list[threading.Thread] = []
         self._flush_thread: threading.Thread | None = None
         self._java_locks = ExitStack()
+        self._backlog = BacklogNews()
         self._started = False
         self._stopped = False
         self.flushed = False
@@ -222,6 +224,7 @@ class LedgerStorage:
 
     def _make_journal(self, directory: Path) -> JournalRoom:
         settings = self.journal
+        limits = backlog_limits(self.storage, settings, directory)
         return JournalRoom(
             str(directory),
             self.files,
@@ -236,6 +239,8 @@ class LedgerStorage:
             flush_when_empty=settings.flush_when_empty,
             sync_data=settings.sync_data,
             reuse_files=settings.reuse_files,
+            hurry_bytes=limits.hurry_bytes,
+            backlog_bytes_max=limits.most_bytes,
         )
 
     def _flush_at_start(self, flush: Callable[[], None]) -> bool:
@@ -384,6 +389,11 @@ class LedgerStorage:
             repair.tell()
         self.tell_quarantined()
         self.tell_put_off()
+        journals = zip(self.journal.directories, self._journals, strict=False)
+        self._backlog.tell(
+            [(room.directory, stats) for room, (_, stats) in zip(self._rooms, self.store_stats(), strict=False)],
+            [(str(path), room.stats()) for path, room in journals],
+        )
 
     def tell_put_off(self) -> None:
         """One line in the log for each directory whose flush is tried again, for another reason than a full disk."""
@@ -438,8 +448,11 @@ class LedgerStorage:
     def store_stats(self) -> list[tuple[Labels, dict[str, int]]]:
         """Of each ledger directory: the labels that Apache BookKeeper tells it by, and its counters."""
         repairs = [repair.stats() for repair in self.repairs] or [{} for _ in self._rooms]  # while it opens
-        pairs = enumerate(zip(list(self._rooms), repairs, strict=False))
-        return [(self._store_labels(index), room.stats() | repair) for index, (room, repair) in pairs]
+        names = "held_back_bytes", "mark_age_s"
+        waiting = self.stores.held_back() if self.checkpoints is not None and self.stores is not None else []
+        backlogs = [dict(zip(names, one, strict=True)) for one in waiting] or [{} for _ in self._rooms]
+        parts = enumerate(zip(list(self._rooms), repairs, backlogs, strict=False))
+        return [(self._store_labels(index), room.stats() | repair | more) for index, (room, repair, more) in parts]
 
     def store_ops(self) -> list[tuple[Labels, dict[str, OpView | tuple[OpView, OpView]]]]:
         """The same of its times, see `StoreRoom.ops`."""

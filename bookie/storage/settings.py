@@ -14,6 +14,8 @@ class JournalSettings:
     file_bytes_max: int = 128 * MIB
     """At most 4 GiB: a group notes where it starts in 32 bits."""
     backups_max: int = 5
+    backlog_bytes_max: int = 0
+    """Of each journal: what may lie behind the lowest mark before adds are refused. 0: `backlog` judges by its disk."""
     prealloc_bytes: int = 64 * MIB
     buffer_bytes: int = 32 * MIB
     """Memory per journal: two group buffers of half this size. Full buffers pause the sockets, never drop."""

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
     "fill_a_small_disk",
     "fill_the_disk",
     "fill_the_disk_before_a_lone_writer",
+    "hold_back_the_journal",
     "kill_again_and_again",
 ]
 
@@ -42,6 +44,9 @@ STALLS = 0.7
 END_S = 5.0
 """What a process gets whose planted bug is that it does not end."""
 PATIENCE_S = 60.0
+CARRIED_OVER = "was journaled again"
+HELD_BACK_BYTES = 96 << 20
+"""32 MiB start a carry over, which copies 8 MiB at most; three files lie ready, and a second's load comes before it."""
 
 never = threading.Event()
 
@@ -262,6 +267,55 @@ def die_on_a_full_disk(directory: Path, disk: SmallDisk, settings: dict[str, str
         _kill_after(bookie, history, 0.2)
         _end(bookie, load)
     return violations
+
+
+def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
+    """One of two ledger directories is full for long, while the other one's writers go on: the journal stays bounded,
+    over kills at any time, also of a process that started on the full disk; nothing is lost (B7, B15).
+    """
+    bookie = _bookie(directory, settings, {}, 0)
+    bookie.within = disk.enter
+    history = History()
+    load = Load(history, random.Random(str(settings)))
+    files = directory / "journal" / "current"
+    sizes = []
+
+    def until_carried_over() -> None:
+        before = bookie.log_text().count(CARRIED_OVER)
+        deadline = time.monotonic() + 2 * PATIENCE_S
+        while bookie.log_text().count(CARRIED_OVER) < before + 2:
+            assert time.monotonic() < deadline, bookie.log_text()[-2000:]
+            load.go_on(10)
+            sizes.append(_bytes_in(files))
+        _kill_after(bookie, history, load.acknowledged % 7 / 100)
+
+    def fill_and_die() -> None:
+        load.go_on()
+        disk.fill()
+        until_carried_over()
+
+    with watched(bookie, history) as violations:
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, fill_and_die)
+        for _ in range(2):
+            _start_and_verify(bookie, load)
+            load.run(bookie.address, until_carried_over)
+        disk.free()
+        _start_and_verify(bookie, load)
+        load.run(bookie.address, lambda: _kill_after(bookie, history, 0.3))
+        _end(bookie, load)
+    assert "more than fits into memory" not in bookie.log_text()
+    assert max(sizes) <= HELD_BACK_BYTES, sizes
+    return violations
+
+
+def _bytes_in(directory: Path) -> int:
+    """On disk, while files come and go."""
+    total = 0
+    for path in directory.iterdir():
+        with suppress(FileNotFoundError):
+            total += path.stat().st_blocks * 512
+    return total
 
 
 def fill_the_disk_before_a_lone_writer(directory: Path) -> list[Violation]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.scenarios import die_on_a_full_disk, fill_a_small_disk
+from tests.crash.scenarios import die_on_a_full_disk, fill_a_small_disk, hold_back_the_journal
 from tests.crash.small_disk import SmallDisk, Unavailable
 
 pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
@@ -61,5 +61,23 @@ def test_b15_a_crash_on_a_full_file_system(tmp_path: Path, kind: str, roles: tup
         with SmallDisk(directory, kind, 96 * MIB) as disk:
             settings = {**{role: str(directory / role) for role in roles}, "diskCheckInterval": "50", **NEEDY}
             assert not die_on_a_full_disk(tmp_path, disk, settings)
+    except Unavailable as reason:
+        pytest.skip(f"NOT TESTED on {kind}: {reason}")
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_b15_a_full_ledger_directory_holds_no_journal_back(tmp_path: Path, kind: str) -> None:
+    """Its mark is written in place on a disk without a free byte, and what it has in memory is journaled again."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    settings = {
+        "dbStorage_writeCacheMaxSizeMb": "16",
+        "diskCheckInterval": "50",
+        "ledgerDirectories": f"{tmp_path}/ledgers0,{directory}/ledgers1",
+        "readOnlyModeOnAnyDiskFullEnabled": "false",
+    }
+    try:
+        with SmallDisk(directory, kind, 96 * MIB) as disk:
+            assert not hold_back_the_journal(tmp_path, disk, settings)
     except Unavailable as reason:
         pytest.skip(f"NOT TESTED on {kind}: {reason}")

@@ -143,6 +143,7 @@ REFUSALS = [
     ("dbStorage_writeCacheMaxSizeMb=4", "dbStorage_writeCacheMaxSizeMb", "raise it to 11"),
     ("journalMaxMemorySizeMb=10", "journalMaxMemorySizeMb", "raise it to 11"),
     ("dbStorage_writeCacheMaxSizeMb=10", "dbStorage_writeCacheMaxSizeMb", "raise it to 11"),
+    ("journalMaxBacklogMB=1000", "journalMaxBacklogMB", "raise it to 1536"),
     ("journalMaxMemorySizeMb=4096", "journalMaxMemorySizeMb", "lower it to 2048"),
     ("serverMaxInputMemorySizeMb=8", "serverMaxInputMemorySizeMb", "raise it to 10"),
     ("serverMaxOutputMemorySizeMb=8", "serverMaxOutputMemorySizeMb", "raise it to 10"),

@@ -114,6 +114,23 @@ def test_b7_what_does_not_fit_is_not_denied(tmp_path: Path, faulty: ModuleType, 
     one.stop()
 
 
+def test_b7_what_the_journal_holds_several_times_takes_room_once(tmp_path: Path, faulty: ModuleType) -> None:
+    """As what was journaled again for a full directory does when a kill comes before its mark (carry_over)."""
+    one = Opened(tmp_path, write_cache_bytes=64 * MIB)
+    for _ in range(4):
+        for at, data in enumerate(STORED):
+            one.direct.add(data)
+            assert at % 20 or one.direct.commit()
+    assert one.direct.commit()
+    one.crash()
+    faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".log")
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=10 * MIB)
+    assert statuses(one) == {"OK": COUNT}
+    assert one.direct.ledger(1) is not None
+    assert status(one, 1, COUNT) == "NO_ENTRY", "nothing of it was held"
+    one.crash()
+
+
 def test_b15_room_comes_bit_by_bit(tmp_path: Path, faulty: ModuleType) -> None:
     """The flush thread goes on by itself, again and again, while the disk fills up once more in between."""
     written(tmp_path)

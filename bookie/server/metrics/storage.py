@@ -39,6 +39,9 @@ STORE_ROWS = (
         ("read_cache_misses", "bookie_read_cache_misses", "Entries whose reader waited for the disk."),
         ("flushes", "pybookie_flushes_total", "Checkpoints that flushed this directory."),
         ("flushes_put_off", "pybookie_flushes_put_off_total", "Flushes that came to nothing and are tried again."),
+        ("carry_overs", "pybookie_carry_overs_total",
+         "Times that what it has in memory was journaled again, because it cannot be flushed."),
+        ("carried_bytes", "pybookie_carried_bytes_total", "Bytes journaled again by those."),
         ("flushed_entries", "pybookie_flushed_entries_total", "Entries flushed to entry logs."),
         ("flushed_bytes", "pybookie_flushed_bytes_total", "Bytes flushed to entry logs."),
         ("corrupt_records", "pybookie_corrupt_records_total", "Records read that were not what the index promised."),
@@ -70,6 +73,9 @@ STORE_ROWS = (
          "Entry logs of one ledger closed because its end was announced."),
     ),
     *gauges(
+        ("held_back_bytes", "pybookie_journal_held_back_bytes",
+         "Bytes of a journal from the mark of this directory on: what its next checkpoint lets go."),
+        ("mark_age_s", "pybookie_mark_age_seconds", "Seconds since the mark of this directory moved."),
         ("doubtful_ledgers", "pybookie_doubtful_ledgers",
          "Ledgers that may have lost places in the location index: nothing of them is denied."),
         ("quarantined_ledgers", "pybookie_quarantined_ledgers", "Ledgers in quarantine."),
@@ -113,6 +119,8 @@ JOURNAL_ROWS = (
         ("groups_in_write", "bookie_journal_JOURNAL_FORCE_WRITE_QUEUE_SIZE", "Groups that are being written."),
     ),
     *gauges(
+        ("backlog_bytes", "pybookie_journal_backlog_bytes", "Bytes of files that a start would replay."),
+        ("at_limit", "pybookie_journal_at_limit", "1: that is more than journalMaxBacklogMB, and adds are refused."),
         ("buffer_bytes", "bookie_journal_JOURNAL_MEMORY_MAX", "Bytes of records that may wait for the disk."),
         ("queued_bytes", "bookie_journal_JOURNAL_MEMORY_USED", "Bytes of records that wait for the disk."),
     ),
