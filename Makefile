@@ -133,8 +133,9 @@ asan: $(DEPS)         ## a build that checks every memory access of the rooms
 	@if [ -d build/cython ]; then mkdir -p $(ASAN_TREE)/build && cp -a build/cython $(ASAN_TREE)/build/; fi
 	cd $(ASAN_TREE) && BOOKIE_SANITIZE=address,undefined $(abspath $(PY)) setup.py --quiet build_ext --inplace
 
+ASAN_TESTS ?= tests/fast tests/hostile tests/storage
 test-asan: asan       ## the tests of the rooms, and hostile clients, on that build
-	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest tests/fast tests/hostile tests/storage \
+	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest $(PARALLEL) $(ASAN_TESTS) \
 		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
 
 # Reports of all processes of a run, those that a test kills too; a report that is left fails the run.

@@ -168,7 +168,8 @@ cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) 
     cdef uint8_t* copy = <uint8_t*> malloc(key_size if key_size else 1)
     if copy == NULL:
         return False
-    memcpy(copy, key, key_size)
+    if key_size:
+        memcpy(copy, key, key_size)
     free(ledger.key)
     ledger.key = copy
     ledger.key_size = key_size
