@@ -259,6 +259,12 @@ class Cluster:
             stub.Start(pb.StartScrubRequest(), timeout=CALL_S)
             self._until(stub, lambda counters: counters["scrub_passes"] > before)
 
+    def repaired(self, least: int) -> None:
+        """Wait until so many entries were repaired since the start of the victim."""
+        with grpc.insecure_channel(self.victim.admin) as channel:
+            stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
+            assert self._until(stub, lambda now: now["repair_repaired"] >= least)
+
     def settled(self) -> bool:
         """Wait until its repairs have nothing left to do; False where they cannot end."""
         with grpc.insecure_channel(self.victim.admin) as channel:

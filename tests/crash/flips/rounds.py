@@ -52,6 +52,8 @@ class Tally:
     """Nobody met it: the byte is not in use."""
     missed: int = 0
     """In use, and found by nobody."""
+    left: int = 0
+    """Found, in bytes of a log that no reader needs: its header, its map, between records. Named, and left there."""
     unrepaired: int = 0
     """Damage that was still there when the time for repairs was over; the harness mended it."""
     wrong: int = 0
@@ -60,15 +62,15 @@ class Tally:
     problems: list[str] = field(default_factory=list)
 
     def row(self) -> list[str]:
-        """For a table; `repaired` is all that was found and not left."""
+        """For a table; `repaired` is all that was found and is not there any more."""
         found = self.flips - self.harmless - self.missed
         return [str(value) for value in (
             self.flips, self.by_read, self.by_scrub, self.at_start, self.refused, self.harmless, self.missed,
-            found - self.unrepaired, self.unrepaired, self.wrong, self.denials, self.ends,
+            found - self.left - self.unrepaired, self.left, self.unrepaired, self.wrong, self.denials, self.ends,
         )]  # fmt: skip
 
     HEAD = ("flips", "found by a read", "found by the scrub", "told at the start", "start refused", "harmless",
-            "missed", "repaired", "not repaired", "wrong answers", "wrong denials", "ends")  # fmt: skip
+            "missed", "repaired", "left", "not repaired", "wrong answers", "wrong denials", "ends")  # fmt: skip
 
 
 class Rounds:
@@ -118,6 +120,7 @@ class Rounds:
             scrubbed = one.entry in entries if one.entry else one.path.name in logs
             tally.by_read += read
             tally.by_scrub += scrubbed
+            tally.left += scrubbed and one.entry is None
             if not read and not scrubbed:
                 if one.live and flips.count(one) == 1:
                     tally.missed += 1
@@ -148,6 +151,8 @@ class Rounds:
         if one.live and not told and not met.errors:
             tally.missed += 1
             tally.problems.append(f"index: {one} was found by nobody")
+        if not one.live and not told and not met.errors:
+            return
         self._mended(tally, "index")
         deadline = time.monotonic() + MEND_S
         while one.live and is_there(one) and time.monotonic() < deadline:
