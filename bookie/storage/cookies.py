@@ -24,6 +24,7 @@ LAYOUT_VERSION = 5
 LAYOUT_OLDEST = 3
 FILE_NAME = "VERSION"
 OLD_LAYOUT_FILES = ("VERSION", "lastId", "lastMark", "*.log", "*.txn", "*.idx")
+RESTORE = "restore it: this bookie's other directories have the same one, and `bkadmin cookie_generate` makes its text"
 ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
 
 
@@ -100,7 +101,7 @@ def parse_cookie(text: bytes, where: str) -> Cookie:
     """Read layouts 3 to 5. Raises CookieError naming `where` the text is."""
     first, _, body = text.partition(b"\n")
     if not re.fullmatch(rb"\s*[0-9]+\s*", first):
-        raise CookieError(f"{where} is not a cookie: it starts with {first[:40]!r}")
+        raise CookieError(f"{where} is not a cookie: it starts with {first[:40]!r}; {RESTORE}")
     layout = int(first)
     if not LAYOUT_OLDEST <= layout <= LAYOUT_VERSION:
         remedy = "upgrade this program" if layout > LAYOUT_VERSION else "upgrade it with Apache BookKeeper first"
@@ -108,7 +109,7 @@ def parse_cookie(text: bytes, where: str) -> Cookie:
     try:
         return _from_lines(body) if layout == 3 else _from_text(body, layout)
     except (text_format.ParseError, ValueError) as error:
-        raise CookieError(f"{where} cannot be read as a cookie of layout {layout}: {error}") from error
+        raise CookieError(f"{where} cannot be read as a cookie of layout {layout}: {error}; {RESTORE}") from error
 
 
 def cookie_of(directory: Path) -> Cookie:

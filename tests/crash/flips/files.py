@@ -119,7 +119,7 @@ def is_there(one: Flip) -> bool:
         if os.fstat(file.fileno()).st_ino != one.inode:
             return False
         data = bytearray(file.read())
-    if data[one.offset] != one.was ^ 1 << one.bit:
+    if len(data) <= one.offset or data[one.offset] != one.was ^ 1 << one.bit:
         return False
     data[one.offset] = one.was  # only a sound file can be walked
     try:
