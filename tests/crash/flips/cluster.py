@@ -266,10 +266,12 @@ class Cluster:
             assert self._until(stub, lambda now: now["repair_repaired"] >= least)
 
     def settled(self) -> bool:
-        """Wait until its repairs have nothing left to do; False where they cannot end."""
+        """Wait until its repairs have nothing left that anybody has a good copy of; False where that takes long."""
         with grpc.insecure_channel(self.victim.admin) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
-            return self._until(stub, lambda now: not now["repair_waiting_now"], wait_s=30.0)
+            return self._until(
+                stub, lambda now: now["repair_waiting_now"] <= now["repair_unrepairable_now"], wait_s=5.0
+            )
 
     def _until(self, stub: ScrubStub, wanted: Callable[[dict[str, float]], bool], wait_s: float = CALL_S) -> bool:
         """Follow what scrub and repair count; False after so long."""
