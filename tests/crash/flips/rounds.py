@@ -254,6 +254,7 @@ class Rounds:
         deadline = time.monotonic() + MEND_S
         answers = self._ask(tally, kind)
         while answers.errors and time.monotonic() < deadline:
+            self._alive(tally, self._cluster.scrub)  # an older copy that was damaged may have come back into an index
             self._alive(tally, self._cluster.settled)
             self._cluster.rest()
             answers = self._ask(tally, kind)
