@@ -3,9 +3,11 @@
     python -m perf.many_ledgers DIR fill|table|flush [--ledgers 1000000] [--dirty 100000]
 
 The storage alone, in this process, on an empty directory DIR. First ledgers of two entries each are made and flushed,
-and the memory of the process is compared with the sum of the storage's budgets. Then the storage is opened anew, the
-index goes out of the page cache, and one entry is added to each of `--dirty` ledgers; while they are flushed another
-thread adds to ledgers at random and notes how long each add took until it was in the caches and the journal's group.
+and the memory of the process is compared with the sum of the storage's budgets. Then the storage is opened anew, an
+entry is added to each of `--dirty` ledgers, which are fenced then, so that their records change too, and the index goes
+out of the page cache; while they are flushed another thread adds to some thousand others at random and notes how long
+each add took until it was in the caches and the journal's group. Before that it does the same alone. A flush is for
+once after each fill.
 """
 
 import argparse
@@ -24,15 +26,19 @@ from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 KEY = b"k" * 20
+LEDGERS_MAX = 2_000_000
 MADV_PAGEOUT = 21
 PERCENTILES = (50.0, 99.0, 99.9, 100.0)
+OTHERS = 2000
+PAUSE_S = 100e-6
+ALONE_S = 5.0
 
 
 @contextlib.contextmanager
 def opened(root: Path) -> Iterator[tuple[LedgerStorage, Direct]]:
     """The storage with small journals, and somebody who adds. Left without a checkpoint."""
     storage = LedgerStorage(
-        StorageSettings(ledger_directories=(root / "ledgers",), index_map_bytes=1 << 36),
+        StorageSettings(ledger_directories=(root / "ledgers",), index_map_bytes=1 << 36, ledgers_max=LEDGERS_MAX),
         JournalSettings(directories=(root / "journal",), file_bytes_max=64 * MIB, prealloc_bytes=MIB),
     )
     storage.open()
@@ -102,30 +108,31 @@ def forget_index() -> None:
             libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(length), MADV_PAGEOUT)
 
 
-def beside(user: Direct, ledgers: int, done: threading.Event, took: list[int]) -> None:
+def beside(user: Direct, ledgers: list[int], done: threading.Event, took: list[int]) -> None:
     numbers = random.Random(7)
     at = 1000
     while not done.is_set():
         at += 1
-        data = entry(numbers.randrange(ledgers), at)
+        data = entry(numbers.choice(ledgers), at)
         begun = time.perf_counter_ns()
-        try:
-            user.add(data, KEY)
-        except Refused:
-            user.commit()
-            continue
+        user.add(data, KEY)
         took.append(time.perf_counter_ns() - begun)
         if at % 200 == 0:
             user.commit()
+        time.sleep(PAUSE_S)
 
 
 def flush(root: Path, ledgers: int, dirty: int) -> dict[str, float]:
-    """Fence `dirty` ledgers, so that as many records change, and add beside the flush."""
+    """Add to `dirty` ledgers and fence them, so that as many runs and records go into the index; add beside that."""
     numbers = random.Random(11)
     with opened(root) as (storage, user):
         assert storage.stores is not None
         assert storage.checkpoints is not None
-        for ledger in numbers.sample(range(ledgers), dirty):
+        chosen = numbers.sample(range(ledgers), dirty + OTHERS)
+        fenced, others = chosen[:dirty], chosen[dirty:]
+        for ledger in fenced:
+            add(storage, user, ledger, 2)
+        for ledger in fenced:
             while True:
                 try:
                     user.fence(ledger, KEY)
@@ -134,20 +141,30 @@ def flush(root: Path, ledgers: int, dirty: int) -> dict[str, float]:
                     assert user.commit()
         assert user.commit()
         other = Direct(storage.stores, None)
-        done = threading.Event()
-        took: list[int] = []
-        adding = threading.Thread(target=beside, args=(other, ledgers, done, took))
-        forget_index()
-        adding.start()
-        begun = time.perf_counter()
-        storage.checkpoints.flush_alone()
-        flushed = time.perf_counter() - begun
-        done.set()
-        adding.join()
+        found = {}
+        for name in ("alone", "flush"):
+            done = threading.Event()
+            took: list[int] = []
+            adding = threading.Thread(target=beside, args=(other, others, done, took))
+            forget_index()
+            adding.start()
+            begun = time.perf_counter()
+            if name == "alone":
+                time.sleep(ALONE_S)
+            else:
+                storage.checkpoints.flush_alone()
+            found[f"{name}_s"] = time.perf_counter() - begun
+            done.set()
+            adding.join()
+            found |= {f"{name}_adds": len(took), **percentiles(name, took)}
         other.close()
+    return found
+
+
+def percentiles(name: str, took: list[int]) -> dict[str, float]:
+    """In microseconds."""
     took.sort()
-    at = {f"p{p:g}_us": took[min(len(took) - 1, int(len(took) * p / 100))] / 1000 for p in PERCENTILES}
-    return {"flush_s": flushed, "adds": len(took), **at}
+    return {f"{name}_p{p:g}_us": took[min(len(took) - 1, int(len(took) * p / 100))] / 1000 for p in PERCENTILES}
 
 
 def main() -> None:
