@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from tests.crash import test_checkpoint_steps, test_collection_steps, test_log_rotation
+from tests.fast import test_carry_over
 from tests.storage import test_index_repair
 
 ROOMS = Path(__file__).resolve().parents[2] / "bookie/_fast"
@@ -19,4 +20,5 @@ def test_every_step_of_the_rooms_is_killed() -> None:
     there = {int(number) for number in re.findall(r"^    STEP_\w+ = (\d+)", contracts, re.MULTILINE)}
     killed = {*range(1, len(test_checkpoint_steps.STEPS) + 1), test_checkpoint_steps.LEDGER_PUT}
     killed |= {*test_collection_steps.STEPS.values(), *test_log_rotation.STEPS.values(), *test_index_repair.STEPS}
+    killed |= set(test_carry_over.STEPS)
     assert there == killed

@@ -174,10 +174,10 @@ def test_b15_a_full_directory_does_not_fill_the_journals_disk(tmp_path: Path, fa
 
 AHEAD = shutil.ignore_patterns("*.preparing", "*.spare")
 """Files that the journal may rename at any time."""
-CARRYING, CARRIED, CARRY_MARKED = 71, 72, 73
+STEPS = CARRYING, CARRIED, CARRY_MARKED = 71, 72, 73
 
 
-@pytest.mark.parametrize("step", [CARRYING, CARRIED, CARRY_MARKED])
+@pytest.mark.parametrize("step", STEPS)
 def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleType, step: int) -> None:
     """The files as they are at each step are those that a kill leaves: everything is replayed from them, also on a
     disk that is still full, and journaled again from there.
