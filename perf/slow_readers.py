@@ -97,6 +97,7 @@ class Beside:
     def __init__(self, bookie: BookieProcess) -> None:
         self.answers: Counter[int] = Counter()
         self.peak_mib = 0.0
+        self.closed = 0
         self._bookie = bookie
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -110,7 +111,14 @@ class Beside:
         self._thread.join()
 
     def _run(self) -> None:
-        drawn = Random(7)
+        while not self._ended.is_set():
+            try:
+                self._read_on()
+            except (EOFError, ConnectionResetError):
+                self.closed += 1  # for a moment it was the slowest
+
+    def _read_on(self) -> None:
+        drawn = Random(7 + self.closed)
         with Peer(self._bookie.address) as peer:
             while not self._ended.wait(SAMPLE_S):
                 ledger, first = drawn.randrange(LEDGERS), drawn.randrange(ENTRIES)
@@ -202,6 +210,7 @@ def measure(bookie: BookieProcess, readers: int, written_mib: int, ledgers: int 
         "reads_served": beside.answers[0],
         "reads_refused": beside.answers[TOO_MANY],
         "reads_wrong": beside.answers.total() - beside.answers[0] - beside.answers[TOO_MANY],
+        "reader_closed": beside.closed,
         "rss_at_start_mib": round(at_start),
         "rss_before_mib": round(quiet),
         "rss_peak_mib": round(memory_mib(bookie.pid, "VmHWM")),
