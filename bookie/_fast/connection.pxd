@@ -36,6 +36,7 @@ cdef struct Conn:
     uint64_t held_size
     uint64_t held_room
     int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
+    bint unaffordable        # the budget of output did not allow what it needed
     bint choked              # its output is above the high mark, or the read pool owes it too much
     uint32_t reads           # its jobs of the read pool
     uint64_t read_bytes      # what each of them may bring, by those that came back; 0: there was none yet

@@ -117,6 +117,7 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
             room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
             if bk_load(&conn.limits.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
                     > conn.limits.output_bytes_max:
+                conn.unaffordable = True
                 return NULL
             grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
             if grown == NULL:
@@ -129,11 +130,13 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
 
 cdef bint affordable(const Conn* conn, uint64_t room, bint to_wait) noexcept nogil:
     """Whether the output may hold `room` bytes. Half of the budget is for what has to wait for its peer, a quarter for
-    answers as they are written, and the last one for those who hold little.
+    answers as they are written, an eighth for those who hold little, and the last one for those who hold hardly any.
     """
     cdef int64_t most = conn.limits.output_bytes_max
     if room > OUT_LITTLE:
         most -= most // 2 if to_wait else most // 4
+    elif room > OUT_FIRST:
+        most -= most // 8
     return bk_load(&conn.limits.output_bytes) + <int64_t> room - <int64_t> conn.out_room <= most
 
 
@@ -176,6 +179,7 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
     while room < least:
         room *= 2
     if room > conn.out_room and not affordable(conn, room, to_wait):
+        conn.unaffordable = True
         return False
     if stale:
         return repack(conn, room)

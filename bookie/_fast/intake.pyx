@@ -5,7 +5,14 @@ from libc.string cimport memcpy
 
 from bookie._fast.admission cimport hold_back
 from bookie._fast.clear_auth cimport CLEAR_AWAITED, clear_scan, clear_take
-from bookie._fast.complaints cimport BAD_FRAME, BAD_HANDSHAKE, BAD_LENGTH, CLEAR_AFTER_TLS, TOO_MUCH_INPUT
+from bookie._fast.complaints cimport (
+    BAD_FRAME,
+    BAD_HANDSHAKE,
+    BAD_LENGTH,
+    CLEAR_AFTER_TLS,
+    TOO_MUCH_INPUT,
+    TOO_MUCH_OUTPUT,
+)
 from bookie._fast.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
@@ -59,7 +66,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
             conn.stalled_until = 0
             loop.stalled -= 1
         if status == CLOSED:
-            close_bad(loop, conn, BAD_FRAME)
+            close_bad(loop, conn, TOO_MUCH_OUTPUT if conn.unaffordable else BAD_FRAME)
             return size
         conn.active_ns = loop.now
         at += FRAME_PREFIX + <uint64_t> length

@@ -74,6 +74,7 @@ cdef struct IoLoop:
     Polls polls
     Complaints complaints
     AccessRing* access       # NULL: no access log is kept
+    int64_t relief_due       # when other loops may be asked again to close slow readers
     int64_t unpin_seen
     # connections accepted by another loop; guarded by `handed_lock`
     pthread_mutex_t handed_lock
@@ -89,8 +90,7 @@ cdef struct IoLoop:
     int tls_loop_count
     int tls_loop_next
     IoLoop* peers[64]
-    int peer_count
-    int peer_next
+    int peer_count, peer_next
     int64_t stopping         # atomic; 1: finish what was begun, 2: now
     LoopStats stats
     LoopOps ops

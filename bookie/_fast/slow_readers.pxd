@@ -4,7 +4,8 @@ copies within the budget of output, and never another round.
 Whoever could not write all looks at what came in this round (`settle`); when one more region is wanted back, all look
 at everything (`settle_all`). So no reference to a region that is wanted outlives a round of its loop. Where what waits
 would take more than half of the budget, connections of this loop are closed, those first that have taken nothing for
-longest; the other half stays free for answers to those who read. Runs on the loop's thread.
+longest; the other half stays free for answers to those who read. When those who hold little take hardly less than all,
+they are closed in the same order, on every loop. Runs on the loop's thread.
 """
 from bookie._fast.connection cimport Conn
 from bookie._fast.loop_state cimport IoLoop

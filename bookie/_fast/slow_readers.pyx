@@ -5,6 +5,10 @@ from bookie._fast.complaints cimport TOO_SLOW
 from bookie._fast.connection cimport conn_is_large, conn_may_wait, conn_settle
 from bookie._fast.membership cimport close_bad
 from bookie._fast.sync cimport bk_load
+from bookie._fast.waker cimport waker_wake
+
+cdef enum:
+    RELIEF_NS = 10000000
 
 
 cdef void close_slowest(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -28,9 +32,44 @@ cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil:
         close_slowest(loop, conn)
 
 
+cdef inline bint is_short(const IoLoop* loop) noexcept nogil:
+    """Whether more is taken than those who hold much may take: soon there is no room for little answers either."""
+    cdef int64_t most = loop.limits.output_bytes_max
+    return bk_load(&loop.limits.output_bytes) > most - most // 16 * 3
+
+
+cdef Conn* stuck_longest(IoLoop* loop) noexcept nogil:
+    cdef Conn* found = NULL
+    cdef Conn* conn = loop.conns
+    while conn != NULL:
+        if conn.stuck_ns and (found == NULL or conn.stuck_ns < found.stuck_ns):
+            found = conn
+        conn = conn.next
+    return found
+
+
+cdef void relieve(IoLoop* loop) noexcept nogil:
+    """Those who hold little are closed, too, when they are very many: on this loop now, on the others by themselves."""
+    cdef Conn* stuck
+    cdef int i
+    while is_short(loop):
+        stuck = stuck_longest(loop)
+        if stuck == NULL:
+            break
+        close_bad(loop, stuck, TOO_SLOW)
+    if is_short(loop) and loop.now >= loop.relief_due:
+        loop.relief_due = loop.now + RELIEF_NS
+        for i in range(loop.stores.loop_count):
+            if loop.stores.loops[i] != &loop.waker:
+                waker_wake(loop.stores.loops[i])
+
+
 cdef void settle_all(IoLoop* loop) noexcept nogil:
     cdef int64_t wanted = bk_load(&loop.stores.unpin_wanted)
-    cdef Conn* conn = loop.conns
+    cdef Conn* conn
+    if is_short(loop):
+        relieve(loop)
+    conn = loop.conns
     if wanted == loop.unpin_seen:
         return
     loop.unpin_seen = wanted

@@ -309,6 +309,27 @@ def test_when_the_budget_of_output_is_used_up_the_slowest_are_closed(tmp_path: P
         assert bookie.storage.checkpoint()
 
 
+def test_many_who_hold_little_close_nobody_who_reads(tmp_path: Path) -> None:
+    """B17: none of them holds much, all together more than the budget: they go, and are told apart from broken frames;
+    who adds and reads beside them always finds room for its answers.
+    """
+    little = {"output_bytes_max": 4 * MIB, "output_high_bytes": 20_000, "output_low_bytes": 5_000}
+    with local_bookie(tmp_path, **{**SMALL, **little}) as bookie, ExitStack() as stack:
+        other = stack.enter_context(bookie.peer())
+        assert other.ask(add(HOT, 0, bytes(500))).code == 0
+        for at in range(250):
+            settled = sum(map(bookie.stat, ("choked", "closed_by_limit", "broken_frames")))
+            slow = stack.enter_context(bookie.peer(**SLOW))
+            slow.send(*(read(HOT, 0) for _ in range(1500)))
+            while sum(map(bookie.stat, ("choked", "closed_by_limit", "broken_frames"))) == settled:
+                assert other.ask(read(HOT, 0)).code == 0
+            assert other.ask(add(HOT, at, bytes(500))).code == 0
+        assert bookie.stat("turned_away_12") > 0
+        assert bookie.stat("turned_away_12") == bookie.stat("closed_by_limit")
+        assert bookie.stat("broken_frames") == 0
+        assert bookie.stat("output_buffer_bytes") <= 4 * MIB
+
+
 def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path) -> None:
     """B17: one peer asks for more from the disk at once than the budget of output holds; it is served as it reads, and
     another that waits with little is not closed for it.
