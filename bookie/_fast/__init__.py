@@ -115,6 +115,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     carry_over              what a directory that cannot be flushed has in memory, journaled again
     spare_half              a flushed half of the write cache, until readers let go of it
     checkpoint              swap, append, sync, index, mark
+    pack_cache              a write cache whose disk is full, in as few pages as it takes
     replay                  a journal file back into the stores
   service
     loads                   single flight of disk reads

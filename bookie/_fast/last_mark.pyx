@@ -82,25 +82,6 @@ cdef void note(Store* store, uint32_t journal, int64_t file_id) noexcept nogil:
     store.backlog.beyond = 0
 
 
-cdef Status marks_write(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
-    cdef char path[PATH_BYTES]
-    cdef char temporary[PATH_BYTES + 4]
-    cdef uint8_t mark[MARK_BYTES]
-    cdef Status status
-    cdef uint32_t j
-    for j in range(stores.journal_count):
-        path_of(stores, store, j, path)
-        snprintf(temporary, sizeof(temporary), "%s.tmp", path)
-        encode(mark, ids[j], offsets[j], stores.generation)
-        status = outcome(write_mark(stores, path, temporary, store.directory, mark))
-        if status == NO_SPACE:
-            bk_store(&store.no_space, 1)
-        if status != OK:
-            return status
-        note(store, j, ids[j])
-    return OK
-
-
 cdef Status marks_overwrite(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
     cdef char path[PATH_BYTES]
     cdef uint8_t mark[MARK_BYTES]
@@ -127,6 +108,29 @@ cdef Status marks_probe(Stores* stores, Store* store) noexcept nogil:
             return NO_SPACE          # the disk was full before its first checkpoint; or a mark of Apache BookKeeper's
         if rc != 0:
             return outcome(rc)
+    return OK
+
+
+cdef Status marks_write(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
+    """On a full disk in place, so that the next start need not replay what is indexed already. NO_SPACE none the less.
+    """
+    cdef char path[PATH_BYTES]
+    cdef char temporary[PATH_BYTES + 4]
+    cdef uint8_t mark[MARK_BYTES]
+    cdef Status status
+    cdef uint32_t j
+    for j in range(stores.journal_count):
+        path_of(stores, store, j, path)
+        snprintf(temporary, sizeof(temporary), "%s.tmp", path)
+        encode(mark, ids[j], offsets[j], stores.generation)
+        status = outcome(write_mark(stores, path, temporary, store.directory, mark))
+        if status == NO_SPACE:
+            bk_store(&store.no_space, 1)
+            if marks_probe(stores, store) == OK and marks_overwrite(stores, store, ids, offsets) == IO_ERROR:
+                return IO_ERROR
+        if status != OK:
+            return status
+        note(store, j, ids[j])
     return OK
 
 

@@ -63,6 +63,8 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
 # key; else it ends the walk with CORRUPT.
 cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil
 cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil
+# Whether each doubt can be read: answers go by those in memory.
+cdef Status index_check_doubts(IndexReader* reader) noexcept nogil
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil
 # Up to `most` runs of all ledgers in order of (ledger, first entry), from *ledger, *entry on, which are left behind the
 # last one. END: there are no more. Each call is a read transaction of its own, so that a long walk pins no old pages;

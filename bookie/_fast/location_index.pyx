@@ -16,6 +16,7 @@ from bookie._fast.cursor cimport load_i64
 from bookie._fast.index_damage cimport damage_init, damage_note
 from bookie._fast.index_doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
 from bookie._fast.index_guard cimport (
+    TABLE_DOUBTS,
     TABLE_FENCES,
     TABLE_LEDGERS,
     TABLE_LOCATIONS,
@@ -442,8 +443,11 @@ cdef Status hand_on(void* context, const Node* node, const uint8_t* value) noexc
     cdef EachOf* each = <EachOf*> context
     cdef LedgerRecord record
     cdef int64_t ledger, deleted_ms
+    cdef bint lasting
     cdef Status status
     each.count += 1
+    if each.fence == NULL and each.ledger == NULL:
+        return doubt_unpack(node.key, node.key_size, value, node.value_size, &ledger, &lasting)
     if each.fence != NULL:
         status = fence_unpack(node.key, node.key_size, value, node.value_size, &ledger, &deleted_ms)
         return status if status != OK else each.fence(each.context, ledger, deleted_ms)
@@ -467,6 +471,12 @@ cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) 
     cdef EachOf all_ = EachOf(NULL, each, context, False, 0, False)
     cdef Status status = enter(reader)
     return status if status != OK else told(reader, -1, each_of(reader, TABLE_FENCES, &all_))
+
+
+cdef Status index_check_doubts(IndexReader* reader) noexcept nogil:
+    cdef EachOf all_ = EachOf(NULL, NULL, NULL, False, 0, False)
+    cdef Status status = enter(reader)
+    return status if status != OK else told(reader, -1, each_of(reader, TABLE_DOUBTS, &all_))
 
 
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil:

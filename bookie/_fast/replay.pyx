@@ -29,6 +29,7 @@ from bookie._fast.ledger_table cimport (
     ledger_quarantine,
     ledger_set_lac,
 )
+from bookie._fast.pack_cache cimport pack_cache
 from bookie._fast.pages cimport page_offset
 from bookie._fast.run_codec cimport BAD_ENTRY_ID, BAD_KEYS, BAD_LAC, QuarantineReason
 from bookie._fast.runs cimport Found, LedgerRuns, map_find, runs_find
@@ -207,6 +208,8 @@ cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const Journa
             return status
         flushed = store_flush(replay.stores, store)
         if flushed == NO_SPACE and bk_load(&store.active) == half:
+            if not replay.again and pack_cache(store):
+                continue
             replay.full[at] = True
             bk_store(&store.lagging, 1)
         elif flushed != OK and flushed != NO_SPACE:

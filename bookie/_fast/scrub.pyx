@@ -19,6 +19,7 @@ from bookie._fast.ledger_bytes cimport (
 )
 from bookie._fast.liveness cimport Verdict, judge, liveness_clear, liveness_free, liveness_init
 from bookie._fast.location_index cimport (
+    index_check_doubts,
     index_each_fence,
     index_each_ledger,
     index_reader,
@@ -160,14 +161,16 @@ cdef class ScrubRoom:
         return found
 
     def check_tables(self):
-        """Read what a start would: records of ledgers, and kept fences. Damage is noted for who repairs the index."""
+        """Read what a start would: ledgers, kept fences, doubts. Damage is noted for who repairs the index."""
         cdef Status status
         self.need()
         with nogil:
             status = index_each_ledger(self.reader, see_ledger, NULL, False)
             if status == OK:
                 status = index_each_fence(self.reader, see_fence, NULL)
-        self.check(status, "reading ledgers and kept fences")
+            if status == OK:
+                status = index_check_doubts(self.reader)
+        self.check(status, "reading ledgers, kept fences and doubts")
 
     def live_bytes(self):
         """Bytes of records, length words included, that the index points at: by log id. One walk."""

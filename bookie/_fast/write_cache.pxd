@@ -27,6 +27,8 @@ cdef void half_free(Half* half) noexcept nogil
 cdef bint half_resize(Half* half, uint64_t size) noexcept nogil
 # Forget everything; the caller has seen region.pins at 0 and cleared the run maps.
 cdef void half_reset(Half* half) noexcept nogil
+# What `LedgerRuns.page_bytes` has to be for a page that these bytes of records and slots fill, or the largest one.
+cdef uint32_t page_for(uint64_t size) noexcept nogil
 # OK, FULL, NO_MEMORY, BAD_REQUEST (ids beyond `bounds`), or TOO_MANY_REQUESTS when a ledger's entries arrive too
 # scattered to keep (a flush helps).
 # `is_tail`: the entry is above all that the ledger holds.

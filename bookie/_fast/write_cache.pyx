@@ -81,11 +81,19 @@ cdef void half_reset(Half* half) noexcept nogil:
     bk_store(&half.used, 0)
 
 
+cdef inline uint64_t aligned(uint64_t size) noexcept nogil:
+    return (size + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
+
+
+cdef uint32_t page_for(uint64_t size) noexcept nogil:
+    return <uint32_t> min(aligned(aligned(sizeof(Page)) + size + 4), <uint64_t> PAGE_MOST)
+
+
 cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept nogil:
     """A page with room for `record` bytes at least; NULL when the half is full."""
     cdef uint64_t size = ledger.page_bytes if ledger.page_bytes else PAGE_FIRST
-    cdef uint64_t least = (<uint64_t> sizeof(Page) + record + 4 + ALIGN + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
-    cdef uint64_t head = (sizeof(Page) + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
+    cdef uint64_t head = aligned(sizeof(Page))
+    cdef uint64_t least = aligned(head + record + 4)
     cdef int64_t end
     cdef Page* page
     if size < least or (bk_load(&half.used) == 0 and half_taken(half) + <int64_t> size > <int64_t> half.region.size):

@@ -1,5 +1,5 @@
 """Starts after a crash on full disks: what the journal has is served from memory as far as that goes, nothing is
-denied, and the rest comes when there is room (B7, B15).
+denied, and the rest comes when there is room (B7, B15; room pack_cache).
 """
 
 import threading
@@ -129,6 +129,44 @@ def test_b7_what_the_journal_holds_several_times_takes_room_once(tmp_path: Path,
     assert one.direct.ledger(1) is not None
     assert status(one, 1, COUNT) == "NO_ENTRY", "nothing of it was held"
     one.crash()
+
+
+def test_b7_what_fits_goes_by_its_bytes(tmp_path: Path, faulty: ModuleType) -> None:
+    """Not by the order it comes in, of which pages that double make much: a replay has another order than the adds had.
+
+    8 ledgers of 700 KB lie in pages of a megabyte each; they are packed when no half has room for more. Each has an
+    entry twice, of which the newer one counts, whichever half it is in.
+    """
+    ledgers, count, again = range(1, 9), 100, 3
+
+    def stored(ledger: int, at: int) -> bytes:
+        return entry(ledger, at, payload=bytes([ledger]) * (6000 if at == again else 7000))
+
+    one = Opened(tmp_path, write_cache_bytes=64 * MIB)
+    for at in range(count):
+        for ledger in ledgers:
+            assert one.direct.add(entry(ledger, at, payload=bytes([ledger]) * 7000))
+        assert one.direct.commit()
+    for ledger in ledgers:
+        assert one.direct.add(stored(ledger, again))
+    assert one.direct.commit()
+    one.crash()
+    faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".log")
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=6 * MIB)
+    assert {status(one, ledger, count) for ledger in ledgers} == {"NO_ENTRY"}, "nothing of them was held"
+    for full in (True, False):
+        for ledger in ledgers:
+            for at in range(count):
+                held = one.direct.read(ledger, at)
+                assert (held.status, held.entries()) == ("OK", [stored(ledger, at)])
+                held.release()
+        if full:
+            faulty.clear()
+            one.checkpoint()
+            one.crash()
+            one = Opened(tmp_path)
+            assert one.report.entries == 0
+    one.stop()
 
 
 def test_b15_room_comes_bit_by_bit(tmp_path: Path, faulty: ModuleType) -> None:

@@ -24,6 +24,7 @@ from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.directory import LedgerDirectory
 from bookie.storage.garbage.logs import LogCollector
 from bookie.storage.garbage.settings import GarbageSettings
+from tests.crash.flips.index_pages import stretches
 from tests.crash.small_disk import SmallDisk
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
@@ -178,6 +179,26 @@ def test_nothing_is_denied_between_the_two_halves(tmp_path: Path) -> None:
     repaired(again)
     assert readable(again) == LEDGERS * ENTRIES
     again.stop()
+
+
+def test_a_damaged_doubt_is_found_by_a_scrub(tmp_path: Path) -> None:
+    """Answers go by the doubts in memory, which a start reads: the repair writes them anew before there is one."""
+    one = stored(tmp_path)
+    flip(one, a_run(one), 3)
+    readable(one)
+    one.storage.repairs[0].salvage()
+    doubtful = one.storage.stats()["doubtful_ledgers"]
+    assert doubtful > 0
+    leaf = max(each.end for each in stretches(index_file(one).read_bytes()) if each.part == "doubts leaf")
+    flip(one, leaf - 1, 0)
+    with pytest.raises(OSError, match="damaged"):
+        one.storage.scrub_rooms()[0].check_tables()
+    one.storage.repairs[0].salvage()
+    assert one.storage.stats()["doubtful_ledgers"] == doubtful
+    one.storage.scrub_rooms()[0].check_tables()
+    repaired(one)
+    assert readable(one) == LEDGERS * ENTRIES
+    one.stop()
 
 
 def test_what_is_flushed_meanwhile_stays(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import struct
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -138,6 +139,22 @@ def test_b4_a_damaged_mark_is_not_believed(tmp_path: Path, at: int) -> None:
     assert [held(one, ledger, 100) for ledger in range(2)] == [3, 3]
     one.stop()
     assert read_mark(path) == read_mark(tmp_path / "ledgers-0/current/lastMark")
+
+
+def test_b15_a_mark_without_room_for_another_file(tmp_path: Path, faulty: ModuleType) -> None:
+    """It is written in place, so that a start on the full disk need not find memory for what is indexed already."""
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), ledger_dirs=2)
+    one.checkpoint()
+    fill(one, 0, 50)
+    faulty.plan("open", "ENOSPC", times=-1, suffix="lastMark.tmp")
+    with pytest.raises(OSError, match="no space left"):
+        one.checkpoint()
+    assert one.storage.full_directories() == {tmp_path / "ledgers-0", tmp_path / "ledgers-1"}
+    one.crash()
+    one = Opened(tmp_path, ledger_dirs=2)
+    assert one.report.entries == 0
+    assert [held(one, ledger, 100) for ledger in range(2)] == [50, 50]
+    one.stop()
 
 
 def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
