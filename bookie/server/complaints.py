@@ -23,12 +23,16 @@ log = logging.getLogger(__name__)
 
 
 def report(complaints: Iterable[Complaint]) -> list[dict[str, object]]:
-    """One row for each address: how often in all, and what for most often."""
+    """One row for each address: how often in all, and what for, the most frequent first."""
     by_address: dict[str, list[tuple[int, str]]] = {}
     for address, reason, times in complaints:
         by_address.setdefault(address, []).append((times, reason))
     return [
-        {"peer": address, "times": sum(times for times, _ in counts), "reason": max(counts)[1]}
+        {
+            "peer": address,
+            "times": sum(times for times, _ in counts),
+            "reason": "; ".join(dict.fromkeys(reason for _, reason in sorted(counts, reverse=True))),
+        }
         for address, counts in by_address.items()
     ]
 

@@ -149,11 +149,11 @@ def test_the_log_hears_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_complaints_are_summed_up() -> None:
-    """One row for each address, with the reason that came most often."""
+    """One row for each address, with what for: the reason that came most often is the first."""
     four, six = spoken(bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 9])), spoken(bytes(15) + b"\x01")
     rows = report([(four, "late", 3), (six, "idle", 1), (four, "broken", 5), (spoken(bytes(16)), "many", 7)])
     assert rows == [
-        {"peer": "10.0.0.9", "times": 8, "reason": "broken"},
+        {"peer": "10.0.0.9", "times": 8, "reason": "broken; late"},
         {"peer": "::1", "times": 1, "reason": "idle"},
         {"peer": "several", "times": 7, "reason": "many"},
     ]
