@@ -72,7 +72,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         at += FRAME_PREFIX + <uint64_t> length
         if choke(loop, conn) or conn.fd < 0:
             break
-    if conn.upgrading:
+    if conn.upgrading and conn.fd >= 0:      # closed, its held input is gone
         status = clear_scan(loop, data + at, size - at, &clear)
         if status == CLOSED or (status == OK and clear < size - at):
             close_bad(loop, conn, CLEAR_AFTER_TLS)

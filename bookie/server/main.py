@@ -28,6 +28,8 @@ log = logging.getLogger("bookie.server")  # run as a command, this module is cal
 
 EXIT_UNEXPECTED = 2
 SPIN_VARIABLE = "BOOKIE_SPIN_THREADS"
+STORAGE_DESCRIPTORS = 1024
+"""At most; a quarter where the system allows few."""
 
 DESCRIPTION = """Run one bookie: a server that keeps ledgers, entry by entry, for Apache BookKeeper's clients.
 
@@ -155,11 +157,14 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
 
 
 def _allow_descriptors() -> None:
-    """As many open files and connections as the system lets us have."""
+    """As many as the system lets us have, but for those that are kept for journals, entry logs and marks, which no
+    connection gets (room `file`).
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        log.info("descriptor limit raised", extra={"from": soft, "to": hard})
+    most = hard - min(STORAGE_DESCRIPTORS, hard // 4)
+    if hard != resource.RLIM_INFINITY and soft != most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        log.info("descriptor limit set", extra={"from": soft, "to": most, "kept_for_storage": hard - most})
 
 
 def _start(bookie: Bookie, stop: signals.Stop) -> Addresses:

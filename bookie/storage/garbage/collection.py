@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie.storage import descriptors
 from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.contracts import Directory, Metadata
 from bookie.storage.garbage.counters import Counters, OfDirectory
@@ -206,6 +207,10 @@ class Garbage:
             begun = time.monotonic()
             try:
                 self._cycle(order)
+            except OSError as error:
+                if not descriptors.are_used_up(error):
+                    raise
+                log.warning("no descriptor is left, garbage is collected in the next cycle", extra={"error": error})
             finally:
                 self._counters.thread_ms += int(1000 * (time.monotonic() - begun))
                 self._schedule.done(Work.CYCLE)

@@ -13,6 +13,7 @@ from enum import Enum
 
 import numpy as np
 
+from bookie.storage import descriptors
 from bookie.storage.garbage.choice import LogUse
 from bookie.storage.garbage.contracts import Directory, Outcome, Work
 from bookie.storage.garbage.counters import Counters
@@ -162,6 +163,7 @@ class LogCollector:
         try:
             work = call(log_id)
         except OSError as error:
+            descriptors.pass_on_used_up(error)
             self._counters.directories[number].failed_deletions += 1
             work = Work(Outcome.KEPT, why=f"{error}")
         if work.outcome is Outcome.KEPT:

@@ -21,6 +21,7 @@ from bookie._fast.log_rows import LogRows
 from bookie._fast.pace import PaceRoom
 from bookie._fast.record_rows import Rows, RowSheet
 from bookie._fast.scrub import DISAGREES, LIVE, ORPHAN, UNKNOWN, Pointed, ScrubRoom
+from bookie.storage import descriptors
 from bookie.storage.scrub.digests import Digests
 from bookie.storage.scrub.findings import Finding, Kind
 from bookie.storage.tools.check_logs import header_of, map_problem
@@ -70,11 +71,14 @@ class LogScrub:
         return _Scan(self, log_id).run()
 
     def by_index(self, log_id: int, first: int = 0) -> list[Finding]:
-        """Read every record that the index has in a log from byte `first` on. OSError: the index cannot be read."""
+        """Read every record that the index has in a log from byte `first` on. OSError: the index cannot be read, or the
+        process has no descriptor left.
+        """
         path = self.path(log_id)
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
+            descriptors.pass_on_used_up(error)
             return [self._about(log_id, row, f"the log cannot be opened: {error.strerror}")
                     for part in self._parts(log_id, 0, 0) for row in _rows(part)]  # fmt: skip
         try:
@@ -185,6 +189,7 @@ class _Scan:
         except FileNotFoundError:
             return done
         except (OSError, ValueError) as error:
+            descriptors.pass_on_used_up(error)
             self._find(Kind.UNREADABLE, str(error))
             torn = self._odd = True
         if done.stopped:
@@ -263,6 +268,7 @@ class _Scan:
         except FileNotFoundError:
             return
         except OSError as error:
+            descriptors.pass_on_used_up(error)
             why = f"it cannot be read: {error.strerror}"
         if why:
             self._find(Kind.MAP, why)
@@ -271,6 +277,7 @@ class _Scan:
         try:
             found = self._of.by_index(self._log_id, first)
         except OSError as error:
+            descriptors.pass_on_used_up(error)
             self._find(Kind.INDEX, str(error))
             return
         known = {(one.ledger, one.entry) for one in self.done.findings}

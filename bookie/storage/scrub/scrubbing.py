@@ -16,6 +16,7 @@ from bookie._fast.digest import Digester
 from bookie._fast.pace import PaceRoom
 from bookie._fast.scheduling import wish_background
 from bookie._fast.scrub import ScrubRoom
+from bookie.storage import descriptors
 from bookie.storage.layout import HEX_NAME
 from bookie.storage.scrub.counters import Counters
 from bookie.storage.scrub.cursor import CursorFile
@@ -189,7 +190,13 @@ class Scrub:
     def _run(self) -> None:
         wish_background()
         while self._await_order():
-            self._pass()
+            try:
+                self._pass()
+            except OSError as error:
+                if not descriptors.are_used_up(error):
+                    raise
+                self._due = time.monotonic() + RESUME_S
+                log.warning("no descriptor is left, the scrub goes on later", extra={"again_in_s": RESUME_S})
             with self._changed:
                 self._doing = ""
                 self._changed.notify_all()
@@ -276,6 +283,7 @@ class Scrub:
                     for finding in logs.by_index(log_id):
                         self._tell(finding)
         except OSError as error:
+            descriptors.pass_on_used_up(error)
             self._tell(Finding(kind=Kind.INDEX, directory=logs.room.directory, why=str(error)))
         self._unsettled = {}
 

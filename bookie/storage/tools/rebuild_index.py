@@ -21,6 +21,7 @@ from bookie._fast.index_rebuild import Rebuild
 from bookie._fast.index_view import Index, Ledger
 from bookie._fast.run_codec import unpack_fence, unpack_ledger
 from bookie.errors import ToolRefused
+from bookie.storage import descriptors
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.progress import Progress, Step, no_progress, no_step
@@ -160,6 +161,7 @@ def fill_index(
             except (ValueError, OSError) as error:
                 if isinstance(error, OSError) and error.filename != str(file.path):
                     raise  # the index's own
+                descriptors.pass_on_used_up(error)
                 taken.append(_refusal(file, error))
                 if not options.skip_unreadable:
                     raise ToolRefused(f"{taken[-1].refused}; or go on without it (--skip-unreadable)") from error

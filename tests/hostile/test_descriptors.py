@@ -1,0 +1,78 @@
+"""Connections that use up the descriptors of the process, at ports that accept whatever comes (room file).
+
+What the storage opens has descriptors of its own, so that no number of connections is a failed write.
+"""
+
+import contextlib
+import resource
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.fixtures.bookies import BookieProcess
+from tests.hostile.peer import Peer, add
+
+WAIT_S = 30.0
+MIB = 1 << 20
+FREE, KEPT = 50, 64
+"""Descriptors that connections can have, and those behind the limit that they meet."""
+PORTS = {"httpServerEnabled": "true", "httpServerPort": "0"}
+
+
+def descriptors(bookie: BookieProcess) -> int:
+    """That its process has open."""
+    return len(list(Path(f"/proc/{bookie.pid}/fd").iterdir()))
+
+
+def is_logged(bookie: BookieProcess, text: str) -> bool:
+    """Whether its log says this."""
+    return text in bookie.log_text()
+
+
+def hold_all(bookie: BookieProcess, flood: contextlib.ExitStack) -> int:
+    """Connections to ports that accept whatever comes, until no descriptor is left for one more; how many are open."""
+    few = descriptors(bookie) + FREE
+    resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (few, few + KEPT))
+    ports = [bookie.admin, bookie.planes["http"]]
+    for at in range(2 * few):
+        host, port = ports[at % len(ports)].rsplit(":", 1)
+        flood.enter_context(socket.create_connection((host, int(port))))
+    await_that(lambda: descriptors(bookie) >= few, bookie)
+    return few
+
+
+def await_that(true: Callable[[], bool], bookie: BookieProcess) -> None:
+    """Within half a minute, while the process lives."""
+    deadline = time.monotonic() + WAIT_S
+    while not true():
+        assert bookie.process is not None
+        assert bookie.process.poll() is None, bookie.log_text()[-2000:]
+        assert time.monotonic() < deadline, bookie.log_text()[-2000:]
+
+
+def test_storage_opens_files_beside_a_flood_of_connections(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """Journal files, entry logs and marks are begun while neither HTTP nor gRPC has left a descriptor."""
+    (bookie,) = bookies(1, **PORTS, flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
+    with contextlib.ExitStack() as flood, Peer(bookie.address) as peer:
+        few = hold_all(bookie, flood)
+        for entry in range(96):
+            assert peer.ask(add(1, entry, b"x" * MIB)).code == 0
+        assert len(list(bookie.ledgers.rglob("*.log"))) >= 4
+        assert descriptors(bookie) >= few
+    with Peer(bookie.address) as peer:
+        assert peer.ask(add(2, 0)).code == 0
+
+
+def test_background_work_comes_later(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """Neither collection nor scrub ends the process, and a log that cannot be opened now is not taken for a bad one."""
+    (bookie,) = bookies(1, **PORTS, gcWaitTime="50", scrubIntervalSeconds="1", logSizeLimit=str(8 * MIB))
+    with contextlib.ExitStack() as flood, Peer(bookie.address) as peer:
+        for entry in range(32):
+            assert peer.ask(add(1, entry, b"x" * MIB)).code == 0
+        hold_all(bookie, flood)
+        for told in ("no log is collected, for", "no descriptor is left, the scrub goes on later"):
+            await_that(partial(is_logged, bookie, told), bookie)
+        assert peer.ask(add(1, 32)).code == 0
+    assert not is_logged(bookie, "found damage")
