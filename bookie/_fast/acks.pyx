@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from bookie._fast.complaints cimport OUT_OF_MEMORY
 from bookie._fast.sync cimport bk_fence, bk_store
 
 cdef enum:
@@ -29,6 +30,7 @@ cdef bint ack_later(IoLoop* loop, Conn* conn, const Request* request, int64_t le
     cdef int64_t* waiting = &loop.waker.waiting_written if written else &loop.waker.waiting
     cdef Ack* ack
     if queue.tail - queue.head == queue.room and not grow(queue):
+        conn.why = OUT_OF_MEMORY
         return False
     ack = &queue.ring[queue.tail & (queue.room - 1)]
     queue.tail += 1

@@ -25,6 +25,11 @@ REASONS_SPOKEN = (
     "there are as many TLS handshakes as tlsHandshakesMax allows",
     "it sent clear bytes behind START_TLS",
     "it read its answers more slowly than others, and serverMaxOutputMemorySizeMb is used up",
+    "there are as many logins under way as maxPendingPolicyRequests and policyQueueSizeMb allow",
+    "a message of its login is too long",
+    "it sent START_TLS while requests were under way",
+    "it sent a batch read of V2 before it was authenticated",
+    "the bookie is out of memory",
     "too many addresses at once to name them",
 )
 

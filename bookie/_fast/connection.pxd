@@ -37,6 +37,8 @@ cdef struct Conn:
     uint64_t held_room
     int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
     bint unaffordable        # the budget of output did not allow what it needed
+    bint gone                # its peer hung up
+    uint8_t why              # a Reason for its end, beside these two; 0: none
     bint choked              # its output is above the high mark, or the read pool owes it too much
     uint32_t reads           # its jobs of the read pool
     uint64_t read_bytes      # what each of them may bring, by those that came back; 0: there was none yet
@@ -76,8 +78,7 @@ cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil
 cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil
 # Append a slice; takes over one pin of `region`. False: no memory (the pin stays the caller's).
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
-# Free an empty output buffer: the connection will be quiet for a while.
-cdef void conn_trim(Conn* conn) noexcept nogil
+cdef void conn_trim(Conn* conn) noexcept nogil       # free an empty output buffer: it will be quiet for a while
 # A read of it waits for the disk, which may bring `bytes` (0: one entry of any size). One came back with `bytes`.
 cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil
 cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
+from bookie._fast.complaints cimport OUT_OF_MEMORY
 from bookie._fast.file cimport iovec
 from bookie._fast.gather cimport region_unpin
 from bookie._fast.sync cimport bk_add, bk_load
@@ -121,6 +122,7 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
                 return NULL
             grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
             if grown == NULL:
+                conn.why = OUT_OF_MEMORY
                 return NULL
             conn.items = grown
             set_items_room(conn, room)
@@ -151,6 +153,7 @@ cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
     cdef uint32_t i
     cdef OutItem* item
     if fresh == NULL:
+        conn.why = OUT_OF_MEMORY
         return False
     for i in range(conn.head, conn.count):
         item = &conn.items[i]
@@ -185,6 +188,7 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
         return repack(conn, room)
     grown = <uint8_t*> realloc(conn.out, room)
     if grown == NULL:
+        conn.why = OUT_OF_MEMORY
         return False
     conn.out = grown
     set_out_room(conn, room)
@@ -315,9 +319,9 @@ cdef Status flush_sealed(Conn* conn) noexcept nogil:
 
 
 cdef Status conn_flush(Conn* conn) noexcept nogil:
-    if conn.tls != NULL:
-        return flush_sealed(conn)
-    return flush_clear(conn)
+    cdef Status status = flush_sealed(conn) if conn.tls != NULL else flush_clear(conn)
+    conn.gone = status == CLOSED
+    return status
 
 
 cdef Status flush_clear(Conn* conn) noexcept nogil:

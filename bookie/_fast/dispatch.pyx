@@ -6,6 +6,7 @@ from bookie._fast.acks cimport ack_later
 from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
 from bookie._fast.bounds cimport ENTRY_ID_MAX
+from bookie._fast.complaints cimport OUT_OF_MEMORY
 from bookie._fast.connection cimport conn_awaited, conn_awaits, conn_trim
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.directory_ops cimport (
@@ -290,6 +291,7 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
         return answer_code(loop, conn, request, status)
     read = <ReadRequest*> malloc(sizeof(ReadRequest))
     if read == NULL:
+        conn.why = OUT_OF_MEMORY
         return CLOSED
     read_request(loop, conn, request, read)
     at = <int64_t> (<uint64_t> request.ledger % loop.stores.journal_count)

@@ -3,6 +3,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from bookie._fast.clear_auth cimport CLEAR_HELD, CLEAR_NONE
+from bookie._fast.complaints cimport BAD_FRAME, EARLY_BATCH, TOO_LONG_LOGIN, TOO_MANY_LOGINS
 from bookie._fast.connection cimport conn_flush, conn_reserve
 from bookie._fast.cursor cimport store_u32
 from bookie._fast.policy cimport (
@@ -17,6 +18,7 @@ from bookie._fast.policy cimport (
     PolicyKind,
     policy_free,
     policy_job,
+    policy_share,
     policy_submit,
 )
 from bookie._fast.request cimport AUTH, BATCH_READ_ENTRY, START_TLS
@@ -34,7 +36,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t protocol, 
     cdef PolicyJob* job
     cdef unsigned int peer_size = PEER_BYTES
     cdef Status status
-    if loop.policy == NULL:
+    if loop.policy == NULL or (op != AUTH and conn.policy_jobs >= policy_share(loop.policy)):
         return TOO_MANY_REQUESTS
     job = policy_job(frame, size)
     if job == NULL:
@@ -61,10 +63,12 @@ cdef Status authenticate(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t prot
                          uint32_t size) noexcept nogil:
     """A step of the connection's authentication: one at a time, and nothing else meanwhile."""
     if loop.policy == NULL or size > loop.policy.frame_bytes_max:
+        conn.why = TOO_LONG_LOGIN
         return CLOSED
     if conn.session == 0:
         conn.session = bk_add(&loop.policy.sessions, 1)
     if submit(loop, conn, kind, protocol, AUTH, frame, size) != OK:
+        conn.why = TOO_MANY_LOGINS
         return CLOSED
     conn.gated = True
     return PENDING
@@ -83,6 +87,7 @@ cdef Status gate_admit(IoLoop* loop, Conn* conn, const Request* request, bint pa
         return OK
     loop.stats.refused_unauthenticated += 1
     if request.protocol == 2 and (request.op == BATCH_READ_ENTRY or request.op == AUTH):
+        conn.why = EARLY_BATCH if request.op == BATCH_READ_ENTRY else BAD_FRAME
         return CLOSED
     return UNAUTHORIZED
 
@@ -117,7 +122,6 @@ cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil
     if job.answer_size:
         out = conn_reserve(conn, LENGTH_PREFIX + job.answer_size)
         if out == NULL:
-            loop.stats.closed_by_limit += 1
             return CLOSED
         store_u32(out, job.answer_size)
         memcpy(out + LENGTH_PREFIX, job.answer, job.answer_size)

@@ -11,14 +11,13 @@ from bookie._fast.complaints cimport (
     BAD_LENGTH,
     CLEAR_AFTER_TLS,
     TOO_MUCH_INPUT,
-    TOO_MUCH_OUTPUT,
 )
 from bookie._fast.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
 from bookie._fast.loop_ops cimport LOOP_ADD_BLOCKED, op_took
 from bookie._fast.loop_state cimport INPUT_BYTES, SEALED_BYTES
-from bookie._fast.membership cimport close_bad, close_conn, flush
+from bookie._fast.membership cimport close_bad, close_conn, close_failed, flush
 from bookie._fast.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.types cimport CLOSED, FULL, OK, Status
 from bookie._fast.upgrade cimport shake_hands
@@ -66,7 +65,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
             conn.stalled_until = 0
             loop.stalled -= 1
         if status == CLOSED:
-            close_bad(loop, conn, TOO_MUCH_OUTPUT if conn.unaffordable else BAD_FRAME)
+            close_failed(loop, conn, BAD_FRAME)
             return size
         conn.active_ns = loop.now
         at += FRAME_PREFIX + <uint64_t> length
@@ -146,7 +145,7 @@ cdef void receive_sealed(IoLoop* loop, Conn* conn) noexcept nogil:
     if status == OK and conn.tls.state == TLS_HANDSHAKE:
         status = shake_hands(loop, conn)
     if status == CLOSED:
-        close_bad(loop, conn, BAD_HANDSHAKE)
+        close_failed(loop, conn, BAD_HANDSHAKE)
     if status != OK:
         return
     if conn.held_size >= FRAME_PREFIX and <uint64_t> load_i32(conn.held) + FRAME_PREFIX > INPUT_BYTES:

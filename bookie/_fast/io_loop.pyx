@@ -7,7 +7,7 @@ from libc.string cimport memset
 from bookie._fast.access_log cimport AccessLogRoom
 from bookie._fast.acks cimport ack_next, acks_free
 from bookie._fast.batch_stats cimport batch_view
-from bookie._fast.complaints cimport TOO_MUCH_OUTPUT, complaints_drain, complaints_init
+from bookie._fast.complaints cimport OUT_OF_MEMORY, complaints_drain, complaints_init
 from bookie._fast.connection cimport Conn, conn_goes_on
 from bookie._fast.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
@@ -44,7 +44,7 @@ from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTE
 from bookie._fast.membership cimport (
     accept_some,
     arm,
-    close_bad,
+    close_failed,
     close_conn,
     close_late,
     flush,
@@ -93,7 +93,7 @@ cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
     """An awaited answer was written to the connection's output, or could not be."""
     if conn.fd >= 0:
         if status == CLOSED:
-            close_bad(loop, conn, TOO_MUCH_OUTPUT)
+            close_failed(loop, conn, OUT_OF_MEMORY)
         else:
             mark_dirty(loop, conn)
     release(conn)
@@ -187,7 +187,10 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
         loop.stats.policy_answers += 1
         op_took(&loop.ops, op_of(job.op, 0), job.answer_size != 0, now_ns() - job.begun)
         if gate_answer(loop, conn, job) == CLOSED:
-            close_conn(loop, conn)
+            if conn.unaffordable or conn.why:
+                close_failed(loop, conn, OUT_OF_MEMORY)
+            else:
+                close_conn(loop, conn)       # as Python decided, which says so itself
         policy_free(job)
         if conn.fd >= 0 and not conn.choked:
             serve_held(loop, conn)

@@ -15,6 +15,8 @@ cdef bint link(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void unlink(IoLoop* loop, Conn* conn) noexcept nogil
 # The peer broke a rule: its open connection ends, and the log will say why.
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil
+# Serving it came to CLOSED: for the reason that was noted, or this one; without one where its peer hung up.
+cdef void close_failed(IoLoop* loop, Conn* conn, Reason otherwise) noexcept nogil
 # Give the kernel what it takes now, counted: OK, PENDING when it is full, CLOSED.
 cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil
 # Its output is written at the end of the round.

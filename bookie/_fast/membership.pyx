@@ -149,6 +149,15 @@ cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:
     close_conn(loop, conn)
 
 
+cdef void close_failed(IoLoop* loop, Conn* conn, Reason otherwise) noexcept nogil:
+    if conn.gone:
+        close_conn(loop, conn)
+    elif conn.unaffordable:
+        close_bad(loop, conn, TOO_MUCH_OUTPUT)
+    else:
+        close_bad(loop, conn, <Reason> conn.why if conn.why else otherwise)
+
+
 cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil:
     cdef uint64_t before = conn.pending
     cdef Status status = conn_flush(conn)

@@ -2,7 +2,9 @@
 
 A loop copies what it read into a job and submits it. Python threads wait in `PolicyRoom.take` without the GIL, and give
 each job back with bytes and an action; it lands in the inbox of the loop that submitted it, which writes the answer.
-A job belongs to its loop until it is submitted and again once it is collected; nobody else touches its connection.
+Logins and requests wait in lanes of their own, each as long as the settings say and with threads of its own: requests
+that wait for a disk let everybody log in. A job belongs to its loop until it is submitted and again once it is
+collected; nobody else touches its connection.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -22,7 +24,13 @@ cdef enum PolicyAction:
     POLICY_AUTHENTICATED = 1
     POLICY_CLOSE = 2         # after the answer is written
 
+cdef enum PolicyLaneName:
+    LANE_LOGINS = 0          # and what ends them
+    LANE_REQUESTS = 1
+    LANES = 2
+
 cdef enum:
+    SHARE_OF_CONNECTION = 16     # one connection may have this part of the lane of requests
     PEER_BYTES = 28          # a sockaddr_in6, the longest address that a TCP peer has
 
 cdef struct PolicyJob:
@@ -36,6 +44,7 @@ cdef struct PolicyJob:
     uint8_t protocol
     uint8_t op
     uint8_t action           # of the answer
+    uint8_t lane
     uint8_t peer[PEER_BYTES]  # sockaddr of the peer
     uint32_t size            # of the frame's body, which follows the job
     uint32_t answer_size
@@ -48,14 +57,17 @@ cdef struct PolicyInbox:
     PolicyJob* tail
     Waker* waker
 
-cdef struct PolicyQueue:
-    pthread_mutex_t lock     # guards all but `sessions`
+cdef struct PolicyLane:
     pthread_cond_t filled
     PolicyJob* head
     PolicyJob* tail
-    int64_t jobs             # requests submitted and not yet freed, and the bytes of their frames
+    int64_t jobs             # submitted and not yet freed, and the bytes of their frames
     int64_t bytes
-    int64_t jobs_max
+
+cdef struct PolicyQueue:
+    pthread_mutex_t lock     # guards all but `sessions`
+    PolicyLane lanes[LANES]
+    int64_t jobs_max         # of a lane
     int64_t bytes_max
     int64_t frame_bytes_max  # of a message before its sender is authenticated
     int64_t refused
@@ -66,9 +78,11 @@ cdef struct PolicyQueue:
 cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil
 # A job with a copy of `size` bytes, all else zero; NULL: no memory. It goes to `policy_submit` or `policy_free`.
 cdef PolicyJob* policy_job(const uint8_t* frame, uint32_t size) noexcept nogil
-# OK: the inbox will get it. TOO_MANY_REQUESTS: the queue is full, the job stays the caller's. POLICY_CLOSED fits
+# OK: the inbox will get it. TOO_MANY_REQUESTS: its lane is full, the job stays the caller's. POLICY_CLOSED fits
 # always, and never comes back.
 cdef Status policy_submit(PolicyQueue* queue, PolicyJob* job) noexcept nogil
+# How many requests of one connection may be under way.
+cdef int64_t policy_share(const PolicyQueue* queue) noexcept nogil
 # All finished jobs, linked by `next`; the caller frees each.
 cdef PolicyJob* policy_collect(PolicyInbox* inbox) noexcept nogil
 cdef void policy_free(PolicyJob* job) noexcept nogil

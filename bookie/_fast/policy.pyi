@@ -10,6 +10,8 @@ UPGRADED: Final[int]
 CLOSED: Final[int]
 CLEAR: Final[int]
 UPGRADED_KNOWN: Final[int]
+LOGINS: Final[int]
+REQUESTS: Final[int]
 
 class Task:
     kind: int
@@ -24,6 +26,6 @@ class Task:
 
 class PolicyRoom:
     def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int) -> None: ...
-    def take(self) -> Task | None: ...
+    def take(self, lane: int) -> Task | None: ...
     def stop(self) -> None: ...
     def stats(self) -> dict[str, int]: ...

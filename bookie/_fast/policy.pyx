@@ -3,6 +3,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from bookie._fast.request cimport AUTH
 from bookie._fast.sync cimport (
     bk_load,
     bk_store_pointer,
@@ -33,6 +34,8 @@ UPGRADED = POLICY_UPGRADED
 CLOSED = POLICY_CLOSED
 CLEAR = POLICY_CLEAR
 UPGRADED_KNOWN = POLICY_UPGRADED_KNOWN
+LOGINS = LANE_LOGINS
+REQUESTS = LANE_REQUESTS
 
 
 cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil:
@@ -51,23 +54,30 @@ cdef PolicyJob* policy_job(const uint8_t* frame, uint32_t size) noexcept nogil:
     return job
 
 
+cdef int64_t policy_share(const PolicyQueue* queue) noexcept nogil:
+    return max(queue.jobs_max // SHARE_OF_CONNECTION, <int64_t> 1)
+
+
 cdef Status policy_submit(PolicyQueue* queue, PolicyJob* job) noexcept nogil:
+    cdef PolicyLane* lane
     cdef bint fits
+    job.lane = LANE_LOGINS if job.kind == POLICY_CLOSED or job.op == AUTH else LANE_REQUESTS
+    lane = &queue.lanes[job.lane]
     pthread_mutex_lock(&queue.lock)
     fits = job.kind == POLICY_CLOSED or (
-        queue.jobs < queue.jobs_max and queue.bytes + job.size <= queue.bytes_max and not queue.stopping)
+        lane.jobs < queue.jobs_max and lane.bytes + job.size <= queue.bytes_max and not queue.stopping)
     if fits:
         job.queue = queue
         job.next = NULL
-        if queue.tail != NULL:
-            queue.tail.next = job
+        if lane.tail != NULL:
+            lane.tail.next = job
         else:
-            queue.head = job
-        queue.tail = job
+            lane.head = job
+        lane.tail = job
         if job.kind != POLICY_CLOSED:
-            queue.jobs += 1
-            queue.bytes += job.size
-        pthread_cond_signal(&queue.filled)
+            lane.jobs += 1
+            lane.bytes += job.size
+        pthread_cond_signal(&lane.filled)
     else:
         queue.refused += 1
     pthread_mutex_unlock(&queue.lock)
@@ -87,25 +97,25 @@ cdef void policy_free(PolicyJob* job) noexcept nogil:
     cdef PolicyQueue* queue = job.queue
     if queue != NULL and job.kind != POLICY_CLOSED:
         pthread_mutex_lock(&queue.lock)
-        queue.jobs -= 1
-        queue.bytes -= job.size
+        queue.lanes[job.lane].jobs -= 1
+        queue.lanes[job.lane].bytes -= job.size
         queue.served += 1
         pthread_mutex_unlock(&queue.lock)
     free(job.answer)
     free(job)
 
 
-cdef PolicyJob* next_job(PolicyQueue* queue) noexcept nogil:
-    """Wait for a job; NULL once the queue is stopped and empty."""
+cdef PolicyJob* next_job(PolicyQueue* queue, PolicyLane* lane) noexcept nogil:
+    """Wait for a job of the lane; NULL once the queue is stopped and the lane is empty."""
     cdef PolicyJob* job
     pthread_mutex_lock(&queue.lock)
-    while queue.head == NULL and not queue.stopping:
-        pthread_cond_wait(&queue.filled, &queue.lock)
-    job = queue.head
+    while lane.head == NULL and not queue.stopping:
+        pthread_cond_wait(&lane.filled, &queue.lock)
+    job = lane.head
     if job != NULL:
-        queue.head = job.next
-        if queue.head == NULL:
-            queue.tail = NULL
+        lane.head = job.next
+        if lane.head == NULL:
+            lane.tail = NULL
         job.next = NULL
     pthread_mutex_unlock(&queue.lock)
     return job
@@ -188,19 +198,22 @@ cdef class PolicyRoom:
 
     def __cinit__(self):
         pthread_mutex_init(&self.queue.lock, NULL)
-        cond_init(&self.queue.filled)
+        cond_init(&self.queue.lanes[<int> LANE_LOGINS].filled)
+        cond_init(&self.queue.lanes[<int> LANE_REQUESTS].filled)
 
     def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int):
         self.queue.jobs_max = jobs_max
         self.queue.bytes_max = bytes_max
         self.queue.frame_bytes_max = frame_bytes_max
 
-    def take(self) -> Task | None:
-        """Wait for the next request or event; None once the room is stopped and everything was taken."""
+    def take(self, int lane) -> Task | None:
+        """Wait for the next of LOGINS or REQUESTS; None once the room is stopped and all of them were taken."""
         cdef PolicyJob* job
         cdef Task task
+        if lane not in (LOGINS, REQUESTS):
+            raise ValueError(f"lane is {lane}: there are {LOGINS} and {REQUESTS}")
         with nogil:
-            job = next_job(&self.queue)
+            job = next_job(&self.queue, &self.queue.lanes[lane])
         if job == NULL:
             return None
         task = Task.__new__(Task)
@@ -221,24 +234,26 @@ cdef class PolicyRoom:
         with nogil:
             pthread_mutex_lock(&self.queue.lock)
             self.queue.stopping = True
-            pthread_cond_broadcast(&self.queue.filled)
+            pthread_cond_broadcast(&self.queue.lanes[<int> LANE_LOGINS].filled)
+            pthread_cond_broadcast(&self.queue.lanes[<int> LANE_REQUESTS].filled)
             pthread_mutex_unlock(&self.queue.lock)
 
     def stats(self) -> dict[str, int]:
         return {
-            "policy_queued": self.queue.jobs,
-            "policy_queued_bytes": self.queue.bytes,
+            "policy_queued": self.queue.lanes[<int> LANE_LOGINS].jobs + self.queue.lanes[<int> LANE_REQUESTS].jobs,
+            "policy_queued_bytes":
+                self.queue.lanes[<int> LANE_LOGINS].bytes + self.queue.lanes[<int> LANE_REQUESTS].bytes,
             "policy_served": self.queue.served,
             "policy_refused": self.queue.refused,
             "policy_sessions": bk_load(&self.queue.sessions),
         }
 
     def __dealloc__(self):
-        cdef PolicyJob* job = self.queue.head
-        cdef PolicyJob* following
-        self.queue.head = NULL
-        while job != NULL:
-            following = job.next
-            free(job.answer)
-            free(job)
-            job = following
+        cdef PolicyJob* job
+        cdef int lane
+        for lane in range(LANES):
+            while self.queue.lanes[lane].head != NULL:
+                job = self.queue.lanes[lane].head
+                self.queue.lanes[lane].head = job.next
+                free(job.answer)
+                free(job)

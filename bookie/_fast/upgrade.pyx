@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from bookie._fast.clear_auth cimport CLEAR_AWAITED
 from bookie._fast.gate cimport gate_upgraded
 from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES
-from bookie._fast.complaints cimport TOO_LONG_HANDSHAKE, TOO_MANY_HANDSHAKES
+from bookie._fast.complaints cimport EARLY_TLS, TOO_LONG_HANDSHAKE, TOO_MANY_HANDSHAKES
 from bookie._fast.membership cimport close_bad, close_conn, link, mark_dirty, unlink
 from bookie._fast.sync cimport bk_load_pointer, bk_store_pointer, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.tls cimport TLS_HANDSHAKE, tls_accept, tls_certificate, tls_handshake
@@ -19,6 +19,7 @@ cdef Status start_tls(IoLoop* loop, Conn* conn) noexcept nogil:
     if loop.tls_loop_count == 0 or conn.tls != NULL:
         return BAD_REQUEST
     if conn.refs > REFS_IDLE:
+        conn.why = EARLY_TLS
         return CLOSED
     conn.upgrading = True
     conn.clear_auth = CLEAR_AWAITED

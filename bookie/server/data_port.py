@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bookie._fast import fatal
@@ -17,7 +18,7 @@ from bookie._fast.directory_ops import DirectoryView
 from bookie._fast.io_loop import IoLoopRoom
 from bookie._fast.net_limits import NetLimitsRoom
 from bookie._fast.op_stats import OpView
-from bookie._fast.policy import PolicyRoom
+from bookie._fast.policy import LOGINS, REQUESTS, PolicyRoom
 from bookie._fast.read_pool import ReadPoolRoom
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoresRoom
@@ -114,7 +115,9 @@ class DataPort:
         for index, loop in enumerate(self._loops):
             self._threads.append(self._spawn(f"io-{index}", loop.run, carries_data=True))
         for index in range(settings.policy_threads):
-            self._clerks.append(self._spawn(f"policy-{index}", self._desk.run))
+            self._clerks.append(self._spawn(f"policy-{index}", partial(self._desk.run, REQUESTS)))
+            if self.provider is not None:
+                self._clerks.append(self._spawn(f"login-{index}", partial(self._desk.run, LOGINS)))
         self._complaints.start()
         if self._access is not None:
             self._access.start()
@@ -155,7 +158,7 @@ class DataPort:
         settings = self.settings
         room = PolicyRoom(
             jobs_max=settings.policy_queue_max,
-            bytes_max=settings.policy_bytes_max,
+            bytes_max=settings.policy_bytes_max // 2,
             frame_bytes_max=settings.auth_bytes_max,
         )
         answers: dict[int, Answer] = {

@@ -99,13 +99,13 @@ GROUPS = (
                 " not yet sent, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
             Key("serverSpinMicros", "network.spin_us", int, "0", "Busy-poll this long before sleeping: lowers the"
                 " latency of one request at a time, costs CPU. 0 never spins.", high=1000, unit="us"),
-            Key("policyThreads", "network.policy_threads", int, "2", "Threads for authentication, bookie info and lists"
-                " of entries. Adds and reads never wait for them.", low=1, high=64),
+            Key("policyThreads", "network.policy_threads", int, "2", "Threads for bookie info and lists of entries,"
+                " and as many for authentication. Adds and reads never wait for them.", low=1, high=64),
             Key("maxPendingPolicyRequests", "network.policy_queue_max", int, "1000", "Requests waiting for those"
-                " threads; more are refused with `ETOOMANYREQUESTS`, authentication by closing the connection.", low=1,
-                high=1_000_000),
-            Key("policyQueueSizeMb", "network.policy_bytes_max", int, "16", "Memory for those requests.", low=1,
-                high=1 << 16, unit="MiB", scale=MIB),
+                " threads, a sixteenth of them from one connection, and as many logins. More requests are refused with"
+                " `ETOOMANYREQUESTS`, more logins by closing the connection.", low=1, high=1_000_000),
+            Key("policyQueueSizeMb", "network.policy_bytes_max", int, "16", "Memory for those requests, half of it for"
+                " logins.", low=1, high=1 << 16, unit="MiB", scale=MIB),
         ),
     ),
     Group(

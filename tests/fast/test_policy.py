@@ -2,18 +2,21 @@
 
 import threading
 
-from bookie._fast.policy import PolicyRoom
+from bookie._fast.policy import LOGINS, REQUESTS, PolicyRoom
 
 
 def test_a_stop_ends_every_waiting_thread() -> None:
     """Threads wait in `take` without the GIL; `stop` lets all of them go, also those that come later."""
     room = PolicyRoom(jobs_max=4, bytes_max=1 << 16, frame_bytes_max=1 << 10)
     taken: list[object] = []
-    threads = [threading.Thread(target=lambda: taken.append(room.take())) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda lane: taken.append(room.take(lane)), args=(lane,))
+        for lane in (LOGINS, REQUESTS, REQUESTS)
+    ]
     for thread in threads:
         thread.start()
     room.stop()
     for thread in threads:
         thread.join()
-    assert [*taken, room.take()] == [None] * 4
+    assert [*taken, room.take(LOGINS)] == [None] * 4
     assert room.stats()["policy_queued"] == 0

@@ -30,6 +30,7 @@ OK, NO_LEDGER, NO_ENTRY, BAD, UNAUTHORIZED, BAD_VERSION, FENCED, READ_ONLY, TOO_
     106,
 )
 FENCE, RECOVERY, HIGH = 1, 2, 4
+REASONS = 18
 OTHER_KEY = bytes(reversed(KEY))
 pytestmark = pytest.mark.leaks("one bookie serves the whole file, and opens logs as it goes")
 fresh = count(1000)
@@ -237,6 +238,19 @@ def test_an_answer_of_many_pieces(bookie: LocalBookie, peer: Peer) -> None:
             assert found == [entry_of(ledger, at + k, bytes([(at + k) % 256]) * 20) for k in range(len(found))]
             at += len(found)
         assert bookie.storage.checkpoint()
+
+
+def test_who_hangs_up_is_not_told_of(bookie: LocalBookie, peer: Peer) -> None:
+    """Answers that nobody takes any more are no broken frames, and no reader that is too slow."""
+    ledger = next(fresh)
+    assert peer.ask(add(ledger, 0, b"x" * 10_000)).code == OK
+    for _ in range(20):
+        with bookie.peer() as gone:
+            gone.send(*[read(ledger, 0)] * 500)
+    assert peer.ask(read(ledger, 0)).code == OK
+    while bookie.stat("connections") > 1:
+        assert peer.ask(read(ledger, 0)).code == OK
+    assert [bookie.stat(f"turned_away_{reason}") for reason in range(REASONS)] == [0] * REASONS
 
 
 def test_entries_larger_than_a_segment_of_the_read_ring(bookie: LocalBookie, peer: Peer) -> None:

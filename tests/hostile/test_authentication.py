@@ -246,6 +246,7 @@ def test_a_slow_provider_holds_up_nobody_else(tmp_path: Path, caplog: pytest.Log
         with bookie.peer() as late:
             late.sock.sendall(auth(2, "slow", b"quick"))
             assert late.closed()
+        assert (bookie.stat("turned_away_13"), bookie.stat("broken_frames")) == (1, 0), "it is told for what"
         waiting[3].abort()
         provider.go.set()
         assert waiting[0].closed()

@@ -3,6 +3,7 @@
 Rooms: policy, entry_ranges.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from bookie.auth.token import TokenClient, TokenServer
 from bookie.availability import AvailableEntries
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import bookie_info
 from tests.hostile import v3, v3_frames
+from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import TIMEOUT_S, Peer, add
 from tests.reference.entry_ranges import encode_entries
@@ -67,7 +70,9 @@ def test_the_list_of_entries(bookie: LocalBookie, peer: Peer, *, flushed: bool) 
 
 
 def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the disks do not answer: as many wait as may, others are told so, adds go on, and all are answered."""
+    """While the disks do not answer: a sixteenth of what may wait is of one connection; others are told so, adds go
+    on, and all are answered.
+    """
     begun, go = threading.Semaphore(0), threading.Event()
 
     def slow(directories: Sequence[Path]) -> bookie_info.Capacity:
@@ -77,7 +82,7 @@ def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
     with (
-        local_bookie(tmp_path, policy_threads=1, policy_queue_max=3, io_threads=1) as bookie,
+        local_bookie(tmp_path, policy_threads=1, policy_queue_max=48, io_threads=1) as bookie,
         bookie.peer() as peer,
     ):
         v3.send(peer, *(v3_frames.request(wire.GET_BOOKIE_INFO, txn=txn) for txn in range(1, 6)))
@@ -90,6 +95,41 @@ def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert {answer.status for answer in served} == {wire.EOK}
         transactions = [answer.header.txnId for answer in refused + served]
         assert sorted(transactions) == [1, 2, 3, 4, 5]
+
+
+def test_the_lane_of_requests_may_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all connections together: further requests are refused, and everybody may log in meanwhile, and be served."""
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def slow(directories: Sequence[Path]) -> bookie_info.Capacity:
+        begun.release()
+        assert go.wait(TIMEOUT_S)
+        return bookie_info.Capacity(len(directories), 0)
+
+    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
+    token = b"a-token-of-enough-bytes"
+    most = 4
+    with contextlib.ExitStack() as stack:
+        provider = TokenServer((token,))
+        bookie = stack.enter_context(
+            local_bookie(tmp_path, provider=provider, policy_threads=1, policy_queue_max=most, io_threads=1)
+        )
+
+        def logged_in() -> Peer:
+            peer = stack.enter_context(bookie.peer())
+            log_in(peer, 3, "token", TokenClient(token).session("127.0.0.1"))
+            return peer
+
+        peers = [logged_in() for _ in range(most)]
+        for peer in peers:
+            v3.send(peer, v3_frames.request(wire.GET_BOOKIE_INFO))
+        assert begun.acquire(timeout=TIMEOUT_S)
+        for _ in range(2 * most):
+            late = logged_in()
+            assert v3.ask(late, v3_frames.request(wire.GET_BOOKIE_INFO)).status == wire.ETOOMANYREQUESTS
+            assert v3.ask(late, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
+        go.set()
+        assert {v3.answer(peer).status for peer in peers} == {wire.EOK}
 
 
 def test_answers_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ REFUSALS = {
 TURNED_AWAY = (
     "bad_length", "bad_frame", "output_budget", "input_budget", "connections", "connections_of_address",
     "authentication_timeout", "idle", "tls_handshake", "tls_handshake_timeout", "tls_handshakes",
-    "clear_bytes_behind_tls", "slow_reader",
+    "clear_bytes_behind_tls", "slow_reader", "logins", "login_length", "early_start_tls", "early_batch", "memory",
 )  # fmt: skip
 """Why a peer was turned away, in the order of the room `complaints`; the log spells it out."""
 

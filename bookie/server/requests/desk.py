@@ -32,9 +32,9 @@ class Desk:
         self._answers = dict(answers)
         self._authentication = authentication
 
-    def run(self) -> None:
-        """Serve until the room is stopped and empty."""
-        while (task := self.room.take()) is not None:
+    def run(self, lane: int) -> None:
+        """Serve logins, or requests, until the room is stopped and has none of them."""
+        while (task := self.room.take(lane)) is not None:
             try:
                 self._serve(task)
             except Exception as error:  # noqa: BLE001 - its text may hold what a peer sent, so only its kind is logged
