@@ -26,7 +26,7 @@ REASONS_SPOKEN = (
     "it sent clear bytes behind START_TLS",
     "it read its answers more slowly than others, and serverMaxOutputMemorySizeMb is used up",
     "there are as many logins under way as maxPendingPolicyRequests and policyQueueSizeMb allow",
-    "a message of its login is too long",
+    "a frame before its login is longer than authMessageSizeMax",
     "it sent START_TLS while requests were under way",
     "it sent a batch read of V2 before it was authenticated",
     "the bookie is out of memory",

@@ -7,7 +7,7 @@ finds it wanted is copied by `conn_settle`. What is copied, and the list itself,
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.addresses cimport Address
-from bookie._fast.limits cimport NetLimits
+from bookie._fast.limits cimport AuthState, NetLimits
 from bookie._fast.long_polls cimport PollOwner
 from bookie._fast.pages cimport Region
 from bookie._fast.tls cimport Tls
@@ -35,6 +35,7 @@ cdef struct Conn:
     uint8_t* held
     uint64_t held_size
     uint64_t held_room
+    uint64_t early_room      # of it, what is counted in `early_bytes`
     int64_t stalled_until    # 0: not stalled; else the head frame waits for room until then
     bint unaffordable        # the budget of output did not allow what it needed
     bint gone                # its peer hung up
@@ -47,7 +48,7 @@ cdef struct Conn:
     bint upgrading           # START_TLS is being answered in clear: no further frame is looked at
     uint8_t clear_auth       # ClearAuth (room `clear_auth`)
     uint64_t sealed          # encrypted bytes not yet given to the kernel; part of the output budget
-    uint8_t auth             # AuthState (room `gate`)
+    uint8_t auth             # AuthState
     bint gated               # no frame is served until Python has answered the last one
     int64_t session          # of its authentication, as Python knows it; 0: none
     int64_t policy_jobs      # that Python has not answered yet
@@ -69,6 +70,7 @@ cdef struct Conn:
     Conn* next_dirty
 
 cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil
+cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil
 # Let go of all input, output and pins, when the socket is closed: answers may still come for a while.
 cdef void conn_drop(Conn* conn) noexcept nogil
 cdef void conn_free(Conn* conn) noexcept nogil
@@ -82,8 +84,7 @@ cdef void conn_trim(Conn* conn) noexcept nogil       # free an empty output buff
 # A read of it waits for the disk, which may bring `bytes` (0: one entry of any size). One came back with `bytes`.
 cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil
 cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil
-# Whether no more of its requests are to be served; whether they are again. What the read pool owes one connection may
-# take no more than a small part of the budget of output: else a single one that reads slowly closes all others.
+# Whether no more of its requests are served for now; whether they are again. What the read pool owes one is bounded.
 cdef bint conn_is_full(const Conn* conn) noexcept nogil
 cdef bint conn_goes_on(const Conn* conn) noexcept nogil
 # Give the kernel what it takes. OK, PENDING when it is full, CLOSED.
@@ -91,8 +92,7 @@ cdef Status conn_flush(Conn* conn) noexcept nogil
 # Copy what is unsent of slices whose region is wanted back: of all items, or of those that came since the last time.
 # False: over the budget, and nothing was copied.
 cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil
-# Whether it holds much of the budget of output.
-cdef bint conn_is_large(const Conn* conn) noexcept nogil
+cdef bint conn_is_large(const Conn* conn) noexcept nogil     # it holds much of the budget of output
 # Whether what it holds may wait for its peer: little always, much while all connections hold half of the budget.
 cdef bint conn_may_wait(const Conn* conn) noexcept nogil
 # Keep `size` bytes of input for later. False: over the budget.

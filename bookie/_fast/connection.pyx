@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memmove
 from bookie._fast.complaints cimport OUT_OF_MEMORY
 from bookie._fast.file cimport iovec
 from bookie._fast.gather cimport region_unpin
+from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.sync cimport bk_add, bk_load
 from bookie._fast.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.types cimport CLOSED, OK, PENDING
@@ -71,6 +72,19 @@ cdef void set_sealed(Conn* conn, uint64_t sealed) noexcept nogil:
         conn.sealed = sealed
 
 
+cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
+    cdef uint64_t early = room if conn.auth == AUTH_WAITING else 0
+    bk_add(&conn.limits.input_bytes, <int64_t> room - <int64_t> conn.held_room)
+    bk_add(&conn.limits.early_bytes, <int64_t> early - <int64_t> conn.early_room)
+    conn.held_room = room
+    conn.early_room = early
+
+
+cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil:
+    conn.auth = auth
+    set_held_room(conn, conn.held_room)
+
+
 cdef void conn_drop(Conn* conn) noexcept nogil:
     if conn.tls != NULL:
         tls_close(conn.tls, -1)
@@ -79,14 +93,14 @@ cdef void conn_drop(Conn* conn) noexcept nogil:
     drop_output(conn)
     set_out_room(conn, 0)
     set_items_room(conn, 0)
-    bk_add(&conn.limits.input_bytes, -<int64_t> conn.held_room)
+    set_held_room(conn, 0)
     free(conn.out)
     free(conn.items)
     free(conn.held)
     conn.out = NULL
     conn.items = NULL
     conn.held = NULL
-    conn.held_room = conn.held_size = 0
+    conn.held_size = 0
 
 
 cdef void conn_free(Conn* conn) noexcept nogil:
@@ -395,12 +409,14 @@ cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:
         return True
     if bk_load(&conn.limits.input_bytes) + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
         return False
+    if (conn.auth == AUTH_WAITING and bk_load(&conn.limits.early_bytes) + <int64_t> (room - conn.held_room)
+            > conn.limits.early_bytes_max):
+        return False
     grown = <uint8_t*> realloc(conn.held, room)
     if grown == NULL:
         return False
-    bk_add(&conn.limits.input_bytes, <int64_t> (room - conn.held_room))
     conn.held = grown
-    conn.held_room = room
+    set_held_room(conn, room)
     return True
 
 
@@ -409,9 +425,8 @@ cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nog
         conn.held_size = 0
         if conn.held != NULL:
             free(conn.held)
-            bk_add(&conn.limits.input_bytes, -<int64_t> conn.held_room)
             conn.held = NULL
-            conn.held_room = 0
+            set_held_room(conn, 0)
         return True
     if not conn_hold_room(conn, size):
         return False

@@ -17,7 +17,8 @@ from bookie._fast.directory_ops cimport (
     directory_added,
     directory_op,
 )
-from bookie._fast.gate cimport AUTH_WAITING, gate_admit, gate_submit
+from bookie._fast.gate cimport gate_admit, gate_submit
+from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.gather cimport (
     COUNT_MOST,
     Answer,

@@ -1,7 +1,7 @@
 """What a connection may ask before it is authenticated, and the way of its frames to Python and back.
 
 Runs on the connection's I/O loop. A connection starts OPEN when no authentication is configured, else WAITING; it is
-DONE when Python says so. While Python works on its authentication it is `gated`: no further frame of it is looked at,
+DONE when Python says so (room limits). While Python works on its authentication it is `gated`: no further frame of it is looked at,
 so that whatever follows meets the outcome.
 """
 from libc.stdint cimport uint8_t, uint32_t
@@ -11,11 +11,6 @@ from bookie._fast.loop_state cimport IoLoop
 from bookie._fast.policy cimport PolicyJob
 from bookie._fast.request cimport Request
 from bookie._fast.types cimport Status
-
-cdef enum AuthState:
-    AUTH_OPEN = 0
-    AUTH_WAITING = 1
-    AUTH_DONE = 2
 
 # A request of a WAITING connection. OK: serve it (START_TLS). PENDING: Python has it, the connection is gated.
 # UNAUTHORIZED: answer so, in V3 with a copy of the header. CLOSED: close the connection.

@@ -4,8 +4,9 @@ from libc.string cimport memcpy, memset
 
 from bookie._fast.clear_auth cimport CLEAR_HELD, CLEAR_NONE
 from bookie._fast.complaints cimport BAD_FRAME, EARLY_BATCH, TOO_LONG_LOGIN, TOO_MANY_LOGINS
-from bookie._fast.connection cimport conn_flush, conn_reserve
+from bookie._fast.connection cimport conn_flush, conn_reserve, conn_set_auth
 from bookie._fast.cursor cimport store_u32
+from bookie._fast.limits cimport AUTH_DONE, AUTH_OPEN, AUTH_WAITING
 from bookie._fast.policy cimport (
     PEER_BYTES,
     POLICY_AUTHENTICATED,
@@ -104,7 +105,7 @@ cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, 
     if conn.auth == AUTH_DONE:
         # whoever was let in, in clear, need not be who ended the handshake: the provider knows whether that matters
         kind = POLICY_UPGRADED_KNOWN
-        conn.auth = AUTH_WAITING
+        conn_set_auth(conn, AUTH_WAITING)
         conn.since_ns = loop.now
     if authenticate(loop, conn, kind, 3, certificate, size) == PENDING:
         return OK
@@ -126,7 +127,7 @@ cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil
         store_u32(out, job.answer_size)
         memcpy(out + LENGTH_PREFIX, job.answer, job.answer_size)
     if job.action == POLICY_AUTHENTICATED:
-        conn.auth = AUTH_DONE
+        conn_set_auth(conn, AUTH_DONE)
         conn.session = 0         # Python has forgotten it by itself
     elif job.action == POLICY_CLOSE:
         conn_flush(conn)         # what the socket takes now; the connection ends all the same

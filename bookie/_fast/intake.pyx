@@ -10,11 +10,13 @@ from bookie._fast.complaints cimport (
     BAD_HANDSHAKE,
     BAD_LENGTH,
     CLEAR_AFTER_TLS,
+    TOO_LONG_LOGIN,
     TOO_MUCH_INPUT,
 )
 from bookie._fast.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
+from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.loop_ops cimport LOOP_ADD_BLOCKED, op_took
 from bookie._fast.loop_state cimport INPUT_BYTES, SEALED_BYTES
 from bookie._fast.membership cimport close_bad, close_conn, close_failed, flush
@@ -50,6 +52,9 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         length = load_i32(data + at)
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
             close_bad(loop, conn, BAD_LENGTH)
+            return size
+        if conn.auth == AUTH_WAITING and length > loop.policy.frame_bytes_max:
+            close_bad(loop, conn, TOO_LONG_LOGIN)
             return size
         if <uint64_t> length > size - at - FRAME_PREFIX:
             break

@@ -7,6 +7,11 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.addresses cimport Addresses
 from bookie._fast.long_polls cimport PollLimits
 
+cdef enum AuthState:
+    AUTH_OPEN = 0
+    AUTH_WAITING = 1
+    AUTH_DONE = 2
+
 cdef struct NetLimits:
     uint32_t frame_bytes_max
     uint32_t nesting_max     # of groups in a V3 request that nobody knows, 1 to NESTING_MAX
@@ -15,6 +20,7 @@ cdef struct NetLimits:
     uint64_t output_low      # read on
     int64_t output_bytes_max  # copied output of all connections
     int64_t input_bytes_max  # incomplete frames of all connections
+    int64_t early_bytes_max  # of those that are WAITING
     int64_t connections_max
     int64_t fd_reserve       # descriptors that connections must leave to files
     int64_t pending_adds_max  # per loop: more are refused
@@ -35,4 +41,5 @@ cdef struct NetLimits:
     PollLimits polls
     int64_t output_bytes
     int64_t input_bytes
+    int64_t early_bytes      # of these, of connections that are WAITING
     int64_t connections

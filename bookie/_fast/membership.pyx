@@ -28,7 +28,8 @@ from bookie._fast.epoll cimport (
     epoll_ctl,
     epoll_event,
 )
-from bookie._fast.gate cimport AUTH_WAITING, gate_closed
+from bookie._fast.gate cimport gate_closed
+from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.long_polls cimport polls_cancel
 from bookie._fast.loop_state cimport HANDED_MOST, SEALED_BYTES, Handed

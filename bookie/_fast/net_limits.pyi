@@ -8,6 +8,7 @@ class NetLimitsRoom:
         output_low: int,
         output_bytes_max: int,
         input_bytes_max: int,
+        early_bytes_max: int = ...,
         connections_max: int,
         fd_reserve: int,
         throttle_ms: int,

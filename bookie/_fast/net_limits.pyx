@@ -1,6 +1,6 @@
 """Filled before the first loop starts; only the counters change after that, atomically."""
 from bookie._fast.addresses cimport addresses_free, addresses_init
-from bookie._fast.gate cimport AUTH_OPEN, AUTH_WAITING
+from bookie._fast.limits cimport AUTH_OPEN, AUTH_WAITING
 from bookie._fast.proto_wire cimport NESTING_MAX
 from bookie._fast.sync cimport bk_load
 
@@ -15,7 +15,7 @@ cdef class NetLimitsRoom:
                  idle_ms: int = 0, pending_adds_max: int = 1 << 40, pending_urgent_max: int = 10_000,
                  pending_reads_max: int = 0, pending_per_connection_max: int = 1 << 40, adds_in_progress_max: int = 0,
                  reads_in_progress_max: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0,
-                 nesting_max: int = NESTING_MAX):
+                 nesting_max: int = NESTING_MAX, early_bytes_max: int = 1 << 40):
         self.limits.frame_bytes_max = frame_bytes_max
         self.limits.nesting_max = nesting_max
         self.limits.batch_bytes_max = batch_bytes_max
@@ -23,6 +23,7 @@ cdef class NetLimitsRoom:
         self.limits.output_low = output_low
         self.limits.output_bytes_max = output_bytes_max
         self.limits.input_bytes_max = input_bytes_max
+        self.limits.early_bytes_max = early_bytes_max
         self.limits.connections_max = connections_max
         self.limits.fd_reserve = fd_reserve
         self.limits.throttle_ns = throttle_ms * 1000000

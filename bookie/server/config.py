@@ -256,6 +256,12 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     ):  # fmt: skip
         if not fits:
             yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
+    if network.auth_bytes_max > network.early_input_bytes_max:
+        yield (
+            "authMessageSizeMax",
+            "it is more than an eighth of serverMaxInputMemorySizeMb, which all who are not authenticated share",
+            "lower it, or raise serverMaxInputMemorySizeMb",
+        )
     yield from _buffer_contradictions(settings)
     yield from _access_contradictions(settings)
     yield from _compaction_contradictions(settings.garbage)

@@ -87,6 +87,7 @@ class DataPort:
             output_low=settings.output_low_bytes,
             output_bytes_max=settings.output_bytes_max,
             input_bytes_max=settings.input_bytes_max,
+            early_bytes_max=settings.early_input_bytes_max,
             connections_max=settings.connections_max,
             fd_reserve=self.storage.storage.open_logs_max + FILES,
             throttle_ms=self.storage.storage.throttle_ms_max,

@@ -94,7 +94,8 @@ GROUPS = (
             Key("serverMaxLongPollsPerConnection", "network.long_polls_per_connection_max", int, "10000", "The same"
                 " for one connection.", high=100_000_000),
             Key("serverMaxInputMemorySizeMb", "network.input_bytes_max", int, "256", "Memory for requests that are"
-                " not yet handled, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
+                " not yet handled, over all connections; an eighth of it for those that are to authenticate still.",
+                low=8, high=1 << 20, unit="MiB", scale=MIB),
             Key("serverMaxOutputMemorySizeMb", "network.output_bytes_max", int, "256", "Memory for answers that are"
                 " not yet sent, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
             Key("serverSpinMicros", "network.spin_us", int, "0", "Busy-poll this long before sleeping: lowers the"
@@ -126,8 +127,9 @@ GROUPS = (
             Key("authorizedCertificateNames", "auth.authorized_names", str, "", "For `certificate`: subject alternative"
                 " names (DNS, URI, e-mail) that are let in, separated by commas."),
             Key("authProviderFile", "auth.provider_file", str, "", "For an installed provider: a file of its own."),
-            Key("authMessageSizeMax", "network.auth_bytes_max", int, "65536", "Largest AUTH frame before its sender is"
-                " authenticated; a larger one costs the connection.", low=1024, high=16 * MIB, unit="bytes"),
+            Key("authMessageSizeMax", "network.auth_bytes_max", int, "65536", "Largest frame before its sender is"
+                " authenticated; the length of a larger one costs the connection.", low=1024, high=16 * MIB,
+                unit="bytes"),
         ),
     ),
     Group(

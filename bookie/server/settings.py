@@ -88,6 +88,11 @@ class NetworkSettings:
     access_log_file_bytes_max: int = 64 * MIB
     access_log_files_max: int = 8
 
+    @property
+    def early_input_bytes_max(self) -> int:
+        """What frames may take of all connections that are not authenticated yet, where that is wanted."""
+        return self.input_bytes_max // 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:

@@ -274,3 +274,38 @@ def test_stopping_does_not_wait_for_the_gate(tmp_path: Path) -> None:
     for peer in peers:
         assert peer.closed()
         peer.close()
+
+
+def test_who_is_not_authenticated_holds_little(tmp_path: Path) -> None:
+    """Unfinished frames before any login share an eighth of the budget: writers who are in have the rest."""
+    provider = TokenServer((TOKEN,))
+    with local_bookie(tmp_path, provider=provider, input_bytes_max=8 << 20, io_threads=1) as bookie:
+        writers = [bookie.peer() for _ in range(4)]
+        for writer in writers:
+            log_in(writer, 2, "token", TokenClient(TOKEN).session("127.0.0.1"))
+        strangers = [bookie.peer() for _ in range(51)]
+        for stranger in strangers:
+            stranger.sock.sendall(struct.pack(">i", 60_000) + bytes(50_000))
+        eventually(lambda: bookie.stat("turned_away_3") > 0, writers[0])
+        assert bookie.stat("input_buffer_bytes") <= 1 << 20
+        for entry in range(20):
+            for ledger, writer in enumerate(writers):
+                assert writer.ask(add(ledger, entry, bytes(1 << 20))).code == OK
+        for peer in writers + strangers:
+            peer.close()
+        with bookie.peer() as late:
+            eventually(lambda: bookie.stat("input_buffer_bytes") == 0, late)
+
+
+@either_protocol
+def test_a_long_frame_before_the_login(bookie: LocalBookie, protocol: int) -> None:
+    """Its length is enough: nothing of it is waited for. Behind a login the same frame is welcome."""
+    before = bookie.stat("turned_away_14")
+    with bookie.peer() as stranger:
+        stranger.sock.sendall(struct.pack(">i", 1 << 20))
+        assert stranger.closed()
+    assert bookie.stat("turned_away_14") == before + 1
+    with bookie.peer() as known:
+        known.sock.sendall(auth(protocol, "token", TOKEN) + encode_request(add(1, 0, bytes(1 << 20))))
+        assert said(protocol, receive(known)).plugin == "token"
+        assert known.answer().code == OK
