@@ -270,6 +270,8 @@ def _from_lines(body: bytes) -> Cookie:
 
 
 def _from_text(body: bytes, layout: int) -> Cookie:
+    if odd := re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", body):  # written as escapes; some would pass for a line's end
+        raise ValueError(f"byte {odd.start()} behind the layout is {odd[0][0]:#04x}")
     message = text_format.Parse(body, CookieFormat(), allow_unknown_field=True)
     if not message.IsInitialized():
         lacking = message.FindInitializationErrors()  # type: ignore[attr-defined]  # not in the published types

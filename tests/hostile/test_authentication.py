@@ -3,8 +3,10 @@
 Rooms: policy, gate.
 """
 
+import contextlib
 import logging
 import re
+import socket
 import struct
 import threading
 import time
@@ -168,16 +170,17 @@ def test_nothing_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 def test_one_line_a_second_for_whatever_an_address_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Wrong tokens and broken frames in turn: all are counted, and told together."""
-    times, begun = 20, time.monotonic()
+    times, begun, mine = 20, time.monotonic(), "127.0.0.77"
     with caplog.at_level(logging.WARNING), local_bookie(tmp_path, provider=TokenServer((TOKEN,))) as bookie:
         for _ in range(times):
             for bad in (auth(2, "token", b"wrong"), struct.pack(">i", -5)):
-                with bookie.peer() as peer:
-                    peer.sock.sendall(bad)
-                    assert peer.closed()
+                with socket.create_connection(bookie.address, TIMEOUT_S, (mine, 0)) as peer:
+                    peer.sendall(bad)
+                    with contextlib.suppress(ConnectionResetError):
+                        assert peer.recv(1) == b""
     rows = [record.__dict__ for record in caplog.records if record.levelno >= logging.WARNING]
+    rows = [row for row in rows if row["peer"] == mine]  # other tests' bookies speak, too
     assert sum(row["times"] for row in rows) == 2 * times
-    assert {row["peer"] for row in rows} == {"127.0.0.1"}
     assert len(rows) <= time.monotonic() - begun + 2
 
 

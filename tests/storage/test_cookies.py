@@ -1,6 +1,8 @@
 """B16: the cookie's text byte for byte, what counts as equal, and every start that must be refused."""
 
+import contextlib
 import errno
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -134,6 +136,20 @@ def test_what_is_no_cookie_is_refused(text: bytes, why: str) -> None:
     with pytest.raises(CookieError, match="/data/VERSION") as refusal:
         parse_cookie(text, "/data/VERSION")
     assert why in str(refusal.value)
+
+
+@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")
+def test_a_flipped_bit_is_noticed() -> None:
+    """Any, but for the one that makes the layout the one before, which means the same."""
+    cookie = make_cookie(BOOKIE, journals=[Path("/j")], ledgers=[Path("/l")], instance_id=INSTANCE)
+    text, passed = cookie.to_bytes(), []
+    for at, bit in itertools.product(range(len(text)), range(8)):
+        flipped = bytearray(text)
+        flipped[at] ^= 1 << bit
+        with contextlib.suppress(CookieError):
+            if cookie.difference(parse_cookie(bytes(flipped), "x")) is None:
+                passed.append((at, bit))
+    assert passed == [(0, 0)]
 
 
 def test_a_new_bookie_is_stamped(disks: Disks) -> None:
