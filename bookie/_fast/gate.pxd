@@ -1,8 +1,8 @@
 """What a connection may ask before it is authenticated, and the way of its frames to Python and back.
 
 Runs on the connection's I/O loop. A connection starts OPEN when no authentication is configured, else WAITING; it is
-DONE when Python says so (room limits). While Python works on its authentication it is `gated`: no further frame of it is looked at,
-so that whatever follows meets the outcome.
+DONE when Python says so (room limits). While Python works on its authentication it is `gated`: no further frame of it
+is looked at, so that whatever follows meets the outcome.
 """
 from libc.stdint cimport uint8_t, uint32_t
 
