@@ -16,8 +16,10 @@ from tests.hostile.peer import Peer, add
 
 WAIT_S = 30.0
 MIB = 1 << 20
-FREE, KEPT = 50, 64
-"""Descriptors that connections can have, and those behind the limit that they meet."""
+FREE, WAITING, KEPT = 50, 100, 256
+"""Descriptors for connections, connections that find none, and the descriptors behind the limit that they meet:
+more than could be taken while a file is being opened, for so long the limit is lifted for all.
+"""
 PORTS = {"httpServerEnabled": "true", "httpServerPort": "0"}
 
 
@@ -36,7 +38,7 @@ def hold_all(bookie: BookieProcess, flood: contextlib.ExitStack) -> int:
     few = descriptors(bookie) + FREE
     resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (few, few + KEPT))
     ports = [bookie.admin, bookie.planes["http"]]
-    for at in range(2 * few):
+    for at in range(FREE + WAITING):
         host, port = ports[at % len(ports)].rsplit(":", 1)
         flood.enter_context(socket.create_connection((host, int(port))))
     await_that(lambda: descriptors(bookie) >= few, bookie)
