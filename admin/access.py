@@ -13,24 +13,20 @@ import enum
 import hashlib
 import hmac
 import logging
-import os
 import re
-import stat
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bookie.changed_files import ChangedFiles
 from bookie.errors import SecurityError
+from bookie.secret_files import SecretRefused, read_secret_text
 from bookie.server.errors import ConfigError
 from bookie.server.settings import AccessSettings
 
 __all__ = ["Access", "audit", "Caller", "NotAuthenticated", "Role", "RoleMissing"]
 
 TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 4096
-FILE_BYTES_MAX = 1 << 20
-NOBODYS = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 BEARER = "bearer "
 NAME = re.compile(r"[\w.@+-]{1,64}")
 ANYBODY = "local"
@@ -151,28 +147,14 @@ def _read_tokens(path: str) -> tuple[_Token, ...]:
     if not path:
         return ()
     try:
-        with Path(path).open("rb") as file:
-            status = os.fstat(file.fileno())  # of this very file, whoever replaces it meanwhile
-            text = file.read(FILE_BYTES_MAX).decode()
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError("adminTokensFile", path, "it cannot be read", "name a readable file of UTF-8 text") from None
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & _others(status.st_uid):
-        remedy = "give it the mode 600; or 440, where it is another user's and this process reads it by its group"
-        raise ConfigError("adminTokensFile", path, f"others may use it (mode {mode:o})", remedy)
+        text = read_secret_text(path)
+    except SecretRefused as refused:
+        raise ConfigError("adminTokensFile", path, refused.reason, refused.remedy) from None
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     tokens = tuple(_token(path, number, line) for number, line in lines if line and not line.startswith("#"))
     if not tokens:
         raise ConfigError("adminTokensFile", path, "there is no token in it", "write a line `operate:TOKEN` into it")
     return tokens
-
-
-def _others(owner: int) -> int:
-    """The bits of a mode that let in more than who owns the file, and us.
-
-    A group may read what is not ours: so a secret of Kubernetes, which is root's, comes to a process that is not root.
-    """
-    return NOBODYS | (stat.S_IRGRP if owner == os.geteuid() else 0)
 
 
 def _token(path: str, number: int, line: str) -> _Token:

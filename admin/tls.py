@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from bookie.changed_files import ChangedFiles
+from bookie.secret_files import SecretRefused, check_secret
 from bookie.server.errors import ConfigError
 from bookie.server.settings import AccessSettings
 
@@ -78,6 +79,10 @@ class _Files(Generic[T]):
 def _context(settings: AccessSettings) -> ssl.SSLContext:
     """A server's, with what the files say."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        check_secret(settings.tls_key)
+    except SecretRefused as refused:
+        raise ConfigError("adminTlsKeyPath", settings.tls_key, refused.reason, refused.remedy) from None
     try:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key, password=lambda: b"")
     except OSError:

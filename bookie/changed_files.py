@@ -7,7 +7,8 @@ __all__ = ["ChangedFiles"]
 
 
 class ChangedFiles:
-    """Some files, and what they were when they were looked at last. Paths that are empty count for nothing.
+    """Some files, and what they were when they were looked at last. Paths that are empty count for nothing. Who may use
+    a file is part of what it is: a secret that was refused for that is looked at again once it is right.
 
     One thread at a time.
     """
@@ -23,11 +24,11 @@ class ChangedFiles:
         return changed
 
 
-def _stamps(paths: Iterable[str]) -> Iterable[tuple[int, int, int] | None]:
+def _stamps(paths: Iterable[str]) -> Iterable[tuple[int, int, int, int] | None]:
     for path in paths:
         try:
             found = Path(path).stat()
         except OSError:
             yield None
         else:
-            yield found.st_ino, found.st_size, found.st_mtime_ns
+            yield found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode

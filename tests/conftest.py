@@ -45,8 +45,10 @@ def stale_rooms() -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test anything but the compiled rooms of this tree. Ctrl-C means something again for what tests start:
-    a shell that puts a run into the background lets all of it ignore that.
+    a shell that puts a run into the background lets all of it ignore that. Keys, tokens and users that tests write
+    are theirs alone, or no bookie would take them.
     """
+    os.umask(0o077)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if stale := stale_rooms():

@@ -21,3 +21,13 @@ def test_each_change_is_told_once(tmp_path: Path) -> None:
     assert [files.changed(), files.changed()] == [True, False]
     one.unlink()
     assert [files.changed(), files.changed()] == [True, False]
+
+
+def test_a_change_of_mode_counts(tmp_path: Path) -> None:
+    """A file that was refused because others could read it is looked at again when they cannot any more."""
+    one = tmp_path / "one"
+    one.write_text("a")
+    one.chmod(0o644)
+    files = ChangedFiles(str(one))
+    one.chmod(0o600)
+    assert [files.changed(), files.changed()] == [True, False]

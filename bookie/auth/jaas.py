@@ -9,13 +9,12 @@ Only what DIGEST-MD5 needs is read; nothing of the file ever appears in an error
 """
 
 import re
-from pathlib import Path
 
 from bookie.errors import ConfigurationError
+from bookie.secret_files import SecretRefused, read_secret_text
 
 __all__ = ["read_section"]
 
-FILE_BYTES_MAX = 1 << 20
 WORDS = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|\#[^\n]*|/\*.*?\*/)
       | (?P<mark>[{};=])
@@ -27,13 +26,14 @@ ESCAPE = re.compile(r"\\(.)")
 Token = tuple[str, str, int]
 
 
-def read_section(path: str, section: str) -> dict[str, str]:
-    """The options of every module in `section`, together. Raises ConfigurationError."""
+def read_section(path: str, section: str, *, strict: bool = True) -> dict[str, str]:
+    """The options of every module in `section`, together. ConfigurationError, also for a file that others may use;
+    where that is not to be refused (`strict`) the log tells of it.
+    """
     try:
-        raw = Path(path).read_bytes()
-        text = raw.decode("utf-8") if len(raw) <= FILE_BYTES_MAX else ""
-    except (OSError, UnicodeDecodeError):
-        raise ConfigurationError(f"{path}: it cannot be read; name a readable file of UTF-8 text") from None
+        text = read_secret_text(path, strict=strict)
+    except SecretRefused as refused:
+        raise ConfigurationError(f"{path}: {refused}") from None
     sections = _Parser(path, _tokens(path, text)).sections()
     if section not in sections:
         raise ConfigurationError(f"{path}: there is no section {section}; add `{section} {{ ... }};`")

@@ -52,7 +52,7 @@ def client(settings: ClientAuthSettings) -> "SaslClient":
     """The client's provider: user and password out of its section of the JAAS file. Raises ConfigurationError."""
     if not settings.jaas_file:
         raise ConfigurationError("jaas_file is empty: SASL needs a user; name the JAAS file that holds it")
-    options = read_section(settings.jaas_file, settings.jaas_section)
+    options = read_section(settings.jaas_file, settings.jaas_section, strict=False)
     if "username" not in options or "password" not in options:
         where = f"{settings.jaas_file}: section {settings.jaas_section}"
         raise ConfigurationError(f'{where} has no login; add username="..." and password="..."')

@@ -8,11 +8,11 @@ import hashlib
 import hmac
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from bookie.auth.provider import AuthenticationFailed, Outcome
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
+from bookie.secret_files import SecretRefused, read_secret_text
 
 __all__ = ["client", "PLUGIN", "server", "TokenClient", "TokenServer"]
 
@@ -23,13 +23,13 @@ TOKEN_BYTES_MAX = 4096
 PRINCIPAL = "token"
 
 
-def read_tokens(path: str, environment: Mapping[str, str]) -> tuple[bytes, ...]:
+def read_tokens(path: str, environment: Mapping[str, str], *, strict: bool) -> tuple[bytes, ...]:
     """The tokens of the file, or of the environment where no file is named. Raises ConfigurationError."""
     where = f"authTokenFile={path}" if path else f"environment variable {VARIABLE}"
     try:
-        text = Path(path).read_text(encoding="utf-8") if path else environment.get(VARIABLE, "")
-    except (OSError, UnicodeDecodeError):
-        raise ConfigurationError(f"{where}: it cannot be read; name a readable file of UTF-8 text") from None
+        text = read_secret_text(path, strict=strict) if path else environment.get(VARIABLE, "")
+    except SecretRefused as refused:
+        raise ConfigurationError(f"{where}: {refused}") from None
     lines = [line.strip() for line in text.splitlines()]
     tokens = tuple(line.encode() for line in lines if line and not line.startswith("#"))
     if not tokens:
@@ -42,12 +42,12 @@ def read_tokens(path: str, environment: Mapping[str, str]) -> tuple[bytes, ...]:
 
 def server(settings: AuthSettings) -> "TokenServer":
     """The bookie's provider. Raises ConfigurationError."""
-    return TokenServer(read_tokens(settings.token_file, os.environ))
+    return TokenServer(read_tokens(settings.token_file, os.environ, strict=True))
 
 
 def client(settings: ClientAuthSettings) -> "TokenClient":
     """The client's provider; of several tokens the first is sent. Raises ConfigurationError."""
-    return TokenClient(read_tokens(settings.token_file, os.environ)[0])
+    return TokenClient(read_tokens(settings.token_file, os.environ, strict=False)[0])
 
 
 def digest(token: bytes) -> bytes:

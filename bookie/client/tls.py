@@ -15,6 +15,7 @@ from typing_extensions import Buffer
 
 from bookie.changed_files import ChangedFiles
 from bookie.errors import BookieUnavailable, ConfigurationError, SecurityError
+from bookie.secret_files import SecretRefused, check_secret, read_secret
 
 __all__ = ["Tls", "TlsContexts", "TlsLink"]
 
@@ -59,8 +60,9 @@ class Tls:
             ) from error
         if self.certificate is not None:
             try:
+                check_secret(self.key or self.certificate, strict=False)
                 context.load_cert_chain(self.certificate, self.key, self._password())
-            except OSError as error:
+            except (OSError, SecretRefused) as error:
                 raise ConfigurationError(
                     f"certificate={self.certificate}, key={self.key}: they cannot be read or do not belong together;"
                     " name PEM files, and the key's password file if it has one"
@@ -69,7 +71,7 @@ class Tls:
 
     def _password(self) -> bytes:
         # Empty rather than None: OpenSSL would ask at the terminal.
-        return Path(self.key_password_path).read_bytes().strip() if self.key_password_path else b""
+        return read_secret(self.key_password_path, strict=False).strip() if self.key_password_path else b""
 
 
 class TlsContexts:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from bookie.errors import ConfigurationError
+from bookie.secret_files import SecretRefused, read_secret
 
 __all__ = ["AdminAccess", "BUSY", "open_channel", "read_token"]
 
@@ -39,7 +40,7 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
     if access.encrypted:
         credentials = grpc.ssl_channel_credentials(
             _read("TLS authorities", access.authorities),
-            _read("TLS key", access.key),
+            _read_secret("TLS key", access.key),
             _read("TLS certificate", access.certificate),
         )
         channel = grpc.secure_channel(target, credentials, options=options)
@@ -52,7 +53,7 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
 
 def read_token(path: str) -> str:
     """What is sent. ConfigurationError."""
-    lines = [line.strip() for line in (_read("token", path) or b"").decode("utf-8", "replace").splitlines()]
+    lines = [line.strip() for line in (_read_secret("token", path) or b"").decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
         raise ConfigurationError(f"token file {path}: there is no token in it; write one line with the token")
@@ -69,6 +70,15 @@ def _read(what: str, path: str | None) -> bytes | None:
         return Path(path).read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{what} file {path}: {error.strerror}; name one that can be read") from None
+
+
+def _read_secret(what: str, path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return read_secret(path, strict=False)
+    except SecretRefused as refused:
+        raise ConfigurationError(f"{what} file {path}: {refused}") from None
 
 
 class _Details(NamedTuple):

@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, r
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
 from cryptography.x509 import Certificate, load_pem_x509_certificates
 
+from bookie.secret_files import FILE_BYTES_MAX, SecretRefused, read_secret
 from bookie.server.errors import ConfigError
 from bookie.server.settings import TlsSettings
 
 __all__ = ["Identity", "read_identity", "read_trusted"]
 
-FILE_BYTES_MAX = 1 << 20
 KEY_KINDS = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey, ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)
 Key = (
     dsa.DSAPrivateKey
@@ -39,7 +39,7 @@ class Identity:
 def read_identity(settings: TlsSettings) -> Identity:
     """Raises ConfigError."""
     _check_type("tlsKeyStoreType", settings.key_store_type)
-    data = _read("tlsKeyStore", settings.key_store, "the file with the private key")
+    data = _secret("tlsKeyStore", settings.key_store, "the file with the private key")
     password = _password("tlsKeyStorePasswordPath", settings.key_store_password_path)
     if settings.key_store_type == "pkcs12":
         return _identity_of(settings, data, password)
@@ -110,12 +110,25 @@ def _certificates(key: str, path: str) -> list[Certificate]:
 
 def _password(key: str, path: str) -> bytes | None:
     """What the file holds, without the white space around it."""
-    return (_read(key, path, "the file with the password").strip() or None) if path else None
+    return (_secret(key, path, "the file with the password").strip() or None) if path else None
+
+
+def _secret(key: str, path: str, what: str) -> bytes:
+    """What others may not read."""
+    _check_set(key, path, what)
+    try:
+        return read_secret(path)
+    except SecretRefused as refused:
+        raise ConfigError(key, path, refused.reason, refused.remedy) from None
+
+
+def _check_set(key: str, path: str, what: str) -> None:
+    if not path:
+        raise ConfigError(key, "", "it must be set where TLS is", f"name {what}")
 
 
 def _read(key: str, path: str, what: str) -> bytes:
-    if not path:
-        raise ConfigError(key, "", "it must be set where TLS is", f"name {what}")
+    _check_set(key, path, what)
     try:
         with Path(path).open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
