@@ -15,7 +15,7 @@ FROM python:3.12-slim
 COPY --from=build /opt/bookie /opt/bookie
 COPY conf/container.conf /etc/bookie/bk.conf
 ENV PATH=/opt/bookie/bin:$PATH BOOKIE_CONF=/etc/bookie/bk.conf
-RUN useradd --system --uid 10001 bookie && install -d -o bookie /data
+RUN useradd --system --uid 10001 bookie && install -d -m 0700 -o bookie /data
 USER bookie
 VOLUME /data
 EXPOSE 3181 3182 8080

@@ -76,8 +76,8 @@ build: $(BUILT)       ## the virtual environment and the compiled rooms
 ALIVE = [ -f run/bookie.pid ] && kill -0 "$$(cat run/bookie.pid)" 2>/dev/null
 
 run: build            ## start a bookie on conf/standalone.conf, write and read back a million entries, leave it running
-	@mkdir -p run
-	@if $(ALIVE); then echo "a bookie runs already, pid $$(cat run/bookie.pid)"; else \
+	@umask 077; mkdir -p run
+	@umask 077; if $(ALIVE); then echo "a bookie runs already, pid $$(cat run/bookie.pid)"; else \
 		rm -f run/ready; mkfifo run/ready; \
 		setsid $(VENV)/bin/bookie-server --conf $(CONF) --ready-fd 3 </dev/null >run/bookie.log 2>&1 3>run/ready & \
 		echo $$! >run/bookie.pid; \

@@ -14,6 +14,8 @@ from bookie.terminal import lazy
 
 __all__ = ["main", "run"]
 
+NOBODY_ELSE = 0o077
+"""What it writes for a bookie is as the bookie's own: for nobody else."""
 OBJECTS_MAX = 10_000
 """Between two runs of the garbage collector. What a command imports is many times that, and no garbage."""
 EPILOG = """\b
@@ -65,6 +67,7 @@ def main() -> None:
     """The entry point."""
     gc.set_threshold(OBJECTS_MAX)
     _quiet()
+    os.umask(NOBODY_ELSE)
     code = run(sys.argv[1:])
     gc.freeze()  # the end of the process would look through all there is for garbage, several times
     sys.exit(code)

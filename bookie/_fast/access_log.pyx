@@ -10,7 +10,7 @@ from posix.fcntl cimport O_CREAT, O_TRUNC, O_WRONLY
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from bookie._fast.addresses cimport address_bytes
-from bookie._fast.file cimport write_full
+from bookie._fast.file cimport PRIVATE_MODE, write_full
 from bookie._fast.request cimport ADD_ENTRY, BATCH_READ_ENTRY, READ_LAC
 from bookie._fast.sync cimport (
     bk_add_relaxed,
@@ -170,7 +170,7 @@ cdef class AccessLogRoom:
             rc = self.files.ops.rename(self.paths[at - 1], self.paths[at])
             if rc < 0 and rc != -ENOENT:
                 return rc
-        self.fd = self.files.ops.open(self.paths[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        self.fd = self.files.ops.open(self.paths[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, PRIVATE_MODE)
         self.size = strlen(HEADER)
         return self.fd if self.fd < 0 else write_full(self.files.ops, self.fd, HEADER, self.size, 0)
 

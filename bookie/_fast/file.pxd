@@ -6,6 +6,9 @@ cdef extern from "<sys/uio.h>" nogil:
         void* iov_base
         size_t iov_len
 
+cdef enum:
+    PRIVATE_MODE = 0o600         # of every file that is made here: what it holds is the bookie's alone
+
 cdef struct FileOps:
     int (*open)(const char* path, int flags, int mode) noexcept nogil
     ssize_t (*pread)(int fd, void* buffer, size_t size, off_t offset) noexcept nogil

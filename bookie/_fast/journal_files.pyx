@@ -7,7 +7,7 @@ from posix.fcntl cimport O_CREAT, O_RDWR, O_TRUNC
 
 from bookie._fast.cursor cimport store_i64, store_u32
 from bookie._fast.fatal cimport fatal_is_set, fatal_set
-from bookie._fast.file cimport set_direct, sync_dir, write_full
+from bookie._fast.file cimport PRIVATE_MODE, set_direct, sync_dir, write_full
 from bookie._fast.journal_reader cimport (
     GROUP_CLOSE_BYTES,
     GROUP_MAGIC,
@@ -88,7 +88,7 @@ cdef void path_of(Journal* journal, char* out, int64_t file_id, const char* suff
 
 
 cdef int open_file(Journal* journal, const char* path, int flags) noexcept nogil:
-    cdef int fd = journal.ops.open(path, O_RDWR | O_CLOEXEC | flags, 0o644)
+    cdef int fd = journal.ops.open(path, O_RDWR | O_CLOEXEC | flags, PRIVATE_MODE)
     if fd >= 0 and journal.direct:
         set_direct(fd, True)
     return fd

@@ -6,7 +6,7 @@ from posix.fcntl cimport O_CREAT, O_RDWR, O_TRUNC, O_WRONLY
 
 from bookie._fast.crc cimport crc32c
 from bookie._fast.cursor cimport store_i64, store_u32, store_u64
-from bookie._fast.file cimport read_full, sync_dir, write_full
+from bookie._fast.file cimport PRIVATE_MODE, read_full, sync_dir, write_full
 from bookie._fast.journal_files cimport journal_trim
 from bookie._fast.sync cimport bk_store, now_ns
 from bookie._fast.types cimport IO_ERROR, NO_SPACE, OK
@@ -38,7 +38,7 @@ cdef void path_of(const Stores* stores, const Store* store, uint32_t journal, ch
 cdef int write_mark(Stores* stores, const char* path, const char* temporary, const char* directory,
                     const uint8_t* mark) noexcept nogil:
     """Temporary, sync, rename, directory sync: a mark is either the old one or the new one."""
-    cdef int fd = stores.ops.open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o644)
+    cdef int fd = stores.ops.open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, PRIVATE_MODE)
     cdef int rc
     if fd < 0:
         return fd

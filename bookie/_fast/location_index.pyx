@@ -13,6 +13,7 @@ from posix.fcntl cimport O_RDONLY, open
 from posix.unistd cimport close, lseek
 
 from bookie._fast.cursor cimport load_i64
+from bookie._fast.file cimport PRIVATE_MODE
 from bookie._fast.index_damage cimport damage_init, damage_note
 from bookie._fast.index_doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
 from bookie._fast.index_guard cimport (
@@ -169,7 +170,7 @@ cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_b
         error = mdb.env_set_maxreaders(index.env, INDEX_READERS_MAX)
     if error == 0:
         # The kernel's readahead around each page of a random look-up would bring mostly pages of other ledgers.
-        error = mdb.env_open(index.env, path, MDB_NOTLS | MDB_NORDAHEAD, 0o644)
+        error = mdb.env_open(index.env, path, MDB_NOTLS | MDB_NORDAHEAD, PRIVATE_MODE)
     if error == 0:
         error = mdb.reader_check(index.env, &dead)
     return error

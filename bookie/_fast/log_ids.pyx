@@ -9,7 +9,7 @@ from libc.string cimport memcpy, strlen
 from posix.fcntl cimport O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
 
 from bookie._fast.crash_steps cimport STEP_LOG_CREATED, STEP_LOG_PUBLISHED, step
-from bookie._fast.file cimport FileOps, Files, sync_dir, write_full
+from bookie._fast.file cimport PRIVATE_MODE, FileOps, Files, sync_dir, write_full
 from bookie._fast.log_scan cimport LOG_ID_MAX
 from bookie._fast.sync cimport (
     pthread_mutex_destroy,
@@ -146,7 +146,7 @@ cdef int log_ids_create(LogIds* ids, LogUser user, uint32_t* log_id) noexcept no
         snprintf(path, PATH_BYTES, "%s/%x.log", ids.directory, id)
         fd = -EINTR
         while fd == -EINTR:
-            fd = ids.ops.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+            fd = ids.ops.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, PRIVATE_MODE)
         if fd < 0:
             log_ids_drop(ids, id)
         else:
@@ -170,7 +170,7 @@ cdef int write_last_id(LogIds* ids, uint32_t log_id) noexcept nogil:
     cdef int fd, rc
     snprintf(temporary, PATH_BYTES, "%s/lastId.tmp", ids.directory)
     snprintf(path, PATH_BYTES, "%s/lastId", ids.directory)
-    fd = ids.ops.open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    fd = ids.ops.open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, PRIVATE_MODE)
     if fd < 0:
         return fd
     rc = write_full(ids.ops, fd, text, size, 0)

@@ -16,6 +16,7 @@ import socket
 import sys
 from typing import Any
 
+from bookie.durable import PRIVATE_FILE
 from bookie.local.nursery import MESSAGE_BYTES
 
 PRELOADED = ("bookie.server.main", "bookie.metadata.embedded", "bookie.metadata.remote")
@@ -58,7 +59,7 @@ def serve(inbox: socket.socket) -> list[str] | None:
 
 def _child(request: dict[str, Any], ready: int) -> list[str]:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # however this process ends
-    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

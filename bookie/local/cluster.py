@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bookie.durable import make_directories
 from bookie.errors import IncorrectParameter, StartRefused
 from bookie.local.nursery import STOP_S, Child, Nursery
 
@@ -62,7 +63,7 @@ class LocalBookie:
     def launch(self) -> int:
         """Start it; the descriptor that `ready` wants, so that several start at once."""
         assert self._child is None
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directories(self.directory)
         self.conf.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         ready, theirs = os.pipe()
         try:

@@ -23,7 +23,7 @@ from pathlib import Path
 import lmdb
 
 from bookie._fast import fatal
-from bookie.durable import sync_directory
+from bookie.durable import PRIVATE_FILE, make_directories, sync_directory
 from bookie.errors import IncorrectParameter, MetadataStoreError, StartRefused
 from bookie.metadata.key_values import (
     KEY_BYTES_MAX,
@@ -81,9 +81,11 @@ class EmbeddedStore:
         if self._env is not None:
             return
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            make_directories(self._directory)
             self._own_directory()
-            self._env = lmdb.open(str(self._directory), map_size=self._map_bytes, max_readers=READERS_MAX)
+            self._env = lmdb.open(
+                str(self._directory), map_size=self._map_bytes, max_readers=READERS_MAX, mode=PRIVATE_FILE
+            )
             self._check_format()
             for directory in (self._directory, self._directory.parent):
                 sync_directory(directory)
@@ -270,7 +272,7 @@ class EmbeddedStore:
 
     def _own_directory(self) -> None:
         path = self._directory / "owner.lock"
-        self._owner_file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._owner_file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             fcntl.flock(self._owner_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

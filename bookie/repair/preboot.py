@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bookie._fast.index_view import Index, Ledger
 from bookie.client.digest import master_key
+from bookie.durable import make_directories
 from bookie.metadata.driver import Ledgers
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.expected import in_last_ensemble, names
@@ -101,7 +102,7 @@ class _Records:
     """The ledger records of one index, with a write transaction open."""
 
     def __init__(self, path: Path, map_bytes: int) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        make_directories(path)
         self.index = Index.open(path, map_bytes)
         self.known = {record.ledger: record for record in self.index.reader().ledgers()}
         self._put = 0

@@ -6,14 +6,21 @@ disk and the death of the process ends it.
 
 import errno
 import fcntl
+import logging
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from bookie.durable import sync_directory
+from bookie.durable import PRIVATE_DIRECTORY, sync_directory
 from bookie.errors import StartRefused
 
 __all__ = ["Directories"]
+
+HOLDS = ("current", "data.mdb")
+"""What a bookie, or the metadata store, makes in a directory of its own."""
+
+log = logging.getLogger(__name__)
 
 
 class Directories:
@@ -30,6 +37,7 @@ class Directories:
             for path in self._paths:
                 self._make(path)
                 self._lock(path)
+                _tell_open(path)
         except StartRefused:
             self.abandon()
             raise
@@ -60,7 +68,7 @@ class Directories:
         missing = [step for step in (path, *path.parents) if not step.exists()]
         for step in reversed(missing):
             try:
-                step.mkdir()
+                step.mkdir(PRIVATE_DIRECTORY)
             except FileExistsError:
                 continue
             except OSError as error:
@@ -84,6 +92,21 @@ class Directories:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StartRefused(f"{path}: another bookie process uses this directory; stop it, or use another") from None
+
+
+def _tell_open(path: Path) -> None:
+    """One line where everybody on this machine may look into what is there: an earlier version made it, or Java.
+
+    It is left as it is, for the operator may mean it so.
+    """
+    found = [path / name for name in HOLDS if (path / name).exists() and _mode(path / name) & stat.S_IRWXO]
+    if found and all(_mode(step) & stat.S_IXOTH for step in (path.resolve(), *path.resolve().parents)):
+        facts = {"directory": path, "mode": f"{_mode(found[0]):o}", "remedy": f"chmod -R go= {path}"}
+        log.warning("others on this machine may use what is in a directory of the bookie", extra=facts)
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 def _refused(path: Path, what: str, error: OSError) -> StartRefused:

@@ -27,6 +27,8 @@ __all__ = ["main"]
 log = logging.getLogger("bookie.server")  # run as a command, this module is called __main__
 
 EXIT_UNEXPECTED = 2
+NOBODY_ELSE = 0o077
+"""What a bookie writes is for itself, libraries' files included; its own name their modes themselves."""
 SPIN_VARIABLE = "BOOKIE_SPIN_THREADS"
 STORAGE_DESCRIPTORS = 1024
 """At most; a quarter where the system allows few."""
@@ -79,6 +81,7 @@ def main(conf: Path | None, *, check: bool, init_cluster: bool, keys: bool, read
     if keys:
         click.echo(render(), nl=False)
         return
+    os.umask(NOBODY_ELSE)
     try:
         loaded = load(conf, os.environ)
     except BookKeeperError as error:

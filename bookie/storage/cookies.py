@@ -15,7 +15,7 @@ from typing import Protocol
 from google.protobuf import text_format
 
 from bookie._fast import fatal
-from bookie.durable import replace_file, sync_directory
+from bookie.durable import make_directories, replace_file, sync_directory
 from bookie.errors import ConfigurationError, CookieError
 from bookie.pb.data_formats_pb2 import CookieFormat
 from bookie.storage.layout import current
@@ -162,7 +162,7 @@ def validate_cookies(
 def write_cookie_file(path: Path, text: bytes) -> None:
     """Whole or not at all, and on disk when it returns. A failure is fatal to the process."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directories(path.parent)
         replace_file(path, text)
         sync_directory(path.parent.parent)  # `current` may be new
     except OSError as error:

@@ -24,6 +24,7 @@ from bookie._fast.read_pool import bytes_max as read_pool_bytes
 from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.scrub import ScrubRoom
 from bookie._fast.storage import StoreRoom, StoresRoom
+from bookie.durable import PRIVATE_DIRECTORY, make_directories
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
@@ -122,7 +123,7 @@ class LedgerStorage:
         if len(index_dirs) != len(ledger_dirs):
             raise StartRefused(f"{len(index_dirs)} index directories for {len(ledger_dirs)} of ledgers; give one each")
         for path in (*ledger_dirs, *index_dirs, *journal_dirs):
-            path.mkdir(parents=True, exist_ok=True)
+            make_directories(path)
         self._java_locks = take_over(
             ledger_dirs,
             index_dirs,
@@ -186,7 +187,7 @@ class LedgerStorage:
                 log.warning("more ledgers than may be held", extra={**facts, "remedy": remedy})
 
     def _open_store(self, directory: Path, index: Path) -> StoreRoom:
-        index.mkdir(exist_ok=True)
+        index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
         require_sound_index(index)
         tell_bad_logs(directory)
         give_back_blocks(directory)

@@ -3,6 +3,7 @@
 import click
 
 from admin.bkadmin.options import Cluster, bookie_files, configured_identity, with_cluster, with_output
+from bookie.durable import make_directories
 from bookie.errors import IllegalOperation
 from bookie.terminal.output import done
 
@@ -22,7 +23,7 @@ def command(*, cluster: Cluster, output: str) -> None:
     files, identity = bookie_files(cluster.conf), configured_identity(cluster.conf)
     bookie = choose_bookie_id(identity)
     for directory in files.all:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directories(directory)
     with cluster.open() as driver, locked(files.all):
         if driver.cookies.read(bookie) is not None:
             raise IllegalOperation(f"bookie {bookie} has a cookie already: it is no new one")

@@ -3,12 +3,11 @@
 Main thread, at start, after the cookies were found right. Only names and the first bytes of files are read.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie.durable import sync_directory
+from bookie.durable import PRIVATE_DIRECTORY, replace_file
 from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files
 from bookie.storage.marks import readable_mark
@@ -139,10 +138,6 @@ def read_taken_over(index: Path) -> dict[str, int]:
 
 def note_journals(index: Path, journal_dirs: list[Path]) -> None:
     """Note which journals there are while an index is made, so that later ones of a Java bookie are noticed."""
-    index.mkdir(exist_ok=True)
+    index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
     rows = [f"{file_id:x} {path}\n" for path, (file_id, _) in last_journals(journal_dirs).items()]
-    with (index / TAKEN_OVER).open("w") as file:
-        file.writelines(rows)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_directory(index)
+    replace_file(index / TAKEN_OVER, "".join(rows).encode())

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from bookie._fast.index_view import Index, Ledger
-from bookie.durable import sync_directory
+from bookie.durable import PRIVATE_DIRECTORY, sync_directory
 from bookie.errors import BookKeeperError, ToolRefused
 from bookie.pb.java_index_pb2 import LedgerData
 from bookie.storage.layout import current
@@ -49,7 +49,8 @@ def give_back(directory: Path, *, step: Step = no_step) -> int:
         if target.exists():
             target.rename(before)
         else:
-            (current(directory) / "locations").mkdir(exist_ok=True)  # upstream's command wants one to move away
+            # upstream's command wants one to move away
+            (current(directory) / "locations").mkdir(PRIVATE_DIRECTORY, exist_ok=True)
         step("former kept")
         building.rename(target)
         step("named")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bookie._fast.index_view import Index
-from bookie.durable import sync_directory
+from bookie.durable import PRIVATE_DIRECTORY, make_directories, replace_file, sync_directory
 from bookie.storage.tools.progress import Step, no_step
 
 __all__ = ["abandoned_index", "make_room", "new_index"]
@@ -30,8 +30,8 @@ def make_room(building: Path) -> None:
     the process by SIGBUS. OSError when there is no room.
     """
     shutil.rmtree(building, ignore_errors=True)
-    building.mkdir()
-    (building / "lock.mdb").write_bytes(bytes(LOCK_BYTES))
+    building.mkdir(PRIVATE_DIRECTORY)
+    replace_file(building / "lock.mdb", bytes(LOCK_BYTES))
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
     """
     building = abandoned_index(index)
     _remove(building)
-    building.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(building.parent)
     make_room(building)
     opened = Index.open(building, map_bytes)
     try:
@@ -56,7 +56,7 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
         _remove(building)
         raise
     if not index.is_dir():
-        index.mkdir()
+        index.mkdir(PRIVATE_DIRECTORY)
         sync_directory(index.parent)
     sync_directory(building)
     (building / "data.mdb").replace(index / "data.mdb")
