@@ -18,6 +18,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     by_age                  the same, in the order of age
     crc                     CRC32C and CRC32
     sync_many               fdatasync of many files at once
+    spare_descriptors       descriptors kept for what storage opens
     file                    FileOps, the seam through which every byte reaches a disk
     pace                    bytes a second for background work
     openssl_c               OpenSSL's C functions

@@ -1,10 +1,9 @@
 """The real file operations behind the FileOps seam, and full-transfer loops on top of any of them."""
 from libc.errno cimport EINTR, EINVAL, EIO, EMFILE, ENODATA, errno
 from posix.fcntl cimport F_GETFL, F_SETFL, O_DIRECTORY, O_RDONLY, fcntl
-from posix.resource cimport RLIMIT_NOFILE, getrlimit, rlimit, setrlimit
 from posix.types cimport off_t
 
-from bookie._fast.sync cimport pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
+from bookie._fast.spare_descriptors cimport spare_become, spare_give_up, spares_fill
 from bookie._fast.sync_many cimport sync_many
 
 cdef extern from "<fcntl.h>" nogil:
@@ -29,31 +28,14 @@ cdef enum:
     IOV_MAX = 1024
 
 
-cdef pthread_mutex_t beyond
-pthread_mutex_init(&beyond, NULL)
-
-
-cdef int open_beyond(const char* path, int flags, int mode) noexcept nogil:
-    """With one of the descriptors between the limit that connections meet and the one that the system sets."""
-    cdef rlimit usual, most
-    cdef int fd = -EMFILE
-    pthread_mutex_lock(&beyond)
-    if getrlimit(RLIMIT_NOFILE, &usual) == 0:
-        most = usual
-        most.rlim_cur = most.rlim_max
-        if setrlimit(RLIMIT_NOFILE, &most) == 0:
-            fd = c_open(path, flags, mode)
-            fd = fd if fd >= 0 else -errno
-            setrlimit(RLIMIT_NOFILE, &usual)
-    pthread_mutex_unlock(&beyond)
-    return fd
-
-
 cdef int real_open(const char* path, int flags, int mode) noexcept nogil:
     cdef int fd = c_open(path, flags, mode)
-    if fd < 0 and errno == EMFILE:
-        return open_beyond(path, flags, mode)
-    return fd if fd >= 0 else -errno
+    while fd < 0 and errno == EMFILE and spare_give_up():
+        fd = c_open(path, flags, mode)
+    if fd < 0:
+        return -errno
+    spares_fill()
+    return fd
 
 
 cdef ssize_t real_pread(int fd, void* buffer, size_t size, off_t offset) noexcept nogil:
@@ -83,7 +65,7 @@ cdef int real_unlink(const char* path) noexcept nogil:
 
 
 cdef int real_close(int fd) noexcept nogil:
-    return 0 if c_close(fd) == 0 else -errno
+    return 0 if spare_become(fd) or c_close(fd) == 0 else -errno
 
 
 cdef FileOps real

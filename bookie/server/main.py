@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from bookie import __version__
-from bookie._fast import fatal
+from bookie._fast import fatal, spare_descriptors
 from bookie.errors import BookKeeperError, IllegalOperation, StartRefused
 from bookie.metadata.driver import open_driver
 from bookie.server import logs, signals
@@ -160,14 +160,13 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
 
 
 def _allow_descriptors() -> None:
-    """As many as the system lets us have, but for those that are kept for journals, entry logs and marks, which no
-    connection gets (room `file`).
-    """
+    """As many as the system lets us have, some of them for journals, entry logs and marks, which no connection gets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = hard - min(STORAGE_DESCRIPTORS, hard // 4)
-    if hard != resource.RLIM_INFINITY and soft != most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        log.info("descriptor limit set", extra={"from": soft, "to": most, "kept_for_storage": hard - most})
+    if hard not in (soft, resource.RLIM_INFINITY):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    kept = spare_descriptors.keep(min(STORAGE_DESCRIPTORS, soft // 4))
+    log.info("descriptors", extra={"limit": soft, "kept_for_storage": kept})
 
 
 def _start(bookie: Bookie, stop: signals.Stop) -> Addresses:

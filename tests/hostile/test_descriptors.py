@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.fixtures.bookies import BookieProcess
 from tests.hostile.peer import Peer, add
 
 WAIT_S = 30.0
 MIB = 1 << 20
-FREE, WAITING, KEPT = 50, 100, 256
-"""Descriptors for connections, connections that find none, and the descriptors behind the limit that they meet:
-more than could be taken while a file is being opened, for so long the limit is lifted for all.
-"""
+LIMIT = 600
+"""Descriptors of the process, of which a quarter is for storage."""
 PORTS = {"httpServerEnabled": "true", "httpServerPort": "0"}
 
 
@@ -33,16 +33,26 @@ def is_logged(bookie: BookieProcess, text: str) -> bool:
     return text in bookie.log_text()
 
 
-def hold_all(bookie: BookieProcess, flood: contextlib.ExitStack) -> int:
-    """Connections to ports that accept whatever comes, until no descriptor is left for one more; how many are open."""
-    few = descriptors(bookie) + FREE
-    resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (few, few + KEPT))
-    ports = [bookie.admin, bookie.planes["http"]]
-    for at in range(FREE + WAITING):
-        host, port = ports[at % len(ports)].rsplit(":", 1)
-        flood.enter_context(socket.create_connection((host, int(port))))
-    await_that(lambda: descriptors(bookie) >= few, bookie)
-    return few
+@pytest.fixture
+def small(new_bookies: Callable[..., list[BookieProcess]]) -> Callable[..., BookieProcess]:
+    """Start a bookie with so few descriptors."""
+
+    def start(**settings: str) -> BookieProcess:
+        (bookie,) = new_bookies(1, **PORTS, **settings)
+        ready = bookie.launch()
+        resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
+        return bookie.ready(ready)
+
+    return start
+
+
+def hold_all(bookie: BookieProcess, flood: contextlib.ExitStack) -> None:
+    """Connections to every port, until no descriptor is left for one more."""
+    for where in (bookie.admin, bookie.planes["http"], f"127.0.0.1:{bookie.port}"):
+        host, port = where.rsplit(":", 1)
+        for _ in range(LIMIT):
+            flood.enter_context(socket.create_connection((host, int(port))))
+    await_that(lambda: descriptors(bookie) >= LIMIT - 2, bookie)
 
 
 def await_that(true: Callable[[], bool], bookie: BookieProcess) -> None:
@@ -54,23 +64,25 @@ def await_that(true: Callable[[], bool], bookie: BookieProcess) -> None:
         assert time.monotonic() < deadline, bookie.log_text()[-2000:]
 
 
-def test_storage_opens_files_beside_a_flood_of_connections(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """Journal files, entry logs and marks are begun while neither HTTP nor gRPC has left a descriptor."""
-    (bookie,) = bookies(1, **PORTS, flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
+@pytest.mark.usefixtures("many_descriptors")
+def test_storage_opens_files_beside_a_flood_of_connections(small: Callable[..., BookieProcess]) -> None:
+    """Journal files, entry logs and marks are begun while no port has left a descriptor."""
+    bookie = small(flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
     with contextlib.ExitStack() as flood, Peer(bookie.address) as peer:
-        few = hold_all(bookie, flood)
+        hold_all(bookie, flood)
         for entry in range(96):
             assert peer.ask(add(1, entry, b"x" * MIB)).code == 0
         assert len(list(bookie.ledgers.rglob("*.log"))) >= 4
-        assert descriptors(bookie) >= few
-    await_that(lambda: descriptors(bookie) < few - FREE // 2, bookie)
+        assert descriptors(bookie) >= LIMIT - 2
+    await_that(lambda: descriptors(bookie) < LIMIT // 2, bookie)
     with Peer(bookie.address) as peer:
         assert peer.ask(add(2, 0)).code == 0
 
 
-def test_background_work_comes_later(bookies: Callable[..., list[BookieProcess]]) -> None:
+@pytest.mark.usefixtures("many_descriptors")
+def test_background_work_comes_later(small: Callable[..., BookieProcess]) -> None:
     """Neither collection nor scrub ends the process, and a log that cannot be opened now is not taken for a bad one."""
-    (bookie,) = bookies(1, **PORTS, gcWaitTime="50", scrubIntervalSeconds="1", logSizeLimit=str(8 * MIB))
+    bookie = small(gcWaitTime="50", scrubIntervalSeconds="1", logSizeLimit=str(8 * MIB))
     with contextlib.ExitStack() as flood, Peer(bookie.address) as peer:
         for entry in range(32):
             assert peer.ask(add(1, entry, b"x" * MIB)).code == 0

@@ -1,0 +1,63 @@
+"""Descriptors kept for what storage opens (room spare_descriptors), in a process of its own with few of them."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+LIMITED = """
+    import os, resource, sys
+    from pathlib import Path
+    from bookie._fast import spare_descriptors
+    from tests.storage.opened import Opened
+    from tests.reference.storage import entry
+
+    KEPT, LIMIT = 64, 256
+    resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
+    one = Opened(Path(sys.argv[1]))
+    assert spare_descriptors.keep(KEPT) == KEPT == spare_descriptors.kept()
+    taken = []
+    try:
+        while True:
+            taken.append(os.dup(0))
+    except OSError as error:
+        assert error.errno == 24
+"""
+
+
+def run(tmp_path: Path, lines: str) -> None:
+    """These lines behind the limit, where whoever asks the system gets no descriptor any more."""
+    code = textwrap.dedent(LIMITED) + textwrap.dedent(lines)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_storage_opens_by_giving_one_up(tmp_path: Path) -> None:
+    """And what it closes takes the place of the one given up, so that no number of turns uses them up."""
+    run(
+        tmp_path,
+        """
+        for turn in range(3 * KEPT):
+            one.direct.add(entry(1, turn))
+            one.checkpoint()
+            assert spare_descriptors.kept() >= KEPT - 8
+        one.crash()
+        """,
+    )
+
+
+def test_free_ones_are_kept_again(tmp_path: Path) -> None:
+    """As soon as storage opens something while the system has some."""
+    run(
+        tmp_path,
+        """
+        one.direct.add(entry(1, 0))
+        one.checkpoint()
+        for fd in taken:
+            os.close(fd)
+        one.direct.add(entry(1, 1))
+        one.checkpoint()
+        assert spare_descriptors.kept() == KEPT
+        one.crash()
+        """,
+    )
