@@ -31,7 +31,7 @@ cdef struct Ledger:
     bint lac_known           # `lac` covers what earlier processes stored, too
     uint64_t watchers        # loops whose long polls want to hear of the next change; bit i: loop i
     int64_t events           # bumped by what ends every long poll: fence, explicit LAC
-    int64_t lac_time_ms      # wall clock of the last rise of `lac` that somebody waited for
+    int64_t lac_time_ms      # when what `watchers` were told last was a rise of `lac`; 0: it was none
     int64_t fence_group      # journal group of the fence record; 0: not pending in this process
     bint write_closed        # its writer said that nothing follows, or it was fenced: it is in the list `closed`
     Ledger* next_changed

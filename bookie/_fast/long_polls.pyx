@@ -8,7 +8,7 @@ from bookie._fast.ledger_table cimport Ledger, ledger_find
 from bookie._fast.notices cimport BOARD_MOST, NOTICES_MOST, notices_take
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.stores cimport Shard, shard_of, store_of
-from bookie._fast.sync cimport bk_add, bk_load, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.sync cimport bk_add, bk_load, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock, wall_ms
 from bookie._fast.types cimport NEED_MORE, NO_LEDGER, OK, PENDING, TOO_MANY_REQUESTS
 from bookie._fast.waker cimport waker_clear, waker_init
 
@@ -279,7 +279,8 @@ cdef Change look(Polls* polls, int64_t ledger_id) noexcept nogil:
         ledger.watchers |= polls.bit
         change.lac = ledger.lac
         change.events = ledger.events
-        change.lac_time_ms = ledger.lac_time_ms
+        # Zero: the loop was told of another change, and the LAC rose before it looked, which is now.
+        change.lac_time_ms = ledger.lac_time_ms if ledger.lac_time_ms else wall_ms()
     pthread_mutex_unlock(&shard.lock)
     return change
 

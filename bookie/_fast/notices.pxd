@@ -31,8 +31,7 @@ cdef inline uint64_t take_watchers(Ledger* ledger, bint lac_rose) noexcept nogil
     if watchers == 0:
         return 0
     ledger.watchers = 0
-    if lac_rose:
-        ledger.lac_time_ms = wall_ms()
+    ledger.lac_time_ms = wall_ms() if lac_rose else 0
     return watchers
 
 

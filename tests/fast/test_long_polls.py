@@ -148,6 +148,19 @@ def test_more_changes_than_notices(tmp_path: Path) -> None:
     polls.close()
 
 
+def test_a_rise_behind_another_change_tells_its_time(tmp_path: Path) -> None:
+    """The fence has told the loop already, which looks only when the LAC has risen, too."""
+    one = Opened(tmp_path)
+    polls = polls_on(one)
+    one.direct.add(entry(3, 0))
+    assert polls.wait(0, 0, 3, 0, 1000, 0) == "PENDING"
+    one.direct.fence(3)
+    one.direct.add(entry(3, 2, 1), recovery=True)
+    assert polls.take(0) == [(0, True)]
+    one.crash()
+    polls.close()
+
+
 def test_no_change_is_missed(tmp_path: Path) -> None:
     """Two threads write while a third polls for each LAC in turn: every wait ends, none by its time."""
     one = Opened(tmp_path)
