@@ -25,7 +25,7 @@ cdef enum Reason:
     CLEAR_AFTER_TLS = 11         # bytes in clear behind START_TLS
     TOO_SLOW = 12                # it took its answers more slowly than others, and the budget of output is used up
     TOO_MANY_LOGINS = 13         # as many wait for Python as may
-    TOO_LONG_LOGIN = 14          # a message of AUTH
+    TOO_LONG_LOGIN = 14          # a frame before the login
     EARLY_TLS = 15               # START_TLS while requests were under way
     EARLY_BATCH = 16             # V2 cannot refuse a batch read for want of authentication but by the end
     OUT_OF_MEMORY = 17

@@ -18,7 +18,6 @@ from bookie._fast.directory_ops cimport (
     directory_op,
 )
 from bookie._fast.gate cimport gate_admit, gate_submit
-from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.gather cimport (
     COUNT_MOST,
     Answer,
@@ -37,6 +36,7 @@ from bookie._fast.ledger_writes cimport (
     stores_write_close,
     stores_write_lac,
 )
+from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.long_polls cimport polls_wait
 from bookie._fast.loop_ops cimport LOOP_FENCE_WAIT, LOOP_POLL_PRE_WAIT, LOOP_POLL_WAIT, op_now, op_since, op_took
 from bookie._fast.loop_state cimport directory_of

@@ -7,6 +7,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,28 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
         yield peer
 
 
+@dataclass
+class Stalled:
+    """Disks that are asked for their size, and do not answer until `go`."""
+
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go: threading.Event = field(default_factory=threading.Event)
+
+    def capacity(self, directories: Sequence[Path]) -> bookie_info.Capacity:
+        """Of any directories."""
+        self.begun.release()
+        assert self.go.wait(TIMEOUT_S)
+        return bookie_info.Capacity(len(directories), 0)
+
+
+@pytest.fixture
+def disks(monkeypatch: pytest.MonkeyPatch) -> Stalled:
+    """Of every bookie that is started after it."""
+    stalled = Stalled()
+    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (stalled.capacity,))
+    return stalled
+
+
 def entries_of(ledger: int) -> wire.Request:
     """The request for a list."""
     part = wire.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
@@ -69,44 +92,28 @@ def test_the_list_of_entries(bookie: LocalBookie, peer: Peer, *, flushed: bool) 
     assert v3.ask(peer, entries_of(5)).status == wire.ENOLEDGER
 
 
-def test_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_are_refused(tmp_path: Path, disks: Stalled) -> None:
     """While the disks do not answer: a sixteenth of what may wait is of one connection; others are told so, adds go
     on, and all are answered.
     """
-    begun, go = threading.Semaphore(0), threading.Event()
-
-    def slow(directories: Sequence[Path]) -> bookie_info.Capacity:
-        begun.release()
-        assert go.wait(TIMEOUT_S)
-        return bookie_info.Capacity(len(directories), 0)
-
-    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
     with (
         local_bookie(tmp_path, policy_threads=1, policy_queue_max=48, io_threads=1) as bookie,
         bookie.peer() as peer,
     ):
         v3.send(peer, *(v3_frames.request(wire.GET_BOOKIE_INFO, txn=txn) for txn in range(1, 6)))
-        assert begun.acquire(timeout=TIMEOUT_S)
+        assert disks.begun.acquire(timeout=TIMEOUT_S)
         refused = [v3.answer(peer), v3.answer(peer)]
         assert {answer.status for answer in refused} == {wire.ETOOMANYREQUESTS}
         assert v3.ask(peer, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
-        go.set()
+        disks.go.set()
         served = [v3.answer(peer) for _ in range(3)]
         assert {answer.status for answer in served} == {wire.EOK}
         transactions = [answer.header.txnId for answer in refused + served]
         assert sorted(transactions) == [1, 2, 3, 4, 5]
 
 
-def test_the_lane_of_requests_may_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lane_of_requests_may_be_full(tmp_path: Path, disks: Stalled) -> None:
     """Of all connections together: further requests are refused, and everybody may log in meanwhile, and be served."""
-    begun, go = threading.Semaphore(0), threading.Event()
-
-    def slow(directories: Sequence[Path]) -> bookie_info.Capacity:
-        begun.release()
-        assert go.wait(TIMEOUT_S)
-        return bookie_info.Capacity(len(directories), 0)
-
-    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
     token = b"a-token-of-enough-bytes"
     most = 4
     with contextlib.ExitStack() as stack:
@@ -123,33 +130,25 @@ def test_the_lane_of_requests_may_be_full(tmp_path: Path, monkeypatch: pytest.Mo
         peers = [logged_in() for _ in range(most)]
         for peer in peers:
             v3.send(peer, v3_frames.request(wire.GET_BOOKIE_INFO))
-        assert begun.acquire(timeout=TIMEOUT_S)
+        assert disks.begun.acquire(timeout=TIMEOUT_S)
         for _ in range(2 * most):
             late = logged_in()
             assert v3.ask(late, v3_frames.request(wire.GET_BOOKIE_INFO)).status == wire.ETOOMANYREQUESTS
             assert v3.ask(late, v3_frames.request(wire.ADD_ENTRY)).status == wire.EOK
-        go.set()
+        disks.go.set()
         assert {v3.answer(peer).status for peer in peers} == {wire.EOK}
 
 
-def test_answers_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_for_nobody(tmp_path: Path, disks: Stalled) -> None:
     """Connections that are gone before Python is done leave nothing behind."""
-    begun, go = threading.Semaphore(0), threading.Event()
-
-    def slow(_: Sequence[Path]) -> bookie_info.Capacity:
-        begun.release()
-        assert go.wait(TIMEOUT_S)
-        return bookie_info.Capacity(1, 1)
-
-    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (slow,))
     with local_bookie(tmp_path, policy_threads=1) as bookie:
         gone = [bookie.peer() for _ in range(10)]
         for peer in gone:
             v3.send(peer, v3_frames.request(wire.GET_BOOKIE_INFO))
-        assert begun.acquire(timeout=TIMEOUT_S)
+        assert disks.begun.acquire(timeout=TIMEOUT_S)
         for peer in gone:
             peer.abort()
-        go.set()
+        disks.go.set()
         with bookie.peer() as peer:
             assert v3.ask(peer, v3_frames.request(wire.GET_BOOKIE_INFO)).status == wire.EOK
             assert bookie.stat("policy_served") >= 1
