@@ -125,6 +125,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     read_pool               the queue of cold reads and the threads that serve it
     long_polls              reads that wait for a higher LAC
     direct                  the stores without a socket, for tests and tools
+    users                   who was let in, and what each may ask
     policy                  requests that Python answers: the queue there and back
     addresses               connections by peer address
     limits                  what every connection keeps to

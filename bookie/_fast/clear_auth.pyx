@@ -28,7 +28,7 @@ cdef Status clear_scan(const IoLoop* loop, const uint8_t* data, uint64_t size, u
     cdef int64_t length
     if size == 0:
         return NEED_MORE
-    if loop.policy == NULL or data[0] != LENGTH_FIRST:
+    if loop.policy == NULL or data[0] != LENGTH_FIRST or not loop.limits.clear_login:
         return CLOSED
     if size < FRAME_PREFIX:
         return NEED_MORE

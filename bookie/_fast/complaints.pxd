@@ -29,7 +29,11 @@ cdef enum Reason:
     EARLY_TLS = 15               # START_TLS while requests were under way
     EARLY_BATCH = 16             # V2 cannot refuse a batch read for want of authentication but by the end
     OUT_OF_MEMORY = 17
-    REASONS = 18
+    IN_CLEAR = 18                # a request in clear where TLS is required
+    OTHER_PLUGIN = 19            # it logged in by another plugin, again and again
+    REVOKED = 20                 # who it is may not come any more
+    TOO_MANY_HANDSHAKES_OF_ADDRESS = 21
+    REASONS = 22
 
 cdef struct Complaint:
     uint8_t ip[ADDRESS_BYTES]

@@ -30,6 +30,10 @@ REASONS_SPOKEN = (
     "it sent START_TLS while requests were under way",
     "it sent a batch read of V2 before it was authenticated",
     "the bookie is out of memory",
+    "it sent a request or a login in clear, and tlsRequired is set",
+    "it logged in by a plugin that is not configured, again and again",
+    "what let it in was taken back",
+    "the address has as many TLS handshakes as tlsHandshakesMaxPerAddress allows",
     "too many addresses at once to name them",
 )
 

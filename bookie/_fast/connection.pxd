@@ -12,6 +12,7 @@ from bookie._fast.long_polls cimport PollOwner
 from bookie._fast.pages cimport Region
 from bookie._fast.tls cimport Tls
 from bookie._fast.types cimport Status
+from bookie._fast.users cimport Login
 
 cdef struct OutItem:
     const uint8_t* base      # NULL: copied, at `at` of the connection's buffer
@@ -48,10 +49,8 @@ cdef struct Conn:
     bint upgrading           # START_TLS is being answered in clear: no further frame is looked at
     uint8_t clear_auth       # ClearAuth (room `clear_auth`)
     uint64_t sealed          # encrypted bytes not yet given to the kernel; part of the output budget
-    uint8_t auth             # AuthState
     bint gated               # no frame is served until Python has answered the last one
-    int64_t session          # of its authentication, as Python knows it; 0: none
-    int64_t policy_jobs      # that Python has not answered yet
+    Login login
     # output
     uint8_t* out
     uint64_t out_used
@@ -70,6 +69,7 @@ cdef struct Conn:
     Conn* next_dirty
 
 cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil
+# It may do what it was granted, unless it is WAITING.
 cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil
 # Let go of all input, output and pins, when the socket is closed: answers may still come for a while.
 cdef void conn_drop(Conn* conn) noexcept nogil

@@ -11,6 +11,7 @@ from bookie._fast.limits cimport AUTH_WAITING
 from bookie._fast.sync cimport bk_add, bk_load
 from bookie._fast.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.types cimport CLOSED, OK, PENDING
+from bookie._fast.users cimport MAY_ALL
 
 cdef extern from "<sys/socket.h>" nogil:
     struct msghdr:
@@ -43,7 +44,8 @@ cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil:
     conn.loop = loop
     conn.limits = limits
     conn.refs = 1
-    conn.auth = limits.auth
+    conn.login.granted = MAY_ALL
+    conn_set_auth(conn, <AuthState> limits.auth)
     return conn
 
 
@@ -73,7 +75,7 @@ cdef void set_sealed(Conn* conn, uint64_t sealed) noexcept nogil:
 
 
 cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
-    cdef uint64_t early = room if conn.auth == AUTH_WAITING else 0
+    cdef uint64_t early = room if conn.login.state == AUTH_WAITING else 0
     bk_add(&conn.limits.input_bytes, <int64_t> room - <int64_t> conn.held_room)
     bk_add(&conn.limits.early_bytes, <int64_t> early - <int64_t> conn.early_room)
     conn.held_room = room
@@ -81,7 +83,8 @@ cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
 
 
 cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil:
-    conn.auth = auth
+    conn.login.state = auth
+    conn.login.may = conn.login.granted if auth != AUTH_WAITING else 0
     set_held_room(conn, conn.held_room)
 
 
@@ -409,7 +412,7 @@ cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:
         return True
     if bk_load(&conn.limits.input_bytes) + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
         return False
-    if (conn.auth == AUTH_WAITING and bk_load(&conn.limits.early_bytes) + <int64_t> (room - conn.held_room)
+    if (conn.login.state == AUTH_WAITING and bk_load(&conn.limits.early_bytes) + <int64_t> (room - conn.held_room)
             > conn.limits.early_bytes_max):
         return False
     grown = <uint8_t*> realloc(conn.held, room)

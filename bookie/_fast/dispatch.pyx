@@ -7,7 +7,7 @@ from bookie._fast.admission cimport admission
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
 from bookie._fast.bounds cimport ENTRY_ID_MAX
 from bookie._fast.complaints cimport OUT_OF_MEMORY
-from bookie._fast.connection cimport conn_awaited, conn_awaits, conn_trim
+from bookie._fast.connection cimport conn_awaited, conn_awaits, conn_flush, conn_trim
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.directory_ops cimport (
     DIRECTORY_ADD,
@@ -82,6 +82,7 @@ from bookie._fast.types cimport (
     UNAUTHORIZED,
 )
 from bookie._fast.upgrade cimport start_tls
+from bookie._fast.users cimport MAY_ALL
 from bookie._fast.wire_v2 cimport BATCH_ANSWER_BYTES, FRAME_PREFIX, v2_parse, v2_version_ok
 from bookie._fast.wire_v3 cimport V3_VERSION, v3_parse
 
@@ -395,10 +396,13 @@ cdef Status admit(IoLoop* loop, Conn* conn, const Request* request, Status parse
     cdef Status status = gate_admit(loop, conn, request, parsed == OK, frame, size)
     if status == OK or status == PENDING or status == CLOSED:
         return status
-    if request.protocol == V3_VERSION:
+    if request.protocol == V3_VERSION and conn.login.state == AUTH_WAITING:
         status = answer_refused(loop, conn, request, status)
     else:
         status = answer_code(loop, conn, request, status)
+    if status == OK and conn.why:
+        conn_flush(conn)
+        status = CLOSED
     return PENDING if status == OK else CLOSED
 
 
@@ -427,7 +431,7 @@ cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t si
     cdef Status status = parse(loop, conn, frame, size, &request)
     if status == CLOSED:
         return CLOSED
-    if conn.auth == AUTH_WAITING:
+    if conn.login.may != MAY_ALL:
         admitted = admit(loop, conn, &request, status, frame, size)
         if admitted != OK:
             return CLOSED if admitted == CLOSED else OK

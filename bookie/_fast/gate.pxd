@@ -1,8 +1,9 @@
-"""What a connection may ask before it is authenticated, and the way of its frames to Python and back.
+"""What a connection may ask, before it is authenticated and after that, and the way of its frames to Python and back.
 
 Runs on the connection's I/O loop. A connection starts OPEN when no authentication is configured, else WAITING; it is
 DONE when Python says so (room limits). While Python works on its authentication it is `gated`: no further frame of it
-is looked at, so that whatever follows meets the outcome.
+is looked at, so that whatever follows meets the outcome. Afterwards it may do what its user has a right to (module
+`users`); one that may do everything does not come here.
 """
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -12,8 +13,8 @@ from bookie._fast.policy cimport PolicyJob
 from bookie._fast.request cimport Request
 from bookie._fast.types cimport Status
 
-# A request of a WAITING connection. OK: serve it (START_TLS). PENDING: Python has it, the connection is gated.
-# UNAUTHORIZED: answer so, in V3 with a copy of the header. CLOSED: close the connection.
+# A request of a connection that may not do everything. OK: serve it. PENDING: Python has it, the connection is gated.
+# UNAUTHORIZED: answer so, and close the connection where its reason (`why`) is set. CLOSED: close the connection.
 cdef Status gate_admit(IoLoop* loop, Conn* conn, const Request* request, bint parsed, const uint8_t* frame,
                        uint32_t size) noexcept nogil
 # Let Python answer this request. OK, or TOO_MANY_REQUESTS.

@@ -53,7 +53,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
             close_bad(loop, conn, BAD_LENGTH)
             return size
-        if conn.auth == AUTH_WAITING and length > loop.policy.frame_bytes_max:
+        if conn.login.state == AUTH_WAITING and length > loop.policy.frame_bytes_max:
             close_bad(loop, conn, TOO_LONG_LOGIN)
             return size
         if <uint64_t> length > size - at - FRAME_PREFIX:

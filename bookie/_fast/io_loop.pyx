@@ -47,6 +47,7 @@ from bookie._fast.membership cimport (
     close_failed,
     close_conn,
     close_late,
+    close_revoked,
     flush,
     mark_dirty,
     release,
@@ -394,6 +395,7 @@ cdef void serve_round(IoLoop* loop, epoll_event* events, int count) noexcept nog
     settle_all(loop)
     ask_for_flush(loop)
     close_late(loop)
+    close_revoked(loop)
     expire_handshakes(loop)
 
 
@@ -495,6 +497,10 @@ cdef class IoLoopRoom:
     def stop(self, now: bool) -> None:
         """Finish what was begun, then end; `now`: end at once. Any thread."""
         bk_store(&self.loop.stopping, 2 if now else 1)
+        waker_wake(&self.loop.waker)
+
+    def wake(self) -> None:
+        """Have it go through a round, though nothing has come. Any thread."""
         waker_wake(&self.loop.waker)
 
     def stats(self) -> dict[str, object]:

@@ -34,6 +34,9 @@ cdef struct NetLimits:
     bint nodelay
     bint keepalive
     uint8_t auth             # AuthState of a new connection
+    bint authenticate        # whoever is encrypted must log in still
+    bint tls_required        # in clear nothing is served but START_TLS
+    bint clear_login         # AUTH in clear behind START_TLS, and what was proven in clear, count inside
     int linger_s             # -1: off
     int64_t unauthenticated_ns  # 0: for ever
     int64_t idle_ns          # 0: for ever
@@ -43,3 +46,4 @@ cdef struct NetLimits:
     int64_t input_bytes
     int64_t early_bytes      # of these, of connections that are WAITING
     int64_t connections
+    int64_t revocations      # of users; a loop that has seen fewer looks for their connections

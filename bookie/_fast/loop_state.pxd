@@ -70,6 +70,7 @@ cdef struct IoLoop:
     Conn* dirty
     int64_t stalled          # connections
     int64_t now              # monotonic, of this round
+    int64_t revocations_seen
     int64_t late_check       # when to look for connections that outstayed a limit; 0: no connections, or no limit
     Polls polls
     Complaints complaints
@@ -87,8 +88,7 @@ cdef struct IoLoop:
     int64_t handshaking      # connections
     int64_t handshakes_checked  # when, in ns
     IoLoop* tls_loops[64]    # where START_TLS moves connections to; none: it is refused
-    int tls_loop_count
-    int tls_loop_next
+    int tls_loop_count, tls_loop_next
     IoLoop* peers[64]
     int peer_count, peer_next
     int64_t stopping         # atomic; 1: finish what was begun, 2: now

@@ -18,6 +18,7 @@ cdef struct LoopStats:
     int64_t write_closes
     int64_t auths
     int64_t refused_unauthenticated
+    int64_t refused_rights   # requests that their user may not ask
     int64_t policy_answers
     int64_t read_entries     # answered, single and batched
     int64_t read_bytes       # of them

@@ -25,5 +25,7 @@ cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void accept_some(IoLoop* loop) noexcept nogil
 # Close what outstayed its time, when it is time to look.
 cdef void close_late(IoLoop* loop) noexcept nogil
+# Close those whose user was revoked since the last look.
+cdef void close_revoked(IoLoop* loop) noexcept nogil
 # Connections that another loop accepted for this one.
 cdef void take_handed(IoLoop* loop) noexcept nogil

@@ -8,6 +8,7 @@ from bookie._fast.addresses cimport ADDRESS_BYTES, Address, address_bytes, addre
 from bookie._fast.complaints cimport (
     BAD_FRAME,
     BAD_LENGTH,
+    REVOKED,
     TOO_LONG_IDLE,
     TOO_LONG_UNAUTHENTICATED,
     TOO_MANY_CONNECTIONS,
@@ -311,7 +312,7 @@ cdef void close_late(IoLoop* loop) noexcept nogil:
         return
     while conn != NULL:
         following = conn.next
-        if limits.unauthenticated_ns and conn.auth == AUTH_WAITING \
+        if limits.unauthenticated_ns and conn.login.state == AUTH_WAITING \
                 and conn.since_ns < loop.now - limits.unauthenticated_ns:
             loop.stats.closed_unauthenticated += 1
             close_bad(loop, conn, TOO_LONG_UNAUTHENTICATED)
@@ -324,6 +325,20 @@ cdef void close_late(IoLoop* loop) noexcept nogil:
     if limits.unauthenticated_ns and limits.unauthenticated_ns // 4 < often:
         often = limits.unauthenticated_ns // 4
     loop.late_check = loop.now + often if loop.conns != NULL else 0
+
+
+cdef void close_revoked(IoLoop* loop) noexcept nogil:
+    cdef Conn* conn = loop.conns
+    cdef Conn* following
+    cdef int64_t revocations = bk_load(&loop.limits.revocations)
+    if revocations == loop.revocations_seen:
+        return
+    loop.revocations_seen = revocations
+    while conn != NULL:
+        following = conn.next
+        if conn.login.user != NULL and bk_load(&conn.login.user.revoked):
+            close_bad(loop, conn, REVOKED)
+        conn = following
 
 
 cdef void take_handed(IoLoop* loop) noexcept nogil:

@@ -2,7 +2,7 @@
 from bookie._fast.addresses cimport addresses_free, addresses_init
 from bookie._fast.limits cimport AUTH_OPEN, AUTH_WAITING
 from bookie._fast.proto_wire cimport NESTING_MAX
-from bookie._fast.sync cimport bk_load
+from bookie._fast.sync cimport bk_add, bk_load
 
 
 cdef class NetLimitsRoom:
@@ -15,7 +15,8 @@ cdef class NetLimitsRoom:
                  idle_ms: int = 0, pending_adds_max: int = 1 << 40, pending_urgent_max: int = 10_000,
                  pending_reads_max: int = 0, pending_per_connection_max: int = 1 << 40, adds_in_progress_max: int = 0,
                  reads_in_progress_max: int = 0, long_polls_max: int = 0, long_polls_per_connection_max: int = 0,
-                 nesting_max: int = NESTING_MAX, early_bytes_max: int = 1 << 40):
+                 nesting_max: int = NESTING_MAX, early_bytes_max: int = 1 << 40, tls_required: bool = False,
+                 clear_login: bool = True):
         self.limits.frame_bytes_max = frame_bytes_max
         self.limits.nesting_max = nesting_max
         self.limits.batch_bytes_max = batch_bytes_max
@@ -31,7 +32,10 @@ cdef class NetLimitsRoom:
         self.limits.nodelay = nodelay
         self.limits.keepalive = keepalive
         self.limits.linger_s = linger_s
-        self.limits.auth = AUTH_WAITING if authenticate else AUTH_OPEN
+        self.limits.auth = AUTH_WAITING if authenticate or tls_required else AUTH_OPEN
+        self.limits.authenticate = authenticate
+        self.limits.tls_required = tls_required
+        self.limits.clear_login = clear_login and not tls_required
         self.limits.unauthenticated_ns = unauthenticated_ms * 1000000
         self.limits.idle_ns = idle_ms * 1000000
         self.limits.pending_adds_max = pending_adds_max
@@ -43,6 +47,10 @@ cdef class NetLimitsRoom:
         self.limits.polls.waiting_max = long_polls_max
         self.limits.polls.per_owner_max = long_polls_per_connection_max
         addresses_init(&self.limits.addresses, connections_per_address_max)
+
+    def revoke(self) -> None:
+        """Some users were revoked: every loop ends their connections in its next round. Any thread."""
+        bk_add(&self.limits.revocations, 1)
 
     def stats(self) -> dict[str, int]:
         """Gauges over all loops."""

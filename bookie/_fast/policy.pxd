@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.types cimport Status
+from bookie._fast.users cimport User
 from bookie._fast.waker cimport Waker
 
 cdef enum PolicyKind:
@@ -23,6 +24,7 @@ cdef enum PolicyAction:
     POLICY_NOTHING = 0
     POLICY_AUTHENTICATED = 1
     POLICY_CLOSE = 2         # after the answer is written
+    POLICY_TURN_AWAY = 3     # the same, and the log tells: another plugin, again and again
 
 cdef enum PolicyLaneName:
     LANE_LOGINS = 0          # and what ends them
@@ -44,7 +46,9 @@ cdef struct PolicyJob:
     uint8_t protocol
     uint8_t op
     uint8_t action           # of the answer
+    uint8_t may              # Rights of who is authenticated by it
     uint8_t lane
+    User* user               # who that is, with a reference; NULL: nobody in particular
     uint8_t peer[PEER_BYTES]  # sockaddr of the peer
     uint32_t size            # of the frame's body, which follows the job
     uint32_t answer_size

@@ -2,9 +2,12 @@ from typing import Final
 
 from typing_extensions import Buffer
 
+from bookie._fast.users import UserRoom
+
 NOTHING: Final[int]
 AUTHENTICATED: Final[int]
 CLOSE: Final[int]
+TURN_AWAY: Final[int]
 REQUEST: Final[int]
 UPGRADED: Final[int]
 CLOSED: Final[int]
@@ -22,7 +25,7 @@ class Task:
     peer: str
     @property
     def answered(self) -> bool: ...
-    def answer(self, body: Buffer, action: int) -> None: ...
+    def answer(self, body: Buffer, action: int, user: UserRoom | None = None, may: int = ...) -> None: ...
 
 class PolicyRoom:
     def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int) -> None: ...

@@ -16,6 +16,7 @@ from bookie._fast.sync cimport (
     pthread_mutex_unlock,
 )
 from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
+from bookie._fast.users cimport MAY_ALL, UserRoom, user_hold, user_release
 from bookie._fast.waker cimport waker_wake
 
 import socket
@@ -29,6 +30,7 @@ cdef enum:
 NOTHING = POLICY_NOTHING
 AUTHENTICATED = POLICY_AUTHENTICATED
 CLOSE = POLICY_CLOSE
+TURN_AWAY = POLICY_TURN_AWAY
 REQUEST = POLICY_REQUEST
 UPGRADED = POLICY_UPGRADED
 CLOSED = POLICY_CLOSED
@@ -101,6 +103,7 @@ cdef void policy_free(PolicyJob* job) noexcept nogil:
         queue.lanes[job.lane].bytes -= job.size
         queue.served += 1
         pthread_mutex_unlock(&queue.lock)
+    user_release(job.user)
     free(job.answer)
     free(job)
 
@@ -161,8 +164,12 @@ cdef class Task:
     cdef readonly bytes frame
     cdef readonly str peer
 
-    def answer(self, const unsigned char[::1] body not None, int action) -> None:
-        """Send `body` (of one frame, without its length; empty: nothing) and then do `action`. Once."""
+    def answer(self, const unsigned char[::1] body not None, int action, UserRoom user=None, int may=MAY_ALL) -> None:
+        """Send `body` (of one frame, without its length; empty: nothing) and then do `action`. Once.
+
+        AUTHENTICATED: as `user`, None for nobody in particular, who may do so much. Without a user a connection that
+        had one, and proves nothing new, keeps it with its rights.
+        """
         cdef PolicyJob* job = self.job
         cdef uint32_t size = <uint32_t> body.shape[0]
         if job == NULL:
@@ -173,6 +180,9 @@ cdef class Task:
                 raise MemoryError
             memcpy(job.answer, &body[0], size)
             job.answer_size = size
+        job.may = <uint8_t> may
+        if user is not None:
+            job.user = user_hold(user.user)
         self.give_back(action)
 
     @property

@@ -4,16 +4,41 @@ Tokens are opaque bytes that the two providers exchange in AUTH messages. The cl
 is satisfied by something else (a TLS certificate). Sessions are used by one thread at a time, providers by any.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+import enum
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from bookie.errors import UnauthorizedAccess
 
-__all__ = ["AuthenticationFailed", "ClientProvider", "ClientSession", "Outcome", "ServerProvider", "ServerSession"]
+__all__ = [
+    "AuthenticationFailed",
+    "ClientProvider",
+    "ClientSession",
+    "EVERYTHING",
+    "Outcome",
+    "RereadProvider",
+    "Right",
+    "ServerProvider",
+    "ServerSession",
+]
 
 
 class AuthenticationFailed(UnauthorizedAccess):
     """The other side is not who it must be. The text says why, without anything that the other side sent."""
+
+
+class Right(enum.IntFlag):
+    """What a client may ask of a bookie, as bits of the compiled module `users`."""
+
+    READ = 1
+    """Entries, LACs, long polls, and how much room there is."""
+    WRITE = 2
+    """Adds, those of a recovery too, fences, explicit LACs, syncs."""
+    ADMIN = 4
+    """Which entries of a ledger are stored, and whatever else there will be."""
+
+
+EVERYTHING = Right.READ | Right.WRITE | Right.ADMIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +48,12 @@ class Outcome:
     token: bytes | None = None
     """For the client; None: say nothing."""
     principal: str | None = None
-    """Who the client is, once it is authenticated; None: not yet."""
+    """Who the client is, once it is authenticated; None: not yet. Logs and metrics name it."""
     reason: str | None = None
     """Why the client is not let in although its connection may go on; for the log."""
+    rights: Right = EVERYTHING
+    credential: bytes = field(default=b"", repr=False)
+    """By which `RereadProvider.knows` finds again what let the client in; nothing that lets anybody in."""
 
 
 class ServerSession(Protocol):
@@ -55,6 +83,17 @@ class ServerProvider(Protocol):
 
     def session(self, peer: str) -> ServerSession:
         """For a new connection from `peer` (host:port)."""
+
+
+@runtime_checkable
+class RereadProvider(ServerProvider, Protocol):
+    """A bookie's provider whose files may change. `refresh` is called by one thread, `knows` by any."""
+
+    def refresh(self) -> bool:
+        """Read files that have changed; True: what it knows is another than before. What cannot be used is logged."""
+
+    def knows(self, outcome: Outcome) -> bool:
+        """Whether a client who was let in so would be let in with the same rights now."""
 
 
 class ClientSession(Protocol):

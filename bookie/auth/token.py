@@ -1,53 +1,42 @@
 """A shared secret: the client sends it, the bookie compares it in constant time. For TLS or private networks only.
 
-The secret comes from a file (one token a line, so that an old and a new one can be valid together; `#` starts a
-comment) or from the environment variable `BOOKIE_AUTH_TOKEN`.
+Where it comes from: `token_file`. Several can be valid together, an old and a new one, or one for each client.
 """
 
 import hashlib
 import hmac
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from bookie.auth.provider import AuthenticationFailed, Outcome
+from bookie.auth.provider import EVERYTHING, AuthenticationFailed, Outcome
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
+from bookie.auth.token_file import Token, read_tokens
+from bookie.changed_files import ChangedFiles
 from bookie.errors import ConfigurationError
-from bookie.secret_files import SecretRefused, read_secret_text
 
 __all__ = ["client", "PLUGIN", "server", "TokenClient", "TokenServer"]
 
 PLUGIN = "token"
-VARIABLE = "BOOKIE_AUTH_TOKEN"
-TOKEN_BYTES_MIN = 16
-TOKEN_BYTES_MAX = 4096
-PRINCIPAL = "token"
 
-
-def read_tokens(path: str, environment: Mapping[str, str], *, strict: bool) -> tuple[bytes, ...]:
-    """The tokens of the file, or of the environment where no file is named. Raises ConfigurationError."""
-    where = f"authTokenFile={path}" if path else f"environment variable {VARIABLE}"
-    try:
-        text = read_secret_text(path, strict=strict) if path else environment.get(VARIABLE, "")
-    except SecretRefused as refused:
-        raise ConfigurationError(f"{where}: {refused}") from None
-    lines = [line.strip() for line in text.splitlines()]
-    tokens = tuple(line.encode() for line in lines if line and not line.startswith("#"))
-    if not tokens:
-        raise ConfigurationError(f"{where}: there is no token; put one of {TOKEN_BYTES_MIN} bytes or more there")
-    if not all(TOKEN_BYTES_MIN <= len(token) <= TOKEN_BYTES_MAX for token in tokens):
-        limits = f"{TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} bytes"
-        raise ConfigurationError(f"{where}: a token is too short or too long; use {limits}")
-    return tokens
+log = logging.getLogger(__name__)
 
 
 def server(settings: AuthSettings) -> "TokenServer":
-    """The bookie's provider. Raises ConfigurationError."""
-    return TokenServer(read_tokens(settings.token_file, os.environ, strict=True))
+    """The bookie's provider, which looks at its file again. Raises ConfigurationError."""
+    path = settings.token_file
+
+    def read() -> tuple[Token, ...]:
+        return read_tokens(path, os.environ, strict=True)
+
+    files = ChangedFiles(path)
+    return TokenServer(read(), files, read)
 
 
 def client(settings: ClientAuthSettings) -> "TokenClient":
     """The client's provider; of several tokens the first is sent. Raises ConfigurationError."""
-    return TokenClient(read_tokens(settings.token_file, os.environ, strict=False)[0])
+    return TokenClient(read_tokens(settings.token_file, os.environ, strict=False)[0].secret)
 
 
 def digest(token: bytes) -> bytes:
@@ -55,17 +44,33 @@ def digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    digest: bytes
+    outcome: Outcome
+
+
 class TokenServer:
-    """Lets in who knows one of `tokens`."""
+    """Lets in who knows one of `tokens`, which are Tokens, or bytes that are good for everything.
+
+    With `files` and `read` it looks at them again: those who hold a token that is not there any more are not known.
+    """
 
     plugin_name = PLUGIN
     challenges = False
 
-    def __init__(self, tokens: tuple[bytes, ...]) -> None:
-        self._digests = tuple(map(digest, tokens))
+    def __init__(
+        self,
+        tokens: Iterable[Token | bytes],
+        files: ChangedFiles | None = None,
+        read: Callable[[], Iterable[Token | bytes]] | None = None,
+    ) -> None:
+        self._known = _known(tokens)  # replaced as a whole
+        self._files = files
+        self._read = read
 
     def __repr__(self) -> str:
-        return f"TokenServer({len(self._digests)} tokens)"
+        return f"TokenServer({len(self._known)} tokens)"
 
     def session(self, peer: str) -> "TokenServer":  # noqa: ARG002 - there is nothing to remember between messages
         """Stateless: one message decides."""
@@ -74,14 +79,43 @@ class TokenServer:
     def process(self, token: bytes) -> Outcome:
         """Every token is compared, also after a match."""
         sent = digest(token)
-        matches = [hmac.compare_digest(sent, known) for known in self._digests]
-        if not any(matches):
+        found = [known.outcome for known in self._known if hmac.compare_digest(sent, known.digest)]
+        if not found:
             raise AuthenticationFailed("the token is not one of this bookie's")
-        return Outcome(b"", PRINCIPAL)
+        return found[0]
 
     def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
         """Encryption alone proves nothing here."""
         return Outcome()
+
+    def refresh(self) -> bool:
+        """Read the file if it has changed."""
+        if self._files is None or self._read is None or not self._files.changed():
+            return False
+        try:
+            known = _known(self._read())
+        except ConfigurationError as error:
+            log.error("the tokens file has changed but cannot be used, the former tokens stay: %s", error)
+            return False
+        self._known = known
+        log.info("the tokens file has changed and is used", extra={"tokens": len(known)})
+        return True
+
+    def knows(self, outcome: Outcome) -> bool:
+        """By the digest of the token: a line that has moved is the same token, whatever it is called now."""
+        same = (known.outcome.rights for known in self._known if known.digest == outcome.credential)
+        return next(same, None) == outcome.rights
+
+
+def _known(tokens: Iterable[Token | bytes]) -> tuple[_Known, ...]:
+    rows = [
+        token if isinstance(token, Token) else Token(f"line-{number}", EVERYTHING, token)
+        for number, token in enumerate(tokens, 1)
+    ]
+    digests = [(digest(row.secret), row) for row in rows]
+    return tuple(
+        _Known(proof, Outcome(b"", f"token:{row.name}", rights=row.rights, credential=proof)) for proof, row in digests
+    )
 
 
 class TokenClient:

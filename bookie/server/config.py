@@ -267,6 +267,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from _compaction_contradictions(settings.garbage)
     if settings.tls.provider_factory not in ("", TLS_FACTORY):
         yield "tlsProviderFactoryClass", "it is not known here", f"set it to {TLS_FACTORY}, or remove it"
+    if settings.tls.required and not settings.tls.provider_factory:
+        yield "tlsRequired", "there is no TLS, so nobody would be served", f"set tlsProviderFactoryClass={TLS_FACTORY}"
     asked_for = settings.tls.provider_factory and settings.tls.client_authentication
     if needs_certificates(settings.auth.provider) and not asked_for:
         yield (

@@ -27,7 +27,8 @@ from bookie.errors import StartRefused
 from bookie.pb import wire_pb2 as wire
 from bookie.server.access_log import AccessLog
 from bookie.server.complaints import Complaint, ComplaintLog, spoken
-from bookie.server.requests.authentication import Authentication
+from bookie.server.repeating import Repeating
+from bookie.server.requests.authentication import Authentication, UserCounts
 from bookie.server.requests.bookie_info import BookieInfo
 from bookie.server.requests.desk import Answer, Desk
 from bookie.server.requests.entry_list import EntryList
@@ -70,6 +71,7 @@ class DataPort:
         self._access = AccessLog(settings) if settings.access_log else None
         self._desk: Desk | None = None
         self._clerks: list[threading.Thread] = []
+        self._auth_files = Repeating("auth-files", settings.auth_refresh_s, self.refresh)
 
     def start(self) -> tuple[str, int]:
         """Bind, listen and serve; return the bound (host, port). StartRefused when the address cannot be had."""
@@ -107,6 +109,8 @@ class DataPort:
             long_polls_max=settings.long_polls_max,
             long_polls_per_connection_max=settings.long_polls_per_connection_max,
             authenticate=self.provider is not None,
+            tls_required=self.tls is not None and self.tls.settings.required,
+            clear_login=self.tls is None or self.tls.settings.clear_login,
         )
         self._desk = self._make_desk(stores)
         access = self._access.room if self._access is not None else None
@@ -120,6 +124,8 @@ class DataPort:
             if self.provider is not None:
                 self._clerks.append(self._spawn(f"login-{index}", partial(self._desk.run, LOGINS)))
         self._complaints.start()
+        if self.provider is not None and settings.auth_refresh_s:
+            self._auth_files.start()
         if self._access is not None:
             self._access.start()
         host, port = self._listener.getsockname()[:2]
@@ -200,6 +206,7 @@ class DataPort:
             loop.stop(True)
         for thread in self._threads:
             thread.join()
+        self._auth_files.stop()
         self._stop_desk()
         self._complaints.stop()
         if self._access is not None:
@@ -231,6 +238,17 @@ class DataPort:
         rows = (row for loop in self._loops for row in loop.complaints())
         found = [(spoken(ip), REASONS_SPOKEN[reason], times) for ip, reason, times in rows]
         return found + self._desk.complaints() if self._desk is not None else found
+
+    def refresh(self) -> None:
+        """Look now whether files of the authentication have changed, and end connections that they let in no more."""
+        if self._desk is not None and self._limits is not None and self._desk.refresh():
+            self._limits.revoke()
+            for loop in self._loops:
+                loop.wake()
+
+    def users(self) -> list[UserCounts]:
+        """Who was let in, by name."""
+        return self._desk.users() if self._desk is not None else []
 
     def batches(self) -> BatchView:
         """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms),

@@ -115,7 +115,8 @@ GROUPS = (
             Key("bookieAuthProviderFactoryClass", "auth.provider", str, "", "Who is let in: `token`, `sasl`,"
                 " `certificate`, Apache BookKeeper's class name for one of them, or an installed provider; unset:"
                 " everybody. docs/security.md has examples."),
-            Key("authTokenFile", "auth.token_file", str, "", "For `token`: the file with the tokens, one a line;"
+            Key("authTokenFile", "auth.token_file", str, "", "For `token`: the file with the tokens, `token`,"
+                " `role:token` or `role:name:token` a line, of roles `read`, `write` and `admin`;"
                 " unset: the environment variable `BOOKIE_AUTH_TOKEN`."),
             Key("saslJaasConfigFile", "auth.jaas_file", str, "", "For `sasl`: the JAAS file with the users, as Java"
                 " reads it from `java.security.auth.login.config`."),
@@ -127,6 +128,9 @@ GROUPS = (
             Key("authorizedCertificateNames", "auth.authorized_names", str, "", "For `certificate`: subject alternative"
                 " names (DNS, URI, e-mail) that are let in, separated by commas."),
             Key("authProviderFile", "auth.provider_file", str, "", "For an installed provider: a file of its own."),
+            Key("authFilesRefreshDurationSeconds", "network.auth_refresh_s", int, "10", "Look this often whether"
+                " `authTokenFile` has changed. Connections of tokens that are gone, or that may do something else now,"
+                " end. 0 never looks.", high=86_400, unit="s"),
             Key("authMessageSizeMax", "network.auth_bytes_max", int, "65536", "Largest frame before its sender is"
                 " authenticated; the length of a larger one costs the connection.", low=1024, high=16 * MIB,
                 unit="bytes"),
@@ -156,6 +160,11 @@ GROUPS = (
                 " `tlsTrustStore`; unset: it has none."),
             Key("tlsClientAuthentication", "tls.client_authentication", bool, "false", "A client that asks for TLS must"
                 " show a certificate. Connections in clear are not affected: require authentication for that."),
+            Key("tlsRequired", "tls.required", bool, "false", "In clear nothing is served but the request for TLS: no"
+                " login, no other request, on any interface."),
+            Key("tlsLoginInClearAllowed", "tls.clear_login", bool, "true", "A login in clear counts inside TLS where it"
+                " is a challenge's answer, and may stand behind the request for TLS, as Java's clients with users send"
+                " it. Never with `tlsRequired`."),
             Key("tlsEnabledProtocols", "tls.protocols", str, "", "`TLSv1.2`, `TLSv1.3`, or both, separated by commas;"
                 " unset: both."),
             Key("tlsEnabledCipherSuites", "tls.cipher_suites", str, "", "Cipher suites separated by commas, named as"

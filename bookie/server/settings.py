@@ -76,6 +76,8 @@ class NetworkSettings:
     """Of the frames of requests that wait for those threads."""
     auth_bytes_max: int = 64 * 1024
     """An AUTH frame of a connection that is not authenticated yet."""
+    auth_refresh_s: int = 10
+    """Files of the provider are looked at so often; 0: they are read once."""
     spin_us: int = 0
     """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
     tcp_nodelay: bool = True
@@ -110,6 +112,10 @@ class TlsSettings:
     trust_store: str = ""
     trust_store_password_path: str = ""
     client_authentication: bool = False
+    required: bool = False
+    """In clear nothing is served but the request for encryption."""
+    clear_login: bool = True
+    """What was shown in clear behind START_TLS, or proven in clear before it, counts inside."""
     protocols: str = ""
     cipher_suites: str = ""
     refresh_s: int = 60

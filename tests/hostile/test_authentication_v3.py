@@ -15,6 +15,7 @@ from bookie.errors import BookKeeperError
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.certificates import Authority
 from tests.hostile import v3, v3_frames
+from tests.hostile.auth_frames import auth as v2_frame
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, read
@@ -156,3 +157,19 @@ def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
         assert answers[0].header.operation == wire.AUTH
         assert {answer.status for answer in answers} == {wire.EOK}
         assert [answer.header.txnId for answer in answers[1:]] == list(range(2, 30))
+
+
+def test_another_plugin_again_and_again(bookie: LocalBookie) -> None:
+    """It is told the same each time, the third time is the last, and log and metrics tell why; V2 has one try."""
+    before = bookie.stat("turned_away_19"), bookie.stat("auth_other_plugin")
+    with bookie.peer() as peer:
+        for txn in (1, 2, 3):
+            asked = auth("sasl", b"", txn=txn)
+            assert v3.ask(peer, asked) == wire.Response(header=asked.header, status=wire.EUA)
+        assert peer.closed()
+    with bookie.peer() as peer:
+        peer.sock.sendall(v2_frame(2, "sasl", b""))
+        assert peer.closed()
+    after = bookie.stat("turned_away_19"), bookie.stat("auth_other_plugin")
+    assert after == (before[0] + 2, before[1] + 4)
+    assert bookie.stat("auth_sessions") == 0

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from bookie._fast import policy
+from bookie._fast import policy, users
+from bookie._fast.users import UserRoom
 from bookie.pb import wire_pb2 as wire
 
 
@@ -23,6 +24,8 @@ class Handed:
         """Once is enough."""
         return bool(self.answers)
 
-    def answer(self, body: bytes, action: int) -> None:
-        """Note it."""
+    def answer(self, body: bytes, action: int, user: UserRoom | None = None, may: int = users.ALL) -> None:
+        """Note it; who it is, and what that one may do, are matters of tests over sockets."""
+        assert (action == policy.AUTHENTICATED) == (user is not None)
+        assert 0 < may <= users.ALL
         self.answers.append((body, action))

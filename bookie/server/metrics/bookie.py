@@ -71,6 +71,7 @@ class BookieMetrics:
             families(server.ROWS, [((), common)]),
             server.refusals(common),
             server.turned_away(common),
+            server.users(self._port.users(), common),
             server.thread_pool(common),
             _batches(self._port.batches()),
             families(storage.BOOKIE_ROWS, [((), common)]),

@@ -1,11 +1,12 @@
 """Metrics of the data port: requests, connections, and the loops behind them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from bookie.metrics.family import Family, Kind, Sample
 from bookie.server.metrics.rows import counters, gauges
+from bookie.server.requests.authentication import UserCounts
 
-__all__ = ["refusals", "ROWS", "thread_pool", "turned_away"]
+__all__ = ["refusals", "ROWS", "thread_pool", "turned_away", "users"]
 
 REFUSALS = {
     2: "no_ledger", 3: "no_entry", 4: "bad_request", 5: "io_error", 6: "unauthorized", 7: "bad_version", 8: "fenced",
@@ -17,8 +18,11 @@ TURNED_AWAY = (
     "bad_length", "bad_frame", "output_budget", "input_budget", "connections", "connections_of_address",
     "authentication_timeout", "idle", "tls_handshake", "tls_handshake_timeout", "tls_handshakes",
     "clear_bytes_behind_tls", "slow_reader", "logins", "login_length", "early_start_tls", "early_batch", "memory",
+    "clear_request", "other_plugin", "revoked", "tls_handshakes_of_address",
 )  # fmt: skip
 """Why a peer was turned away, in the order of the room `complaints`; the log spells it out."""
+
+NOBODY = "nobody"
 
 ROWS = (
     *counters(
@@ -43,6 +47,10 @@ ROWS = (
         ("auth_accepted", "pybookie_authentication_accepted_total", "Connections let in by what they showed."),
         ("auth_rejected", "pybookie_authentication_rejected_total",
          "Connections closed because what they showed was wrong."),
+        ("auth_other_plugin", "pybookie_authentication_other_plugin_total",
+         "Authentication messages for a plugin that is not configured."),
+        ("refused_rights", "pybookie_requests_without_right_total",
+         "Requests refused because who asks has no right to them."),
         ("refused_unauthenticated", "pybookie_requests_unauthenticated_total",
          "Requests refused because their connection was not authenticated."),
         ("accepted", "pybookie_connections_accepted_total", "Connections accepted."),
@@ -111,6 +119,19 @@ def turned_away(stats: Mapping[str, float]) -> Iterator[Family]:
     )
     text = "Peers turned away, by what for; those with wrong credentials are `pybookie_authentication_rejected_total`."
     yield Family("pybookie_peers_turned_away_total", Kind.COUNTER, text, samples)
+
+
+def users(counts: Sequence[UserCounts], stats: Mapping[str, float]) -> Iterator[Family]:
+    """Who was let in, by name, and `nobody` for those who were not, or need not be; one that is taken back is gone."""
+    strangers = max(0, int(stats.get("connections", 0)) - sum(one.connections for one in counts))
+    nobody = UserCounts(NOBODY, strangers, 0, int(stats.get("refused_unauthenticated", 0)))
+    for kind, name, text in (
+        (Kind.GAUGE, "connections", "Open connections by who was let in."),
+        (Kind.COUNTER, "logins", "Logins by who was let in."),
+        (Kind.COUNTER, "refused", "Requests that were refused because who asks has no right to them."),
+    ):
+        samples = tuple(Sample(getattr(one, name), (("user", one.name),)) for one in (nobody, *counts))
+        yield Family(f"pybookie_user_{name}" + "_total" * (kind is Kind.COUNTER), kind, text, samples)
 
 
 def thread_pool(stats: Mapping[str, float]) -> Iterator[Family]:

@@ -1,34 +1,61 @@
 """AUTH: the messages of connections that are not authenticated yet, in V2 and V3, handed to the configured provider.
 
+Who was let in is a user of module `users` from then on, one for each name and credential.
+
 Any policy thread; the messages of one connection come one after another, and its end after the last of them. What a
 peer sent never reaches the log.
 """
 
 import logging
+import threading
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from bookie._fast import policy
 from bookie._fast.policy import Task
-from bookie.auth.provider import AuthenticationFailed, Outcome, ServerProvider, ServerSession
+from bookie._fast.users import UserRoom
+from bookie.auth.provider import AuthenticationFailed, Outcome, RereadProvider, ServerProvider, ServerSession
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies
 from bookie.server.requests.rejections import Rejections
 
-__all__ = ["Authentication"]
+__all__ = ["Authentication", "UserCounts"]
 
 MESSAGES_MAX = 16
 """Of one connection; every known mechanism needs four at most."""
+OTHER_PLUGIN_MAX = 3
+"""Messages of one connection for a plugin that is not configured; the last one costs it."""
+USERS_MAX = 2000
+"""Names that are counted each by itself; those of an installed provider have no end."""
+OTHERS = "others"
 V2_HEADER_BYTES = 4
 
 log = logging.getLogger(__name__)
+
+
+class UserCounts(NamedTuple):
+    """Of all who come by one name."""
+
+    name: str
+    connections: int
+    logins: int
+    refused: int
 
 
 @dataclass(slots=True)
 class _Open:
     session: ServerSession
     messages: int = 0
+    other_plugin: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _User:
+    name: str
+    outcome: Outcome
+    room: UserRoom
 
 
 class Authentication:
@@ -38,12 +65,39 @@ class Authentication:
         self._provider = provider
         self.rejections = Rejections()
         self._open: dict[int, _Open] = {}
+        self._lock = threading.Lock()
+        self._users: dict[str | bytes, _User] = {}  # guarded by _lock; by credential, or by name where there is none
         self.accepted = 0
         self.rejected = 0
+        self.other_plugin = 0
 
     def sessions(self) -> int:
         """Connections in the middle of their authentication."""
         return len(self._open)
+
+    def refresh(self) -> bool:
+        """Let the provider look at its files; True: connections of those whom it does not know any more are to end."""
+        provider = self._provider
+        if not isinstance(provider, RereadProvider) or not provider.refresh():
+            return False
+        with self._lock:
+            gone = {key: user for key, user in self._users.items() if not provider.knows(user.outcome)}
+            for key, user in gone.items():
+                user.room.revoke()
+                del self._users[key]
+        for user in gone.values():
+            log.warning("its connections end: what let it in was taken back", extra={"user": user.name})
+        return bool(gone)
+
+    def users(self) -> list[UserCounts]:
+        """Who was let in, by name."""
+        found: dict[str, UserCounts] = {}
+        with self._lock:
+            for user in self._users.values():
+                old, room = found.get(user.name, UserCounts(user.name, 0, 0, 0)), user.room
+                counts = old.connections + room.connections, old.logins + room.logins, old.refused + room.refused
+                found[user.name] = UserCounts(user.name, *counts)
+        return sorted(found.values())
 
     def ended(self, task: Task) -> None:
         """The connection of this session is gone."""
@@ -65,7 +119,7 @@ class Authentication:
             return
         if outcome.reason:
             self.rejections.about(task.peer, f"not authenticated: {outcome.reason}")
-        task.answer(b"", self._action(task, outcome))
+        self._answer(task, b"", outcome)
 
     def serve(self, task: Task) -> None:
         """One AUTH message."""
@@ -79,7 +133,8 @@ class Authentication:
         header, message = task.frame[:V2_HEADER_BYTES], _v2_message(task.frame)
         if message is None or message.authPluginName != self._provider.plugin_name:
             self._reject(task, "the message is malformed or for another plugin")
-            task.answer(b"", policy.CLOSE)
+            self.other_plugin += message is not None
+            task.answer(b"", policy.CLOSE if message is None else policy.TURN_AWAY)
             return
         try:
             outcome = self._process(task, message.payload)
@@ -88,16 +143,15 @@ class Authentication:
             task.answer(b"", policy.CLOSE)
             return
         if outcome.token is None:
-            task.answer(b"", self._action(task, outcome))
+            self._answer(task, b"", outcome)
             return
         answer = wire.AuthMessage(authPluginName=message.authPluginName, payload=outcome.token)
-        task.answer(_v2_header(header) + answer.SerializeToString(), self._action(task, outcome))
+        self._answer(task, _v2_header(header) + answer.SerializeToString(), outcome)
 
     def _serve_v3(self, task: Task) -> None:
         request = wire.Request.FromString(task.frame)
         if request.authRequest.authPluginName != self._provider.plugin_name:
-            self.rejections.about(task.peer, "not authenticated: the message is for another plugin")
-            task.answer(replies.copied(request, replies.EUA), policy.NOTHING)
+            task.answer(replies.copied(request, replies.EUA), self._other_plugin(task))
             return
         try:
             outcome = self._process(task, request.authRequest.payload)
@@ -106,10 +160,21 @@ class Authentication:
             task.answer(replies.copied(request, replies.EUA), policy.CLOSE)
             return
         if outcome.token is None:
-            task.answer(b"", self._action(task, outcome))
+            self._answer(task, b"", outcome)
             return
         message = wire.AuthMessage(authPluginName=self._provider.plugin_name, payload=outcome.token)
-        task.answer(replies.copied(request, replies.EOK, authResponse=message), self._action(task, outcome))
+        self._answer(task, replies.copied(request, replies.EOK, authResponse=message), outcome)
+
+    def _other_plugin(self, task: Task) -> int:
+        """V3 has a word for it: the client may try again, a few times."""
+        self.other_plugin += 1
+        found = self._session(task)
+        found.other_plugin += 1
+        if found.other_plugin < OTHER_PLUGIN_MAX:
+            self.rejections.about(task.peer, "not authenticated: the message is for another plugin")
+            return policy.NOTHING
+        self._reject(task, "the message is for another plugin")
+        return policy.TURN_AWAY
 
     def _session(self, task: Task) -> _Open:
         found = self._open.get(task.session)
@@ -127,13 +192,28 @@ class Authentication:
             raise AuthenticationFailed("all that the client has to show came in clear, behind START_TLS")
         return outcome
 
-    def _action(self, task: Task, outcome: Outcome) -> int:
+    def _answer(self, task: Task, body: bytes, outcome: Outcome) -> None:
         if outcome.principal is None:
-            return policy.NOTHING
+            task.answer(body, policy.NOTHING)
+            return
         self._open.pop(task.session, None)
         self.accepted += 1
         log.debug("authenticated", extra={"peer": task.peer, "principal": outcome.principal})
-        return policy.AUTHENTICATED
+        task.answer(body, policy.AUTHENTICATED, self._user(outcome.principal, outcome), int(outcome.rights))
+
+    def _user(self, name: str, outcome: Outcome) -> UserRoom:
+        """Registered before it is looked at once more: a refresh finds it, or has changed what is known before."""
+        key: str | bytes = outcome.credential or name
+        with self._lock:
+            if key not in self._users and len(self._users) >= USERS_MAX:
+                key = name = OTHERS
+            found = self._users.get(key)
+            room = found.room if found else UserRoom()
+            self._users[key] = _User(name, outcome, room)
+            if isinstance(self._provider, RereadProvider) and not self._provider.knows(outcome):
+                room.revoke()
+                del self._users[key]
+        return room
 
     def _reject(self, task: Task, why: str) -> None:
         self._open.pop(task.session, None)

@@ -11,7 +11,7 @@ from bookie._fast.policy import PolicyRoom, Task
 from bookie.pb import wire_pb2 as wire
 from bookie.server.complaints import Complaint
 from bookie.server.requests import replies
-from bookie.server.requests.authentication import Authentication
+from bookie.server.requests.authentication import Authentication, UserCounts
 from bookie.server.seldom import Seldom
 
 __all__ = ["Answer", "Desk"]
@@ -73,4 +73,13 @@ class Desk:
             "auth_sessions": who.sessions() if who else 0,
             "auth_accepted": who.accepted if who else 0,
             "auth_rejected": who.rejected if who else 0,
+            "auth_other_plugin": who.other_plugin if who else 0,
         }
+
+    def users(self) -> list[UserCounts]:
+        """Who was let in, by name."""
+        return self._authentication.users() if self._authentication else []
+
+    def refresh(self) -> bool:
+        """Look at the files of the authentication; True: connections of some users are to end."""
+        return self._authentication.refresh() if self._authentication else False

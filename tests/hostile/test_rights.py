@@ -1,0 +1,198 @@
+"""What tokens are good for: refused over sockets in both protocols, taken back while connections are open.
+
+Rooms: gate, users, policy.
+"""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bookie.auth.settings import AuthSettings
+from bookie.auth.token import TokenClient, server
+from bookie.pb import wire_pb2 as wire
+from bookie.server.metrics.server import users
+from tests.hostile import v3, v3_frames
+from tests.hostile.auth_frames import ask, log_in
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import KEY, Peer, add, batch, read
+from tests.reference.wire_v2 import Request
+
+OK, UNAUTHORIZED = 0, 102
+NONE, READ, WRITE, ADMIN = range(4)
+ROLES = {"read": READ, "write": WRITE, "admin": ADMIN}
+TOKENS = {role: f"{role}-token-of-enough-bytes".encode() for role in (*ROLES, "old")}
+FENCE = 1
+either_protocol = pytest.mark.parametrize("protocol", [2, 3])
+V2: dict[str, tuple[Request, int]] = {
+    "read": (read(1, 0), READ),
+    "read of the LAC": (read(1, -1), READ),
+    "batch read": (batch(1, 0), READ),
+    "add": (add(1, 1), WRITE),
+    "recovery add": (add(1, 0, flags=2), WRITE),
+    "fence": (read(1, 0, flags=FENCE, key=KEY), WRITE),
+    "batch fence": (batch(1, 0, flags=FENCE, key=KEY), WRITE),
+}
+V3 = {
+    wire.READ_ENTRY: READ,
+    wire.BATCH_READ_ENTRY: READ,
+    wire.READ_LAC: READ,
+    wire.GET_BOOKIE_INFO: READ,
+    wire.ADD_ENTRY: WRITE,
+    wire.WRITE_LAC: WRITE,
+    wire.FORCE_LEDGER: WRITE,
+    wire.WRITE_CLOSE: WRITE,
+    wire.GET_LIST_OF_ENTRIES_OF_LEDGER: ADMIN,
+    wire.AUTH: NONE,
+    wire.START_TLS: NONE,
+    wire.RANGE_READ_ENTRY: NONE,
+    wire.RANGE_ADD_ENTRY: NONE,
+}
+"""docs/security.md has this table."""
+
+
+def tokens_of(directory: Path, *lines: str) -> Path:
+    """The bookie's file."""
+    file = directory / "tokens"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+@pytest.fixture
+def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
+    """A token for each role, one from before there were roles, an entry in ledger 1. Its file is looked at by hand."""
+    lines = [f"{role}:{role}er:{TOKENS[role].decode()}" for role in ROLES]
+    file = tokens_of(tmp_path, TOKENS["old"].decode(), *lines)
+    provider = server(AuthSettings(token_file=str(file)))
+    with local_bookie(tmp_path / "bookie", provider=provider, auth_refresh_s=0) as bookie:
+        with of_role(bookie, "old") as peer:
+            assert peer.ask(add(1, 0, b"x")).code == OK
+        yield bookie
+
+
+def of_role(bookie: LocalBookie, role: str, protocol: int = 2) -> Peer:
+    """A connection that is let in."""
+    peer = bookie.peer()
+    try:
+        log_in(peer, protocol, "token", TokenClient(TOKENS[role]).session(""))
+    except BaseException:
+        peer.close()
+        raise
+    return peer
+
+
+@pytest.mark.parametrize("role", [*ROLES, "old"])
+def test_every_operation_of_v2(bookie: LocalBookie, role: str) -> None:
+    """S8: what the role has no right to is EUA in the operation's own answer, a batch read's too; the rest goes."""
+    have = ROLES.get(role, ADMIN)
+    with of_role(bookie, role) as peer:
+        for what, (request, need) in V2.items():
+            wanted = OK if have >= need else UNAUTHORIZED
+            assert peer.ask(request).code == wanted, what
+        assert ask(peer, 2, "token", b"again").plugin == "AuthDisabledPlugin"
+    missing = sum(need > have for _, need in V2.values())
+    assert bookie.stat("refused_rights") == missing
+    (counts,) = [one for one in bookie.port.users() if one.name == f"token:{role}er"] or [bookie.port.users()[0]]
+    assert counts.refused == missing
+
+
+@pytest.mark.parametrize("role", [*ROLES, "old"])
+def test_every_operation_of_v3(bookie: LocalBookie, role: str) -> None:
+    """S8: every operation that there is, of any version; those that are never served are refused as ever."""
+    assert set(V3) == set(wire.OperationType.values())
+    have = ROLES.get(role, ADMIN)
+    with of_role(bookie, role, 3) as peer, of_role(bookie, "old", 3) as anybody:
+        for operation, need in V3.items():
+            for version in (wire.VERSION_THREE, wire.VERSION_TWO):
+                request = v3_frames.request(operation, version=version, priority=3)
+                status = v3.ask(peer, request).status
+                if have < need:
+                    assert status == wire.EUA, (operation, version)
+                else:
+                    assert status == v3.ask(anybody, request).status != wire.EUA, (operation, version)
+
+
+def test_a_fence_of_a_reader_does_nothing(bookie: LocalBookie) -> None:
+    """S8: the writer goes on; neither a fence of V3 nor a poll of a reader opens what is closed to it."""
+    with of_role(bookie, "read", 3) as reader, of_role(bookie, "write") as writer:
+        fence = v3.read3(1, 0, flag=v3.FENCE, masterKey=KEY)
+        assert v3.ask(reader, fence).status == wire.EUA
+        assert writer.ask(add(1, 1)).code == OK
+        poll = v3.read3(1, 0, previousLAC=-1, timeOut=10)
+        assert v3.ask(reader, poll).status in (wire.EOK, wire.ENOENTRY)
+
+
+def test_users_are_counted_by_name(bookie: LocalBookie, caplog: pytest.LogCaptureFixture) -> None:
+    """S8: connections, logins and refusals of each; the log of a login names it."""
+    with caplog.at_level(logging.DEBUG, "bookie.server.requests.authentication"), of_role(bookie, "read") as reader:
+        assert reader.ask(add(1, 1)).code == UNAUTHORIZED
+        with of_role(bookie, "read"), of_role(bookie, "write"):
+            found = {one.name: one[1:] for one in bookie.port.users()}
+            assert found == {
+                "token:reader": (2, 2, 1),
+                "token:writeer": (1, 1, 0),
+                "token:line-1": found["token:line-1"],
+            }
+    assert "token:reader" in {vars(record).get("principal") for record in caplog.records}
+    assert TOKENS["read"].decode() not in caplog.text
+
+
+@either_protocol
+def test_a_token_that_is_taken_back(bookie: LocalBookie, tmp_path: Path, protocol: int) -> None:
+    """S8: its connections end and the log says why, nobody comes in by it; the others, moved in the file, go on."""
+    with of_role(bookie, "read", protocol) as gone, of_role(bookie, "write", protocol) as less:
+        with of_role(bookie, "admin", protocol) as stays, of_role(bookie, "old", protocol) as moved:
+            lines = (f"read:writeer:{TOKENS['write'].decode()}", f"admin:adminer:{TOKENS['admin'].decode()}")
+            tokens_of(tmp_path, *lines, "#", TOKENS["old"].decode())
+            bookie.port.refresh()
+            assert gone.closed()
+            assert less.closed(), "what it may do has changed"
+            assert [peer.ask(read(1, 0)).code for peer in (stays, moved)] == [OK, OK]
+        assert bookie.stat("turned_away_20") == 2
+        assert {one.name for one in bookie.port.users()} == {"token:adminer", "token:line-1"}
+    with of_role(bookie, "write") as again:
+        assert again.ask(read(1, 0)).code == OK
+        assert again.ask(add(1, 1)).code == UNAUTHORIZED
+    with pytest.raises((EOFError, ConnectionResetError)):
+        of_role(bookie, "read")
+
+
+def test_a_file_that_cannot_be_used_takes_nothing_back(bookie: LocalBookie, tmp_path: Path) -> None:
+    """S8: half a file, or one that others may read, leaves everybody in."""
+    with of_role(bookie, "read") as reader:
+        for text, mode in (("short", 0o600), (TOKENS["old"].decode(), 0o644)):
+            tokens_of(tmp_path, text).chmod(mode)
+            bookie.port.refresh()
+            assert reader.ask(read(1, 0)).code == OK
+    (tmp_path / "tokens").chmod(0o600)
+    bookie.port.refresh()
+    with pytest.raises((EOFError, ConnectionResetError)):
+        of_role(bookie, "read")
+
+
+def test_it_is_looked_at_by_itself(tmp_path: Path) -> None:
+    """S8: without anybody who asks."""
+    file = tokens_of(tmp_path, TOKENS["read"].decode())
+    provider = server(AuthSettings(token_file=str(file)))
+    with (
+        local_bookie(tmp_path / "bookie", provider=provider, auth_refresh_s=1) as bookie,
+        of_role(bookie, "read") as peer,
+    ):
+        tokens_of(tmp_path, TOKENS["old"].decode())
+        assert peer.closed()
+
+
+def test_metrics_name_users(bookie: LocalBookie) -> None:
+    """By who was let in; those who were not are nobody."""
+    with of_role(bookie, "read") as reader, bookie.peer() as stranger:
+        assert reader.ask(add(1, 1)).code == UNAUTHORIZED
+        assert stranger.ask(add(1, 1)).code == UNAUTHORIZED
+        found = {
+            (family.name, dict(sample.labels)["user"]): sample.value
+            for family in users(bookie.port.users(), bookie.port.stats())
+            for sample in family.samples
+        }
+    assert found["pybookie_user_connections", "token:reader"] == found["pybookie_user_connections", "nobody"] == 1
+    assert found["pybookie_user_logins_total", "token:reader"] == 1
+    assert found["pybookie_user_refused_total", "token:reader"] == found["pybookie_user_refused_total", "nobody"] == 1
