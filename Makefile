@@ -32,7 +32,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim fuzz bench docs java browser spark spark-fire clean
+.PHONY: help build run stop test test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -223,6 +223,12 @@ crash: build          ## kill -9 under load, CYCLES times (200)
 
 sim: build            ## the ledger protocol in SEEDS (20000) simulated worlds
 	$(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim $(PYTEST_ARGS)
+
+# The tests first; then seconds beside each attack, and 1 as the exit code if an innocent client was cut off or refused.
+ATTACK_ARGS ?=
+hostile: build        ## hostile clients: their tests, and a table of what others notice beside each attack
+	$(PYTEST) $(PARALLEL) -m "$(MARKS) and not interop" tests/hostile $(PYTEST_ARGS)
+	$(PY) -m perf.attacks $(ATTACK_ARGS)
 
 # Target by target, not file by file: files hold from one to five of them, and one process would stand idle for minutes.
 fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that build, FUZZERS (3) of them at a time

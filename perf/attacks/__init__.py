@@ -1,0 +1,1 @@
+"""What clients that mean no harm notice while others do: `python -m perf.attacks`."""

@@ -1,0 +1,177 @@
+"""Connections that mean ill: so many at a time, and each that is thrown out comes back.
+
+One thread, non-blocking sockets. They come from addresses of their own (127.0.0.2 and on), so that limits by address
+are about them.
+"""
+
+import errno
+import resource
+import select
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+from perf.paired import HERE
+
+__all__ = ["gather", "Manners"]
+
+TURN_S = 0.01
+DESCRIPTORS = 8192
+
+COMERS_MOST = 200
+"""In one turn; the next one follows at once."""
+RESET = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How each of them behaves."""
+
+    door: str
+    """`data`, `http` or `grpc`."""
+    count: int
+    addresses: int = 1
+    words: bytes = b""
+    """Said at once."""
+    then: bytes = b""
+    """Said again and again as soon as something was answered."""
+    reads: bool = True
+    """Whether what is answered is taken."""
+    bytes_s: int = 0
+    """Taken a second, of all together; 0: as much as comes."""
+    segment_bytes: int = 0
+    receive_bytes: int = 0
+    comes_s: int = 0
+    """Connections a second that come and go again; 0: they stay."""
+
+
+@dataclass
+class Member:
+    """One connection."""
+
+    sock: socket.socket
+    left: memoryview
+    answered: bool = False
+
+
+@dataclass
+class Crowd:
+    """All of the same manners. `turn` again and again, then `end`."""
+
+    manners: Manners
+    port: int
+    thrown_out: int = 0
+    came: int = 0
+    _members: dict[int, Member] = field(default_factory=dict)
+    _watch: select.epoll = field(default_factory=select.epoll)
+    _began: float = field(default_factory=time.monotonic)
+    _taken: int = 0
+    _buffer: bytearray = field(default_factory=lambda: bytearray(1 << 18))
+
+    def turn(self, wait_s: float) -> None:
+        """Who is missing comes; who can go on does."""
+        if self.manners.comes_s:
+            self._come_and_go()
+            return
+        for _ in range(min(COMERS_MOST, self.manners.count - len(self._members))):
+            self._come()
+        for number, events in self._watch.poll(wait_s, 512):
+            member = self._members[number]
+            going_on = events == select.EPOLLOUT or self._hear(member)
+            if not going_on or (events & select.EPOLLOUT and not self._say(member)):
+                self._lose(number)
+
+    def end(self) -> None:
+        """All go."""
+        for member in self._members.values():
+            member.sock.close()
+        self._watch.close()
+
+    def _socket(self) -> socket.socket:
+        sock = socket.socket()
+        sock.setblocking(False)
+        if self.manners.segment_bytes:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, self.manners.segment_bytes)
+        if self.manners.receive_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.manners.receive_bytes)
+        sock.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT: ports by connection, not by address
+        sock.bind((f"127.0.0.{2 + self.came % self.manners.addresses}", 0))
+        self.came += 1
+        if sock.connect_ex(("127.0.0.1", self.port)) not in (0, errno.EINPROGRESS):
+            sock.close()
+            raise ConnectionError("the bookie's backlog is full, or this process has no descriptor left")
+        return sock
+
+    def _come(self) -> None:
+        member = Member(self._socket(), memoryview(self.manners.words))
+        self._members[member.sock.fileno()] = member
+        self._watch.register(member.sock, self._events(member))
+
+    def _come_and_go(self) -> None:
+        due = int((time.monotonic() - self._began) * self.manners.comes_s) - self.came
+        for _ in range(min(due, COMERS_MOST)):
+            sock = self._socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # else its port waits for a minute
+            sock.close()
+        if due <= 0:
+            time.sleep(0.001)
+
+    def _events(self, member: Member) -> int:
+        wants = select.EPOLLOUT if member.left else 0
+        hears = self.manners.reads or not member.answered
+        return wants | (select.EPOLLIN if hears else 0)
+
+    def _say(self, member: Member) -> bool:
+        try:
+            member.left = member.left[member.sock.send(member.left) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if not member.left and member.answered and self.manners.then:
+            member.left = memoryview(self.manners.then)
+        if not member.left:
+            self._watch.modify(member.sock, self._events(member))
+        return True
+
+    def _hear(self, member: Member) -> bool:
+        allowed = len(self._buffer)
+        if self.manners.bytes_s and member.answered:
+            allowed = int((time.monotonic() - self._began) * self.manners.bytes_s) - self._taken
+            if allowed <= 0:
+                time.sleep(0.001)
+                return True
+        try:
+            got = member.sock.recv_into(self._buffer, min(allowed, len(self._buffer)))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._taken += got if member.answered else 0
+        if got and not member.answered:
+            member.answered = True
+            member.left = memoryview(self.manners.then)
+            self._watch.modify(member.sock, self._events(member))
+        return got > 0
+
+    def _lose(self, number: int) -> None:
+        self.thrown_out += 1
+        member = self._members.pop(number)
+        self._watch.unregister(member.sock)
+        member.sock.close()
+
+
+def gather(manners: Manners, port: int, told: Connection) -> None:
+    """Work for `Aside`: such a crowd at this port."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
+    crowd = Crowd(manners, port)
+    crowd.turn(TURN_S)
+    told.send(HERE)
+    while not told.poll():
+        crowd.turn(TURN_S)
+    told.recv()
+    crowd.end()
+    told.send({"came": crowd.came, "thrown_out": crowd.thrown_out})
