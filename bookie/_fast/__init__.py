@@ -130,12 +130,15 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     addresses               connections by peer address
     limits                  what every connection keeps to
     complaints              what peers did wrong, on its way to the log
+    out_item                a piece of a connection's output
+    turn                    whose requests a loop serves next: state
     connection              a connection's output and held input
     batch_stats             batch reads by time and size
     access_log              a sample of adds and reads, written down by a thread of its own
     loop_stats              what an I/O loop counts
     loop_ops                how long requests took on an I/O loop
     directory_ops           the same by ledger directory, and how large entries are
+    ack_queue               answers that wait for a journal: state
     loop_state              what an I/O loop owns
     clear_auth              AUTH in clear behind START_TLS
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
@@ -145,8 +148,10 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     net_limits              limits and counters that all I/O loops share
     membership              accepting, handing over, arming and closing connections
     slow_readers            what slow readers may keep of the caches
+    turns                   a bounded turn for each connection that has requests
     upgrade                 START_TLS: from a clear loop to an encrypted one
     dispatch                the switch on operation
     intake                  receiving, cutting frames, holding back
-    io_loop                 wait, take in, acknowledge, write
+    awaited                 answers that had to wait for a journal, the read pool, Python or a LAC
+    io_loop                 wait, give turns, write
 """

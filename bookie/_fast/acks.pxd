@@ -4,9 +4,10 @@ Runs on the connection's I/O loop. A queue is in the order of its groups, since 
 """
 from libc.stdint cimport int64_t
 
+from bookie._fast.ack_queue cimport Ack, AckQueue
 from bookie._fast.connection cimport Conn
 from bookie._fast.gather cimport ReadRequest
-from bookie._fast.loop_state cimport Ack, AckQueue, IoLoop
+from bookie._fast.loop_state cimport IoLoop
 from bookie._fast.request cimport Request
 
 # Answer the request when the journal of `ledger` has synced `group`, or with `written` when it has written it. `read`

@@ -3,9 +3,10 @@
 An answer goes to the end of its connection's output. CLOSED: the output is over its budget, or memory ran out: close
 the connection.
 """
+from bookie._fast.ack_queue cimport Ack
 from bookie._fast.connection cimport Conn
 from bookie._fast.gather cimport Answer, ReadRequest
-from bookie._fast.loop_state cimport Ack, IoLoop
+from bookie._fast.loop_state cimport IoLoop
 from bookie._fast.request cimport Request
 from bookie._fast.types cimport Status
 

@@ -9,16 +9,12 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.addresses cimport Address
 from bookie._fast.limits cimport AuthState, NetLimits
 from bookie._fast.long_polls cimport PollOwner
+from bookie._fast.out_item cimport OutItem
 from bookie._fast.pages cimport Region
 from bookie._fast.tls cimport Tls
+from bookie._fast.turn cimport Turn
 from bookie._fast.types cimport Status
 from bookie._fast.users cimport Login
-
-cdef struct OutItem:
-    const uint8_t* base      # NULL: copied, at `at` of the connection's buffer
-    uint64_t at
-    uint64_t size
-    Region* region
 
 cdef struct Conn:
     int fd                   # -1 once closed
@@ -32,6 +28,7 @@ cdef struct Conn:
     PollOwner polls          # each holds a reference
     Conn* prev
     Conn* next
+    Turn turn
     # input that no complete frame could be made of, or that waits for room
     uint8_t* held
     uint64_t held_size

@@ -252,6 +252,7 @@ cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
     item.size += size
     conn.out_used += size
     conn.pending += size
+    conn.turn.written += size
     return conn.out + conn.out_used - size
 
 
@@ -264,6 +265,7 @@ cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* reg
     item.size = size
     item.region = region
     conn.pending += size
+    conn.turn.written += size
     conn.sliced += size
     conn.slices += 1
     return True

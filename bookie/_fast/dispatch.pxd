@@ -1,9 +1,10 @@
 """THE switch on operation: version, read-only, key, fence; then the right room. Runs on the connection's I/O loop."""
 from libc.stdint cimport uint8_t, uint32_t
 
+from bookie._fast.ack_queue cimport Ack
 from bookie._fast.connection cimport Conn
 from bookie._fast.long_polls cimport Poll
-from bookie._fast.loop_state cimport Ack, IoLoop
+from bookie._fast.loop_state cimport IoLoop
 from bookie._fast.read_pool cimport PoolJob
 from bookie._fast.types cimport Status
 

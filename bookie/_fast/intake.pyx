@@ -16,18 +16,24 @@ from bookie._fast.complaints cimport (
 from bookie._fast.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.cursor cimport load_i32
 from bookie._fast.dispatch cimport dispatch
-from bookie._fast.limits cimport AUTH_WAITING
+from bookie._fast.limits cimport AUTH_WAITING, NetLimits
 from bookie._fast.loop_ops cimport LOOP_ADD_BLOCKED, op_took
 from bookie._fast.loop_state cimport INPUT_BYTES, SEALED_BYTES
-from bookie._fast.membership cimport close_bad, close_conn, close_failed, flush
+from bookie._fast.membership cimport close_bad, close_conn, close_failed, flush, is_served
+from bookie._fast.sync cimport bk_load
 from bookie._fast.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.types cimport CLOSED, FULL, OK, Status
+from bookie._fast.turns cimport turn_spend
 from bookie._fast.upgrade cimport shake_hands
 from bookie._fast.wire_v2 cimport FRAME_PREFIX
 
 cdef extern from "<sys/socket.h>" nogil:
     ssize_t recv(int, void*, size_t, int) noexcept
     int MSG_DONTWAIT
+
+cdef enum:
+    TAKE_FIRST = 1 << 15
+    TAKE_LEAST = 1 << 12
 
 
 cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -48,7 +54,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
     cdef uint64_t clear = 0
     cdef int64_t length
     cdef Status status
-    while not conn.gated and not conn.upgrading and size - at >= FRAME_PREFIX:
+    while conn.turn.credit > 0 and not conn.gated and not conn.upgrading and size - at >= FRAME_PREFIX:
         length = load_i32(data + at)
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:
             close_bad(loop, conn, BAD_LENGTH)
@@ -74,6 +80,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
             return size
         conn.active_ns = loop.now
         at += FRAME_PREFIX + <uint64_t> length
+        turn_spend(conn, <uint64_t> length)
         if choke(loop, conn) or conn.fd < 0:
             break
     if conn.upgrading and conn.fd >= 0:      # closed, its held input is gone
@@ -90,12 +97,12 @@ cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size
 
 
 cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Go on with input that waited for room or for the peer to read."""
+    """Go on with input that waited: for its turn, for room, for the peer to read, or for an answer from elsewhere."""
     cdef uint64_t used
     if conn.held_size == 0:
         return
     used = serve_frames(loop, conn, conn.held, conn.held_size)
-    if conn.fd >= 0:
+    if conn.fd >= 0 and used:
         keep_rest(loop, conn, conn.held + used, conn.held_size - used)
 
 
@@ -130,16 +137,37 @@ cdef void decrypt(IoLoop* loop, Conn* conn) noexcept nogil:
         keep_rest(loop, conn, loop.input + used, have - used)
 
 
+cdef ssize_t take_in(IoLoop* loop, Conn* conn, uint8_t* to, uint64_t most) noexcept nogil:
+    """Receive; 0: nothing now, or it was closed."""
+    cdef ssize_t n = recv(conn.fd, to, most, MSG_DONTWAIT)
+    conn.turn.more = n > 0 and <uint64_t> n == most
+    if n > 0:
+        loop.stats.bytes_in += n
+        return n
+    if n == 0 or (errno != EAGAIN and errno != EINTR):
+        close_conn(loop, conn)
+    return 0
+
+
+cdef uint64_t worth_taking(const Conn* conn) noexcept nogil:
+    """Bytes to receive: what its last turns have served, and in any case the rest of the frame that has begun."""
+    cdef const NetLimits* limits = conn.limits
+    cdef uint64_t most = conn.turn.take if conn.turn.take else <uint64_t> TAKE_FIRST
+    cdef uint64_t rest = 0
+    if bk_load(&limits.input_bytes) > limits.input_bytes_max // 2:
+        most = TAKE_LEAST
+    if conn.held_size >= FRAME_PREFIX:
+        rest = <uint64_t> load_i32(conn.held) + FRAME_PREFIX - conn.held_size
+    return max(most, rest)
+
+
 cdef void receive_sealed(IoLoop* loop, Conn* conn) noexcept nogil:
     """Decrypt all that the socket has given at once: what stays in OpenSSL is less than a record."""
     cdef Status status
     cdef uint32_t clear = 0
-    cdef ssize_t n = recv(conn.fd, loop.encrypted, SEALED_BYTES, MSG_DONTWAIT)
-    if n <= 0:
-        if n == 0 or (errno != EAGAIN and errno != EINTR):
-            close_conn(loop, conn)
+    cdef ssize_t n = take_in(loop, conn, loop.encrypted, min(worth_taking(conn), <uint64_t> SEALED_BYTES))
+    if n == 0:
         return
-    loop.stats.bytes_in += n
     if conn.clear_auth == CLEAR_AWAITED:
         if clear_take(loop, conn, loop.encrypted, <uint32_t> n, &clear) == CLOSED:
             close_bad(loop, conn, CLEAR_AFTER_TLS)
@@ -177,12 +205,10 @@ cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
         close_bad(loop, conn, TOO_MUCH_INPUT)
         return True
     room = conn.held_room if conn.held_room < total else total
-    n = recv(conn.fd, conn.held + conn.held_size, room - conn.held_size, MSG_DONTWAIT)
-    if n <= 0:
-        if n == 0 or (errno != EAGAIN and errno != EINTR):
-            close_conn(loop, conn)
+    n = take_in(loop, conn, conn.held + conn.held_size, min(room - conn.held_size, <uint64_t> INPUT_BYTES))
+    conn.turn.credit -= n
+    if conn.fd < 0:
         return True
-    loop.stats.bytes_in += n
     conn.held_size += n
     if conn.held_size == total:
         serve_held(loop, conn)
@@ -200,13 +226,29 @@ cdef void receive(IoLoop* loop, Conn* conn) noexcept nogil:
     have = conn.held_size
     if have:
         memcpy(loop.input, conn.held, have)
-    n = recv(conn.fd, loop.input + have, INPUT_BYTES * 2 - have, MSG_DONTWAIT)
-    if n <= 0:
-        if n == 0 or (errno != EAGAIN and errno != EINTR):
-            close_conn(loop, conn)
+    n = take_in(loop, conn, loop.input + have, min(worth_taking(conn), INPUT_BYTES * 2 - have))
+    if n == 0:
         return
-    loop.stats.bytes_in += n
     have += n
     used = serve_frames(loop, conn, loop.input, have)
     if conn.fd >= 0:
         keep_rest(loop, conn, loop.input + used, have - used)
+
+
+cdef void learn_take(Conn* conn) noexcept nogil:
+    """What is received and cannot be served costs memory, what could have been received costs calls."""
+    cdef uint32_t take = conn.turn.take if conn.turn.take else <uint32_t> TAKE_FIRST
+    if conn.turn.credit <= 0 and conn.held_size:
+        conn.turn.take = max(take // 2, <uint32_t> TAKE_LEAST)
+    elif conn.turn.more:
+        conn.turn.take = min(take * 2, <uint32_t> INPUT_BYTES)
+
+
+cdef void take_turn(IoLoop* loop, Conn* conn) noexcept nogil:
+    if conn.tls == NULL or conn.tls.state == TLS_OPEN:       # what is held during a handshake is for later
+        serve_held(loop, conn)
+    conn.turn.more = True
+    while conn.turn.more and conn.turn.credit > 0 and is_served(conn) and bk_load(&loop.stopping) == 0:
+        receive(loop, conn)
+        if conn.fd >= 0:
+            learn_take(conn)

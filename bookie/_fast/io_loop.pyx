@@ -5,72 +5,64 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from bookie._fast.access_log cimport AccessLogRoom
-from bookie._fast.acks cimport ack_next, acks_free
+from bookie._fast.awaited cimport drop_acks, serve_acks, serve_inbox, serve_policy, serve_polls
 from bookie._fast.batch_stats cimport batch_view
-from bookie._fast.complaints cimport OUT_OF_MEMORY, complaints_drain, complaints_init
+from bookie._fast.complaints cimport complaints_drain, complaints_init
 from bookie._fast.connection cimport Conn, conn_goes_on
 from bookie._fast.directory_ops cimport directories_round, directory_ops_new, directory_view
-from bookie._fast.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.epoll cimport (
     EPOLL_CLOEXEC,
     EPOLL_CTL_ADD,
     EPOLLERR,
     EPOLLHUP,
     EPOLLIN,
+    EPOLLOUT,
     epoll_create1,
     epoll_ctl,
     epoll_event,
     epoll_wait,
 )
 from bookie._fast.fatal cimport fatal_is_set
-from bookie._fast.gate cimport gate_answer
 from bookie._fast.gather cimport answer_release
-from bookie._fast.intake cimport receive, serve_held
+from bookie._fast.intake cimport take_turn
 from bookie._fast.journal cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal_state cimport Journal
-from bookie._fast.long_polls cimport Poll, polls_free, polls_init, polls_next, polls_pass, polls_timeout_ms
-from bookie._fast.loop_ops cimport (
-    LOOP_CHANNEL_WRITE,
-    LOOP_FENCE_WAIT,
-    LOOP_READ_QUEUED,
-    op_of,
-    op_took,
-    ops_free,
-    ops_init,
-    ops_round,
-    ops_view,
-)
-from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES, Ack, AckQueue
+from bookie._fast.long_polls cimport polls_free, polls_init, polls_timeout_ms
+from bookie._fast.loop_ops cimport LOOP_CHANNEL_WRITE, op_took, ops_free, ops_init, ops_round, ops_view
+from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES
 from bookie._fast.membership cimport (
     accept_some,
     arm,
-    close_failed,
     close_conn,
     close_late,
     close_revoked,
+    disarm_input,
     flush,
+    is_served,
     mark_dirty,
     release,
     take_handed,
 )
 from bookie._fast.net_limits cimport NetLimitsRoom
 from bookie._fast.notices cimport BOARD_MOST
-from bookie._fast.op_stats cimport OpStats, op_note
 from bookie._fast.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.read_pool cimport Inbox, PoolJob, ReadPoolRoom, pool_free
-from bookie._fast.request cimport ADD_ENTRY
 from bookie._fast.slow_readers cimport settle, settle_all
 from bookie._fast.storage cimport StoresRoom, stores_request_flush
-from bookie._fast.sync cimport (
-    bk_load,
-    bk_load_pointer,
-    bk_store,
-    now_ns,
-    pthread_mutex_init,
-    pthread_mutex_lock,
-    pthread_mutex_unlock,
-)
+from bookie._fast.sync cimport bk_load, bk_store, now_ns, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.tls cimport TlsServerRoom
+from bookie._fast.turn cimport LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, LINES, Line
+from bookie._fast.turns cimport (
+    FRESH_COST,
+    ROUND_COST,
+    TURN_COST,
+    turn_begin,
+    turns_calm,
+    turns_enter,
+    turns_next,
+    turns_none,
+    turns_wait,
+)
 from bookie._fast.types cimport CLOSED, Status
 from bookie._fast.upgrade cimport drop_moved, expire_handshakes, move_on, take_moved
 from bookie._fast.waker cimport waker_clear, waker_init, waker_wake
@@ -90,139 +82,50 @@ cdef enum:
     INLINE_SYNC_NS = 400000      # a journal slower than this is never synced on a loop
 
 
-cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
-    """An awaited answer was written to the connection's output, or could not be."""
+cdef int64_t serve(IoLoop* loop, Conn* conn, int64_t most) noexcept nogil:
+    """A turn of this connection, after which it waits for another one or not; what was spent."""
+    cdef int64_t begun, spent
+    if not turn_begin(loop, conn, most):
+        turns_wait(loop, conn, LINE_BUSY)
+        return 0
+    begun = conn.turn.credit
+    conn.refs += 1               # serving may close it
+    take_turn(loop, conn)
+    spent = begun - conn.turn.credit
     if conn.fd >= 0:
-        if status == CLOSED:
-            close_failed(loop, conn, OUT_OF_MEMORY)
-        else:
-            mark_dirty(loop, conn)
+        mark_dirty(loop, conn)
+        if conn.stalled_until and spent == 0:
+            turns_wait(loop, conn, LINE_STALLED)
+        elif conn.stalled_until or (is_served(conn) and conn.turn.credit <= 0 and (conn.held_size or conn.turn.more)):
+            turns_wait(loop, conn, LINE_BUSY)
     release(conn)
+    return spent
 
 
-cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_t* published) noexcept nogil:
-    """Answer what was published; whether more waits. Adds that came in together are noted together."""
-    cdef Ack* ack
-    cdef int64_t group, now
-    cdef int64_t begun = 0
-    cdef int64_t together = 0
-    if queue.head == queue.tail:
-        return False
-    group = bk_load(published)
-    ack = ack_next(queue, group)
-    if ack == NULL:
-        return True
-    now = now_ns()
-    while ack != NULL:
-        if ack.op != ADD_ENTRY:
-            op_took(&loop.ops, op_of(ack.op, 0) if ack.read == NULL else LOOP_FENCE_WAIT, True, now - ack.begun)
-        elif ack.begun == begun:
-            together += 1
-        else:
-            if together:
-                op_note(adds, now - begun, together)
-            begun, together = ack.begun, 1
-        answered(loop, ack.conn, dispatch_ack(loop, ack))
-        ack = ack_next(queue, group)
-    if together:
-        op_note(adds, now - begun, together)
-    return queue.head != queue.tail
-
-
-cdef void serve_acks(IoLoop* loop) noexcept nogil:
-    cdef uint32_t i
-    cdef bint waiting = False
-    if loop.waker.waiting_written:
-        for i in range(loop.stores.journal_count):
-            waiting = serve_queue(loop, &loop.written[i], &loop.ops.adds[i],
-                                  &loop.stores.journals[i].written_group) or waiting
-        if not waiting:
-            bk_store(&loop.waker.waiting_written, 0)
-    if not loop.waker.waiting:
-        return
-    waiting = False
-    for i in range(loop.stores.journal_count):
-        waiting = serve_queue(loop, &loop.acks[i], &loop.ops.adds[i], &loop.stores.journals[i].synced_group) or waiting
-    if not waiting:
-        bk_store(&loop.waker.waiting, 0)
-
-
-cdef void drop_acks(AckQueue* queue) noexcept nogil:
-    cdef Ack* ack = ack_next(queue, INT64_MAX)
-    while ack != NULL:
-        free(ack.read)
-        release(ack.conn)
-        ack = ack_next(queue, INT64_MAX)
-    acks_free(queue)
-
-
-cdef void serve_inbox(IoLoop* loop) noexcept nogil:
-    cdef PoolJob* job
-    cdef PoolJob* following
-    if bk_load_pointer(<void**> &loop.inbox.jobs) == NULL:
-        return
-    pthread_mutex_lock(&loop.inbox.lock)
-    job = loop.inbox.jobs
-    loop.inbox.jobs = NULL
-    pthread_mutex_unlock(&loop.inbox.lock)
-    while job != NULL:
-        following = job.next
-        loop.inbox.owed -= 1
-        op_took(&loop.ops, LOOP_READ_QUEUED, True, job.request.queued_ns)
-        answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
-        pool_free(loop.pool, job)
-        job = following
-
-
-cdef void serve_policy(IoLoop* loop) noexcept nogil:
-    """What Python answered; then go on with the frames that waited for it."""
-    cdef PolicyJob* job
-    cdef PolicyJob* following
+cdef int64_t serve_line(IoLoop* loop, Line line, int64_t most, int64_t turns, int64_t left) noexcept nogil:
+    """So many turns of `most` for those in this line, as long as something of `left` is left; what is."""
     cdef Conn* conn
-    if bk_load_pointer(<void**> &loop.policy_done.head) == NULL:
-        return
-    job = policy_collect(&loop.policy_done)
-    while job != NULL:
-        following = job.next
-        conn = <Conn*> job.owner
-        loop.stats.policy_answers += 1
-        op_took(&loop.ops, op_of(job.op, 0), job.answer_size != 0, now_ns() - job.begun)
-        if gate_answer(loop, conn, job) == CLOSED:
-            if conn.unaffordable or conn.why:
-                close_failed(loop, conn, OUT_OF_MEMORY)
-            else:
-                close_conn(loop, conn)       # as Python decided, which says so itself
-        policy_free(job)
-        if conn.fd >= 0 and not conn.choked:
-            serve_held(loop, conn)
-        if conn.fd >= 0:
-            mark_dirty(loop, conn)
-        release(conn)
-        job = following
+    while left > 0 and turns > 0:
+        conn = turns_next(loop, line)
+        if conn == NULL:
+            break
+        left -= serve(loop, conn, most)
+        turns -= 1
+    return left
 
 
-cdef void serve_polls(IoLoop* loop) noexcept nogil:
-    """Answer the reads whose wait for a LAC is over; at the end of the loop all are."""
-    cdef Poll poll
-    polls_pass(&loop.polls, INT64_MAX if bk_load(&loop.stopping) else loop.now)
-    while polls_next(&loop.polls, &poll):
-        answered(loop, <Conn*> poll.request.owner, dispatch_poll(loop, <Conn*> poll.request.owner, &poll))
-
-
-cdef void retry_stalled(IoLoop* loop) noexcept nogil:
-    cdef Conn* conn = loop.conns
-    cdef Conn* following
-    if loop.stalled == 0:
-        return
-    while conn != NULL:
-        following = conn.next
-        if conn.stalled_until and not conn.choked:
-            conn.refs += 1       # serving may close it
-            serve_held(loop, conn)
-            if conn.fd >= 0:
-                mark_dirty(loop, conn)
-            release(conn)
-        conn = following
+cdef void serve_turns(IoLoop* loop) noexcept nogil:
+    """Those who had nothing to do until now go first, also with their answers, within half of a round."""
+    cdef int64_t share = ROUND_COST // 2 if loop.turns.lines[<int> LINE_BUSY].first != NULL else ROUND_COST
+    cdef int64_t left = serve_line(loop, LINE_FRESH, FRESH_COST, INT64_MAX, share)
+    if share < ROUND_COST:
+        finish(loop)
+        left += ROUND_COST - share
+    left = serve_line(loop, LINE_STALLED, TURN_COST, loop.turns.lines[<int> LINE_STALLED].count, left)
+    serve_line(loop, LINE_BUSY, TURN_COST, INT64_MAX, left)
+    if turns_none(loop):
+        turns_calm(loop)
+    finish(loop)
 
 
 cdef void note_round(IoLoop* loop, int64_t now) noexcept nogil:
@@ -239,7 +142,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
     cdef Conn* conn = loop.dirty
     cdef Conn* following
     cdef Status status
-    cdef int64_t started, ended
+    cdef int64_t started
     if conn == NULL:
         return
     started = now_ns()
@@ -249,18 +152,17 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
         following = conn.next_dirty
         conn.dirty = False
         if conn.fd < 0:
-            release(conn)
+            if conn.turn.line == LINE_NONE:
+                release(conn)
             conn = following
             continue
         status = flush(loop, conn)
-        conn.refs += 1           # serving may close it
+        conn.refs += 1           # settling may close it
         if status == CLOSED:
             close_conn(loop, conn)
         elif conn.choked and conn_goes_on(conn):
             conn.choked = False
-            serve_held(loop, conn)
-            if conn.fd >= 0 and conn.pending:
-                mark_dirty(loop, conn)
+            turns_enter(loop, conn)
         if conn.pending or conn.sealed:
             settle(loop, conn)
         if not move_on(loop, conn):
@@ -268,9 +170,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
                 arm(loop, conn)
             release(conn)
         conn = following
-    ended = now_ns()
-    op_took(&loop.ops, LOOP_CHANNEL_WRITE, True, ended - started)
-    note_round(loop, ended)                      # requests that had been held back until there was room for answers
+    op_took(&loop.ops, LOOP_CHANNEL_WRITE, True, now_ns() - started)
 
 
 cdef void tell_journals(IoLoop* loop) noexcept nogil:
@@ -281,7 +181,7 @@ cdef void tell_journals(IoLoop* loop) noexcept nogil:
         if loop.appended[i] == 0:
             continue
         journal = loop.stores.journals[i]
-        if (loop.appended[i] == 1 and loop.written[i].head == loop.written[i].tail
+        if (loop.appended[i] == 1 and turns_none(loop) and loop.written[i].head == loop.written[i].tail
                 and journal.flush_when_empty and journal_idle(journal)
                 and bk_load(&journal.stats.sync_ns) < INLINE_SYNC_NS * bk_load(&journal.stats.groups)):
             loop.stats.inline_commits += 1
@@ -307,7 +207,7 @@ cdef int patience_ms(const IoLoop* loop) noexcept nogil:
     """How long the loop may sleep if nothing happens; -1: for ever."""
     cdef int64_t now
     cdef int left, late
-    if loop.dirty != NULL or (loop.polls.count and bk_load(&loop.stopping)):
+    if loop.dirty != NULL or loop.more_acks or not turns_none(loop) or (loop.polls.count and bk_load(&loop.stopping)):
         return 0
     if loop.polls.count == 0 and loop.late_check == 0:
         return TICK_MS if loop.stalled else HANDSHAKE_TICK_MS if loop.handshaking else -1
@@ -348,14 +248,15 @@ cdef void serve_events(IoLoop* loop, epoll_event* events, int count) noexcept no
             conn = <Conn*> events[i].data.ptr
             if conn.fd < 0:
                 continue
-            conn.refs += 1       # the events of this round may close it
             if events[i].events & EPOLLIN:
-                receive(loop, conn)
+                if conn.turn.line == LINE_BUSY:
+                    disarm_input(loop, conn)
+                turns_enter(loop, conn)
             elif events[i].events & (EPOLLERR | EPOLLHUP):
                 close_conn(loop, conn)
-            if conn.fd >= 0:
+                continue
+            if events[i].events & EPOLLOUT or conn.turn.line == LINE_NONE:
                 mark_dirty(loop, conn)
-            release(conn)
 
 
 cdef bint drained(IoLoop* loop) noexcept nogil:
@@ -365,7 +266,7 @@ cdef bint drained(IoLoop* loop) noexcept nogil:
         if conn.pending or conn.sealed or conn.refs > 1:
             return False
         conn = conn.next
-    return True
+    return turns_none(loop)
 
 
 cdef void close_inbox(Inbox* inbox) noexcept nogil:
@@ -380,6 +281,13 @@ cdef void close_inbox(Inbox* inbox) noexcept nogil:
     pthread_mutex_unlock(&inbox.lock)
 
 
+cdef void finish(IoLoop* loop) noexcept nogil:
+    """What was served goes on: to the journals, and back to those who asked."""
+    tell_journals(loop)
+    serve_acks(loop)
+    flush_dirty(loop)
+
+
 cdef void serve_round(IoLoop* loop, epoll_event* events, int count) noexcept nogil:
     loop.now = now_ns()
     serve_events(loop, events, count)
@@ -388,10 +296,7 @@ cdef void serve_round(IoLoop* loop, epoll_event* events, int count) noexcept nog
     serve_inbox(loop)
     serve_policy(loop)
     serve_polls(loop)
-    retry_stalled(loop)
-    tell_journals(loop)
-    serve_acks(loop)
-    flush_dirty(loop)
+    serve_turns(loop)
     settle_all(loop)
     ask_for_flush(loop)
     close_late(loop)
@@ -488,7 +393,7 @@ cdef class IoLoopRoom:
         with nogil:
             run(&self.loop)
 
-    def turn(self) -> None:
+    def one_round(self) -> None:
         """One round without a sleep, in the calling thread: for tests, of a loop that no thread runs."""
         cdef epoll_event events[EVENTS]
         with nogil:
@@ -561,7 +466,11 @@ cdef class IoLoopRoom:
         while self.loop.dirty != NULL:
             conn = self.loop.dirty
             self.loop.dirty = conn.next_dirty
-            release(conn)
+            conn.dirty = False
+            if conn.turn.line == LINE_NONE:
+                release(conn)
+        for line in range(1, LINES):
+            turns_next(&self.loop, <Line> line)      # all of them are closed
         for fd in (self.loop.epoll, self.loop.waker.fd, self.loop.spare_fd):
             if fd >= 0:
                 c_close(fd)

@@ -5,11 +5,11 @@ Its thread owns all of it; others reach it only by its inbox, its hand-over and 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.access_log cimport AccessRing
+from bookie._fast.ack_queue cimport AckQueue
 from bookie._fast.addresses cimport Address
 from bookie._fast.complaints cimport Complaints
 from bookie._fast.connection cimport Conn
 from bookie._fast.directory_ops cimport DirectoryOps
-from bookie._fast.gather cimport ReadRequest
 from bookie._fast.limits cimport NetLimits
 from bookie._fast.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.long_polls cimport Polls
@@ -19,6 +19,7 @@ from bookie._fast.read_pool cimport Inbox, ReadPool
 from bookie._fast.stores cimport STORES_MOST, Stores
 from bookie._fast.sync cimport pthread_mutex_t
 from bookie._fast.tls cimport TlsServer
+from bookie._fast.turn cimport Turns
 from bookie._fast.waker cimport Waker
 
 cdef enum:
@@ -26,26 +27,6 @@ cdef enum:
     HANDED_MOST = 1024
     SEALED_BYTES = 1 << 17   # received at a time from an encrypted connection
     HANDSHAKE_TICK_MS = 500  # how late the end of a handshake that takes too long may be noticed
-
-cdef struct Ack:
-    # An answer that waits for a journal group.
-    int64_t group
-    Conn* conn
-    int64_t ledger
-    int64_t entry
-    uint64_t request_id
-    int64_t begun            # monotonic ns of the round in which it came in
-    uint32_t size            # of the entry that is added
-    ReadRequest* read        # a fencing read: served after the sync. NULL: everything else
-    uint8_t protocol
-    uint8_t op
-    uint8_t version
-
-cdef struct AckQueue:
-    Ack* ring
-    uint64_t head
-    uint64_t tail
-    uint64_t room            # power of two
 
 cdef struct Handed:
     int fd
@@ -68,6 +49,8 @@ cdef struct IoLoop:
     uint8_t* input
     Conn* conns
     Conn* dirty
+    Turns turns
+    bint more_acks           # published ones were left for the next round
     int64_t stalled          # connections
     int64_t now              # monotonic, of this round
     int64_t revocations_seen

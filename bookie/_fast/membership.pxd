@@ -22,6 +22,11 @@ cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil
 # Its output is written at the end of the round.
 cdef void mark_dirty(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil
+# It waits for its turn: what arrives meanwhile is no news.
+cdef void disarm_input(IoLoop* loop, Conn* conn) noexcept nogil
+# Whether its requests are served: none of them waits for room, for an answer, or for its peer.
+cdef inline bint is_served(const Conn* conn) noexcept nogil:
+    return (conn.fd >= 0 and not conn.choked and not conn.gated and not conn.upgrading and conn.stalled_until == 0)
 cdef void accept_some(IoLoop* loop) noexcept nogil
 # Close what outstayed its time, when it is time to look.
 cdef void close_late(IoLoop* loop) noexcept nogil

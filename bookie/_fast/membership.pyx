@@ -36,6 +36,7 @@ from bookie._fast.long_polls cimport polls_cancel
 from bookie._fast.loop_state cimport HANDED_MOST, SEALED_BYTES, Handed
 from bookie._fast.sync cimport bk_add, bk_load, bk_store, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.tls cimport TLS_HANDSHAKE, tls_close
+from bookie._fast.turn cimport LINE_BUSY, LINE_NONE
 from bookie._fast.waker cimport waker_wake
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -136,8 +137,8 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
     conn.refs -= polls_cancel(&loop.polls, &conn.polls)
     conn_drop(conn)
     gate_closed(loop, conn)
-    if not conn.dirty:
-        release(conn)            # else when it is taken off the dirty list
+    if not conn.dirty and conn.turn.line == LINE_NONE:
+        release(conn)            # else when it is taken off those lists
 
 
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:
@@ -180,21 +181,28 @@ cdef void mark_dirty(IoLoop* loop, Conn* conn) noexcept nogil:
         loop.dirty = conn
 
 
-cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Ask epoll for what the connection can use now."""
+cdef void rearm(IoLoop* loop, Conn* conn, uint32_t wanted) noexcept nogil:
     cdef epoll_event event
-    cdef uint32_t wanted = 0
-    if (not conn.choked and not conn.gated and not conn.upgrading and conn.stalled_until == 0
-            and conn.sealed <= SEALED_BYTES and bk_load(&loop.stopping) == 0):
-        wanted |= EPOLLIN
-    if conn.pending or conn.sealed:
-        wanted |= EPOLLOUT
     if wanted == conn.armed:
         return
     conn.armed = wanted
     event.events = wanted
     event.data.ptr = conn
     epoll_ctl(loop.epoll, EPOLL_CTL_MOD, conn.fd, &event)
+
+
+cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Ask epoll for what the connection can use now. While it is busy that stays as it is, mostly: it has input."""
+    cdef uint32_t wanted = 0
+    if is_served(conn) and conn.sealed <= SEALED_BYTES and bk_load(&loop.stopping) == 0:
+        wanted |= conn.armed & EPOLLIN if conn.turn.line == LINE_BUSY else <uint32_t> EPOLLIN
+    if conn.pending or conn.sealed:
+        wanted |= EPOLLOUT
+    rearm(loop, conn, wanted)
+
+
+cdef void disarm_input(IoLoop* loop, Conn* conn) noexcept nogil:
+    rearm(loop, conn, conn.armed & ~<uint32_t> EPOLLIN)
 
 
 cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:

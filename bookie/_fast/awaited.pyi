@@ -1,0 +1,1 @@
+# No Python surface: other compiled rooms cimport this one.

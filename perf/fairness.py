@@ -1,0 +1,156 @@
+"""`python -m perf.fairness`: what one client with one request at a time feels beside clients that flood.
+
+Starts our bookie on an empty directory and writes ledgers that stay in its caches. In turn: the victim alone, and
+beside 1, 8 and 64 flooding connections. Victim, flooders and bookie are processes of their own. `--apart` keeps the
+bookie on the first CPUs and all clients on the last one, so that what is measured is the bookie's, not the
+scheduler's; all have a higher priority than whatever else the machine does, where it permits that. Prints one JSON
+object: latencies of the victim in us and entries of the flooders a second, medians of the rounds, and ratios to what
+the victim has alone.
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perf.load.build import build, build_all
+from perf.paired import fresh
+from perf.side_by_side.card import ROOT
+from perf.side_by_side.drive import CLIENT_CPU, Result, bkload, drop_pages, kept_apart
+from perf.side_by_side.servers import OurBookie
+
+DATA = ROOT / "build/perf/fairness"
+LEDGER, FLOODED, ADDED, COLD = 1, 2, 1000, 3
+ENTRIES = 50_000
+COLD_MIB = 1024
+PROCESSES_MOST = 8
+WARMUP_S = 0.5
+FIRST, LATER = -15, 10
+"""Niceness of bookie and victim; of flooders beside that: the scheduler lets who waits for one request go first."""
+DEPTH = {"read": 20_000, "small": 20_000, "add": 5_000, "batch": 16, "cold": 4_000}
+"""Requests without an answer, of each flooding connection."""
+KINDS = tuple(DEPTH)
+
+
+def flood_words(kind: str, process: int, connections: int) -> list[str]:
+    """What one flooding process is told; `small` reads what is not there."""
+    depth = DEPTH[kind] * connections
+    words = ["--connections", str(connections), "--outstanding", str(depth), "--size", "1024"]
+    ledger = ["--first-ledger", str(FLOODED), "--entries", str(ENTRIES)]
+    if kind == "add":
+        return ["add", *words, "--first-ledger", str(ADDED + process * PROCESSES_MOST), "--ledgers", str(connections)]
+    if kind == "batch":
+        return ["batch", *words, "--batch", "100", *ledger]
+    if kind == "small":
+        return ["read", *words, *ledger, "--first-entry", str(ENTRIES)]
+    if kind == "cold":
+        entries = COLD_MIB * 1024
+        return ["read", *words, "--random", "--first-ledger", str(COLD), "--entries", str(entries)]
+    return ["read", *words, *ledger]
+
+
+@contextlib.contextmanager
+def flooders(bookie: OurBookie, kind: str, protocol: int, count: int, seconds: float) -> Iterator[list[Result]]:
+    """So many flooding connections; what they tell in the end."""
+    processes = min(count, PROCESSES_MOST)
+    running = []
+    for at in range(processes):
+        command = ["nice", "-n", str(LATER), str(build("bkload")), *flood_words(kind, at, count // processes)]
+        command += ["--port", str(bookie.port), "--cpu", str(CLIENT_CPU), "--protocol", str(protocol)]
+        command += ["--warmup", str(WARMUP_S), "--seconds", str(seconds)]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    told: list[Result] = []
+    try:
+        time.sleep(WARMUP_S)
+        yield told
+    finally:
+        for one in running:
+            told.append(json.loads(one.communicate()[0]))
+
+
+def victim(bookie: OurBookie, kind: str, protocol: int, seconds: float, ledger: int) -> dict[str, float]:
+    """One request at a time: an add, or a read of what lies in memory or (`cold`) on the disk."""
+    options: dict[str, Any] = {"size": 1024, "outstanding": 1, "protocol": protocol, "seconds": seconds}
+    if kind == "add":
+        done = bkload("add", port=bookie.port, first_ledger=ledger, **options)
+    elif kind == "cold":
+        options |= {"first_ledger": COLD, "entries": COLD_MIB * 1024, "seed": ledger}
+        done = bkload("read", "--random", port=bookie.port, **options)
+    else:
+        done = bkload("read", port=bookie.port, first_ledger=LEDGER, entries=ENTRIES, **options)
+    return {name: done["latency_us"][name] for name in ("p50", "p99", "p999", "max")}
+
+
+def measure(bookie: OurBookie, plan: dict[str, Any], counts: list[int]) -> dict[str, Any]:
+    """Alone and beside each number of flooders, in turn; medians."""
+    seen: dict[int, list[dict[str, float]]] = {count: [] for count in [0, *counts]}
+    seconds, protocol = plan["seconds"], plan["protocol"]
+    for turn in range(plan["rounds"]):
+        for count in [0, *counts]:
+            ledger = 10_000 + 100 * turn + count
+            told: list[Result] = []
+            with contextlib.ExitStack() as beside:
+                if count:
+                    told = beside.enter_context(flooders(bookie, plan["flood"], protocol, count, seconds + WARMUP_S))
+                found = victim(bookie, plan["victim"], protocol, seconds, ledger)
+            found["flood_per_s"] = sum(one["entries_s"] for one in told)
+            seen[count].append(found)
+    medians = {
+        count: {name: round(statistics.median(one[name] for one in found), 1) for name in found[0]}
+        for count, found in seen.items()
+    }
+    alone = medians[0]
+    ratios = {
+        count: {name: round(found[name] / alone[name], 2) for name in ("p50", "p99")}
+        for count, found in medians.items()
+        if count
+    }
+    return {"plan": plan, "ratios": ratios, "medians": medians, "seen": seen}
+
+
+def fill(bookie: OurBookie, *, cold: bool) -> None:
+    """The ledgers that are read."""
+    for ledger in (LEDGER, FLOODED):
+        bkload("fill", port=bookie.port, size=1024, outstanding=1000, first_ledger=ledger, entries=ENTRIES)
+    if cold:
+        bkload("fill", port=bookie.port, size=1024, outstanding=1000, first_ledger=COLD, entries=COLD_MIB * 1024)
+
+
+@click.command()
+@click.option("--flood", type=click.Choice(KINDS), default="read", show_default=True, help="What the flooders ask.")
+@click.option("--victim", type=click.Choice(["read", "add", "cold"]), default="read", show_default=True)
+@click.option("--protocol", type=click.IntRange(2, 3), default=2, show_default=True)
+@click.option("--rounds", default=3, show_default=True, help="Times that everything is measured.")
+@click.option("--seconds", default=2.0, show_default=True, help="Of each measurement.")
+@click.option("--loops", default=1, show_default=True, help="I/O loops: with one, all meet on it.")
+@click.option("--apart/--anywhere", default=True, show_default=True, help="Bookie and clients on CPUs of their own.")
+@click.option("--counts", default="1,8,64", show_default=True, help="Flooding connections.")
+@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
+def main(*, loops: int, apart: bool, counts: str, directory: Path, **plan: Any) -> None:
+    """One request at a time beside floods."""
+    build_all()
+    with contextlib.suppress(PermissionError):
+        os.nice(FIRST)
+    plan |= {"loops": loops, "apart": apart}
+    cold = "cold" in (plan["flood"], plan["victim"])
+    with fresh(directory, {"serverNumIOThreads": str(loops)}) as bookie, contextlib.ExitStack() as stack:
+        fill(bookie, cold=cold)
+        if cold:
+            bookie.stop()
+            drop_pages(bookie.entry_logs())
+            bookie.start({"serverNumIOThreads": str(loops)})
+        if apart:
+            stack.enter_context(kept_apart(bookie.pid))
+        found = measure(bookie, plan, [int(count) for count in counts.split(",")])
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

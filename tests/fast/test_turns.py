@@ -1,0 +1,266 @@
+"""Whose requests are served next: a round of a loop is bounded, and everybody who asks has a share of it.
+
+The loops run in the test's own thread, round by round, so that what lies in their sockets is known.
+
+Rooms: turn, turns, intake, awaited, ack_queue, out_item.
+"""
+
+import contextlib
+import select
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bookie._fast.io_loop import IoLoopRoom
+from bookie._fast.net_limits import NetLimitsRoom
+from bookie.server.tls import TlsContexts
+from bookie.storage.ledger_storage import LedgerStorage
+from bookie.storage.settings import MIB, JournalSettings, StorageSettings
+from tests.fixtures.certificates import Authority
+from tests.fixtures.faults import go_on
+from tests.hostile import v3
+from tests.hostile.local import JOURNAL, STOP_S, STORAGE
+from tests.hostile.peer import Peer, add, batch, entry_of, read
+from tests.hostile.tls_peer import TlsPeer, client_context, settings_of
+
+PAYLOAD = bytes(range(250)) * 4
+ENTRIES = 500
+BACKLOG = 3000
+ROUND_COST, ALONE_COST, TURN_COST, REQUEST_COST = 1 << 19, 1 << 21, 1 << 16, 512
+ROUND_READS = ROUND_COST // (len(PAYLOAD) + REQUEST_COST)
+TURN_READS = TURN_COST // (len(PAYLOAD) + REQUEST_COST)
+ALONE_READS = ALONE_COST // (len(PAYLOAD) + REQUEST_COST)
+ACKS_MOST = 4096
+"""What `turns` and `awaited` hold, and how many reads of an entry that is."""
+
+
+class Loops:
+    """A bookie's loops without threads: one for clear connections, one for encrypted ones."""
+
+    def __init__(self, storage: LedgerStorage, tls: TlsContexts) -> None:
+        stores, pool = storage.stores, storage.pool
+        assert stores is not None
+        assert pool is not None
+        self.limits = NetLimitsRoom(
+            frame_bytes_max=5 * MIB, batch_bytes_max=5 * MIB, output_high=64 * MIB, output_low=32 * MIB,
+            output_bytes_max=1 << 30, input_bytes_max=256 * MIB, connections_max=1000, fd_reserve=0, throttle_ms=10_000,
+            spin_us=0, nodelay=True, keepalive=False,
+        )  # fmt: skip
+        self.clear = IoLoopRoom(stores, pool, self.limits)
+        self.sealed = IoLoopRoom(stores, pool, self.limits, None, tls.room)
+        self.clear.move_encrypted_to([self.sealed])
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.listener.setblocking(False)
+        self.address = self.listener.getsockname()
+        self.clear.listen(self.listener.fileno(), [self.clear])
+
+    def rounds(self, times: int = 1) -> None:
+        """So many of each loop."""
+        for _ in range(times):
+            self.clear.one_round()
+            self.sealed.one_round()
+
+    def until(self, reached: Callable[[], bool]) -> int:
+        """Rounds that it took until then."""
+        for times in range(100_000):
+            if reached():
+                return times
+            self.rounds()
+        raise AssertionError("never")
+
+    def stat(self, name: str) -> int:
+        """Of both loops."""
+        return sum(int(loop.stats()[name]) for loop in (self.clear, self.sealed))
+
+    def peer(self) -> Peer:
+        """A new connection, accepted."""
+        peer = Peer(self.address)
+        self.rounds(2)
+        return peer
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Vouches for the bookie."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture
+def loops(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[Loops]:
+    """With a ledger 1 in its write cache."""
+    settings = StorageSettings(ledger_directories=(tmp_path / "ledgers",), **{**STORAGE, "write_cache_bytes": 64 * MIB})
+    journal = JournalSettings(directories=(tmp_path / "journal",), **JOURNAL)
+    storage = LedgerStorage(settings, journal, files=faulty.FaultyFiles())
+    storage.open()
+    storage.start()
+    loops = Loops(storage, TlsContexts(settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))))
+    with loops.peer() as peer:
+        peer.send(*(add(1, entry, PAYLOAD) for entry in range(ENTRIES)))
+        loops.until(lambda: loops.stat("adds") == ENTRIES and loops.stat("adds_in_progress") == 0)
+    yield loops
+    go_on()
+    for loop in (loops.clear, loops.sealed):
+        loop.stop(True)
+        loop.run()
+    storage.stop()
+    for loop in (loops.clear, loops.sealed):
+        loop.close()
+    loops.listener.close()
+
+
+class Wire:
+    """One protocol as these tests speak it."""
+
+    def __init__(self, name: str, loops: Loops, ca: Authority) -> None:
+        self.v3 = name == "v3"
+        self.loops = loops
+        self.context = client_context(ca) if name == "tls" else None
+
+    def peer(self) -> Peer:
+        """A new connection."""
+        if self.context is None:
+            return self.loops.peer()
+        with ThreadPoolExecutor(1) as aside:
+            opening = aside.submit(TlsPeer, self.loops.address, self.context)
+            self.loops.until(opening.done)
+            return opening.result()
+
+    def patient(self) -> Peer:
+        """A new connection whose every byte was received: TLS says more than it was asked."""
+        peer = self.peer()
+        self.ask(peer, 1)
+        self.loops.rounds(3)
+        self.check(peer, 0)
+        return peer
+
+    def ask(self, peer: Peer, count: int) -> None:
+        """So many reads, which the kernel takes at once."""
+        if self.v3:
+            v3.send(peer, *(v3.read3(1, entry % ENTRIES) for entry in range(count)))
+        else:
+            peer.send(*(read(1, entry % ENTRIES) for entry in range(count)))
+
+    def check(self, peer: Peer, entry: int) -> None:
+        """The next answer has this entry."""
+        body = v3.part(v3.answer(peer)).body if self.v3 else peer.answer().body
+        assert body == entry_of(1, entry, PAYLOAD)
+
+
+@pytest.fixture(params=["v2", "v3", "tls"])
+def spoken(request: pytest.FixtureRequest, loops: Loops, ca: Authority) -> Wire:
+    """Each protocol."""
+    return Wire(request.param, loops, ca)
+
+
+def has_come(peer: Peer) -> bool:
+    """Whether there is something to receive."""
+    return bool(select.select([peer.sock], [], [], 0)[0])
+
+
+def drained(peer: Peer) -> int:
+    """Bytes that have come, received."""
+    got = 0
+    peer.sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while piece := peer.sock.recv(1 << 20):
+            got += len(piece)
+    return got
+
+
+@pytest.mark.parametrize("flooders", [1, 8, 32])
+def test_who_asks_for_one_entry_is_served_within_two_rounds(spoken: Wire, flooders: int) -> None:
+    """Beside connections whose thousands of reads lie in the bookie's socket. A round served all of them before."""
+    loops = spoken.loops
+    most = 2 * (max(ROUND_READS + TURN_READS, ALONE_READS) + 2)
+    with contextlib.ExitStack() as stack:
+        flood = [stack.enter_context(spoken.peer()) for _ in range(flooders)]
+        victim = stack.enter_context(spoken.patient())
+        for one in flood:
+            spoken.ask(one, BACKLOG)
+        for entry in range(1 if flooders == 1 else 5):
+            before = loops.stat("reads")
+            spoken.ask(victim, 1)
+            assert loops.until(lambda: has_come(victim)) <= 2
+            assert loops.stat("reads") - before <= most
+            spoken.check(victim, 0)
+            assert loops.stat("reads") < BACKLOG * flooders, entry
+        loops.until(lambda: loops.stat("reads") >= BACKLOG * flooders)
+        spoken.check(flood[-1], 0)
+
+
+def test_each_has_the_same_share_whatever_it_asks_for(loops: Loops) -> None:
+    """Single reads, reads of what is not there, and batches of 100 KiB: bytes and requests count."""
+    asked = {
+        "reads": [read(1, entry % ENTRIES) for entry in range(6 * BACKLOG)],
+        "absent": [read(1, ENTRIES + entry) for entry in range(6 * BACKLOG)],
+        "batches": [batch(1, 0, count=100) for _ in range(BACKLOG)],
+    }
+    sizes = {"reads": 24 + 24 + len(PAYLOAD) + 32, "absent": 24 + 24, "batches": 100 * len(PAYLOAD)}
+    with contextlib.ExitStack() as stack:
+        peers = {name: stack.enter_context(loops.peer()) for name in asked}
+        writers = stack.enter_context(ThreadPoolExecutor(len(peers)))
+        writing = [writers.submit(peers[name].send, *requests) for name, requests in asked.items()]
+        assert all(one.exception(STOP_S) is None for one in writing)
+        got = dict.fromkeys(asked, 0)
+        for _ in range(30):
+            loops.rounds()
+            for name, peer in peers.items():
+                got[name] += drained(peer)
+        answers = {"reads": got["reads"] / (24 + 32 + len(PAYLOAD)), "absent": got["absent"] / 24}
+        answers["batches"] = got["batches"] / sizes["batches"]
+        spent = {name: count * (REQUEST_COST + sizes[name]) for name, count in answers.items()}
+        assert max(spent.values()) < 1.3 * min(spent.values()), "some of it was not sent yet"
+
+
+def test_who_is_alone_loses_nothing(loops: Loops) -> None:
+    """A thousand reads in flight are served in one round, as they always were."""
+    with loops.peer() as peer:
+        peer.send(*(read(1, entry % ENTRIES) for entry in range(1000)))
+        loops.rounds()
+        assert loops.stat("reads") == 1000
+        assert peer.answer().body == entry_of(1, 0, PAYLOAD)
+
+
+def test_peers_that_are_gone_before_their_turn(spoken: Wire) -> None:
+    """Of connections in line some end, in every way: all of them are forgotten, the others go on."""
+    loops = spoken.loops
+    with contextlib.ExitStack() as stack:
+        flood = [stack.enter_context(spoken.peer()) for _ in range(30)]
+        victim = stack.enter_context(spoken.patient())
+        for one in flood:
+            spoken.ask(one, BACKLOG)
+        loops.rounds(2)
+        for at, one in enumerate(flood):
+            if at % 3 == 0:
+                one.abort()
+            elif at % 3 == 1:
+                one.close()
+        spoken.ask(victim, 1)
+        assert loops.until(lambda: has_come(victim)) <= 2
+        spoken.check(victim, 0)
+        loops.until(lambda: loops.limits.stats()["connections"] == 11)
+        loops.limits.stats()
+    loops.until(lambda: loops.limits.stats()["connections"] == 0)
+    assert loops.limits.stats()["input_buffer_bytes"] == 0
+
+
+def test_acknowledgements_come_in_shares(loops: Loops, faulty: ModuleType) -> None:
+    """A journal that was slow makes thousands of adds durable at once: a round answers some of them."""
+    adds = 9000
+    with loops.peer() as peer:
+        stall = faulty.plan("fdatasync", "STALL", suffix=".txn")
+        peer.send(*(add(2, entry) for entry in range(adds)))
+        loops.until(lambda: loops.stat("adds") == ENTRIES + adds)
+        assert faulty.wait_hit(stall, STOP_S)
+        faulty.release()
+        under_way = adds
+        while under_way:
+            loops.rounds()
+            left = loops.stat("adds_in_progress")
+            assert under_way - left <= 2 * ACKS_MOST, "of those who had nothing to do, then of those who are busy"
+            under_way = left
+        assert [peer.answer().code for _ in range(adds)] == [0] * adds
