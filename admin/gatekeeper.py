@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 
 from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
+from admin.private_socket import peer_named
 from bookie.errors import (
     BookKeeperError,
     DataUnknown,
@@ -164,7 +165,7 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
                 outcome = f"failed: {one_line(error)}" if isinstance(error, (BookKeeperError, OSError)) else "failed"
                 raise
             finally:
-                audit(caller, context.peer(), _short(method), outcome, request=_told(request))
+                audit(caller, peer_named(context.peer()), _short(method), outcome, request=_told(request))
 
         def stream(request: Any, context: grpc.ServicerContext) -> Generator[Any, None, None]:
             self._admit(method, header, request, context)
@@ -206,7 +207,7 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
             self._access.require(caller, needed)
         except (NotAuthenticated, RoleMissing):
             if audited:
-                audit(caller, context.peer(), _short(method), "refused", request=_told(request))
+                audit(caller, peer_named(context.peer()), _short(method), "refused", request=_told(request))
             raise
         return caller if audited else None
 

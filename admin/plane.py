@@ -4,6 +4,7 @@ gRPC's own threads and a pool of ours; no bytes of entries pass here but those t
 through the gatekeeper: roles, limits, audit. The standard health service and reflection are always there.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import grpc
@@ -11,7 +12,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from admin.access import Access
+from admin.door import Limits
 from admin.gatekeeper import Gatekeeper, WorkPool
+from admin.gateway import Gateway
 from admin.services.garbage import GarbageService
 from admin.services.metadata_store import STREAMS_MAX as CHANGE_STREAMS_MAX
 from admin.services.metadata_store import MetadataService
@@ -41,6 +44,8 @@ OPTIONS = (
     ("grpc.http2.ping_timeout_ms", 10_000),  # else a minute, and the longer of them counts
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),  # and one that watches may ask us as often
 )
+DESCRIPTORS = 3
+"""Of one connection: a peer's, and both ends of what leads from there to gRPC."""
 
 
 class AdminService(Protocol):
@@ -59,6 +64,8 @@ class AdminPlane:
         self._host = control.admin_host
         self._port = control.admin_port
         self._settings = control.access
+        self._limits = control.admin
+        self._gateway: Gateway | None = None
         self._pool = WorkPool(THREADS)
         self._gatekeeper = Gatekeeper(
             Access(control.access), self._pool, waiting_max=WAITING_MAX, streams_max=STREAMS_MAX
@@ -82,26 +89,29 @@ class AdminPlane:
 
     def start(self) -> tuple[str, int]:
         """Bind and serve; the bound address. Raises StartRefused."""
+        limits = self._limits
+        options = (
+            *OPTIONS,
+            ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
+            ("grpc.max_connection_idle_ms", limits.idle_timeout_ms),
+        )
         server = grpc.server(
-            self._pool, options=OPTIONS, interceptors=(self._gatekeeper,), maximum_concurrent_rpcs=CALLS_MAX
+            self._pool, options=options, interceptors=(self._gatekeeper,), maximum_concurrent_rpcs=CALLS_MAX
         )
         for service in self._services:
             service.add_to(server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = [service.NAME for service in self._services]
         reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
-        where = f"{self._host}:{self._port}"
-        try:
-            if self._settings.tls_certificate:
-                port = server.add_secure_port(where, server_credentials(self._settings))
-            else:
-                port = server.add_insecure_port(where)
-        except RuntimeError as error:
-            raise StartRefused(
-                f"adminPort={self._port}: cannot listen on {where}; set another port or adminHost"
-            ) from error
+        self._gateway, port = self._open_gateway()
+        where = f"unix:{self._gateway.private.path}"
+        if self._settings.tls_certificate:
+            server.add_secure_port(where, server_credentials(self._settings))
+        else:
+            server.add_insecure_port(where)
         self._server = server
         server.start()
+        self._gateway.start()
         for name in ("", *names):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         return self._host, port
@@ -111,11 +121,42 @@ class AdminPlane:
         self._health.enter_graceful_shutdown()
         for service in self._services:
             service.close()
+        if self._gateway is not None:
+            self._gateway.shut()
         if self._server is not None:
             self._server.stop(grace_s).wait()
             self._server = None
+        if self._gateway is not None:
+            self._gateway.stop()
+            self._gateway = None
         self._pool.shutdown()
         self._gatekeeper.close()
+
+    def stats(self) -> Mapping[str, int | float]:
+        """Of its connections."""
+        gateway = self._gateway
+        return gateway.stats() if gateway is not None else {}
+
+    def _open_gateway(self) -> tuple[Gateway, int]:
+        """Bind; with the port. StartRefused."""
+        limits = self._limits
+        wanted = Limits(limits.connections_max, limits.connections_per_address_max, limits.handshake_timeout_ms / 1000)
+        door = wanted.affordable("admin", DESCRIPTORS)
+        try:
+            gateway = Gateway("admin", door, wait_s=limits.send_timeout_ms / 1000)
+        except OSError as error:
+            raise StartRefused(
+                f"adminPort={self._port}: no directory for a private socket ({error.strerror}); set TMPDIR to one that"
+                " this user may write"
+            ) from error
+        where = f"{self._host}:{self._port}"
+        try:
+            return gateway, gateway.listen(self._host, self._port)
+        except OSError as error:
+            gateway.stop()
+            raise StartRefused(
+                f"adminPort={self._port}: cannot listen on {where} ({error.strerror}); set another port or adminHost"
+            ) from error
 
 
 def open_plane(control: Control) -> AdminPlane | None:

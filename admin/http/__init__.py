@@ -1,6 +1,7 @@
 """The HTTP port: upstream's admin endpoints, probes, metrics and the console. Imported only where it is switched on.
 
 plane        the server: one thread with an event loop, found through the group `bookie.planes`
+connection   one connection, and its deadlines
 application  routes; who may call them; headers of all answers
 asking       a request as endpoints see it, their answers, and the threads that they run in
 probes       is it alive, is it ready, what does it measure

@@ -1,8 +1,9 @@
 """Which path leads where, who may go there, and what every answer carries. ASGI, on the event loop of the plane.
 
-Nothing here blocks: endpoints run in the threads of `Desk`. Reads need the role `read`, changes `operate`; probes and
-the console's own files need none. A page of another site can make a browser send requests here, so a change is taken
-only from this origin or from something that is no browser, and on the loopback address only under a loopback name.
+Nothing here blocks: endpoints run in the threads of `Desk`, but for probes, which look at memory only. Reads need the
+role `read`, changes `operate`; probes and the console's own files need none. A page of another site can make a browser
+send requests here, so a change is taken only from this origin or from something that is no browser, and on the loopback
+address only under a loopback name.
 """
 
 import ipaddress
@@ -39,6 +40,8 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+PROBER = Caller("anybody", Role.READ)
+"""Probes are for anybody, whatever they show."""
 log = logging.getLogger(__name__)
 
 
@@ -103,25 +106,25 @@ class Application:
             return self._other_method(path, answers)
         if answer.role is Role.OPERATE:
             _check_origin(request)
-        caller = self._caller(request, answer, path)
+        if answer.role is None:
+            return answer.endpoint(self._asked(request, PROBER, b""))  # reads no body, waits for no thread
+        caller = self._caller(request, answer.role, path)
         return await self._ask(request, answer, caller, await _body(request))
 
-    def _caller(self, request: Request, answer: Answer, path: str) -> Caller:
+    def _caller(self, request: Request, role: Role, path: str) -> Caller:
         """Who asks. NotAuthenticated, RoleMissing; a refused change is told to the audit."""
-        if answer.role is None:
-            return Caller("anybody", Role.READ)
         caller = Caller("unknown", Role.READ)
         try:
             caller = self._access.caller(request.headers.get("authorization"), request.scope["state"]["subjects"])
-            self._access.require(caller, answer.role)
+            self._access.require(caller, role)
         except (NotAuthenticated, RoleMissing):
-            if answer.role is Role.OPERATE:
+            if role is Role.OPERATE:
                 audit(caller, _peer(request), f"{request.method} {path}", "refused")
             raise
         return caller
 
-    async def _ask(self, request: Request, answer: Answer, caller: Caller, body: bytes) -> Reply:
-        asked = Asked(
+    def _asked(self, request: Request, caller: Caller, body: bytes) -> Asked:
+        return Asked(
             control=self._control,
             movers=self._movers,
             access_guarded=self._access.guarded,
@@ -132,8 +135,10 @@ class Application:
             caller=caller,
             timeout_s=self._timeout_s,
         )
+
+    async def _ask(self, request: Request, answer: Answer, caller: Caller, body: bytes) -> Reply:
         try:
-            reply = await self._desk.run(answer.endpoint, asked)
+            reply = await self._desk.run(answer.endpoint, self._asked(request, caller, body))
         except Refused as refused:
             reply = reply_text(str(refused), refused.status)
         except NoSuchLedgerMetadata as error:

@@ -1,7 +1,7 @@
 """The HTTP server: uvicorn on one thread with an event loop of its own.
 
-`start` and `stop` are called by the bookie's main thread. Connections that say nothing are closed, so that silent ones
-cannot keep others out.
+`start` and `stop` are called by the bookie's main thread. The door accepts, on the same loop, and hands over
+connections that have sent something.
 """
 
 import asyncio
@@ -9,14 +9,15 @@ import logging
 import socket
 import ssl
 import threading
+from collections.abc import Mapping
+from functools import partial
 
 import uvicorn
-from cryptography import x509
-from cryptography.x509.oid import NameOID
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from admin.access import Access
+from admin.door import Door, Limits, Visitor, listen
 from admin.http.application import Application
+from admin.http.connection import Connection, Patience
 from admin.http.files import console_files
 from admin.http.moving import Movers
 from admin.http.self_test import self_test
@@ -27,42 +28,56 @@ from bookie.server.errors import one_line
 
 __all__ = ["HttpPlane"]
 
-CONNECTIONS_MAX = 256
 HEADER_BYTES_MAX = 32 * 1024
-QUIET_S = 15.0
 KEEP_ALIVE_S = 30
 log = logging.getLogger(__name__)
 
 
-class Connection(H11Protocol):
-    """One connection: who is at the other end, and a limit to how long it may leave us waiting."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.app_state = {**self.app_state, "subjects": _subjects(transport.get_extra_info("ssl_object"))}
-        self.loop.call_later(QUIET_S, self._look, self.cycle)
-
-    def _look(self, before: object) -> None:
-        """No request since the last look, and none under way: it is silent, or slow beyond reason."""
-        if self.transport.is_closing():
-            return
-        now: object = self.cycle
-        if now is before and (before is None or self.cycle.response_complete):
-            self.transport.close()
-        else:
-            self.loop.call_later(QUIET_S, self._look, now)
-
-
 class Server(uvicorn.Server):
-    """Tells when it serves."""
+    """Serves those whom the door hands over; tells when it does."""
 
-    def __init__(self, config: uvicorn.Config, serving: threading.Event) -> None:
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, door: Limits, patience: Patience) -> None:
         super().__init__(config)
-        self._serving = serving
+        self.door = Door("http", listener, door, self._admit)
+        self.serving = threading.Event()
+        self._patience = patience
+        self._welcomes: set[asyncio.Task[None]] = set()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._serving.set()
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's own
+        """uvicorn itself listens nowhere."""
+        await super().startup([])
+        self.door.open(asyncio.get_running_loop())
+        self.serving.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more; let answers under way finish."""
+        self.door.shut()
+        await super().shutdown(sockets)
+
+    def _admit(self, visitor: Visitor) -> None:
+        task = asyncio.get_running_loop().create_task(self._welcome(visitor))
+        visitor.close = task.cancel
+        self._welcomes.add(task)
+        task.add_done_callback(partial(self._welcomed, visitor))
+
+    def _welcomed(self, visitor: Visitor, task: "asyncio.Task[None]") -> None:
+        self._welcomes.discard(task)
+        if task.cancelled():  # it has given way
+            visitor.sock.close()
+            visitor.leave()
+
+    async def _welcome(self, visitor: Visitor) -> None:
+        """Make a connection of it, with TLS where that is configured."""
+        config, loop, patience = self.config, asyncio.get_running_loop(), self._patience
+        made = partial(
+            Connection, visitor, patience, config=config, server_state=self.server_state, app_state={}, _loop=loop
+        )
+        times = {"ssl_handshake_timeout": patience.receive_s, "ssl_shutdown_timeout": patience.send_s}
+        try:
+            await loop.connect_accepted_socket(made, visitor.sock, ssl=config.ssl, **(times if config.ssl else {}))
+        except OSError as error:
+            visitor.close = visitor.sock.close
+            visitor.turn_away("late" if isinstance(error, ConnectionAbortedError) else "tls_handshake")
 
 
 class HttpPlane:
@@ -74,7 +89,6 @@ class HttpPlane:
         self._application = Application(control, Access(control.access), self._movers, console_files())
         self._self_test = self_test(control) if control.http.self_test else None
         self._certificates = control.access
-        self._serving = threading.Event()
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -85,13 +99,18 @@ class HttpPlane:
 
     def start(self) -> tuple[str, int]:
         """Bind and serve; the bound address. Raises StartRefused."""
-        self._server = Server(self._configuration(), self._serving)
+        settings, configuration = self._settings, self._configuration()
         listener = self._listen()
         host, port = listener.getsockname()[:2]
-        self._thread = threading.Thread(target=self._run, args=(self._server, listener), name="http", daemon=True)
+        receive_s = settings.receive_timeout_ms / 1000
+        limits = Limits(settings.connections_max, settings.connections_per_address_max, receive_s)
+        door = limits.affordable("http", 1)
+        server = Server(configuration, listener, door, Patience(receive_s, settings.send_timeout_ms / 1000))
+        self._server = server
+        self._thread = threading.Thread(target=self._run, args=(server,), name="http", daemon=True)
         self._thread.start()
-        self._serving.wait()
-        if not self._server.started:
+        server.serving.wait()
+        if not server.started:
             why = one_line(self._failure) if self._failure else "see the log"
             raise StartRefused(
                 f"httpServerPort={self._settings.port}: the HTTP server cannot begin ({why}); correct it, or set"
@@ -113,7 +132,6 @@ class HttpPlane:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
             h11_max_incomplete_event_size=HEADER_BYTES_MAX,
         )
@@ -133,21 +151,26 @@ class HttpPlane:
         self._movers.stop()
         self._application.close()
 
-    def _run(self, server: Server, listener: socket.socket) -> None:
+    def stats(self) -> Mapping[str, int | float]:
+        """Of its connections."""
+        server = self._server
+        return server.door.stats() if server is not None else {}
+
+    def _run(self, server: Server) -> None:
         try:
-            asyncio.run(server.serve([listener]))
+            asyncio.run(server.serve())
         except Exception as error:
             if server.started:
                 raise  # it served until now: the end of the bookie
             self._failure = error
         finally:
-            listener.close()
-            self._serving.set()
+            server.door.shut()
+            server.serving.set()
 
     def _listen(self) -> socket.socket:
         host, port = self._settings.host, self._settings.port
         try:
-            return socket.create_server((host, port), backlog=CONNECTIONS_MAX)
+            return listen(host, port)
         except OSError as error:
             raise StartRefused(
                 f"httpServerPort={port}: cannot listen on {host}:{port} ({error.strerror}); set another port or"
@@ -156,17 +179,3 @@ class HttpPlane:
 
     def _tls(self) -> ssl.SSLContext | None:
         return http_context(self._certificates) if self._settings.tls else None
-
-
-def _subjects(tls: ssl.SSLObject | None) -> list[str]:
-    """Common name and alternative names of the certificate that was verified."""
-    data = tls.getpeercert(binary_form=True) if tls is not None else None
-    if not data:
-        return []
-    certificate = x509.load_der_x509_certificate(data)
-    names = [str(one.value) for one in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    try:
-        other = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return names
-    return names + other.get_values_for_type(x509.DNSName)

@@ -1,4 +1,4 @@
-"""Probes, which differ, and metrics. Threads of Desk, but for the process's own sign of life.
+"""Probes, which differ, and metrics. Probes run on the event loop and must not wait for anything; metrics in Desk.
 
 `/livez` (and upstream's `/heartbeat`): the process answers. `/healthz`: the bookie has not failed, whatever it is busy
 with. `/readyz`: it is registered and serves. An orchestrator restarts by the first two, and routes by the third.

@@ -12,7 +12,7 @@ __all__ = ["Answer", "ROUTES"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What answers one method of one path; `role` is None where anybody may ask."""
+    """What answers one method of one path; `role` is None for a probe: for anybody, and it waits for nothing."""
 
     endpoint: Endpoint
     role: Role | None

@@ -11,6 +11,17 @@ ADMIN = Group(
             " lets the system choose.", low=-1, high=65535),
         Key("adminHost", "server.admin_host", str, "127.0.0.1", "Address of the admin service. Another one than"
             " loopback needs `adminTokensFile` or `adminTlsClientCaPath`, or `adminInsecureAllowed`."),
+        Key("adminMaxConnections", "admin.connections_max", int, "1000", "Connections of the admin service at a time;"
+            " one that has sent nothing yet gives way to the next, else further ones are closed at once.", low=16,
+            high=100_000),
+        Key("adminMaxConnectionsPerAddress", "admin.connections_per_address_max", int, "750", "The same from one IP"
+            " address. Bookies and clients of one machine share one.", low=16, high=100_000),
+        Key("adminHandshakeTimeoutMs", "admin.handshake_timeout_ms", int, "10000", "A connection has so long for its"
+            " first byte, and then for its handshakes (TLS, HTTP/2).", low=100, high=600_000, unit="ms"),
+        Key("adminIdleTimeoutMs", "admin.idle_timeout_ms", int, "300000", "A connection without a call is closed after"
+            " this; clients of gRPC open another one by themselves.", low=1000, high=86_400_000, unit="ms"),
+        Key("adminSendTimeoutMs", "admin.send_timeout_ms", int, "30000", "A peer that has not taken 64 KiB of its"
+            " answers for so long is closed.", low=100, high=600_000, unit="ms"),
         Key("adminInsecureAllowed", "access.insecure_allowed", bool, "false", "Start although whoever reaches the"
             " admin ports may do everything: for closed networks."),
         Key("adminTokensFile", "access.tokens_file", str, "", "A file with a line `role:token` or `role:name:token`"

@@ -25,6 +25,7 @@ from bookie.server.properties import PropertiesError, interpolate, parse
 from bookie.server.recovery_keys import RECOVERY_KEYS
 from bookie.server.settings import (
     AccessSettings,
+    AdminSettings,
     DiskSettings,
     HttpSettings,
     MetadataSettings,
@@ -57,6 +58,7 @@ PARTS = {
     "garbage": GarbageSettings,
     "scrub": ScrubSettings,
     "access": AccessSettings,
+    "admin": AdminSettings,
     "recovery": RecoveryHosting,
     "statistics": StatisticsSettings,
     "http": HttpSettings,

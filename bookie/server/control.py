@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from bookie.metadata.driver import Ledgers
 from bookie.metrics.family import Family
 from bookie.server.disk_state import DiskState
-from bookie.server.settings import AccessSettings, HttpSettings
+from bookie.server.settings import AccessSettings, AdminSettings, HttpSettings
 from bookie.server.stored import Stored
 from bookie.storage.tools.files import DiskFile, MarkFound
 
@@ -64,6 +64,10 @@ class Control(Protocol):
     @property
     def admin_port(self) -> int:
         """Its port; 0 lets the system choose."""
+
+    @property
+    def admin(self) -> AdminSettings:
+        """Limits of its connections."""
 
     @property
     def access(self) -> AccessSettings:
@@ -150,6 +154,9 @@ class Plane(Protocol):
 
     def stop(self, grace_s: float) -> None:
         """End calls within `grace_s` and close; idempotent."""
+
+    def stats(self) -> Mapping[str, int | float]:
+        """Its counters and gauges. Any thread, also before `start` and after `stop`."""
 
 
 class PlaneFactory(Protocol):

@@ -18,6 +18,15 @@ HTTP = Group(
             " at a time.", low=2, high=64),
         Key("httpServerRequestTimeoutMs", "http.request_timeout_ms", int, "30000", "A request that takes longer is"
             " given up (504).", low=100, high=3_600_000, unit="ms"),
+        Key("httpServerMaxConnections", "http.connections_max", int, "256", "Connections at a time; the one that has"
+            " asked for nothing for longest gives way to the next.", low=160, high=100_000),
+        Key("httpServerMaxConnectionsPerAddress", "http.connections_per_address_max", int, "192", "The same from one IP"
+            " address.", low=160, high=100_000),
+        Key("httpServerReceiveTimeoutMs", "http.receive_timeout_ms", int, "10000", "A connection has so long for its"
+            " first byte, then for the handshake of TLS; and each request, head and body, from its own first byte.",
+            low=100, high=600_000, unit="ms"),
+        Key("httpServerSendTimeoutMs", "http.send_timeout_ms", int, "10000", "A peer that has not taken its answer"
+            " within this, and a second more for each 64 KiB, is closed.", low=100, high=600_000, unit="ms"),
         Key("sanityCheckMetricsEnabled", "http.self_test", bool, "false", "Write and read a few entries each minute,"
             " for the metric `bookie_SERVER_SANITY`; else it tells of tests that were asked for."),
     ),

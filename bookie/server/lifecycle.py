@@ -25,7 +25,7 @@ from bookie.metadata.uri import parse_uri
 from bookie.metrics.family import Family
 from bookie.server import budget
 from bookie.server.collecting import disk_levels, make_garbage
-from bookie.server.control import BookieDirectories, Service, discover, discover_preboots, discover_services
+from bookie.server.control import BookieDirectories, Plane, Service, discover, discover_preboots, discover_services
 from bookie.server.data_port import DataPort
 from bookie.server.directories import Directories
 from bookie.server.dirty import DirtyMarker, Run, boot_id
@@ -86,6 +86,7 @@ class Bookie:
         self._host = advertised_host(settings.identity)
         self.admin_host = settings.server.admin_host
         self.admin_port = settings.server.admin_port
+        self.admin = settings.admin
         self.access = settings.access
         self.http = settings.http
         self.metadata: MetadataDriver = open_driver(
@@ -102,6 +103,7 @@ class Bookie:
         self.client_keys = dict(settings.recovery.keys)
         self.recovery = self.client_keys if settings.recovery.enabled else None
         self._metrics = BookieMetrics(self._storage, self._data_port, self.disks, settings.statistics)
+        self._planes: list[Plane] = []
         self._services: list[Service] = []
         self._undo = ExitStack()
         self._hurry = threading.Event()
@@ -137,11 +139,13 @@ class Bookie:
         return "read-only" if self._mode.read_only else "writable"
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges of storage, data port, disks, garbage collection and services."""
+        """Counters and gauges of storage, data port, disks, garbage collection, planes and services."""
         garbage = self.garbage.stats() if self.garbage else {}
         scrub = self.scrub.stats() if self.scrub else {}
         own = {"sanity": self._sane, **self._storage.stats(), **self._data_port.stats()}
         own.update({**self.disks.stats(), **garbage, **scrub})
+        for plane in list(self._planes):
+            own.update(plane.stats())
         for service in list(self._services):
             own.update(service.stats())
         return own
@@ -386,6 +390,7 @@ class Bookie:
             if plane is None:
                 continue
             undo.callback(plane.stop, PLANE_GRACE_S)
+            self._planes.append(plane)
             host, port = addresses[name] = plane.start()
             log.info("plane open", extra={"plane": name, "host": host, "port": port})
         return addresses

@@ -12,6 +12,7 @@ from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 __all__ = [
     "AccessSettings",
+    "AdminSettings",
     "cores",
     "DiskSettings",
     "HttpSettings",
@@ -176,6 +177,20 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdminSettings:
+    """Connections of the admin port (gRPC)."""
+
+    connections_max: int = 1000
+    connections_per_address_max: int = 750
+    handshake_timeout_ms: int = 10_000
+    """To the first byte, and from there to the end of the handshakes of TLS and HTTP/2."""
+    idle_timeout_ms: int = 300_000
+    """A connection without a call is closed after this."""
+    send_timeout_ms: int = 30_000
+    """What lies ready for a peer is taken within this, 64 KiB at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
     """Who may do what at the admin ports. Paths; empty: there is no such file."""
 
@@ -214,6 +229,12 @@ class HttpSettings:
     tls: bool = False
     threads: int = 8
     request_timeout_ms: int = 30_000
+    connections_max: int = 256
+    connections_per_address_max: int = 192
+    receive_timeout_ms: int = 10_000
+    """To the first byte of a connection, from there to the end of a handshake, and for each request."""
+    send_timeout_ms: int = 10_000
+    """For an answer to be taken, and a second more for each 64 KiB of it."""
     self_test: bool = False
 
 
@@ -241,6 +262,7 @@ class Settings:
     garbage: GarbageSettings = field(default_factory=GarbageSettings)
     scrub: ScrubSettings = field(default_factory=ScrubSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    admin: AdminSettings = field(default_factory=AdminSettings)
     recovery: RecoveryHosting = field(default_factory=RecoveryHosting)
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     http: HttpSettings = field(default_factory=HttpSettings)

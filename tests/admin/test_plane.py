@@ -13,7 +13,7 @@ from admin.plane import STREAMS_MAX, AdminPlane, open_plane
 from bookie.errors import StartRefused
 from bookie.metadata.driver import open_driver
 from bookie.server.control import discover
-from bookie.server.settings import AccessSettings
+from bookie.server.settings import AccessSettings, AdminSettings
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
@@ -21,7 +21,12 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 def control(metadata: object, *, port: int = 0, garbage: object = None) -> Any:
     """What the plane asks of a bookie."""
     return SimpleNamespace(
-        metadata=metadata, admin_host="127.0.0.1", admin_port=port, garbage=garbage, access=AccessSettings()
+        metadata=metadata,
+        admin_host="127.0.0.1",
+        admin_port=port,
+        admin=AdminSettings(),
+        garbage=garbage,
+        access=AccessSettings(),
     )
 
 

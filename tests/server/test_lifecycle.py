@@ -103,7 +103,7 @@ def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytes
     def stop(_grace_s: float) -> None:
         seen.append("stopped")
 
-    plane = SimpleNamespace(check=lambda: None, start=lambda: ("", 0), stop=stop)
+    plane = SimpleNamespace(check=lambda: None, start=lambda: ("", 0), stop=stop, stats=dict)
     setattr(plane, broken, fail)
     monkeypatch.setattr(lifecycle, "discover", lambda: iter([("broken", lambda _: plane)]))
     bookie = new_bookie(tmp_path)

@@ -17,6 +17,7 @@ from bookie.server.metrics.operations import (
     port_families,
     store_families,
 )
+from bookie.server.metrics.ports import port_doors
 from bookie.server.metrics.process import process_families
 from bookie.server.metrics.rows import Part, families
 from bookie.server.metrics.windows import Windows
@@ -73,6 +74,7 @@ class BookieMetrics:
             server.turned_away(common),
             server.users(self._port.users(), common),
             server.thread_pool(common),
+            port_doors(common),
             _batches(self._port.batches()),
             families(storage.BOOKIE_ROWS, [((), common)]),
             storage.limits(self._storage.storage),

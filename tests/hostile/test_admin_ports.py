@@ -1,0 +1,250 @@
+"""Strangers at the HTTP port and the admin port: too many connections, requests without end, answers nobody takes.
+
+Whatever they do, probes are answered, adds go on, and the process lives.
+"""
+
+import contextlib
+import http.client
+import re
+import resource
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import pytest
+
+from bookie.pb import garbage_service_pb2 as gc_pb
+from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
+from tests.fixtures.bookies import BookieProcess
+from tests.hostile.peer import Peer, add
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+Bookies = Callable[..., list[BookieProcess]]
+WAIT_S = 60.0
+MIB = 1 << 20
+HTTP = {"httpServerEnabled": "true", "httpServerPort": "0"}
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a peer of gRPC begins: with empty SETTINGS."""
+HALF_A_BODY = b"PUT /api/v1/bookie/state/readonly HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{"
+
+
+def http_of(bookie: BookieProcess) -> tuple[str, int]:
+    """Its HTTP port."""
+    host, _, port = bookie.planes["http"].rpartition(":")
+    return host, int(port)
+
+
+def admin_of(bookie: BookieProcess) -> tuple[str, int]:
+    """Its admin port."""
+    host, _, port = bookie.admin.rpartition(":")
+    return host, int(port)
+
+
+def probe(bookie: BookieProcess, path: str = "/livez") -> int:
+    """What a probe of Kubernetes gets, on a connection of its own; 0: none."""
+    connection = http.client.HTTPConnection(*http_of(bookie), timeout=WAIT_S)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def ask_admin(bookie: BookieProcess) -> None:
+    """One call of an operator."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(bookie.admin, options=options) as channel:
+        stub = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
+        stub.GetStatus(gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S)
+
+
+def ended(sock: socket.socket) -> bool:
+    """Whether the bookie has closed it, within a minute; what it said before is passed over."""
+    sock.settimeout(WAIT_S)
+    try:
+        while sock.recv(1 << 16):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def metric(bookie: BookieProcess, name: str, **labels: str) -> float:
+    """A sample of what it measures."""
+    connection = http.client.HTTPConnection(*http_of(bookie), timeout=WAIT_S)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    told = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    found = re.search(rf"^{name}\{{{told}\}} (\S+)$", text, re.MULTILINE)
+    assert found, text
+    return float(found[1])
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Within a minute."""
+    deadline = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < deadline
+
+
+def test_bare_connections_to_every_port(new_bookies: Bookies, many_descriptors: int) -> None:
+    """1,200 to each port, with 1024 descriptors: adds and checkpoints go on, probes and operators get through, and the
+    log has neither a traceback nor a line for each of them.
+    """
+    (bookie,) = new_bookies(1, **HTTP, flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
+    ready = bookie.launch()
+    resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (1024, 1024))
+    bookie.ready(ready)
+    with contextlib.ExitStack() as flood, Peer(bookie.address) as writer:
+        assert writer.ask(add(1, 0)).code == 0
+        logged = bookie.log_size()
+        for number in range(1, 1201):
+            for address in (bookie.address, http_of(bookie), admin_of(bookie)):
+                flood.enter_context(socket.create_connection(address, timeout=WAIT_S))
+            if number % 20 == 0:
+                assert writer.ask(add(1, number, b"x" * MIB)).code == 0
+            if number % 200 == 0:
+                assert probe(bookie) == 200
+                ask_admin(bookie)
+        assert len(list(bookie.ledgers.rglob("*.log"))) >= 4
+        assert probe(bookie, "/readyz") == 200
+        assert len(list(Path(f"/proc/{bookie.pid}/fd").iterdir())) <= 1024
+        told = bookie.log_since(logged)
+    assert "Traceback" not in told
+    assert told.count("turned away") < 400
+    assert bookie.stop() == 0
+
+
+def test_bodies_that_do_not_come(bookies: Bookies) -> None:
+    """300 probes that announce a body and send none: they have their answer, and keep none from anybody."""
+    (bookie,) = bookies(1, **HTTP)
+    request = b"POST /heartbeat HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        hanging = [stack.enter_context(socket.create_connection(http_of(bookie), timeout=WAIT_S)) for _ in range(300)]
+        for one in hanging:
+            with contextlib.suppress(ConnectionError):  # it may have given way already
+                one.sendall(request)
+        for path in ("/livez", "/heartbeat", "/healthz", "/readyz", "/api/v1/bookie/is_ready"):
+            assert probe(bookie, path) == 200, path
+        assert hanging[-1].recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+        assert all(ended(one) for one in hanging)
+
+
+@pytest.mark.parametrize("part", [
+    b"", b"G", b"GET /livez HTTP/1.1\r\nhost: ", HALF_A_BODY,
+    b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /li",
+])  # fmt: skip
+def test_requests_without_an_end(bookies: Bookies, part: bytes) -> None:
+    """Whoever stops before, within or between requests is closed, and keeps no probe out meanwhile: more than the port
+    takes.
+    """
+    (bookie,) = bookies(1, **HTTP, httpServerReceiveTimeoutMs="2000")
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection(http_of(bookie), timeout=WAIT_S)) for _ in range(400)]
+        for one in slow:
+            with contextlib.suppress(ConnectionError):
+                one.sendall(part)
+        assert probe(bookie) == 200
+        assert all(ended(one) for one in slow)
+    reasons = [("gave_way", 1), ("late" if part else "silent", 1)]
+    for reason, least in reasons:
+        assert metric(bookie, "pybookie_port_peers_turned_away_total", port="http", reason=reason) >= least
+
+
+def test_requests_that_come_byte_by_byte(bookies: Bookies) -> None:
+    """Each byte comes in time, the whole does not: it is closed all the same."""
+    (bookie,) = bookies(1, **HTTP, httpServerReceiveTimeoutMs="500")
+    for begun in (b"GET /livez HTTP/1.1\r\n", HALF_A_BODY):
+        with socket.create_connection(http_of(bookie), timeout=WAIT_S) as sock:
+            sock.sendall(begun)
+            sock.settimeout(0.05)
+            deadline = time.monotonic() + WAIT_S
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    assert time.monotonic() < deadline
+                    sock.sendall(b"x")
+                    with contextlib.suppress(TimeoutError):
+                        if not sock.recv(1 << 16):
+                            break
+
+
+def test_answers_that_nobody_takes(bookies: Bookies) -> None:
+    """Peers that never read large answers are closed, and their places are others' meanwhile."""
+    (bookie,) = bookies(1, **HTTP, httpServerSendTimeoutMs="500")
+    ask = b"GET /console/style.css HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1000
+    with contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(Peer(http_of(bookie), receive_bytes=4096)) for _ in range(4)]
+        for peer in peers:
+            peer.sock.sendall(ask)
+        until(lambda: metric(bookie, "pybookie_port_peers_turned_away_total", port="http", reason="slow_reader") == 4)
+        assert probe(bookie) == 200
+    until(lambda: "it did not take its answer in time" in bookie.log_text())
+
+
+def test_connections_of_one_address(bookies: Bookies) -> None:
+    """One address has its limit, at both ports; what another one wants is not touched by it."""
+    (bookie,) = bookies(
+        1, **HTTP, adminMaxConnections="32", adminMaxConnectionsPerAddress="16", httpServerMaxConnections="400"
+    )
+    with contextlib.ExitStack() as stack:
+
+        def speak(address: tuple[str, int], source: str, first: bytes) -> bytes:
+            """What the bookie says to somebody's first bytes; nothing where it closes."""
+            try:
+                sock = stack.enter_context(socket.create_connection(address, WAIT_S, source_address=(source, 0)))
+                sock.sendall(first)
+                return sock.recv(1 << 16)
+            except ConnectionError:
+                return b""
+
+        answers = [speak(admin_of(bookie), "127.0.0.1", PREFACE) for _ in range(20)]
+        assert [bool(answer) for answer in answers] == [True] * 16 + [False] * 4
+        assert speak(admin_of(bookie), "127.0.0.2", PREFACE)
+        idle = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        assert all(speak(http_of(bookie), "127.0.0.1", idle) for _ in range(300)), "the oldest gives way"
+        assert speak(http_of(bookie), "127.0.0.2", idle)
+        assert metric(bookie, "pybookie_port_connections", port="http") == 193
+        assert metric(bookie, "pybookie_port_connections", port="admin") == 17
+    reason = "connections_of_address"
+    assert metric(bookie, "pybookie_port_peers_turned_away_total", port="admin", reason=reason) == 4
+    until(lambda: "too many connections of its address" in bookie.log_text())
+
+
+def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
+    """Silent ones give way to operators; those who have begun to speak and go no further are closed in time."""
+    (bookie,) = bookies(
+        1, **HTTP, adminMaxConnections="16", adminMaxConnectionsPerAddress="16", adminHandshakeTimeoutMs="1000"
+    )
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(admin_of(bookie), WAIT_S)) for _ in range(40)]
+        ask_admin(bookie)
+        assert all(ended(one) for one in silent)
+        begun = [stack.enter_context(socket.create_connection(admin_of(bookie), WAIT_S)) for _ in range(16)]
+        for one in begun:
+            one.sendall(PREFACE[:5])
+        assert all(ended(one) for one in begun)
+        ask_admin(bookie)
+
+
+def test_an_admin_connection_without_calls_is_closed(bookies: Bookies) -> None:
+    """A client of gRPC opens another one by itself."""
+    (bookie,) = bookies(1, **HTTP, adminIdleTimeoutMs="1000")
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with (
+        grpc.insecure_channel(bookie.admin, options=options) as channel,
+        socket.create_connection(admin_of(bookie), WAIT_S) as quiet,
+    ):
+        stub = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
+        stub.GetStatus(gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S)
+        quiet.sendall(PREFACE)
+        assert ended(quiet)
+        until(lambda: metric(bookie, "pybookie_port_connections", port="admin") == 0)
+        stub.GetStatus(gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S)
