@@ -12,6 +12,7 @@ cdef enum:
 cdef struct Address:
     uint8_t ip[ADDRESS_BYTES]
     int64_t connections
+    int64_t handshakes           # of TLS under way; atomic
     Address* next
 
 cdef struct Addresses:

@@ -17,6 +17,8 @@ cdef void unlink(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil
 # Serving it came to CLOSED: for the reason that was noted, or this one; without one where its peer hung up.
 cdef void close_failed(IoLoop* loop, Conn* conn, Reason otherwise) noexcept nogil
+# A handshake has come to an end, good or bad; the connection is open still.
+cdef void handshake_over(IoLoop* loop, Conn* conn) noexcept nogil
 # Give the kernel what it takes now, counted: OK, PENDING when it is full, CLOSED.
 cdef Status flush(IoLoop* loop, Conn* conn) noexcept nogil
 # Its output is written at the end of the round.

@@ -116,9 +116,14 @@ cdef void unlink(IoLoop* loop, Conn* conn) noexcept nogil:
     epoll_ctl(loop.epoll, EPOLL_CTL_DEL, conn.fd, &event)
 
 
+cdef void handshake_over(IoLoop* loop, Conn* conn) noexcept nogil:
+    loop.handshaking -= 1
+    bk_add(&conn.address.handshakes, -1)
+
+
 cdef void end_tls(IoLoop* loop, Conn* conn) noexcept nogil:
     if conn.tls.state == TLS_HANDSHAKE:
-        loop.handshaking -= 1
+        handshake_over(loop, conn)
     tls_close(conn.tls, conn.fd)
     conn.tls = NULL
 

@@ -24,6 +24,7 @@ cdef struct TlsServer:
     pthread_mutex_t lock     # guards `context`
     SSL_CTX* context         # of new handshakes
     int64_t handshakes_max   # at a time, over all loops
+    int64_t per_address_max  # of these, from one address
     int64_t timeout_ns       # of one handshake
     # atomic
     int64_t connections      # `Tls` alive

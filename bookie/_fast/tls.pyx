@@ -202,8 +202,9 @@ cdef class TlsServerRoom:
     def __cinit__(self):
         pthread_mutex_init(&self.server.lock, NULL)
 
-    def __init__(self, context: object, *, handshakes_max: int, timeout_ms: int):
+    def __init__(self, context: object, *, handshakes_max: int, timeout_ms: int, per_address_max: int = 1 << 40):
         self.server.handshakes_max = handshakes_max
+        self.server.per_address_max = per_address_max
         self.server.timeout_ns = timeout_ms * 1000000
         self.replace(context)
 

@@ -4,9 +4,15 @@ from libc.stdint cimport int64_t, uint32_t
 from bookie._fast.clear_auth cimport CLEAR_AWAITED
 from bookie._fast.gate cimport gate_upgraded
 from bookie._fast.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES
-from bookie._fast.complaints cimport EARLY_TLS, TOO_LONG_HANDSHAKE, TOO_MANY_HANDSHAKES
-from bookie._fast.membership cimport close_bad, close_conn, link, mark_dirty, unlink
-from bookie._fast.sync cimport bk_load_pointer, bk_store_pointer, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.complaints cimport (
+    EARLY_TLS,
+    TOO_LONG_HANDSHAKE,
+    TOO_MANY_HANDSHAKES,
+    TOO_MANY_HANDSHAKES_OF_ADDRESS,
+    Reason,
+)
+from bookie._fast.membership cimport close_bad, close_conn, handshake_over, link, mark_dirty, unlink
+from bookie._fast.sync cimport bk_add, bk_load_pointer, bk_store_pointer, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.tls cimport TLS_HANDSHAKE, tls_accept, tls_certificate, tls_handshake
 from bookie._fast.types cimport BAD_REQUEST, CLOSED, OK
 from bookie._fast.waker cimport waker_wake
@@ -45,10 +51,25 @@ cdef bint move_on(IoLoop* loop, Conn* conn) noexcept nogil:
     return True
 
 
+cdef Reason begin_handshake(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Where it cannot, `tls` stays NULL, and this is why."""
+    if bk_add(&conn.address.handshakes, 1) > loop.tls.per_address_max:
+        bk_add(&conn.address.handshakes, -1)
+        bk_add(&loop.tls.failed, 1)
+        return TOO_MANY_HANDSHAKES_OF_ADDRESS
+    conn.tls = tls_accept(loop.tls)
+    if conn.tls == NULL:
+        bk_add(&conn.address.handshakes, -1)
+    else:
+        loop.handshaking += 1
+    return TOO_MANY_HANDSHAKES
+
+
 cdef void take_moved(IoLoop* loop) noexcept nogil:
     cdef Conn* conn
     cdef Conn* following
     cdef bint known
+    cdef Reason why
     if bk_load_pointer(<void**> &loop.moved) == NULL:
         return
     pthread_mutex_lock(&loop.handed_lock)
@@ -58,11 +79,9 @@ cdef void take_moved(IoLoop* loop) noexcept nogil:
     while conn != NULL:
         following = conn.next
         known = link(loop, conn)
-        conn.tls = tls_accept(loop.tls)
-        if conn.tls != NULL:
-            loop.handshaking += 1
+        why = begin_handshake(loop, conn)
         if not known or conn.tls == NULL:
-            close_bad(loop, conn, TOO_MANY_HANDSHAKES)
+            close_bad(loop, conn, why)
         conn = following
 
 
@@ -98,7 +117,7 @@ cdef Status shake_hands(IoLoop* loop, Conn* conn) noexcept nogil:
     cdef uint32_t size
     cdef Status status = tls_handshake(conn.tls)
     if conn.tls.state != TLS_HANDSHAKE:
-        loop.handshaking -= 1
+        handshake_over(loop, conn)
     if status != OK:
         return status
     # nothing is held yet: the input buffer is free

@@ -178,6 +178,8 @@ GROUPS = (
                 " costs the connection.", low=100, high=3_600_000, unit="ms"),
             Key("tlsHandshakesMax", "tls.handshakes_max", int, "4096", "Handshakes at a time; further ones are refused"
                 " by closing the connection.", low=1, high=1_000_000),
+            Key("tlsHandshakesMaxPerAddress", "tls.handshakes_per_address_max", int, "256", "Of these, from one"
+                " address: who asks for TLS and says nothing more keeps nobody else out.", low=1, high=1_000_000),
         ),
     ),
     Group(

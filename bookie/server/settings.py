@@ -124,6 +124,7 @@ class TlsSettings:
     io_threads: int = 1
     handshake_timeout_ms: int = 10_000
     handshakes_max: int = 4096
+    handshakes_per_address_max: int = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

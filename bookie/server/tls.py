@@ -116,6 +116,7 @@ class TlsContexts:
             make_context(settings),
             handshakes_max=settings.handshakes_max,
             timeout_ms=settings.handshake_timeout_ms,
+            per_address_max=settings.handshakes_per_address_max,
         )
         self._watch = Repeating("tls-files", settings.refresh_s, self.refresh)
 

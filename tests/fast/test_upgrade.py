@@ -254,6 +254,33 @@ def test_too_many_handshakes(tmp_path: Path, ca: Authority, party: Party) -> Non
         settled(bookie)
 
 
+def test_too_many_handshakes_of_an_address(tmp_path: Path, ca: Authority, party: Party) -> None:
+    """Who asks for TLS and says nothing more shuts out nobody but himself, as long as that lasts."""
+    tls = settings_of(party, handshakes_max=1000, handshakes_per_address_max=3)
+    with local_bookie(tmp_path, tls=tls) as bookie, contextlib.ExitStack() as stack:
+        shy = []
+        for _ in range(5):
+            sock = stack.enter_context(socket.create_connection(bookie.address, TIMEOUT_S, ("127.0.0.9", 0)))
+            sock.sendall(START_TLS)
+            shy.append(sock)
+        settled_at(bookie, "turned_away_21", 2)
+        assert bookie.stat("tls_handshaking") == 3
+        for _ in range(5):
+            with TlsPeer(bookie.address, client_context(ca)) as good:
+                assert good.ask(add(1, 7, PAYLOAD)).code == 0
+        for sock in shy:
+            sock.close()
+        settled_at(bookie, "tls_handshaking", 0)
+        again = stack.enter_context(socket.create_connection(bookie.address, TIMEOUT_S, ("127.0.0.9", 0)))
+        again.sendall(START_TLS)
+        assert again.recv(len(ACCEPTED), socket.MSG_WAITALL) == ACCEPTED
+        with client_context(ca).wrap_socket(again, server_hostname="127.0.0.1") as good:
+            good.sendall(encode_request(read(1, 7)))
+            assert good.recv(4)
+        assert bookie.stat("turned_away_21") == 2
+        settled(bookie, tls_handshakes_failed=5)
+
+
 def settled_at(bookie: LocalBookie, name: str, value: int) -> None:
     """Wait until a counter has a value; each round asks the bookie something."""
     with bookie.peer() as other:
