@@ -142,9 +142,9 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     loop_state              what an I/O loop owns
     clear_auth              AUTH in clear behind START_TLS
     gate                    what a connection may ask before it is authenticated; its frames to Python and back
+    admission               how much may be under way at a time
     acks                    answers that wait for a journal
     answers                 every answer of the data path, in its request's protocol
-    admission               how much may be under way at a time
     net_limits              limits and counters that all I/O loops share
     membership              accepting, handing over, arming and closing connections
     slow_readers            what slow readers may keep of the caches

@@ -17,6 +17,7 @@ cdef struct Ack:
     uint8_t protocol
     uint8_t op
     uint8_t version
+    uint32_t flags           # of the request
 
 cdef struct AckQueue:
     Ack* ring

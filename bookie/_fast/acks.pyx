@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from bookie._fast.admission cimport urgent_begins
 from bookie._fast.complaints cimport OUT_OF_MEMORY
 from bookie._fast.sync cimport bk_fence, bk_store
 
@@ -45,6 +46,8 @@ cdef bint ack_later(IoLoop* loop, Conn* conn, const Request* request, int64_t le
     ack.protocol = request.protocol
     ack.op = request.op
     ack.version = request.version
+    ack.flags = request.flags
+    urgent_begins(conn, request.flags)
     conn.refs += 1
     loop.appended[at] += 1
     if not waiting[0]:

@@ -12,7 +12,9 @@ cdef enum:
 cdef struct Address:
     uint8_t ip[ADDRESS_BYTES]
     int64_t connections
-    int64_t handshakes           # of TLS under way; atomic
+    # atomic
+    int64_t handshakes           # of TLS under way
+    int64_t urgent               # requests under way that go before others
     Address* next
 
 cdef struct Addresses:

@@ -8,9 +8,12 @@ from bookie._fast.request cimport (
     FORCE_LEDGER,
     HIGH_PRIORITY,
     READ_ENTRY,
+    URGENT,
     WRITE_LAC,
 )
+from bookie._fast.sync cimport bk_add, bk_load
 from bookie._fast.types cimport OK, TOO_MANY_REQUESTS
+from bookie._fast.users cimport MAY_WRITE
 
 cdef enum:
     HELD_REFS = 2                # of a connection while a frame of it is served: open, and in hand
@@ -29,7 +32,31 @@ cdef Status refused(int64_t* counter) noexcept nogil:
     return TOO_MANY_REQUESTS
 
 
-cdef Status admission(IoLoop* loop, const Conn* conn, const Request* request) noexcept nogil:
+cdef bint goes_before(const IoLoop* loop, const Conn* conn) noexcept nogil:
+    if loop.limits.authenticate:
+        return conn.login.may & MAY_WRITE != 0
+    return bk_load(&conn.address.urgent) < loop.limits.urgent_of_address_max
+
+
+cdef void urgent_begins(Conn* conn, uint32_t flags) noexcept nogil:
+    if flags & URGENT and conn.address != NULL:
+        conn.login.urgent += 1
+        bk_add(&conn.address.urgent, 1)
+
+
+cdef void urgent_ends(Conn* conn, uint32_t flags) noexcept nogil:
+    if flags & URGENT and conn.address != NULL:
+        conn.login.urgent -= 1
+        bk_add(&conn.address.urgent, -1)
+
+
+cdef void urgent_leaves(Conn* conn) noexcept nogil:
+    if conn.login.urgent:
+        bk_add(&conn.address.urgent, -conn.login.urgent)
+        conn.login.urgent = 0
+
+
+cdef Status admission(IoLoop* loop, const Conn* conn, Request* request) noexcept nogil:
     cdef bint appends = request.op == ADD_ENTRY or request.op == FORCE_LEDGER or request.op == WRITE_LAC
     cdef bint reads = request.op == READ_ENTRY or request.op == BATCH_READ_ENTRY
     cdef bint fences = reads and request.flags & FENCE
@@ -38,7 +65,8 @@ cdef Status admission(IoLoop* loop, const Conn* conn, const Request* request) no
     cdef int64_t of_loop = loop.limits.pending_adds_max
     if not appends and not reads:
         return OK
-    if urgent:
+    if urgent and goes_before(loop, conn):
+        request.flags |= URGENT
         of_connection += loop.limits.pending_urgent_max
         of_loop += loop.limits.pending_urgent_max
     if conn.refs - HELD_REFS - conn.polls.count >= of_connection:

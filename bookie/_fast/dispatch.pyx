@@ -3,7 +3,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from bookie._fast.acks cimport ack_later
-from bookie._fast.admission cimport admission
+from bookie._fast.admission cimport admission, urgent_begins, urgent_ends
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
 from bookie._fast.bounds cimport ENTRY_ID_MAX
 from bookie._fast.complaints cimport OUT_OF_MEMORY
@@ -98,6 +98,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer*
     if status == OK:
         conn.refs += 1
         conn_awaits(conn, request.bytes)
+        urgent_begins(conn, request.flags)
         return OK
     answer_begin(answer, request)
     answer.status = status
@@ -351,7 +352,7 @@ cdef Status serve_read_lac(IoLoop* loop, Conn* conn, const Request* request) noe
     return serve_read(loop, conn, &read)
 
 
-cdef Status serve(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+cdef Status serve(IoLoop* loop, Conn* conn, Request* request) noexcept nogil:
     """THE switch."""
     if admission(loop, conn, request) != OK:
         return answer_code(loop, conn, request, TOO_MANY_REQUESTS)
@@ -453,6 +454,7 @@ cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t si
 
 cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
     cdef Status status
+    urgent_ends(ack.conn, ack.flags)
     if ack.read != NULL:
         ack.read.phase_ns = loop.now
         status = serve_read(loop, ack.conn, ack.read) if ack.conn.fd >= 0 else OK
@@ -465,6 +467,7 @@ cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
 
 cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil:
     conn_awaited(conn, job.answer.bytes)
+    urgent_ends(conn, job.request.flags)
     if conn.fd < 0:
         answer_release(&job.answer)
         return OK

@@ -25,6 +25,7 @@ cdef struct NetLimits:
     int64_t fd_reserve       # descriptors that connections must leave to files
     int64_t pending_adds_max  # per loop: more are refused
     int64_t pending_urgent_max  # above that, and above pending_per_connection_max: fences and high priority
+    int64_t urgent_of_address_max  # of these, under way from one address; where nobody logs in
     int64_t pending_reads_max  # per loop, waiting for the disk
     int64_t pending_per_connection_max  # without an answer, long polls aside
     int64_t adds_in_progress_max  # per loop: its connections are not read meanwhile; 0: any number

@@ -4,6 +4,7 @@ from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from posix.resource cimport RLIMIT_NOFILE, getrlimit, rlimit
 
+from bookie._fast.admission cimport urgent_leaves
 from bookie._fast.addresses cimport ADDRESS_BYTES, Address, address_bytes, address_enter, address_leave
 from bookie._fast.complaints cimport (
     BAD_FRAME,
@@ -137,6 +138,7 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
     unlink(loop, conn)
     c_close(conn.fd)
     conn.fd = -1
+    urgent_leaves(conn)
     leave(loop, conn.address)
     conn.address = NULL
     conn.refs -= polls_cancel(&loop.polls, &conn.polls)

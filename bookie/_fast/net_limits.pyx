@@ -4,6 +4,9 @@ from bookie._fast.limits cimport AUTH_OPEN, AUTH_WAITING
 from bookie._fast.proto_wire cimport NESTING_MAX
 from bookie._fast.sync cimport bk_add, bk_load
 
+cdef enum:
+    SHARE_OF_ADDRESS = 8         # the part of the room for urgent requests that one address may have
+
 
 cdef class NetLimitsRoom:
     """Limits and shared counters of all I/O loops."""
@@ -40,6 +43,7 @@ cdef class NetLimitsRoom:
         self.limits.idle_ns = idle_ms * 1000000
         self.limits.pending_adds_max = pending_adds_max
         self.limits.pending_urgent_max = pending_urgent_max
+        self.limits.urgent_of_address_max = max(pending_urgent_max // SHARE_OF_ADDRESS, 1)
         self.limits.pending_reads_max = pending_reads_max
         self.limits.pending_per_connection_max = pending_per_connection_max
         self.limits.adds_in_progress_max = adds_in_progress_max

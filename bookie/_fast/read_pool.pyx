@@ -7,7 +7,7 @@ from bookie._fast.gather cimport answer_begin, answer_release
 from bookie._fast.loads cimport loads_init
 from bookie._fast.location_index cimport IndexReader, index_reader, index_reader_free
 from bookie._fast.read_path cimport Reading, answer_from_disk, learn_lac, read_ahead
-from bookie._fast.request cimport FENCE, HIGH_PRIORITY
+from bookie._fast.request cimport URGENT
 from bookie._fast.storage cimport StoresRoom
 from bookie._fast.sync cimport (
     bk_add,
@@ -55,7 +55,7 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
     cdef Status status = OK
-    cdef bint urgent = request.flags & (HIGH_PRIORITY | FENCE) != 0
+    cdef bint urgent = request.flags & URGENT != 0
     if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= inbox.owed_max:
         inbox.refused += 1
         return TOO_MANY_REQUESTS

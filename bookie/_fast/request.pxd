@@ -29,6 +29,7 @@ cdef enum RequestFlag:
     DEFERRED_SYNC = 0x0200       # acknowledge when written, before the sync
     LONG_POLL = 0x0400           # `previous_lac` was given
     TIMED = 0x0800               # `timeout_ms` was given
+    URGENT = 0x1000              # it fences or is of high priority, and may go before others (module `admission`)
 
 cdef struct Request:
     uint8_t protocol             # 2 or 3: the answer goes out in the same

@@ -27,6 +27,7 @@ cdef struct Login:
     User* user               # NULL: nobody in particular
     int64_t session          # of its authentication, as Python knows it; 0: none
     int64_t jobs             # that Python has not answered yet
+    int64_t urgent           # requests under way that go before others, by who it is (module `admission`)
 
 cdef User* user_hold(User* user) noexcept nogil
 cdef void user_release(User* user) noexcept nogil        # NULL is nobody

@@ -71,15 +71,16 @@ GROUPS = (
                 " here those count that wait for the journal, too"),
             Key("maxPendingReadRequestsPerThread", "network.pending_reads_max", int, "10000", "Reads that wait for"
                 " the disk, of one I/O loop; more are refused with `ETOOMANYREQUESTS`. Reads of high priority are"
-                " not.", low=1, high=10_000_000),
+                " not, as far as `serverMaxUrgentRequests` lets them.", low=1, high=10_000_000),
             Key("maxPendingRequestsPerConnection", "network.pending_per_connection_max", int, "50000", "Requests of"
                 " one connection without an answer, waiting long polls aside; more are refused with"
                 " `ETOOMANYREQUESTS`. Fences and requests of high priority have `serverMaxUrgentRequests` more.", low=1,
                 high=100_000_000),
             Key("serverMaxUrgentRequests", "network.pending_urgent_max", int, "10000", "Fences and requests of high"
                 " priority, which recoveries consist of, without an answer: so many pass the two limits above on adds"
-                " of an I/O loop and requests of a connection; more are refused with `ETOOMANYREQUESTS`.", low=1,
-                high=100_000_000),
+                " of an I/O loop and requests of a connection; more are refused with `ETOOMANYREQUESTS`. Where clients"
+                " log in, this is for those who may write. Elsewhere an address has an eighth of it; with as many under"
+                " way, further ones of it are like others.", low=1, high=100_000_000),
             Key("maxAddsInProgressLimit", "network.adds_in_progress_max", int, "0", "Adds without an answer, of all"
                 " I/O loops, each with its share; while there are more, its connections are not read. 0 is no limit.",
                 high=100_000_000),

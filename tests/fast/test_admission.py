@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from bookie.auth.token import TokenClient, TokenServer
+from bookie.auth.token_file import parse
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.faults import go_on
 from tests.hostile import v3
+from tests.hostile.auth_frames import log_in
 from tests.hostile.local import local_bookie
 from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read
 from tests.reference.wire_v2 import Request
@@ -89,8 +92,10 @@ URGENT = {
 @pytest.mark.parametrize("limit", ["pending_adds_max", "pending_per_connection_max"])
 @pytest.mark.parametrize("urgent", URGENT.values(), ids=URGENT)
 def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType, urgent: Request, limit: str) -> None:
-    """While nothing is synced, fences and recovery adds have room of their own above that of adds; then it ends."""
-    settings: dict[str, Any] = {limit: 8, "pending_urgent_max": 2, **ONE_LOOP}
+    """While nothing is synced, fences and recovery adds have room of their own above that of adds; then it ends: an
+    address has an eighth of it.
+    """
+    settings: dict[str, Any] = {limit: 8, "pending_urgent_max": 16, **ONE_LOOP}
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie,
         bookie.peer() as peer,
@@ -109,6 +114,87 @@ def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType,
         go_on()
         assert {peer.answer().code for _ in range(10)} == {0}
         assert peer.ask(urgent).code == 0
+
+
+@pytest.mark.parametrize("urgent", URGENT.values(), ids=URGENT)
+@pytest.mark.parametrize("ends", ["answered", "gone"])
+def test_an_address_has_its_share_of_what_is_urgent(
+    tmp_path: Path, faulty: ModuleType, urgent: Request, ends: str
+) -> None:
+    """High priority is a bit that anybody sets: who floods with it leaves room for recoveries of others, over as many
+    connections as he likes; and has his share again when they are answered or gone.
+    """
+    settings: dict[str, Any] = {"pending_adds_max": 8, "pending_urgent_max": 16, **ONE_LOOP}
+    with (
+        local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie,
+        bookie.peer() as writer,
+        bookie.peer(source="127.0.0.9") as flooder,
+        bookie.peer(source="127.0.0.9") as second,
+        bookie.peer(source="127.0.0.10") as recovery,
+    ):
+        assert writer.ask(add(1, 0, b"x")).code == 0
+        stand_still(faulty, writer, *adds(range(1, 9)))
+        flooder.send(*[urgent] * 100)
+        assert {flooder.answer().code for _ in range(98)} == {TOO_MANY}
+        assert second.ask(urgent).code == TOO_MANY
+        recovery.send(urgent, urgent, urgent)
+        assert recovery.answer().code == TOO_MANY, "the third is one too many of its own"
+        assert bookie.stat("adds_in_progress") == 12
+        if ends == "gone":
+            flooder.abort()
+            bookie.until("connections", lambda count: count == 3)
+            second.send(urgent, urgent, urgent)
+            assert second.answer().code == TOO_MANY
+            assert bookie.stat("adds_in_progress") == 14
+        go_on()
+        assert {recovery.answer().code for _ in range(2)} == {0}
+        assert {writer.answer().code for _ in range(8)} == {0}
+        second.send(urgent, urgent) if ends == "answered" else None
+        assert {second.answer().code for _ in range(2)} == {0}
+
+
+@pytest.mark.parametrize(("role", "passes"), [("read", False), ("write", True)])
+def test_where_clients_log_in_what_is_urgent_is_for_writers(
+    tmp_path: Path, faulty: ModuleType, role: str, passes: bool
+) -> None:
+    """A token that may only read is like anybody, whatever bit it sets; one that may write has all of the room."""
+    token = f"{role}-token-of-enough-bytes"
+    provider = TokenServer(parse([f"{role}:{token}"], "here"))
+    with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
+        peer.send(*(add(ledger, 0, bytes(100_000)) for ledger in range(20)))
+        assert [peer.answer().code for _ in range(20)] == [0] * 20
+        assert bookie.storage.checkpoint()
+    settings: dict[str, Any] = {"pending_reads_max": 4, "pending_urgent_max": 8, **ONE_LOOP}
+    files = faulty.FaultyFiles()
+    with local_bookie(tmp_path, files=files, provider=provider, **settings) as bookie, bookie.peer() as peer:
+        log_in(peer, 2, "token", TokenClient(token.encode()).session(""))
+        rule = faulty.plan("pread", "STALL", suffix=".log", times=100)
+        peer.send(*(batch(ledger, 0, flags=HIGH_PRIORITY, request_id=ledger) for ledger in range(12)))
+        assert faulty.wait_hit(rule, 30.0)
+        if not passes:
+            assert {peer.answer().code for _ in range(8)} == {TOO_MANY}
+        go_on()
+        assert {peer.answer().code for _ in range(12 if passes else 4)} == {0}
+
+
+def test_urgent_reads_of_an_address_have_an_end(tmp_path: Path, faulty: ModuleType) -> None:
+    """They pass the limit of reads that wait for the disk as far as the address has its share."""
+    cold(tmp_path)
+    settings: dict[str, Any] = {"pending_reads_max": 4, "pending_urgent_max": 16, **ONE_LOOP}
+    with local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie, bookie.peer() as peer:
+        rule = faulty.plan("pread", "STALL", suffix=".log", times=100)
+        peer.send(*(batch(ledger, 0, flags=HIGH_PRIORITY, request_id=ledger) for ledger in range(10)))
+        assert faulty.wait_hit(rule, 30.0)
+        assert {peer.answer().code for _ in range(6)} == {TOO_MANY}
+        assert bookie.stat("reads_in_progress") == 4
+        with bookie.peer(source="127.0.0.10") as other:
+            other.send(
+                batch(9, 0, flags=HIGH_PRIORITY), batch(8, 0, flags=HIGH_PRIORITY), batch(7, 0, flags=HIGH_PRIORITY)
+            )
+            assert other.answer().code == TOO_MANY
+            go_on()
+            assert {other.answer().code for _ in range(2)} == {0}
+        assert {peer.answer().code for _ in range(4)} == {0}
 
 
 def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:

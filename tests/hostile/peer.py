@@ -59,11 +59,15 @@ def records(body: bytes) -> list[bytes]:
 
 class Peer:
     """One connection; a context manager. `receive_bytes` bounds the kernel's buffer of what was not read yet,
-    `segment_bytes` what the bookie's kernel puts into a packet.
+    `segment_bytes` what the bookie's kernel puts into a packet. `source` is the address that it comes from.
     """
 
-    def __init__(self, address: tuple[str, int], *, receive_bytes: int = 0, segment_bytes: int = 0) -> None:
+    def __init__(
+        self, address: tuple[str, int], *, receive_bytes: int = 0, segment_bytes: int = 0, source: str = ""
+    ) -> None:
         self.sock = socket.socket()
+        if source:
+            self.sock.bind((source, 0))
         if segment_bytes:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment_bytes)
         if receive_bytes:
