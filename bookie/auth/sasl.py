@@ -17,6 +17,7 @@ from bookie.auth import digest_md5
 from bookie.auth.digest_md5 import Response
 from bookie.auth.jaas import read_section
 from bookie.auth.provider import AuthenticationFailed, Outcome
+from bookie.auth.reread import Reread
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.errors import ConfigurationError
 
@@ -31,21 +32,26 @@ USER_PREFIX = "user_"
 
 
 def server(settings: AuthSettings) -> "SaslServer":
-    """The bookie's provider: users out of the JAAS file. Raises ConfigurationError."""
+    """The bookie's provider: users out of the JAAS file, which it looks at again. Raises ConfigurationError."""
     if not settings.jaas_file:
         raise ConfigurationError("saslJaasConfigFile=: SASL needs its users; name the JAAS file that holds them")
-    options = read_section(settings.jaas_file, settings.jaas_section)
-    users = {name.removeprefix(USER_PREFIX): text for name, text in options.items() if name.startswith(USER_PREFIX)}
-    if not users:
-        where = f"{settings.jaas_file}: section {settings.jaas_section}"
-        raise ConfigurationError(f'{where} names no user; add {USER_PREFIX}NAME="password"')
+    source = Reread(settings.jaas_file, lambda: _users(settings))
     try:
         allowed = re.compile(settings.allowed_ids)
     except re.error as error:
         raise ConfigurationError(
             f"saslJaasClientAllowedIds={settings.allowed_ids}: it is no regular expression ({error.msg}); correct it"
         ) from None
-    return SaslServer(users, allowed)
+    return SaslServer(source.now, allowed, source)
+
+
+def _users(settings: AuthSettings) -> dict[str, str]:
+    options = read_section(settings.jaas_file, settings.jaas_section)
+    users = {name.removeprefix(USER_PREFIX): text for name, text in options.items() if name.startswith(USER_PREFIX)}
+    if not users:
+        where = f"{settings.jaas_file}: section {settings.jaas_section}"
+        raise ConfigurationError(f'{where} names no user; add {USER_PREFIX}NAME="password"')
+    return users
 
 
 def client(settings: ClientAuthSettings) -> "SaslClient":
@@ -60,14 +66,21 @@ def client(settings: ClientAuthSettings) -> "SaslClient":
 
 
 class SaslServer:
-    """Knows `users` (name -> password) and lets in those whose name matches `allowed`."""
+    """Knows `users` (name -> password) and lets in those whose name matches `allowed`.
+
+    With a `source` it looks there again: who is not there any more, or by another password, is not known.
+    """
 
     plugin_name = PLUGIN
     challenges = True
 
-    def __init__(self, users: dict[str, str], allowed: re.Pattern[str]) -> None:
-        self._users = users
+    def __init__(
+        self, users: dict[str, str], allowed: re.Pattern[str], source: Reread[dict[str, str]] | None = None
+    ) -> None:
+        self._users = users  # replaced as a whole
         self._allowed = allowed
+        self._source = source
+        self._own = secrets.token_bytes(32)  # so that what is kept of a password is of no use elsewhere
         self._nobody = secrets.token_hex(16)  # the work for an unknown user is the same
 
     def __repr__(self) -> str:
@@ -79,16 +92,33 @@ class SaslServer:
 
     def prove(self, response: Response) -> Outcome:
         """The user, proven, and our own proof. AuthenticationFailed has one text for wrong names and passwords."""
-        user = response.user()
-        password = self._users.get(user, self._nobody)
+        user, users = response.user(), self._users
+        password = users.get(user, self._nobody)
         proven = digest_md5.matches(response, password)
-        if not (proven and user in self._users):
+        if not (proven and user in users):
             raise AuthenticationFailed("the user or the password is wrong")
         if response.authzid not in (None, b"", response.username):
             raise AuthenticationFailed("the client wants to act for another user")
         if not self._allowed.fullmatch(user):
             raise AuthenticationFailed("the user is right but saslJaasClientAllowedIds does not let it in")
-        return Outcome(b"rspauth=" + digest_md5.response_value(response, password, method=b""), user)
+        answer = b"rspauth=" + digest_md5.response_value(response, password, method=b"")
+        return Outcome(answer, user, credential=self._credential(user, password))
+
+    def refresh(self) -> bool:
+        """Read the file if it has changed."""
+        if self._source is None or not self._source.refresh():
+            return False
+        self._users = self._source.now
+        return True
+
+    def knows(self, outcome: Outcome) -> bool:
+        """By name and password."""
+        user = outcome.principal or ""
+        password = self._users.get(user)
+        return password is not None and self._credential(user, password) == outcome.credential
+
+    def _credential(self, user: str, password: str) -> bytes:
+        return hmac.digest(self._own, f"{user}\0{password}".encode(), "sha256")
 
 
 class SaslServerSession:

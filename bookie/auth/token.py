@@ -5,33 +5,25 @@ Where it comes from: `token_file`. Several can be valid together, an old and a n
 
 import hashlib
 import hmac
-import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bookie.auth.provider import EVERYTHING, AuthenticationFailed, Outcome
+from bookie.auth.reread import Reread
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.auth.token_file import Token, read_tokens
-from bookie.changed_files import ChangedFiles
-from bookie.errors import ConfigurationError
 
 __all__ = ["client", "PLUGIN", "server", "TokenClient", "TokenServer"]
 
 PLUGIN = "token"
 
-log = logging.getLogger(__name__)
-
 
 def server(settings: AuthSettings) -> "TokenServer":
     """The bookie's provider, which looks at its file again. Raises ConfigurationError."""
     path = settings.token_file
-
-    def read() -> tuple[Token, ...]:
-        return read_tokens(path, os.environ, strict=True)
-
-    files = ChangedFiles(path)
-    return TokenServer(read(), files, read)
+    source = Reread(path, lambda: read_tokens(path, os.environ, strict=True))
+    return TokenServer(source.now, source)
 
 
 def client(settings: ClientAuthSettings) -> "TokenClient":
@@ -53,21 +45,15 @@ class _Known:
 class TokenServer:
     """Lets in who knows one of `tokens`, which are Tokens, or bytes that are good for everything.
 
-    With `files` and `read` it looks at them again: those who hold a token that is not there any more are not known.
+    With a `source` it looks there again: those who hold a token that is not there any more are not known.
     """
 
     plugin_name = PLUGIN
     challenges = False
 
-    def __init__(
-        self,
-        tokens: Iterable[Token | bytes],
-        files: ChangedFiles | None = None,
-        read: Callable[[], Iterable[Token | bytes]] | None = None,
-    ) -> None:
+    def __init__(self, tokens: Iterable[Token | bytes], source: Reread[tuple[Token, ...]] | None = None) -> None:
         self._known = _known(tokens)  # replaced as a whole
-        self._files = files
-        self._read = read
+        self._source = source
 
     def __repr__(self) -> str:
         return f"TokenServer({len(self._known)} tokens)"
@@ -90,15 +76,9 @@ class TokenServer:
 
     def refresh(self) -> bool:
         """Read the file if it has changed."""
-        if self._files is None or self._read is None or not self._files.changed():
+        if self._source is None or not self._source.refresh():
             return False
-        try:
-            known = _known(self._read())
-        except ConfigurationError as error:
-            log.error("the tokens file has changed but cannot be used, the former tokens stay: %s", error)
-            return False
-        self._known = known
-        log.info("the tokens file has changed and is used", extra={"tokens": len(known)})
+        self._known = _known(self._source.now)
         return True
 
     def knows(self, outcome: Outcome) -> bool:

@@ -130,8 +130,8 @@ GROUPS = (
                 " names (DNS, URI, e-mail) that are let in, separated by commas."),
             Key("authProviderFile", "auth.provider_file", str, "", "For an installed provider: a file of its own."),
             Key("authFilesRefreshDurationSeconds", "network.auth_refresh_s", int, "10", "Look this often whether"
-                " `authTokenFile` has changed. Connections of tokens that are gone, or that may do something else now,"
-                " end. 0 never looks.", high=86_400, unit="s"),
+                " `authTokenFile` or `saslJaasConfigFile` has changed. Connections of tokens and users that are gone,"
+                " or have another role or password now, end. 0 never looks.", high=86_400, unit="s"),
             Key("authMessageSizeMax", "network.auth_bytes_max", int, "65536", "Largest frame before its sender is"
                 " authenticated; the length of a larger one costs the connection.", low=1024, high=16 * MIB,
                 unit="bytes"),

@@ -127,3 +127,25 @@ def test_wrong_configurations_are_named(tmp_path: Path, settings: dict[str, str]
     with pytest.raises(ConfigurationError, match=why) as refused:
         server(AuthSettings(**settings))
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Who was let in is known while the same password stands there; a bad file changes nothing and is told once."""
+
+    def users(**passwords: str) -> None:
+        options = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
+        file.write_text(f"Bookie {{ a.B required {options}; }};")
+
+    file = tmp_path / "jaas.conf"
+    users(one="first", two="second")
+    bookie = server(AuthSettings(jaas_file=str(file), allowed_ids=".*"))
+    one, two = log_in(bookie, SaslClient("one", "first")), log_in(bookie, SaslClient("two", "second"))
+    assert "first" not in repr(one)
+    users(one="first", two="another", three="third")
+    assert bookie.refresh()
+    assert [bookie.knows(one), bookie.knows(two)] == [True, False]
+    assert log_in(bookie, SaslClient("three", "third")).principal == "three"
+    file.write_text("Bookie { a.B required; };")
+    assert [bookie.refresh(), bookie.refresh()] == [False, False]
+    assert caplog.text.count("cannot be used") == 1
+    assert log_in(bookie, SaslClient("two", "another")).principal == "two"

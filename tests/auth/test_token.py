@@ -126,7 +126,7 @@ def test_a_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert provider.process(NEW).rights == Right.READ
     file.write_text("short")
     assert [provider.refresh(), provider.refresh()] == [False, False]
-    assert caplog.text.count("cannot be used") == 1
+    assert caplog.text.count("cannot be used") == 1, "told once"
     assert provider.process(NEW).rights == Right.READ
     with pytest.raises(AuthenticationFailed):
         provider.process(OLD)

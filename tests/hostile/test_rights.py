@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from bookie.auth import sasl
 from bookie.auth.settings import AuthSettings
 from bookie.auth.token import TokenClient, server
 from bookie.pb import wire_pb2 as wire
 from bookie.server.metrics.server import users
+from tests.fixtures.certificates import Authority
 from tests.hostile import v3, v3_frames
 from tests.hostile.auth_frames import ask, log_in
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, add, batch, read
+from tests.hostile.tls_peer import client_context, settings_of
 from tests.reference.wire_v2 import Request
 
 OK, UNAUTHORIZED = 0, 102
@@ -156,6 +159,38 @@ def test_a_token_that_is_taken_back(bookie: LocalBookie, tmp_path: Path, protoco
         assert again.ask(add(1, 1)).code == UNAUTHORIZED
     with pytest.raises((EOFError, ConnectionResetError)):
         of_role(bookie, "read")
+
+
+@pytest.mark.parametrize("where", ["clear", "tls"])
+def test_a_user_who_is_taken_back(tmp_path: Path, where: str) -> None:
+    """S8: in clear, and inside TLS whoever proved himself before it."""
+
+    def users(*names: str) -> None:
+        options = " ".join(f'user_{name}="a password"' for name in names)
+        file.write_text(f"Bookie {{ a.B required {options}; }};")
+
+    file = tmp_path / "jaas.conf"
+    users("one", "two")
+    provider = sasl.server(AuthSettings(jaas_file=str(file), allowed_ids=".*"))
+    ca = Authority(tmp_path / "ca")
+    tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"])) if where == "tls" else None
+    with (
+        local_bookie(tmp_path / "bookie", provider=provider, tls=tls, auth_refresh_s=0) as bookie,
+        bookie.peer() as one,
+        bookie.peer() as two,
+    ):
+        for name, peer in (("one", one), ("two", two)):
+            log_in(peer, 3, "sasl", sasl.SaslClient(name, "a password").session(""))
+            if where == "tls":
+                v3.send(peer, v3_frames.request(wire.START_TLS))
+                assert v3.answer(peer).status == wire.EOK
+                peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
+            assert peer.ask(add(1, 0, b"x")).code == OK
+        users("two")
+        bookie.port.refresh()
+        assert one.closed()
+        assert two.ask(read(1, 0)).code == OK
+        assert [(row.name, row.connections) for row in bookie.port.users()] == [("two", 1)]
 
 
 def test_a_file_that_cannot_be_used_takes_nothing_back(bookie: LocalBookie, tmp_path: Path) -> None:
