@@ -70,7 +70,7 @@ class DataPort:
         self._loops: list[IoLoopRoom] = []
         self._threads: list[threading.Thread] = []
         self._limits: NetLimitsRoom | None = None
-        self._complaints = ComplaintLog(self._complained, storage.tell_damage)
+        self._complaints = ComplaintLog(self._complained, self._tell)
         self._access = AccessLog(settings) if settings.access_log else None
         self._desk: Desk | None = None
         self._clerks: list[threading.Thread] = []
@@ -236,6 +236,11 @@ class DataPort:
         for loop in self._loops:
             loop.close()
         self._loops.clear()
+
+    def _tell(self) -> None:
+        self.storage.tell_damage()
+        if self._desk is not None:
+            self._desk.tell()
 
     def _complained(self) -> list[Complaint]:
         rows = (row for loop in self._loops for row in loop.complaints())

@@ -11,7 +11,8 @@ import pytest
 
 from bookie.auth import sasl
 from bookie.auth.settings import AuthSettings
-from bookie.auth.token import TokenClient, server
+from bookie.auth.token import TokenClient, TokenServer, server
+from bookie.auth.token_file import parse
 from bookie.pb import wire_pb2 as wire
 from bookie.server.metrics.server import users
 from tests.fixtures.certificates import Authority
@@ -139,6 +140,21 @@ def test_users_are_counted_by_name(bookie: LocalBookie, caplog: pytest.LogCaptur
             }
     assert "token:reader" in {vars(record).get("principal") for record in caplog.records}
     assert TOKENS["read"].decode() not in caplog.text
+
+
+def test_the_log_names_who_was_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """S8: once a second at most, with the number of requests; nothing where nobody was."""
+    provider = TokenServer(parse([f"read:{role}:{TOKENS[role].decode()}" for role in ROLES], "here"))
+    with (
+        local_bookie(tmp_path, provider=provider) as bookie,
+        of_role(bookie, "read") as one,
+        of_role(bookie, "write") as two,
+    ):
+        assert {one.ask(add(1, entry)).code for entry in range(50)} == {UNAUTHORIZED}
+        assert two.ask(read(1, 0)).code != UNAUTHORIZED
+    rows = [vars(record) for record in caplog.records if "has no right" in record.getMessage()]
+    assert {row["user"] for row in rows} == {"token:read"}
+    assert sum(row["times"] for row in rows) == 50
 
 
 @either_protocol

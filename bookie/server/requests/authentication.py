@@ -67,6 +67,7 @@ class Authentication:
         self._open: dict[int, _Open] = {}
         self._lock = threading.Lock()
         self._users: dict[str | bytes, _User] = {}  # guarded by _lock; by credential, or by name where there is none
+        self._refused: dict[str, int] = {}  # told so far, by name; of the thread that tells
         self.accepted = 0
         self.rejected = 0
         self.other_plugin = 0
@@ -98,6 +99,17 @@ class Authentication:
                 counts = old.connections + room.connections, old.logins + room.logins, old.refused + room.refused
                 found[user.name] = UserCounts(user.name, *counts)
         return sorted(found.values())
+
+    def tell(self) -> None:
+        """One line for each user that was refused something since the last time. One thread."""
+        found = {user.name: user.refused for user in self.users()}
+        for name, refused in found.items():
+            times = refused - self._refused.get(name, 0)
+            if times > 0:
+                log.warning(
+                    "requests were refused: the user has no right to them", extra={"user": name, "times": times}
+                )
+        self._refused = found
 
     def ended(self, task: Task) -> None:
         """The connection of this session is gone."""

@@ -80,6 +80,11 @@ class Desk:
         """Who was let in, by name."""
         return self._authentication.users() if self._authentication else []
 
+    def tell(self) -> None:
+        """Log what users were refused since the last time."""
+        if self._authentication:
+            self._authentication.tell()
+
     def refresh(self) -> bool:
         """Look at the files of the authentication; True: connections of some users are to end."""
         return self._authentication.refresh() if self._authentication else False
