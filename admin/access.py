@@ -4,12 +4,13 @@
     caller = access.caller("Bearer 8d1f…", ["ops.example"])     # who it is; NotAuthenticated
     access.require(caller, Role.OPERATE)                  # RoleMissing
 
-Any thread. A caller shows a bearer token, or a certificate that TLS has verified, or both; the higher role counts.
-Where neither is configured whoever reaches the port may do everything; the configuration permits it on loopback only.
+Any thread. A caller shows a bearer token, or a certificate that TLS has verified, or both; the higher role counts. The
+token that the bookie has made for its own user (`bookie.metadata.own_token`) counts beside those of the configuration.
+Where that has none, which it permits on loopback only, who shows nothing may see what is measured. With
+`adminInsecureAllowed` and no tokens whoever reaches the port may do everything.
 Tokens are compared in constant time, all of them each time; none is ever logged or part of an error.
 """
 
-import enum
 import hashlib
 import hmac
 import logging
@@ -17,7 +18,9 @@ import re
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from admin.roles import Role
 from bookie.changed_files import ChangedFiles
 from bookie.errors import SecurityError
 from bookie.secret_files import SecretRefused, read_secret_text
@@ -30,20 +33,9 @@ TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 4096
 BEARER = "bearer "
 NAME = re.compile(r"[\w.@+-]{1,64}")
 ANYBODY = "local"
+"""Who shows nothing, where the configuration asks for nothing."""
 
 log = logging.getLogger(__name__)
-
-
-class Role(enum.IntEnum):
-    """What a caller may do; `operate` includes `read`."""
-
-    READ = 1
-    OPERATE = 2
-
-    @property
-    def word(self) -> str:
-        """As it stands in files."""
-        return self.name.lower()
 
 
 class NotAuthenticated(SecurityError):
@@ -69,40 +61,58 @@ class _Token:
 
 
 class Access:
-    """The rules of one bookie. The constructor reads the files; a tokens file that changes is read again."""
+    """The rules of one bookie. The constructor reads the files; a tokens file that changes is read again.
 
-    def __init__(self, settings: AccessSettings) -> None:
+    `own_token`: the file with the bookie's own; it need not be there.
+    """
+
+    def __init__(self, settings: AccessSettings, own_token: Path | None = None) -> None:
         self._settings = settings
         self._subjects = _subjects(settings.tls_subjects)
         self._lock = threading.Lock()
+        own = str(own_token) if own_token is not None and own_token.exists() else ""
         # Guarded by _lock:
         self._file = ChangedFiles(settings.tokens_file)
         self._tokens = _read_tokens(settings.tokens_file)
+        self._own = _read_tokens(own)
 
     @property
     def guarded(self) -> bool:
-        """Whether callers must show something."""
+        """Whether the configuration says who may do what."""
         return self._settings.guarded
+
+    @property
+    def open(self) -> bool:
+        """Whether whoever reaches the port may do everything."""
+        return self._settings.insecure_allowed and not self.guarded
 
     def caller(self, authorization: str | None = None, subjects: Iterable[str] = ()) -> Caller:
         """Who shows this header, and the names of a verified certificate. NotAuthenticated."""
-        if not self.guarded:
-            return Caller(ANYBODY, Role.OPERATE)
+        if self.open:
+            return Caller(ANYBODY, Role.ADMIN)
         found = [caller for caller in (self._by_token(authorization), self._by_subject(subjects)) if caller]
-        if not found:
-            raise NotAuthenticated(
-                "the caller is not known: "
-                + ("that token is not one of adminTokensFile" if authorization else "no token was sent")
-                + "; send `authorization: Bearer TOKEN`, or have the certificate's name put into adminTlsSubjects"
-            )
-        return max(found, key=lambda caller: caller.role)
+        if found:
+            return max(found, key=lambda caller: caller.role)
+        if not (self.guarded or authorization):
+            return Caller(ANYBODY, Role.METRICS)
+        raise self._unknown("that token is not known here" if authorization else "no token was sent")
 
     def require(self, caller: Caller, role: Role) -> None:
-        """RoleMissing unless the caller has it."""
-        if caller.role < role:
-            raise RoleMissing(
-                f"{caller.name} has the role {caller.role.word}, this needs {role.word}; show another token or name"
-            )
+        """RoleMissing unless the caller has it; NotAuthenticated where nothing was shown."""
+        if caller.role >= role:
+            return
+        if caller.name == ANYBODY:
+            raise self._unknown("no token was sent")
+        raise RoleMissing(
+            f"{caller.name} has the role {caller.role.word}, this needs {role.word}; show another token or name"
+        )
+
+    def _unknown(self, why: str) -> NotAuthenticated:
+        if self.guarded:
+            remedy = "one of adminTokensFile, or have the certificate's name put into adminTlsSubjects"
+        else:
+            remedy = "that of admin.token in the bookie's first ledger directory, or set adminTokensFile to have others"
+        return NotAuthenticated(f"the caller is not known: {why}; send `authorization: Bearer TOKEN` with {remedy}")
 
     def _by_token(self, authorization: str | None) -> Caller | None:
         if authorization is None or authorization[: len(BEARER)].lower() != BEARER:
@@ -130,7 +140,7 @@ class Access:
                     log.error("the tokens file has changed but cannot be used, the former tokens stay: %s", error)
                 else:
                     log.info("the tokens file has changed and is used", extra={"file": path})
-            return self._tokens
+            return *self._tokens, *self._own
 
 
 def audit(caller: Caller, peer: str, action: str, outcome: str, **facts: object) -> None:
@@ -163,7 +173,8 @@ def _token(path: str, number: int, line: str) -> _Token:
     name = named[0] if named else f"line-{number}"
     known = _role(role)
     if known is None:
-        reason, remedy = "begins with no role", "write `read:TOKEN`, `operate:TOKEN` or `operate:NAME:TOKEN`"
+        words = ", ".join(f"`{one.word}`" for one in Role)
+        reason, remedy = "begins with no role", f"write `operate:TOKEN` or `operate:NAME:TOKEN`; roles are {words}"
     elif not NAME.fullmatch(name):
         reason, remedy = "has a name that is not usable", "use letters, digits and .@+-_ in names"
     elif not TOKEN_BYTES_MIN <= len(token.encode()) <= TOKEN_BYTES_MAX:

@@ -1,7 +1,7 @@
 """What every call at the admin port passes: who may, how many at a time, what is written down, how errors are told.
 
 An interceptor of the gRPC server. Refusals when all threads are taken come from a thread of their own; the rest runs on
-the plane's threads. What is not named among READS needs the role `operate`, and is written to the audit.
+the plane's threads. What a call needs stands in `admin.roles`; what changes something is written to the audit.
 """
 
 import logging
@@ -12,8 +12,10 @@ from typing import Any
 
 import grpc
 
-from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
+from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
+from admin.auditing import of_message
 from admin.private_socket import peer_named
+from admin.roles import Role, needed_by_method
 from bookie.errors import (
     BookKeeperError,
     DataUnknown,
@@ -27,33 +29,15 @@ from bookie.errors import (
     UnauthorizedAccess,
 )
 from bookie.metadata.admin_channel import BUSY
-from bookie.metadata.key_value_driver import LEDGERS
 from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.server.errors import one_line
 
-__all__ = ["Gatekeeper", "OPEN", "READS", "UNAUDITED", "WorkPool"]
+__all__ = ["Gatekeeper", "WorkPool"]
 
-OPEN = ("/grpc.health.v1.Health/",)
-"""For probes, which have no token."""
-READS = (
-    "/bookie.admin.v1.Bookie/Get",
-    "/bookie.admin.v1.Bookie/Watch",
-    "/bookie.admin.v1.GarbageCollection/Get",
-    "/bookie.admin.v1.GarbageCollection/Watch",
-    "/bookie.admin.v1.Metrics/",
-    "/bookie.admin.v1.Scrub/Get",
-    "/bookie.admin.v1.Scrub/Watch",
-    "/bookie.admin.v1.Stored/",
-    "/bookie.metadata.v1.MetadataStore/Get",
-    "/bookie.metadata.v1.MetadataStore/KeepAlive",
-    "/bookie.metadata.v1.MetadataStore/List",
-    "/bookie.metadata.v1.MetadataStore/OpenSession",
-    "/bookie.metadata.v1.MetadataStore/Watch",
-    "/grpc.reflection.v1alpha.ServerReflection/",
-)
-STORED_VALUE = "/bookie.metadata.v1.MetadataStore/Get"
 UNAUDITED = ("/bookie.metadata.v1.MetadataStore/",)
-"""What bookies and clients write there all the time; each write has its version in the store."""
+"""What bookies and clients write there all the time, each write with its version in the store. What needs the role
+`admin` there is audited all the same.
+"""
 LIMITED_THERE = ("/bookie.metadata.v1.MetadataStore/",)
 """Its streams have a limit of their own, so that operators who watch keep no bookie from its metadata."""
 STATUS_OF: dict[type[BookKeeperError], grpc.StatusCode] = {
@@ -80,7 +64,6 @@ HANDLERS: dict[tuple[bool, bool], tuple[str, Callable[..., Any]]] = {
     (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
     (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
 }
-SHOWN = 200
 log = logging.getLogger(__name__)
 
 
@@ -162,10 +145,12 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
             try:
                 return behaviour(request, context)
             except Exception as error:
-                outcome = f"failed: {one_line(error)}" if isinstance(error, (BookKeeperError, OSError)) else "failed"
+                known = isinstance(error, (BookKeeperError, OSError))  # whose text may repeat what was sent
+                outcome = f"failed: {type(error).__name__}" if known else "failed"
                 raise
             finally:
-                audit(caller, peer_named(context.peer()), _short(method), outcome, request=_told(request))
+                told = of_message(_short(method), request, done=outcome == "done")
+                audit(caller, peer_named(context.peer()), _short(method), outcome, request=told)
 
         def stream(request: Any, context: grpc.ServicerContext) -> Generator[Any, None, None]:
             self._admit(method, header, request, context)
@@ -197,17 +182,18 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
         """Who it is where that goes into the audit, None where not. NotAuthenticated, RoleMissing."""
         if not context.is_active():
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the caller does not wait any more")
-        if method.startswith(OPEN):
+        needed = needed_by_method(method).of(request)
+        if needed is None:
             return None
-        needed = Role.READ if method.startswith(READS) and not _holds_secret(method, request) else Role.OPERATE
-        audited = needed is Role.OPERATE and not method.startswith(UNAUDITED)
-        caller = Caller("unknown", Role.READ)
+        audited = needed >= Role.OPERATE and not (needed < Role.ADMIN and method.startswith(UNAUDITED))
+        caller = Caller("unknown", Role.METRICS)
         try:
             caller = self._access.caller(header, _subjects(context))
             self._access.require(caller, needed)
         except (NotAuthenticated, RoleMissing):
             if audited:
-                audit(caller, peer_named(context.peer()), _short(method), "refused", request=_told(request))
+                told = of_message(_short(method), request, done=False)
+                audit(caller, peer_named(context.peer()), _short(method), "refused", request=told)
             raise
         return caller if audited else None
 
@@ -231,16 +217,5 @@ def _subjects(context: grpc.ServicerContext) -> list[str]:
     return [name.decode("utf-8", "replace") for name in names]
 
 
-def _holds_secret(method: str, request: Any) -> bool:
-    """Whether the answer would show the password of a ledger, with which anybody writes to it at the data port."""
-    return method == STORED_VALUE and str(request.key).startswith(LEDGERS)
-
-
 def _short(method: str) -> str:
     return method.rpartition(".")[2]
-
-
-def _told(request: Any) -> str:
-    """The request in one line; none of the audited ones holds a secret."""
-    text = " ".join(str(request).split())
-    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

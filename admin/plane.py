@@ -24,7 +24,8 @@ from admin.services.scrub import ScrubService
 from admin.services.stored import StoredService
 from admin.tls import server_credentials
 from bookie.errors import StartRefused
-from bookie.metadata.embedded import EmbeddedStore
+from bookie.metadata.embedded import EmbeddedStore, SessionLimits
+from bookie.metadata.own_token import Signpost
 from bookie.server.control import Control
 
 __all__ = ["AdminPlane", "open_plane"]
@@ -68,8 +69,11 @@ class AdminPlane:
         self._gateway: Gateway | None = None
         self._pool = WorkPool(THREADS)
         self._gatekeeper = Gatekeeper(
-            Access(control.access), self._pool, waiting_max=WAITING_MAX, streams_max=STREAMS_MAX
+            Access(control.access, control.own_token), self._pool, waiting_max=WAITING_MAX, streams_max=STREAMS_MAX
         )
+        self._own_token = control.own_token
+        self._signpost: Signpost | None = None
+        sessions = SessionLimits(control.access.sessions_max, control.access.sessions_per_peer_max)
         store = getattr(control.metadata, "store", None)
         self._services: list[AdminService] = [
             RunningService(control),
@@ -77,7 +81,7 @@ class AdminPlane:
             ScrubService(control),
             MetricsService(control),
             StoredService(control),
-            *([MetadataService(store)] if isinstance(store, EmbeddedStore) else []),
+            *([MetadataService(store, limits=sessions)] if isinstance(store, EmbeddedStore) else []),
         ]
         self._health = health.HealthServicer(experimental_non_blocking=False)
         self._server: grpc.Server | None = None
@@ -110,6 +114,9 @@ class AdminPlane:
         else:
             server.add_insecure_port(where)
         self._server = server
+        if self._own_token is not None:
+            self._signpost = Signpost(self._host, port, self._own_token)
+            self._signpost.start()
         server.start()
         self._gateway.start()
         for name in ("", *names):
@@ -118,6 +125,8 @@ class AdminPlane:
 
     def stop(self, grace_s: float) -> None:
         """End streams, let calls finish within `grace_s`, close; idempotent."""
+        if self._signpost is not None:
+            self._signpost.stop()
         self._health.enter_graceful_shutdown()
         for service in self._services:
             service.close()

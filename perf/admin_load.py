@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import grpc
 
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb import garbage_service_pb2 as gc_pb
 from bookie.pb import metrics_service_pb2 as metrics_pb
@@ -50,7 +50,7 @@ class Asker(threading.Thread):
     def run(self) -> None:
         """Until `ended`."""
         options = [("grpc.use_local_subchannel_pool", 1)]
-        with grpc.insecure_channel(self._address, options=options) as channel:
+        with open_channel(self._address, AdminAccess(), options) as channel:
             bookie, garbage = stub_of(BookieStub, channel), stub_of(GarbageCollectionStub, channel)
             metrics = stub_of(MetricsStub, channel)
             due = time.monotonic()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import grpc
 
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 from bookie.pb import garbage_service_pb2 as pb
@@ -96,7 +96,7 @@ def measure_compaction(directory: Path, mib: int, pairs: int, rate: int, seconds
     driver = open_driver(f"grpc://127.0.0.1:{admin}")
     driver.start()
     try:
-        with grpc.insecure_channel(f"127.0.0.1:{admin}") as channel:
+        with open_channel(f"127.0.0.1:{admin}", AdminAccess()) as channel:
             stub = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
             register(driver, range(FIRST, FIRST + 20 * (pairs + 1)), f"127.0.0.1:{bookie.port}")
             timed.adds()  # its journals are made

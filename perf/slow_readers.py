@@ -23,8 +23,8 @@ from random import Random
 from typing import Self
 
 import click
-import grpc
 
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.metrics_service_pb2_grpc import MetricsStub
 from perf.admin_load import stub_of
@@ -87,7 +87,7 @@ def budget_mib(log: str) -> int:
 
 def metric(bookie: BookieProcess, name: str) -> float:
     """The sum over all labels."""
-    with grpc.insecure_channel(bookie.admin) as channel:
+    with open_channel(bookie.admin, AdminAccess()) as channel:
         text = stub_of(MetricsStub, channel).GetText(metrics_pb.GetMetricsRequest()).text
     return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
 

@@ -19,7 +19,7 @@ const TABS = [
   ["configuration", "Configuration", configurationView],
 ];
 const main = document.getElementById("main");
-const session = { self: null, operator: false, locked: false };
+const session = { self: null, operator: false, admin: false, locked: false };
 let current = { view: null, argument: "", timer: 0, number: 0 };
 
 const place = () => {
@@ -45,7 +45,7 @@ function drawStatus() {
     h("span", { class: "who", title: `bookie ${self.bookie}, version ${self.version}` }, self.bookie),
     pill(self.state, kinds[self.state] ?? "bad"),
     self.guarded ? h("button", { type: "button", class: "link", onclick: () => offerToken("Use another token, or none to sign out.") },
-      self.role === "operate" ? "operator" : "reader") : null,
+      self.role) : null,
   ] : pill(session.locked ? "locked" : "offline", session.locked ? "warn" : "bad"));
   document.title = self ? `${self.bookie} · bookie` : "bookie";
 }
@@ -110,7 +110,8 @@ function go() {
 async function watch() {
   try {
     session.self = await get("/api/console/bookie");
-    session.operator = session.self.role === "operate";
+    session.operator = ["operate", "admin"].includes(session.self.role);
+    session.admin = session.self.role === "admin";
     await sample();
   } catch (error) {
     if (error.status === 0 || error.status === 401) session.self = null;

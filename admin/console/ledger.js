@@ -82,7 +82,7 @@ export const ledgerView = {
   },
   draw: (one, { session }) => [
     h("p", { class: "crumbs" }, h("a", { href: "#/ledgers" }, "Ledgers"), " / ", h("span", { class: "mono" }, one.ledgerId)),
-    card(`Ledger ${one.ledgerId}`, { actions: session.operator ? button("Delete…", drop(one), { kind: "danger", key: "delete" }) : null }, facts([
+    card(`Ledger ${one.ledgerId}`, { actions: session.admin ? button("Delete…", drop(one), { kind: "danger", key: "delete" }) : null }, facts([
       ["State", pill(one.state.toLowerCase().replace("_", " "), STATES[one.state])],
       one.missing.length ? ["Lacks replicas on", one.missing.join(", ")] : null,
       ["Size", one.closed ? bytes(one.length) : "known when closed"],

@@ -1,27 +1,28 @@
 """Which path leads where, who may go there, and what every answer carries. ASGI, on the event loop of the plane.
 
-Nothing here blocks: endpoints run in the threads of `Desk`, but for probes, which look at memory only. Reads need the
-role `read`, changes `operate`; probes and the console's own files need none. A page of another site can make a browser
-send requests here, so a change is taken only from this origin or from something that is no browser, and on the loopback
-address only under a loopback name.
+Nothing here blocks: endpoints run in the threads of `Desk`, but for probes, which look at memory only. `admin.roles`
+says what each path needs; the console's own files need nothing. Where the configuration names no tokens, processes of
+the bookie's own user and of root may do everything over the loopback address: they could read its own token. A page of
+another site can make a browser send requests here; `hosts` refuses them.
 """
 
-import ipaddress
 import logging
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
-from admin.http.asking import Asked, Desk, Refused, Reply, reply_text
+from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
+from admin.auditing import of_http
+from admin.http.asking import Asked, Desk, Refused, Reply, Wish, reply_text
 from admin.http.files import File
+from admin.http.hosts import Hosts, check_origin
 from admin.http.moving import Movers
 from admin.http.routes import ROUTES, Answer
+from admin.neighbours import is_ours
+from admin.roles import Role
 from bookie.errors import BookKeeperError, IllegalOperation, NoSuchLedgerMetadata
-from bookie.metadata.identity import is_loopback
 from bookie.server.control import Control
 
 __all__ = ["Application"]
@@ -40,8 +41,9 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-PROBER = Caller("anybody", Role.READ)
+PROBER = Caller("anybody", Role.METRICS)
 """Probes are for anybody, whatever they show."""
+UNKNOWN = Caller("unknown", Role.METRICS)
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +56,7 @@ class Application:
         self._movers = movers
         self._files = files
         self._desk = Desk(control.http.threads)
-        self._local = is_loopback(control.http.host)
+        self._hosts = Hosts(control.http, control.names)
         self._timeout_s = control.http.request_timeout_ms / 1000
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +91,7 @@ class Application:
 
     async def _reply(self, request: Request, headers: dict[str, str]) -> Reply:
         path, method = request.url.path, "GET" if request.method == "HEAD" else request.method
-        self._check_name(request)
+        self._hosts.check(request.headers.get("host"))
         if len(request.url.query) > QUERY_BYTES_MAX:
             raise Refused(414, f"the query is longer than {QUERY_BYTES_MAX} bytes")
         file = self._files.get(path)
@@ -104,24 +106,40 @@ class Application:
         if answer is None:
             headers["allow"] = ", ".join(answers)
             return self._other_method(path, answers)
-        if answer.role is Role.OPERATE:
-            _check_origin(request)
-        if answer.role is None:
+        if answer.need.role is None:
             return answer.endpoint(self._asked(request, PROBER, b""))  # reads no body, waits for no thread
-        caller = self._caller(request, answer.role, path)
-        return await self._ask(request, answer, caller, await _body(request))
+        if answer.need.role >= Role.OPERATE:
+            check_origin(method, request.headers)
+        caller = self._caller(request, answer.need.role)
+        body = await _body(request)
+        self._require(request, caller, answer.need.of(Wish(request.query_params, body)) or Role.ADMIN)
+        return await self._ask(request, answer, caller, body)
 
-    def _caller(self, request: Request, role: Role, path: str) -> Caller:
-        """Who asks. NotAuthenticated, RoleMissing; a refused change is told to the audit."""
-        caller = Caller("unknown", Role.READ)
+    def _caller(self, request: Request, role: Role) -> Caller:
+        """Who asks, and may do this much. NotAuthenticated, RoleMissing."""
+        authorization = request.headers.get("authorization")
+        if not (self._access.guarded or authorization) and _is_ours(request):
+            return Caller("local", Role.ADMIN)
         try:
-            caller = self._access.caller(request.headers.get("authorization"), request.scope["state"]["subjects"])
+            caller = self._access.caller(authorization, request.scope["state"]["subjects"])
+        except NotAuthenticated:
+            self._tell_refused(request, UNKNOWN, role)
+            raise
+        self._require(request, caller, role)
+        return caller
+
+    def _require(self, request: Request, caller: Caller, role: Role) -> None:
+        try:
             self._access.require(caller, role)
         except (NotAuthenticated, RoleMissing):
-            if role is Role.OPERATE:
-                audit(caller, _peer(request), f"{request.method} {path}", "refused")
+            self._tell_refused(request, caller, role)
             raise
-        return caller
+
+    @staticmethod
+    def _tell_refused(request: Request, caller: Caller, role: Role) -> None:
+        """A refused change goes into the audit."""
+        if role >= Role.OPERATE:
+            audit(caller, _peer(request), f"{request.method} {request.url.path}", "refused")
 
     def _asked(self, request: Request, caller: Caller, body: bytes) -> Asked:
         return Asked(
@@ -147,19 +165,12 @@ class Application:
             reply = reply_text(str(error), 400)
         except BookKeeperError as error:
             reply = reply_text(str(error), 500)
-        if answer.role is Role.OPERATE:
-            outcome = "done" if reply.status < 400 else reply.body[:200].decode("utf-8", "replace")
-            facts = {"params": request.url.query, "body": body[:500].decode("utf-8", "replace"), "status": reply.status}
-            audit(caller, _peer(request), f"{request.method} {request.url.path}", outcome, **facts)
+        if answer.need.role is not None and answer.need.role >= Role.OPERATE:
+            path, done = request.url.path, reply.status < 400
+            told = of_http(path, request.query_params, body, done=done)
+            facts = {"request": told, "status": reply.status}
+            audit(caller, _peer(request), f"{request.method} {path}", "done" if done else "failed", **facts)
         return reply
-
-    def _check_name(self, request: Request) -> None:
-        """A name of somebody else's that leads to our loopback address is an attack through a browser."""
-        if not self._local:
-            return
-        name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-        if name != "localhost" and not name.endswith(".localhost") and not _is_address(name):
-            raise Refused(421, f"this port serves localhost, not {name[:100]!r}; set httpServerHost to serve others")
 
     @staticmethod
     def _other_method(path: str, answers: Mapping[str, Answer]) -> Reply:
@@ -170,12 +181,9 @@ class Application:
         return reply_text(f"Not found method. Should be {' or '.join(answers)} method", status)
 
 
-def _check_origin(request: Request) -> None:
-    """Browsers say where a request comes from; a change must come from the console itself. Others say nothing."""
-    site = request.headers.get("sec-fetch-site", "none")
-    origin = request.headers.get("origin")
-    if site not in ("same-origin", "none") or (origin and urlsplit(origin).netloc != request.headers.get("host")):
-        raise Refused(403, "this change comes from another site's page; open the console of this bookie itself")
+def _is_ours(request: Request) -> bool:
+    peer, here = request.client, request.scope.get("server")
+    return peer is not None and here is not None and is_ours((peer.host, peer.port), (here[0], here[1]))
 
 
 async def _body(request: Request) -> bytes:
@@ -191,10 +199,3 @@ async def _body(request: Request) -> bytes:
 
 def _peer(request: Request) -> str:
     return f"{request.client.host}:{request.client.port}" if request.client else "unknown"
-
-
-def _is_address(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

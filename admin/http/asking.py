@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from admin.access import Caller
 from admin.http.moving import Movers
 from bookie.server.control import Control
 
-__all__ = ["Asked", "Desk", "Endpoint", "Refused", "Reply", "reply_json", "reply_text", "SERVING", "TEXT"]
+__all__ = ["Asked", "Desk", "Endpoint", "Refused", "Reply", "reply_json", "reply_text", "SERVING", "TEXT", "Wish"]
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
@@ -30,6 +30,13 @@ class Refused(Exception):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+class Wish(NamedTuple):
+    """What a request asks for, as `admin.roles` judges it."""
+
+    params: Mapping[str, str]
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)

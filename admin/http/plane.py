@@ -86,7 +86,9 @@ class HttpPlane:
     def __init__(self, control: Control) -> None:
         self._settings = control.http
         self._movers = Movers(control.metadata)
-        self._application = Application(control, Access(control.access), self._movers, console_files())
+        self._application = Application(
+            control, Access(control.access, control.own_token), self._movers, console_files()
+        )
         self._self_test = self_test(control) if control.http.self_test else None
         self._certificates = control.access
         self._server: Server | None = None

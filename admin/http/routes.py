@@ -1,43 +1,35 @@
-"""Every path: upstream's, then ours. Changes need the role `operate`, all else `read`, and probes none."""
+"""Every path: upstream's, then ours. Who may go there stands in `admin.roles`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admin.access import Role
 from admin.http import cluster, ledgers, probes, recovery, this_bookie, views
 from admin.http.asking import Endpoint
+from admin.roles import Need, needed_by_route
 
 __all__ = ["Answer", "ROUTES"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What answers one method of one path; `role` is None for a probe: for anybody, and it waits for nothing."""
+    """What answers one method of one path, and what it needs; what needs no role is a probe: it waits for nothing."""
 
     endpoint: Endpoint
-    role: Role | None
+    need: Need
 
 
-def _probe(endpoint: Endpoint) -> dict[str, Answer]:
-    return {"GET": Answer(endpoint, None)}
+def _probe(endpoint: Endpoint) -> dict[str, Endpoint]:
+    return {"GET": endpoint}
 
 
 def _both(
     get: Endpoint | None = None, put: Endpoint | None = None, delete: Endpoint | None = None
-) -> dict[str, Answer]:
-    found = {}
-    for method, endpoint, role in (
-        ("GET", get, Role.READ),
-        ("PUT", put, Role.OPERATE),
-        ("DELETE", delete, Role.OPERATE),
-    ):
-        if endpoint is not None:
-            found[method] = Answer(endpoint, role)
-    return found
+) -> dict[str, Endpoint]:
+    return {method: one for method, one in (("GET", get), ("PUT", put), ("DELETE", delete)) if one is not None}
 
 
-ROUTES: Mapping[str, Mapping[str, Answer]] = {
-    "/heartbeat": {method: Answer(probes.heartbeat, None) for method in ("GET", "PUT", "POST", "DELETE")},
+ENDPOINTS: Mapping[str, Mapping[str, Endpoint]] = {
+    "/heartbeat": dict.fromkeys(("GET", "PUT", "POST", "DELETE"), probes.heartbeat),
     "/metrics": _both(probes.metrics),
     "/api/v1/config/server_config": _both(this_bookie.configuration, this_bookie.change_configuration),
     "/api/v1/ledger/delete": _both(delete=ledgers.delete),
@@ -55,7 +47,7 @@ ROUTES: Mapping[str, Mapping[str, Answer]] = {
     "/api/v1/bookie/gc/resume_compaction": _both(put=this_bookie.resume),
     "/api/v1/bookie/state": _both(this_bookie.state),
     "/api/v1/bookie/state/readonly": _both(this_bookie.read_only, this_bookie.set_read_only),
-    "/api/v1/bookie/sanity": _both(this_bookie.sanity),
+    "/api/v1/bookie/sanity": dict.fromkeys(("GET", "POST"), this_bookie.sanity),
     "/api/v1/bookie/is_ready": _probe(this_bookie.is_ready),
     "/api/v1/bookie/info": _both(this_bookie.info),
     "/api/v1/bookie/cluster_info": _both(cluster.cluster_info),
@@ -78,4 +70,9 @@ ROUTES: Mapping[str, Mapping[str, Answer]] = {
     "/api/console/ledgers": _both(views.ledgers),
     "/api/console/metrics": _both(views.metrics),
     "/api/console/recovery": _both(views.recovery),
+}
+
+ROUTES: Mapping[str, Mapping[str, Answer]] = {
+    path: {method: Answer(endpoint, needed_by_route(method, path)) for method, endpoint in answers.items()}
+    for path, answers in ENDPOINTS.items()
 }

@@ -10,8 +10,9 @@ from typing import Any
 
 import grpc
 
+from admin.private_socket import peer_named
 from bookie.errors import BookKeeperError, IncorrectParameter
-from bookie.metadata.embedded import EmbeddedStore
+from bookie.metadata.embedded import UNLIMITED, EmbeddedStore, SessionLimits
 from bookie.metadata.key_values import Item, KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.pb import metadata_service_pb2 as pb
 from bookie.pb.metadata_service_pb2_grpc import add_MetadataStoreServicer_to_server
@@ -67,8 +68,11 @@ class MetadataService:
 
     NAME = "bookie.metadata.v1.MetadataStore"
 
-    def __init__(self, store: EmbeddedStore, *, streams_max: int = STREAMS_MAX) -> None:
+    def __init__(
+        self, store: EmbeddedStore, *, streams_max: int = STREAMS_MAX, limits: SessionLimits = UNLIMITED
+    ) -> None:
         self._store = store
+        self._limits = limits
         self._streams_max = streams_max
         self._lock = threading.Lock()
         self._streams: set[_Changes] = set()  # guarded by _lock
@@ -130,7 +134,10 @@ class MetadataService:
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"session timeout {request.ttl_ms} ms is not in [{TTL_MS_MIN}, {TTL_MS_MAX}]",
             )
-        return pb.OpenSessionReply(session=_answer(context, lambda: self._store.open_session(request.ttl_ms)))
+        owner = _address(peer_named(context.peer()))
+        return pb.OpenSessionReply(
+            session=_answer(context, lambda: self._store.open_session(request.ttl_ms, owner, self._limits))
+        )
 
     def KeepAlive(  # noqa: N802
         self, request: pb.KeepAliveRequest, context: grpc.ServicerContext
@@ -163,6 +170,11 @@ class MetadataService:
             end_watch()
             with self._lock:
                 self._streams.discard(changes)
+
+
+def _address(peer: str) -> str:
+    """Of gRPC's `ipv4:10.0.0.9:50312`, without the port."""
+    return peer.rpartition(":")[0] or peer
 
 
 def _answer(context: Any, call: Callable[[], Any]) -> Any:

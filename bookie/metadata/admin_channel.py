@@ -1,7 +1,8 @@
 """The way to an admin port: a gRPC channel, encrypted and with a token where the port asks for them.
 
 Any thread. Files are PEM; the token's file is read at each call, so that it may change. A line `role:token` or
-`role:name:token` of a bookie's own file counts as its token, the first one of `operate` before others.
+`role:name:token` of a bookie's own file counts as its token, the first one of the highest role. Who shows neither a
+token nor a certificate to a bookie of the same user on the same machine shows that bookie's own token (`own_token`).
 """
 
 import contextlib
@@ -13,14 +14,16 @@ from typing import Any, NamedTuple
 import grpc
 
 from bookie.errors import ConfigurationError
+from bookie.metadata import own_token
 from bookie.secret_files import SecretRefused, read_secret
 
-__all__ = ["AdminAccess", "BUSY", "open_channel", "read_token"]
+__all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES"]
 
 BUSY = ("bookie-busy", "1")
 """Trailing metadata of RESOURCE_EXHAUSTED where nothing was done: ask again."""
 
-OPERATE = "operate:"
+ROLES = ("admin", "operate", "read-data", "read", "metrics")
+"""As they stand in a bookie's file, the highest first; `admin.roles` says what they permit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,9 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
         channel = grpc.secure_channel(target, credentials, options=options)
     else:
         channel = grpc.insecure_channel(target, options=options)
-    if access.token_file is None:
-        return channel
-    return grpc.intercept_channel(channel, _SendToken(access.token_file))
+    if access.token_file is None and access.certificate is not None:
+        return channel  # the certificate says who calls
+    return grpc.intercept_channel(channel, _SendToken(access.token_file, target))
 
 
 def read_token(path: str) -> str:
@@ -57,7 +60,8 @@ def read_token(path: str) -> str:
     lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
         raise ConfigurationError(f"token file {path}: there is no token in it; write one line with the token")
-    token = next((line for line in lines if line.startswith(OPERATE)), lines[0]).rpartition(":")[2]
+    highest = (line for role in ROLES for line in lines if line.startswith(f"{role}:"))
+    token = next(highest, lines[0]).rpartition(":")[2]
     if not (token.isascii() and token.isprintable()):
         raise ConfigurationError(f"token file {path}: it holds bytes that no request can carry; name a file of text")
     return token
@@ -90,28 +94,50 @@ class _Details(NamedTuple):
     compression: Any
 
 
-class _SendToken(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
-    """Adds the token to each call: that of the file, or the last one that was there."""
+class _SendToken(
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]  # gRPC ships no types
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+    grpc.StreamStreamClientInterceptor,  # type: ignore[misc]
+):
+    """Adds the token to each call: that of the named file, or the last one that was there; else a bookie's own."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | None, target: str) -> None:
         self._path = path
-        self._token = read_token(path)
+        self._target = target
+        self._named = "" if path is None else read_token(path)
 
     def intercept_unary_unary(self, call: Callable[[Any, Any], Any], details: Any, request: Any) -> Any:
-        return call(self._with_token(details), request)
+        token = self._token()
+        outcome = call(_with(details, token), request)
+        if not token and outcome.code() is grpc.StatusCode.UNAUTHENTICATED and (token := self._token()):
+            return call(_with(details, token), request)  # the bookie has begun to serve since we looked for it
+        return outcome
 
     def intercept_unary_stream(self, call: Callable[[Any, Any], Any], details: Any, request: Any) -> Any:
-        return call(self._with_token(details), request)
+        return call(_with(details, self._token()), request)
 
-    def _with_token(self, details: Any) -> _Details:
+    def intercept_stream_stream(self, call: Callable[[Any, Any], Any], details: Any, requests: Any) -> Any:
+        return call(_with(details, self._token()), requests)
+
+    def _token(self) -> str:
+        """Empty: there is none."""
+        if self._path is not None:
+            with contextlib.suppress(ConfigurationError):
+                self._named = read_token(self._path)
+            return self._named
+        found = own_token.find(self._target)
         with contextlib.suppress(ConfigurationError):
-            self._token = read_token(self._path)
-        header = ("authorization", f"Bearer {self._token}")
-        return _Details(
-            details.method,
-            details.timeout,
-            [*(details.metadata or ()), header],
-            details.credentials,
-            details.wait_for_ready,
-            details.compression,
-        )
+            return read_token(found) if found else ""
+        return ""
+
+
+def _with(details: Any, token: str) -> _Details:
+    header = [("authorization", f"Bearer {token}")] if token else []
+    return _Details(
+        details.method,
+        details.timeout,
+        [*(details.metadata or ()), *header],
+        details.credentials,
+        details.wait_for_ready,
+        details.compression,
+    )

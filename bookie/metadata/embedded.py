@@ -49,10 +49,32 @@ RECORD = struct.Struct(">qq")
 SWEEP_S = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """How many sessions of other processes there may be."""
+
+    in_all: int
+    of_one_owner: int
+
+    def check(self, owner: str, owners: list[str]) -> None:
+        """Whether one more may join these. StoreFull."""
+        for key, most, found in (
+            ("metadataSessionsMax", self.in_all, len(owners)),
+            ("metadataSessionsPerPeerMax", self.of_one_owner, owners.count(owner)),
+        ):
+            if found >= most:
+                whose = "" if key == "metadataSessionsMax" else f" of {owner}"
+                raise StoreFull(f"{found} sessions{whose} are open already ({key}={most}); close some, or raise it")
+
+
+UNLIMITED = SessionLimits(1 << 62, 1 << 62)
+
+
 @dataclass(slots=True)
 class _Session:
     ttl_s: float | None  # None: as long as this process
     deadline: float
+    owner: str = ""
 
 
 class EmbeddedStore:
@@ -110,6 +132,7 @@ class EmbeddedStore:
     # Keys
 
     def get(self, key: str) -> Item | None:
+        _check_key(key)
         with self._lock:
             item = self._mortal.get(key)
         return item or self._get_stored(key)
@@ -133,6 +156,7 @@ class EmbeddedStore:
         return item
 
     def delete(self, key: str, expected: int | None = None) -> None:
+        _check_key(key)
         with self._lock:
             found = self._mortal.get(key) or self._get_stored(key)
             if found is None:
@@ -156,6 +180,7 @@ class EmbeddedStore:
         return sorted([*found, *mortal], key=str.encode)[:limit]
 
     def increment(self, key: str) -> int:
+        _check_key(key)
         with self._lock:
             found = self._get_stored(key)
             value = int(found.value) if found else 0
@@ -177,12 +202,16 @@ class EmbeddedStore:
     def on_session_loss(self, listener: Callable[[], None]) -> None:
         """Nothing to do: this process's own session ends with the process."""
 
-    def open_session(self, ttl_ms: int | None) -> int:
-        """A session that ends unless kept alive every `ttl_ms`; None: it lives as long as this process."""
+    def open_session(self, ttl_ms: int | None, owner: str = "", limits: SessionLimits = UNLIMITED) -> int:
+        """A session that ends unless kept alive every `ttl_ms`; None: it lives as long as this process.
+
+        StoreFull where there are as many as the limits allow, in all or of this owner.
+        """
         ttl_s = None if ttl_ms is None else ttl_ms / 1000
         with self._lock:
+            limits.check(owner, [one.owner for one in self._sessions.values() if one.ttl_s is not None])
             number = secrets.randbelow((1 << 63) - 1) + 1
-            self._sessions[number] = _Session(ttl_s, self._clock() + (ttl_s or 0.0))
+            self._sessions[number] = _Session(ttl_s, self._clock() + (ttl_s or 0.0), owner)
         return number
 
     def keep_alive(self, session: int) -> None:
@@ -304,7 +333,11 @@ def _check_expected(key: str, found: Item | None, expected: int | None) -> None:
 
 
 def _check_sizes(key: str, value: bytes) -> None:
-    if not 0 < len(key.encode()) <= KEY_BYTES_MAX or "\0" in key:
-        raise IncorrectParameter(f"key {key[:64]!r} must have 1 to {KEY_BYTES_MAX} bytes and no zero byte")
+    _check_key(key)
     if len(value) > VALUE_BYTES_MAX:
         raise IncorrectParameter(f"value of {key!r} has {len(value)} bytes, at most {VALUE_BYTES_MAX} are kept")
+
+
+def _check_key(key: str) -> None:
+    if not 0 < len(key.encode()) <= KEY_BYTES_MAX or "\0" in key:
+        raise IncorrectParameter(f"key {key[:64]!r} must have 1 to {KEY_BYTES_MAX} bytes and no zero byte")

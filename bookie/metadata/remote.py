@@ -28,6 +28,11 @@ from bookie.metadata.key_values import (
 from bookie.pb import metadata_service_pb2 as pb
 from bookie.pb.metadata_service_pb2_grpc import MetadataStoreStub
 
+
+class NotPermitted(SecurityError):
+    """The store knows the caller, whose role is too low for this call."""
+
+
 RETRY_S = 0.1
 KEEP_ALIVES_PER_TTL = 4
 REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
@@ -38,7 +43,7 @@ REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: StoreFull,
     grpc.StatusCode.INVALID_ARGUMENT: IncorrectParameter,
     grpc.StatusCode.UNAUTHENTICATED: SecurityError,
-    grpc.StatusCode.PERMISSION_DENIED: SecurityError,
+    grpc.StatusCode.PERMISSION_DENIED: NotPermitted,
 }
 LOST_ANSWER = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
 CHANNEL_OPTIONS = [
@@ -51,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class RemoteStore:
-    """The way to the store at `target` (host:port)."""
+    """The way to the store at `target` (host:port). Whose role permits no session reads without one."""
 
     def __init__(self, target: str, access: AdminAccess | None = None, *, session_timeout_s: float) -> None:
         self._target = target
@@ -79,12 +84,16 @@ class RemoteStore:
         self._stub = MetadataStoreStub(self._channel)  # type: ignore[no-untyped-call]  # generated
         try:
             self._session = self._open_session()
-        except (MetadataStoreError, SecurityError):
+        except NotPermitted as error:
+            log.info("no session with the store: only reads are permitted target=%s error=%s", self._target, error)
+        except BookKeeperError:
             self._channel.close()
             self._channel = None  # there is nothing to stop
             raise
-        for thread in self._threads:
-            thread.start()
+        keeper, follower = self._threads
+        follower.start()
+        if self._session != NO_SESSION:
+            keeper.start()
 
     def stop(self) -> None:
         """Close the session, which drops our keys at once, and the connection; idempotent."""
@@ -99,7 +108,8 @@ class RemoteStore:
             if thread.is_alive():
                 thread.join()
         try:
-            self._stub.CloseSession(pb.CloseSessionRequest(session=self._session), timeout=1.0)
+            if self._session != NO_SESSION:
+                self._stub.CloseSession(pb.CloseSessionRequest(session=self._session), timeout=1.0)
         except grpc.RpcError as error:  # it will expire by itself
             log.info("session left to expire target=%s error=%s", self._target, error)
         self._channel.close()
@@ -145,6 +155,9 @@ class RemoteStore:
         return self._watchers.add(touched)
 
     def session(self) -> int:
+        """SecurityError where there is none: what it is wanted for is no read."""
+        if self._session == NO_SESSION:
+            raise NotPermitted(f"metadata store {self._target}: this caller may hold no session; use the role operate")
         return self._session
 
     def on_session_loss(self, listener: Callable[[], None]) -> None:

@@ -74,6 +74,14 @@ class Control(Protocol):
         """Who may do what at the ports of planes (`admin.access`)."""
 
     @property
+    def own_token(self) -> Path | None:
+        """The file with the token for processes of this bookie's own user; None before a start, or without planes."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How it is called by others: its id, and the host that it tells them."""
+
+    @property
     def metadata(self) -> Any:
         """The metadata driver of this bookie; a plane checks for the kind that it can serve."""
 

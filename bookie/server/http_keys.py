@@ -12,6 +12,9 @@ HTTP = Group(
         Key("httpServerPort", "http.port", int, "8080", "Its port; 0 lets the system choose.", high=65535),
         Key("httpServerHost", "http.host", str, "127.0.0.1", "Its address. Another one than loopback needs"
             " `adminTokensFile` or `adminTlsClientCaPath`, or `adminInsecureAllowed`.", differs="every address"),
+        Key("httpServerAllowedHosts", "http.allowed_hosts", str, "", "Names under which clients may ask for this port,"
+            " besides localhost, addresses, this machine's host name, `advertisedAddress` and the name in the bookie's"
+            " id: separated by commas, `*.example` for all below it. Others are refused (421)."),
         Key("httpServerTlsEnable", "http.tls", bool, "false", "Serve HTTPS and nothing else, with the certificate of"
             " `adminTlsCertificatePath`."),
         Key("httpServerThreads", "http.threads", int, "8", "Requests that may wait for disks, stores and other bookies"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from bookie.auth.registry import open_server
 from bookie.errors import BookKeeperError, StartRefused
+from bookie.metadata import own_token
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
 from bookie.metadata.registration import BookieRegistration
@@ -89,6 +90,8 @@ class Bookie:
         self.admin = settings.admin
         self.access = settings.access
         self.http = settings.http
+        self.own_token: Path | None = None
+        self.names = (self.bookie_id, self._host)
         self.metadata: MetadataDriver = open_driver(
             settings.metadata.service_uri, session_timeout_ms=settings.metadata.session_timeout_ms
         )
@@ -385,6 +388,8 @@ class Bookie:
     def _start_planes(self, undo: ExitStack) -> dict[str, tuple[str, int]]:
         """The address of each plane that has something to serve."""
         addresses = {}
+        if self.admin_port >= 0 or self.http.enabled:
+            self.own_token = self._make_token()
         for name, factory in discover():
             plane = factory(self)
             if plane is None:
@@ -394,6 +399,16 @@ class Bookie:
             host, port = addresses[name] = plane.start()
             log.info("plane open", extra={"plane": name, "host": host, "port": port})
         return addresses
+
+    def _make_token(self) -> Path | None:
+        """None where it cannot be written, as on a full disk: then the configured ones are all there are."""
+        directory = self._settings.storage.ledger_directories[0]
+        try:
+            return own_token.make(directory)
+        except OSError as error:
+            facts = {"directory": directory, "error": error.strerror}
+            log.warning("no token can be made for this user's processes; only configured ones are known", extra=facts)
+            return None
 
     def _start_services(self, undo: ExitStack) -> None:
         started = set()

@@ -202,7 +202,10 @@ class AccessSettings:
     tls_subjects: str = ""
     """`role:name`, separated by commas."""
     insecure_allowed: bool = False
-    """Whoever reaches a port that is not loopback may do everything."""
+    """Whoever reaches the ports may do everything, unless there are tokens or certificates."""
+    sessions_max: int = 1024
+    sessions_per_peer_max: int = 256
+    """Of other processes with the embedded metadata store: in all, and from one address."""
 
     @property
     def guarded(self) -> bool:
@@ -237,6 +240,8 @@ class HttpSettings:
     send_timeout_ms: int = 10_000
     """For an answer to be taken, and a second more for each 64 KiB of it."""
     self_test: bool = False
+    allowed_hosts: str = ""
+    """Names of this port besides its own, separated by commas; `*.example` is every name below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

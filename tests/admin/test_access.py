@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admin.access import Access, Caller, NotAuthenticated, Role, RoleMissing, audit
+from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
+from admin.roles import Role
 from bookie.errors import ConfigurationError
+from bookie.metadata.admin_channel import ROLES, read_token
 from bookie.server.settings import AccessSettings
 
 READER, OPERATOR = "r" * 16, "o" * 16
@@ -56,12 +58,35 @@ def test_certificates_have_roles() -> None:
     with pytest.raises(NotAuthenticated):
         Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:a")).caller(None, ["b"])
     with pytest.raises(ConfigurationError, match="not role:name"):
-        Access(AccessSettings(tls_client_ca="/ca", tls_subjects="admin:a"))
+        Access(AccessSettings(tls_client_ca="/ca", tls_subjects="root:a"))
 
 
 def test_an_open_bookie_knows_everybody() -> None:
-    """Without tokens and certificates there is nothing to show."""
-    assert Access(AccessSettings()).caller() == Caller("local", Role.OPERATE)
+    """Where that is said; else who shows nothing may see what is measured, and is told what to show for more."""
+    assert Access(AccessSettings(insecure_allowed=True)).caller() == Caller("local", Role.ADMIN)
+    access = Access(AccessSettings())
+    assert access.caller() == Caller("local", Role.METRICS)
+    with pytest.raises(NotAuthenticated, match=r"no token was sent; .* admin\.token"):
+        access.require(access.caller(), Role.READ)
+    with pytest.raises(NotAuthenticated):
+        access.caller(f"Bearer {READER}")
+
+
+def test_each_role_includes_those_before_it(tmp_path: Path) -> None:
+    """All five words are read from a file; each may do what those before it may, and nothing beyond."""
+    words = [role.word for role in Role]
+    assert tuple(reversed(words)) == ROLES
+    text = "".join(f"{word}:{word}-token-of-20-bytes\n" for word in words)
+    access = Access(AccessSettings(tokens_file=tokens(tmp_path, text)))
+    for role in Role:
+        caller = access.caller(f"Bearer {role.word}-token-of-20-bytes")
+        for needed in Role:
+            if needed <= role:
+                access.require(caller, needed)
+            else:
+                with pytest.raises(RoleMissing, match=f"has the role {role.word}, this needs {needed.word}"):
+                    access.require(caller, needed)
+    assert read_token(tokens(tmp_path, text)) == "admin-token-of-20-bytes"
 
 
 @pytest.mark.parametrize(

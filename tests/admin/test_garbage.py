@@ -5,6 +5,7 @@ from collections.abc import Callable
 import grpc
 import pytest
 
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.pb import garbage_service_pb2 as pb
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from tests.fixtures.bookies import BookieProcess
@@ -17,7 +18,7 @@ CALL_S = 60.0
 def test_an_operator_looks_and_orders(bookies: Callable[..., list[BookieProcess]]) -> None:
     """What is ordered shows in the status; a suspended compaction is not forced; naming nothing is refused."""
     (bookie,) = bookies(gcWaitTime="3600000", minorCompactionInterval="0", majorCompactionInterval="0")
-    with grpc.insecure_channel(bookie.admin) as channel:
+    with open_channel(bookie.admin, AdminAccess()) as channel:
         gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
         status = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S)
         assert (status.running, status.alarm, list(status.disks)) == (False, "", ["ok"])

@@ -169,8 +169,10 @@ def test_metadata_of_another_bookie_by_tls(guarded: Guarded, bookies: Bookies) -
     web = guarded.ca.issue("web.example")
     files = f"ca={guarded.ca.certificate}&certificate={web.certificate}&key={web.key}"
     reader = open_driver(f"grpcs://{guarded.bookie.admin}?{files}")
-    reader.start()
+    reader.start()  # without a session, which is the role operate's
     assert [*reader.ledgers.ranges()] == [[LEDGER]]
+    with pytest.raises(SecurityError, match="may hold no session"):
+        reader.registrations.register("web", b"", read_only=False)
     with pytest.raises(SecurityError, match="has the role read, this needs operate"):
         reader.ledgers.read(LEDGER)  # its password would be told
     reader.stop()
@@ -235,7 +237,7 @@ class Slow:
 def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
     """Two threads for calls and one for a stream; two calls may wait."""
     control, pool = Slow(), WorkPool(3)
-    keeper = Gatekeeper(Access(AccessSettings()), pool, waiting_max=2, streams_max=1)
+    keeper = Gatekeeper(Access(AccessSettings(insecure_allowed=True)), pool, waiting_max=2, streams_max=1)
     server = grpc.server(pool, interceptors=(keeper,))
     service = MetricsService(SimpleNamespace(metrics=control.metrics))
     service.add_to(server)

@@ -26,7 +26,8 @@ def control(metadata: object, *, port: int = 0, garbage: object = None) -> Any:
         admin_port=port,
         admin=AdminSettings(),
         garbage=garbage,
-        access=AccessSettings(),
+        access=AccessSettings(insecure_allowed=True),
+        own_token=None,
     )
 
 

@@ -9,8 +9,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from admin.gatekeeper import OPEN, READS
+from admin.roles import METHODS, Role
 from bookie.client import ChannelV3, Digest
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, Segment
 from bookie.pb import bookie_service_pb2 as pb
@@ -43,7 +44,7 @@ def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]:
 @pytest.fixture(scope="module")
 def channel(bookie: BookieProcess) -> Iterator[Any]:
     """To its admin port."""
-    with grpc.insecure_channel(bookie.admin) as one:
+    with open_channel(bookie.admin, AdminAccess()) as one:
         yield one
 
 
@@ -101,7 +102,7 @@ def test_a_bookie_tells_of_itself(bookie: BookieProcess, channel: Any, driver: M
     watched.cancel()
     assert stub.RunSanityTest(pb.RunSanityTestRequest(), timeout=CALL_S).passed
     said = [line for line in bookie.log_text().splitlines() if "msg=audit" in line]
-    assert "caller=local" in said[0]
+    assert "caller=token:own" in said[0]
     assert 'request="read_only: true"' in said[0]
     assert "action=Bookie/SetReadOnly" in said[0]
     assert sum("GetInfo" in line for line in said) == 0
@@ -249,11 +250,15 @@ def test_health_and_reflection(channel: Any) -> None:
         "Bookie/LiftQuarantine", "Scrub/Pause", "Scrub/Resume", "Scrub/SetPace", "Scrub/Start",
         "GarbageCollection/Force", "GarbageCollection/Resume", "GarbageCollection/Suspend",
         "MetadataStore/CloseSession", "MetadataStore/Delete", "MetadataStore/Increment", "MetadataStore/Put",
+        "MetadataStore/OpenSession", "MetadataStore/KeepAlive",
     }  # fmt: skip
     found = set()
     for name in names:
         for file in [reflected.FindFileContainingSymbol(name)]:
             for service in file.service:
-                methods = [f"/{name}/{method.name}" for method in service.method if name.endswith(service.name)]
-                found |= {method.rpartition(".")[2] for method in methods if not method.startswith((*READS, *OPEN))}
+                methods = [f"{name}/{method.name}" for method in service.method if name.endswith(service.name)]
+                assert set(methods) <= set(METHODS)
+                found |= {
+                    one.rpartition(".")[2] for one in methods if (METHODS[one].role or Role.METRICS) >= Role.OPERATE
+                }
     assert found == operate

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
 import pytest
 
 from bookie.client import Channel, Digest, DigestType
 from bookie.errors import DataUnknown, DigestMismatch, NoSuchEntry, ReadError
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import MetadataDriver, open_driver
 from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
@@ -85,7 +85,7 @@ class Damaged:
 
     @contextmanager
     def scrub(self) -> Iterator[ScrubStub]:
-        with grpc.insecure_channel(self.victim.admin) as channel:
+        with open_channel(self.victim.admin, AdminAccess()) as channel:
             yield ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
 
     def pass_over(self) -> None:

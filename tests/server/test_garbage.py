@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import grpc
 import pytest
 
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.pb import garbage_service_pb2 as pb
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from tests.crash.model import Model
@@ -58,7 +58,7 @@ class Collected:
 
     def collect(self, **order: bool) -> pb.GarbageStatus:
         """Force a cycle and wait for its end."""
-        with grpc.insecure_channel(self.bookie.admin) as channel:
+        with open_channel(self.bookie.admin, AdminAccess()) as channel:
             gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
             before = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S).counters["gc_cycles_total"]
             status: pb.GarbageStatus = gc.Force(pb.ForceGarbageRequest(major=True, **order), timeout=CALL_S)
@@ -68,7 +68,7 @@ class Collected:
 
     def await_compaction(self) -> pb.GarbageStatus:
         """Force a cycle and wait until it reads a log."""
-        with grpc.insecure_channel(self.bookie.admin) as channel:
+        with open_channel(self.bookie.admin, AdminAccess()) as channel:
             gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
             status: pb.GarbageStatus = gc.Force(pb.ForceGarbageRequest(major=True), timeout=CALL_S)
             while status.progress.log_id < 0:

@@ -198,13 +198,16 @@ def test_roles_and_tls(
     right = ("--admin", guarded.admin, "--tls-ca", ca.certificate)
     for words, code, says in (
         ((*right, "--token-file", tokens), 0, ""),
-        (right, 1, "no token was sent"),
         (("--admin", guarded.admin, "--token-file", tokens), 1, "does its port want TLS (--tls-ca)?"),
         (("--admin", guarded.admin, "--tls-ca", stranger.certificate, "--token-file", tokens), 1, "check --tls-ca"),
     ):
         done = bkadmin("readonly", *words)
         assert (done.code, done.err.count("\n")) == (code, min(code, 1)), done.err
         assert says in done.err
+    assert bkadmin("readonly", *right).code == 0  # by the bookie's own token, which is ours to read
+    (guarded.ledgers / "admin.token").unlink()
+    unknown = bkadmin("readonly", *right)
+    assert (unknown.code, unknown.err.count("\n"), "no token was sent" in unknown.err) == (1, 1, True)
     refused = bkadmin("readonly", "on", *right, "--token-file", tokens)
     assert refused.code == 1
     assert "line-1 has the role read, this needs operate" in refused.err

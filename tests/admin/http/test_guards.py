@@ -169,4 +169,5 @@ def test_nothing_of_it_is_loaded_where_it_is_off() -> None:
 
 
 def _control(port: int) -> Any:
-    return SimpleNamespace(http=HttpSettings(enabled=True, port=port), access=AccessSettings(), metadata=None)
+    http = HttpSettings(enabled=True, port=port)
+    return SimpleNamespace(http=http, access=AccessSettings(), metadata=None, own_token=None, names=())

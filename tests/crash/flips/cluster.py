@@ -16,6 +16,7 @@ import grpc
 
 from bookie.client import Channel, Digest, DigestType
 from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
@@ -209,7 +210,7 @@ class Cluster:
 
     def flush(self) -> None:
         """What the victim has in memory is in its logs and its index."""
-        with grpc.insecure_channel(self.victim.admin) as channel:
+        with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub: Any = BookieStub(channel)  # type: ignore[no-untyped-call]  # generated
             stub.Flush(bookie_pb.FlushRequest(), timeout=CALL_S)
 
@@ -253,7 +254,7 @@ class Cluster:
 
     def scrub(self) -> None:
         """One whole pass of the victim's scrub."""
-        with grpc.insecure_channel(self.victim.admin) as channel:
+        with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
             before = stub.GetStatus(pb.GetScrubStatusRequest(), timeout=CALL_S).counters["scrub_passes"]
             stub.Start(pb.StartScrubRequest(), timeout=CALL_S)
@@ -261,13 +262,13 @@ class Cluster:
 
     def repaired(self, least: int) -> None:
         """Wait until so many entries were repaired since the start of the victim."""
-        with grpc.insecure_channel(self.victim.admin) as channel:
+        with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
             assert self._until(stub, lambda now: now["repair_repaired"] >= least)
 
     def settled(self) -> bool:
         """Wait until its repairs have nothing left that anybody has a good copy of; False where that takes long."""
-        with grpc.insecure_channel(self.victim.admin) as channel:
+        with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
             return self._until(
                 stub, lambda now: now["repair_waiting_now"] <= now["repair_unrepairable_now"], wait_s=5.0

@@ -1,0 +1,180 @@
+"""The token that a bookie makes for its own user: found by itself, by nobody else, and never sent to somebody else."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bookie.client import BookKeeper
+from bookie.errors import SecurityError
+from bookie.metadata.admin_channel import read_token
+from bookie.metadata.driver import open_driver
+from bookie.metadata.own_token import NAME, Signpost, find, make
+from tests.admin.http.conftest import Port
+from tests.fixtures.bookies import ROOT, BookieProcess
+from tests.fixtures.ports import free_port
+
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+OTHER = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+def other(program: str, *words: str) -> "subprocess.Popen[str]":
+    """A Python program that goes on as another user of this machine, once it is loaded."""
+    given = f"""
+import os, sys
+from pathlib import Path
+import encodings.idna
+import bookie.metadata.key_value_driver, bookie.metadata.remote
+from bookie.errors import SecurityError
+from bookie.metadata.driver import open_driver
+from bookie.metadata.own_token import Signpost
+import urllib.error, urllib.request
+os.setgroups([])
+os.setresgid({OTHER}, {OTHER}, {OTHER})
+os.setresuid({OTHER}, {OTHER}, {OTHER})
+{program}
+"""
+    return subprocess.Popen(
+        [sys.executable, "-c", given, *words], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """At the first start, mode 600; a restart keeps it; who uses the store and the admin port names nothing."""
+    (bookie,) = bookies(1)
+    file = bookie.ledgers / NAME
+    token = read_token(str(file))
+    assert (file.stat().st_mode & 0o777, find(bookie.admin)) == (0o600, str(file))
+    assert find(bookie.admin.replace("127.0.0.1", "localhost")) == str(file)
+    with BookKeeper(f"grpc://{bookie.admin}") as client:
+        with client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
+            ledger.append(b"one")
+        assert bookie.restart().log_text().count("a token for this user's processes is made") == 1
+        with client.open_ledger(ledger.id) as reader:
+            assert [bytes(entry.data) for batch in reader.batches() for entry in batch] == [b"one"]
+    assert read_token(str(file)) == token
+    assert bookie.stop() == 0
+    assert token not in bookie.log_text()
+    assert find(bookie.admin) is None  # what lies on the disk of one that has ended is nobody's port
+
+
+@as_root
+def test_other_users_of_the_machine_get_no_metadata(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """Another user reads and changes no ledger, over gRPC as over HTTP; what is measured, and probes, stay open."""
+    (bookie,) = bookies(1, httpServerEnabled="true", httpServerPort="0")
+    program = """
+admin, http = sys.argv[1:]
+try:
+    open_driver(f"grpc://{admin}").start()
+except SecurityError as error:
+    print(error)
+for method, path in (("GET", "/api/v1/ledger/list"), ("DELETE", "/api/v1/ledger/delete?ledger_id=0"),
+                     ("PUT", "/api/v1/bookie/gc"), ("GET", "/metrics"), ("GET", "/livez")):
+    try:
+        print(urllib.request.urlopen(urllib.request.Request(f"http://{http}{path}", method=method)).status)
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+    with other(program, bookie.admin, bookie.planes["http"]) as theirs:
+        said = theirs.communicate()[0].splitlines()
+    assert "no token was sent; send `authorization: Bearer TOKEN` with that of admin.token" in said[0]
+    assert said[1:] == ["401", "401", "401", "200", "200"]
+    ours = Port(bookie.planes["http"])
+    assert ours.get("/api/v1/ledger/list").status == 200
+    assert ours.get("/api/console/bookie").json["role"] == "admin"
+    with pytest.raises(PermissionError), _being(OTHER):
+        (bookie.ledgers / NAME).read_bytes()
+
+
+@as_root
+def test_a_planted_answer_gets_no_token(tmp_path: Path) -> None:
+    """Another user who is first at the name of a port, and tells a file of ours, is given nothing: neither by us, for
+    whose file that is not, nor by a third user, who is not that one.
+    """
+    port = free_port()
+    ours = make(tmp_path)
+    program = """
+post = Signpost("127.0.0.1", int(sys.argv[1]), Path(sys.argv[2]))
+post.start()
+print("planted", flush=True)
+sys.stdin.read()
+post.stop()
+"""
+    with other(program, str(port), str(ours)) as theirs:
+        assert theirs.stdout is not None
+        assert theirs.stdin is not None
+        assert theirs.stdout.readline() == "planted\n"
+        assert find(f"127.0.0.1:{port}") is None
+        with _being(OTHER - 1):
+            assert find(f"127.0.0.1:{port}") is None
+        taken = Signpost("127.0.0.1", port, ours)
+        taken.start()  # says so in the log, and goes on
+        taken.stop()
+        theirs.stdin.close()
+    with _post(port, ours):
+        assert find(f"127.0.0.1:{port}") == str(ours)
+        with _being(OTHER):
+            assert find(f"127.0.0.1:{port}") is None
+
+
+def test_only_a_file_of_the_right_mode_counts(tmp_path: Path) -> None:
+    """One that others may read, a link, and one that is gone are not shown; `make` replaces what is not ours alone."""
+    port, file = free_port(), make(tmp_path)
+    with _post(port, file):
+        assert find(f"127.0.0.1:{port}") == str(file)
+        assert [find(f"{host}:{port}") for host in ("10.0.0.1", "example.org")] == [None, None]
+        file.chmod(0o640)
+        assert find(f"127.0.0.1:{port}") is None
+        old = read_token(str(file))
+        assert make(tmp_path) == file
+        assert read_token(str(file)) != old
+        assert find(f"127.0.0.1:{port}") == str(file)
+        file.rename(tmp_path / "moved")
+        file.symlink_to(tmp_path / "moved")
+        assert find(f"127.0.0.1:{port}") is None
+    assert find(f"127.0.0.1:{port}") is None
+
+
+def test_several_bookies_of_one_machine(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """Each port has its own; the token of one opens no other."""
+    one, two = bookies(2)
+    found = [find(bookie.admin) for bookie in (one, two)]
+    assert found == [str(bookie.ledgers / NAME) for bookie in (one, two)]
+    with pytest.raises(SecurityError, match="that token is not known here"):
+        open_driver(f"grpc://{one.admin}?token={found[1]}").start()
+
+
+def test_where_the_network_is_closed_nothing_is_wanted(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """`adminInsecureAllowed=true` without tokens lets in whoever comes, as it says."""
+    (bookie,) = bookies(1, adminInsecureAllowed="true")
+    (bookie.ledgers / NAME).unlink()
+    driver = open_driver(f"grpc://{bookie.admin}")
+    driver.start()
+    driver.stop()
+
+
+@contextmanager
+def _post(port: int, file: Path) -> Iterator[None]:
+    one = Signpost("127.0.0.1", port, file)
+    one.start()
+    try:
+        yield
+    finally:
+        one.stop()
+        one.stop()
+
+
+@contextmanager
+def _being(user: int) -> Iterator[None]:
+    """As somebody else, in this thread's files and sockets."""
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
