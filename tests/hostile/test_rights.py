@@ -4,12 +4,14 @@ Rooms: gate, users, policy.
 """
 
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bookie.auth import sasl
+from bookie.auth.provider import Outcome
 from bookie.auth.settings import AuthSettings
 from bookie.auth.token import TokenClient, TokenServer, server
 from bookie.auth.token_file import parse
@@ -17,11 +19,11 @@ from bookie.pb import wire_pb2 as wire
 from bookie.server.metrics.server import users
 from tests.fixtures.certificates import Authority
 from tests.hostile import v3, v3_frames
-from tests.hostile.auth_frames import ask, log_in
+from tests.hostile.auth_frames import ask, auth, log_in
 from tests.hostile.local import LocalBookie, local_bookie
-from tests.hostile.peer import KEY, Peer, add, batch, read
+from tests.hostile.peer import KEY, TIMEOUT_S, Peer, add, batch, read
 from tests.hostile.tls_peer import client_context, settings_of
-from tests.reference.wire_v2 import Request
+from tests.reference.wire_v2 import Request, encode_request
 
 OK, UNAUTHORIZED = 0, 102
 NONE, READ, WRITE, ADMIN = range(4)
@@ -247,3 +249,56 @@ def test_metrics_name_users(bookie: LocalBookie) -> None:
     assert found["pybookie_user_connections", "token:reader"] == found["pybookie_user_connections", "nobody"] == 1
     assert found["pybookie_user_logins_total", "token:reader"] == 1
     assert found["pybookie_user_refused_total", "token:reader"] == found["pybookie_user_refused_total", "nobody"] == 1
+
+
+class Forgetful:
+    """A provider that thinks until it is told otherwise, and may have forgotten the client by then."""
+
+    plugin_name = "token"
+    challenges = False
+
+    def __init__(self) -> None:
+        self.thinks, self.go = threading.Event(), threading.Event()
+        self.remembers = True
+
+    def session(self, peer: str) -> "Forgetful":  # noqa: ARG002
+        """Stateless."""
+        return self
+
+    def process(self, token: bytes) -> Outcome:  # noqa: ARG002
+        """Everybody gets in, in the end."""
+        self.thinks.set()
+        assert self.go.wait(TIMEOUT_S)
+        return Outcome(b"", "somebody", credential=b"c")
+
+    def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
+        """Not used here."""
+        return Outcome()
+
+    def refresh(self) -> bool:
+        """It has forgotten."""
+        self.remembers = False
+        return True
+
+    def knows(self, outcome: Outcome) -> bool:  # noqa: ARG002
+        """Everybody or nobody."""
+        return self.remembers
+
+
+def test_taken_back_while_it_logs_in(tmp_path: Path) -> None:
+    """S8: judged before the change, answered after it: the connection ends all the same, and nothing is served on it.
+    The next one of that name, once it is known again, is not held to that.
+    """
+    provider = Forgetful()
+    with local_bookie(tmp_path, provider=provider, auth_refresh_s=0) as bookie:
+        with bookie.peer() as peer:
+            peer.sock.sendall(auth(2, "token", b"x") + encode_request(add(1, 0, b"x")))
+            assert provider.thinks.wait(TIMEOUT_S)
+            bookie.port.refresh()
+            provider.go.set()
+            peer.take_all()
+        assert (bookie.stat("turned_away_20"), bookie.stat("adds")) == (1, 0)
+        provider.remembers = True
+        with bookie.peer() as again:
+            ask(again, 2, "token", b"x")
+            assert again.ask(add(1, 0, b"x")).code == OK
