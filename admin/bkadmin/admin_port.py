@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admin.bkadmin.options import settings_of, with_configuration, with_timeout
+from admin.bkadmin.options import settings_of, token_file_of, with_configuration, with_timeout
 from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class AdminPort:
             settings = settings_of(self.conf)
             address = f"{settings.server.admin_host}:{settings.server.admin_port}"
             encrypted = encrypted or bool(settings.access.tls_certificate)
-            text["token_file"] = text["token_file"] or settings.access.tokens_file or None
+            text["token_file"] = text["token_file"] or token_file_of(settings) or None
         address = address or ADDRESS_DEFAULT
         scheme, _, rest = address.rpartition("://")
         if scheme not in ("", "grpc", "grpcs"):

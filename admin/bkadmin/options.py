@@ -32,6 +32,7 @@ __all__ = [
     "Seconds",
     "settings_of",
     "sure",
+    "token_file_of",
     "with_changes",
     "with_cluster",
     "with_configuration",
@@ -138,8 +139,19 @@ class Cluster:
         # A running bookie has that store open, and serves it at its admin port.
         server, access = settings.server, settings.access
         scheme = "grpcs" if access.tls_certificate else "grpc"
-        token = f"?token={quote(access.tokens_file)}" if access.tokens_file else ""
+        file = token_file_of(settings)
+        token = f"?token={quote(file)}" if file else ""
         return f"{scheme}://{server.admin_host}:{server.admin_port}{token}"
+
+
+def token_file_of(settings: "Settings") -> str:
+    """What to show to the bookie of this configuration: its own token, if we may read it; else what its file of tokens
+    has, perhaps with a role that is too low. Empty: neither.
+    """
+    from bookie.metadata.own_token import NAME  # noqa: PLC0415
+
+    own = settings.storage.ledger_directories[0] / NAME
+    return str(own) if os.access(own, os.R_OK) else settings.access.tokens_file
 
 
 def with_cluster(function: Callable[..., None]) -> Callable[..., None]:

@@ -224,7 +224,7 @@ def test_tokens_roles_and_a_bookie_that_goes(
     page.get_by_role("link", name="Recovery").click()
     expect(page.get_by_text("No ledger is marked")).to_be_visible()
     page.get_by_role("link", name="This bookie").click()
-    expect(page.get_by_role("button", name="reader")).to_be_visible()
+    expect(page.get_by_role("button", name="read")).to_be_visible()
     expect(page.get_by_role("button", name="Flush now…")).to_have_count(0)
     cluster.bookies[0].kill()
     expect(page.locator("#banner .banner")).to_contain_text("does not answer")

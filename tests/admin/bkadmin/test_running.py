@@ -181,7 +181,11 @@ def test_unknown_things_at_a_bookie(bookie: BookieProcess, bkadmin: BkAdmin) -> 
 
 
 def test_roles_and_tls(
-    tmp_path: Path, bookies: Callable[..., list[BookieProcess]], bookie: BookieProcess, bkadmin: BkAdmin
+    tmp_path: Path,
+    bookies: Callable[..., list[BookieProcess]],
+    bookie: BookieProcess,
+    bkadmin: BkAdmin,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A missing token, a missing role, clear text at a TLS port, another authority: each says its remedy."""
     ca, stranger = Authority(tmp_path / "ca"), Authority(tmp_path / "other", "other")
@@ -205,7 +209,13 @@ def test_roles_and_tls(
         assert (done.code, done.err.count("\n")) == (code, min(code, 1)), done.err
         assert says in done.err
     assert bkadmin("readonly", *right).code == 0  # by the bookie's own token, which is ours to read
+    monkeypatch.delenv("BOOKIE_ADMIN")
+    named = bkadmin("readonly", "--conf", guarded.conf, "--tls-ca", ca.certificate)
+    assert named.code == 0
+    assert bkadmin("readonly", "off", "--conf", guarded.conf, "--tls-ca", ca.certificate).code == 0  # not as a reader
     (guarded.ledgers / "admin.token").unlink()
+    reader = bkadmin("readonly", "off", "--conf", guarded.conf, "--tls-ca", ca.certificate)
+    assert (reader.code, "has the role read, this needs operate" in reader.err) == (1, True)
     unknown = bkadmin("readonly", *right)
     assert (unknown.code, unknown.err.count("\n"), "no token was sent" in unknown.err) == (1, 1, True)
     refused = bkadmin("readonly", "on", *right, "--token-file", tokens)
