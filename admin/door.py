@@ -12,12 +12,11 @@ import asyncio
 import contextlib
 import errno
 import logging
-import resource
 import socket
 import struct
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bookie.server.complaints import SEVERAL, report
 from bookie.server.metrics.ports import REASONS
@@ -32,8 +31,6 @@ PAUSE_S = 0.1
 """Without a descriptor nobody is accepted for so long."""
 ADDRESSES_LOGGED = 8
 """A second; more are `several`."""
-DESCRIPTORS_SHARE = 8
-"""One door gets at most this part of the descriptors, so that none can take them from another, or from clients."""
 USED_UP = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 log = logging.getLogger(__name__)
 
@@ -45,19 +42,6 @@ class Limits:
     connections: int
     per_address: int
     first_byte_s: float
-
-    def affordable(self, name: str, descriptors: int) -> "Limits":
-        """Or what an eighth of the process's descriptors is enough for, where a connection takes so many of them."""
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if most == resource.RLIM_INFINITY or self.connections * descriptors <= most // DESCRIPTORS_SHARE:
-            return self
-        enough = max(1, most // DESCRIPTORS_SHARE // descriptors)
-        log.warning(
-            "the descriptors of this process allow fewer connections to a port than its key says; raise the limit",
-            extra={"port": name, "connections": enough, "wanted": self.connections, "descriptors": most},
-        )
-        per_address = max(1, self.per_address * enough // self.connections)
-        return replace(self, connections=enough, per_address=per_address)
 
 
 class Visitor:

@@ -45,8 +45,6 @@ OPTIONS = (
     ("grpc.http2.ping_timeout_ms", 10_000),  # else a minute, and the longer of them counts
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),  # and one that watches may ask us as often
 )
-DESCRIPTORS = 3
-"""Of one connection: a peer's, and both ends of what leads from there to gRPC."""
 
 
 class AdminService(Protocol):
@@ -149,8 +147,7 @@ class AdminPlane:
     def _open_gateway(self) -> tuple[Gateway, int]:
         """Bind; with the port. StartRefused."""
         limits = self._limits
-        wanted = Limits(limits.connections_max, limits.connections_per_address_max, limits.handshake_timeout_ms / 1000)
-        door = wanted.affordable("admin", DESCRIPTORS)
+        door = Limits(limits.connections_max, limits.connections_per_address_max, limits.handshake_timeout_ms / 1000)
         try:
             gateway = Gateway("admin", door, wait_s=limits.send_timeout_ms / 1000)
         except OSError as error:

@@ -58,6 +58,8 @@ class Relay:
 class _Pair:
     """A visitor, and its connection to the server."""
 
+    __slots__ = ("_among", "_inside", "_visitor", "_ways")
+
     def __init__(self, visitor: Visitor, inside: socket.socket, wait_s: float, among: "set[_Pair]") -> None:
         self._visitor = visitor
         self._inside = inside
@@ -102,6 +104,8 @@ class _Pair:
 
 class _Way:
     """From one socket to the other one."""
+
+    __slots__ = ("_loop", "_pair", "_rest", "_sink", "_source", "_timer", "_wait_s")
 
     def __init__(self, source: socket.socket, sink: socket.socket, pair: _Pair, wait_s: float) -> None:
         self._loop = asyncio.get_running_loop()

@@ -105,8 +105,7 @@ class HttpPlane:
         listener = self._listen()
         host, port = listener.getsockname()[:2]
         receive_s = settings.receive_timeout_ms / 1000
-        limits = Limits(settings.connections_max, settings.connections_per_address_max, receive_s)
-        door = limits.affordable("http", 1)
+        door = Limits(settings.connections_max, settings.connections_per_address_max, receive_s)
         server = Server(configuration, listener, door, Patience(receive_s, settings.send_timeout_ms / 1000))
         self._server = server
         self._thread = threading.Thread(target=self._run, args=(server,), name="http", daemon=True)

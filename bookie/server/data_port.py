@@ -4,7 +4,6 @@ Entries never pass through Python.
 """
 
 import logging
-import resource
 import socket
 import threading
 import time
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bookie._fast import fatal, spare_descriptors
+from bookie._fast import fatal
 from bookie._fast.batch_stats import BatchView, merged, tally
 from bookie._fast.complaints import REASONS_SPOKEN
 from bookie._fast.directory_ops import DirectoryView
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
     from bookie.server.tls import TlsContexts  # at run time only a bookie with TLS loads OpenSSL
 
 __all__ = ["DataPort"]
-
-FILES = 64
-"""Descriptors of journals, index and metadata store, beside the entry logs that are open for reads."""
-PLANES_SHARE = 4
-"""Of the process's descriptors that part is for the connections of planes."""
 
 NO_TLS = {"tls_handshakes": 0, "tls_handshakes_failed": 0}
 """Shown by a bookie without TLS, too."""
@@ -94,7 +88,7 @@ class DataPort:
             input_bytes_max=settings.input_bytes_max,
             early_bytes_max=settings.early_input_bytes_max,
             connections_max=settings.connections_max,
-            fd_reserve=self.storage.storage.open_logs_max + FILES + _descriptors_of_others(),
+            fd_reserve=settings.descriptors_left,
             throttle_ms=self.storage.storage.throttle_ms_max,
             spin_us=settings.spin_us,
             nodelay=settings.tcp_nodelay,
@@ -288,10 +282,3 @@ class DataPort:
                 for key, count in each.items():
                     total[key] = total.get(key, 0) + count
         return total
-
-
-def _descriptors_of_others() -> int:
-    """Those kept for storage, and the planes' share."""
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    share = 0 if most == resource.RLIM_INFINITY else most // PLANES_SHARE
-    return spare_descriptors.kept() + share

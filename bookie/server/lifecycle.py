@@ -38,6 +38,7 @@ from bookie.server.ports import check_free
 from bookie.server.progress import Told
 from bookie.server.scrubbing import make_scrub
 from bookie.server.settings import Settings, TlsSettings
+from bookie.server.shares import shared_out
 from bookie.server.stored import Stored
 from bookie.server.supervisor import Supervisor
 from bookie.server.watched_disks import make_monitor, restore_status
@@ -82,6 +83,7 @@ class Bookie:
     ) -> None:
         self._supervisor = supervisor
         self._on_give_up = on_give_up
+        settings = shared_out(settings)
         self._settings = replace(settings, network=replace(settings.network, host=bind_host(settings.identity)))
         self.bookie_id = choose_bookie_id(settings.identity)
         self._host = advertised_host(settings.identity)

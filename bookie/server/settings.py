@@ -81,6 +81,8 @@ class NetworkSettings:
     """Files of the provider are looked at so often; 0: they are read once."""
     spin_us: int = 0
     """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
+    descriptors_left: int = 320
+    """Connections leave so many of the process to others; `shares` puts the number in."""
     tcp_nodelay: bool = True
     keepalive: bool = True
     linger_s: int = -1
