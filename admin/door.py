@@ -4,8 +4,8 @@
     door.open(loop)                # from now on `admit(visitor)` is called for each connection that has sent something
 
 A connection costs its socket and a small record until its first byte is there. While it asks for nothing it is *idle*,
-and when the door is full the oldest idle one gives way to the next: who only connects, or stops half way, keeps nobody
-out.
+and when the door is full one of the oldest idle ones gives way to the next: who only connects, or stops half way, keeps
+nobody out.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from bookie.server.complaints import SEVERAL, report
 from bookie.server.metrics.ports import REASONS
@@ -26,6 +27,8 @@ __all__ = ["Door", "Limits", "listen", "USED_UP", "Visitor"]
 BACKLOG = 1024
 ACCEPTED_AT_ONCE = 64
 """Then the loop looks after those that are in."""
+OLDEST = 16
+"""So many are compared when one must give way: a flood of a few addresses leaves others alone."""
 LOOK_S = 1.0
 PAUSE_S = 0.1
 """Without a descriptor nobody is accepted for so long."""
@@ -170,7 +173,7 @@ class Door:
         if error.errno in USED_UP:
             self._complain(SEVERAL, "descriptors")
             for _ in range(min(ACCEPTED_AT_ONCE, len(self._idle))):
-                self.turn_away(next(iter(self._idle)), "gave_way")
+                self.turn_away(self._dispensable(self._idle), "gave_way")
         loop = self._running()
         loop.remove_reader(self._listener)
         loop.call_later(PAUSE_S, self._go_on)
@@ -193,7 +196,7 @@ class Door:
             _reset(sock)
             return
         if reason:
-            self.turn_away(next(iter(idle)), "gave_way")
+            self.turn_away(self._dispensable(idle), "gave_way")
         sock.setblocking(False)
         visitor = Visitor(self, sock, host, self._now())
         self._visitors.add(visitor)
@@ -201,6 +204,10 @@ class Door:
         address.visitors += 1
         self._idle[visitor] = address.idle[visitor] = None
         self._running().add_reader(sock, self._first_byte, visitor)
+
+    def _dispensable(self, idle: OrderedDict[Visitor, None]) -> Visitor:
+        """Who gives way: of the oldest ones, one whose address has most connections here."""
+        return max(islice(idle, OLDEST), key=lambda one: self._addresses[one.address].visitors)
 
     def _first_byte(self, visitor: Visitor) -> None:
         """Something is there: hand it over, unless it is only the end."""

@@ -218,6 +218,23 @@ def test_connections_of_one_address(bookies: Bookies) -> None:
     until(lambda: "too many connections of its address" in bookie.log_text())
 
 
+def test_a_flood_leaves_other_addresses_alone(bookies: Bookies) -> None:
+    """Those of an address with many connections give way, not the one of an address with a single one, however old."""
+    (bookie,) = bookies(1, **HTTP, httpServerMaxConnections="160", httpServerMaxConnectionsPerAddress="160")
+    with contextlib.ExitStack() as stack:
+
+        def connect(source: str) -> socket.socket:
+            return stack.enter_context(socket.create_connection(http_of(bookie), WAIT_S, source_address=(source, 0)))
+
+        for _ in range(160):
+            connect("127.0.0.2")
+        kept = connect("127.0.0.1")
+        for _ in range(400):
+            connect("127.0.0.3")
+        kept.sendall(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert kept.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+
+
 def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
     """Silent ones give way to operators; those who have begun to speak and go no further are closed in time."""
     (bookie,) = bookies(
