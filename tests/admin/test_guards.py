@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import re
 import socket
 import ssl
 import threading
@@ -110,6 +111,7 @@ def test_who_may_do_what(guarded: Guarded) -> None:
     ]  # fmt: skip
     assert ["caller=unknown" in line for line in said] == [False, False, True, False, False, True]
     assert "token:alice" in said[-2]
+    assert all(re.search(r"peer=ipv4:127\.0\.0\.1:\d+ ", line) for line in said), "who it really was"
     assert not any(secret in guarded.bookie.log_text() for secret in (READER, OPERATOR))
 
 

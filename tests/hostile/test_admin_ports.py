@@ -8,6 +8,7 @@ import http.client
 import re
 import resource
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,11 @@ from pathlib import Path
 import grpc
 import pytest
 
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.pb import garbage_service_pb2 as gc_pb
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.certificates import Authority
 from tests.hostile.peer import Peer, add
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
@@ -249,6 +252,65 @@ def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
             one.sendall(PREFACE[:5])
         assert all(ended(one) for one in begun)
         ask_admin(bookie)
+
+
+def test_probes_while_every_thread_of_the_console_is_busy(bookies: Bookies) -> None:
+    """All of them, and the queue before them, wait for a bookie that does not answer: each probe is answered."""
+    first, second = bookies(2, **HTTP, httpServerThreads="2")
+    second.freeze()
+    try:
+        with contextlib.ExitStack() as stack:
+            asking = [stack.enter_context(socket.create_connection(http_of(first), WAIT_S)) for _ in range(80)]
+            for one in asking:
+                one.sendall(b"GET /api/v1/bookie/list_bookie_info HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert asking[-1].recv(1 << 16).startswith(b"HTTP/1.1 503"), "the queue is full"
+            for path in ("/livez", "/heartbeat", "/healthz", "/readyz", "/api/v1/bookie/is_ready"):
+                assert probe(first, path) == 200, path
+    finally:
+        second.thaw()
+
+
+def test_handshakes_that_stop_half_way(bookies: Bookies, tmp_path: Path) -> None:
+    """With TLS on both ports: more of them than there are places keep neither a probe nor an operator out, and end."""
+    ca = Authority(tmp_path / "ca")
+    own = ca.issue("bookie", hosts=["127.0.0.1"])
+    (bookie,) = bookies(
+        1, **HTTP, adminTlsCertificatePath=str(own.certificate), adminTlsKeyPath=str(own.key),
+        httpServerTlsEnable="true", httpServerReceiveTimeoutMs="1000", adminHandshakeTimeoutMs="1000",
+    )  # fmt: skip
+    hello = ssl.MemoryBIO()
+    client = ssl.create_default_context(cafile=str(ca.certificate))
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="127.0.0.1").do_handshake()
+    part = hello.read()[:100]
+    with contextlib.ExitStack() as stack:
+        begun = []
+        for address in [http_of(bookie)] * 300 + [admin_of(bookie)] * 100:
+            begun.append(stack.enter_context(socket.create_connection(address, WAIT_S)))
+            with contextlib.suppress(ConnectionError):
+                begun[-1].sendall(part)
+        connection = http.client.HTTPSConnection(*http_of(bookie), timeout=WAIT_S, context=client)
+        connection.request("GET", "/livez")
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert all(ended(one) for one in begun)
+    channel = open_channel(bookie.admin, AdminAccess(True, str(ca.certificate)))
+    GarbageCollectionStub(channel).GetStatus(  # type: ignore[no-untyped-call]  # generated
+        gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S
+    )
+    channel.close()
+    until(lambda: "its handshake or its request was not whole in time" in bookie.log_text())
+
+
+def test_what_is_no_request_fills_no_log(bookies: Bookies) -> None:
+    """Each is told that it is none; the log has one line a second."""
+    (bookie,) = bookies(1, **HTTP)
+    logged = bookie.log_size()
+    for _ in range(300):
+        with socket.create_connection(http_of(bookie), WAIT_S) as sock:
+            sock.sendall(b"\x16\x03 no request\r\n\r\n")
+            assert sock.recv(1 << 16).startswith(b"HTTP/1.1 400")
+    assert bookie.log_since(logged).count("Invalid HTTP request") <= 30
 
 
 def test_an_admin_connection_without_calls_is_closed(bookies: Bookies) -> None:
