@@ -15,10 +15,9 @@ from pathlib import Path
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from bookie.metadata.admin_channel import AdminAccess, open_channel
-from bookie.pb import garbage_service_pb2 as gc_pb
-from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 from tests.hostile.peer import Peer, add
@@ -58,12 +57,16 @@ def probe(bookie: BookieProcess, path: str = "/livez") -> int:
         connection.close()
 
 
+def check(channel: grpc.Channel) -> None:
+    """One call, which needs no token."""
+    health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S)
+
+
 def ask_admin(bookie: BookieProcess) -> None:
-    """One call of an operator."""
+    """One call, that everybody may make."""
     options = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(bookie.admin, options=options) as channel:
-        stub = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
-        stub.GetStatus(gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S)
+        check(channel)
 
 
 def ended(sock: socket.socket) -> bool:
@@ -295,9 +298,7 @@ def test_handshakes_that_stop_half_way(bookies: Bookies, tmp_path: Path) -> None
         connection.close()
         assert all(ended(one) for one in begun)
     channel = open_channel(bookie.admin, AdminAccess(True, str(ca.certificate)))
-    GarbageCollectionStub(channel).GetStatus(  # type: ignore[no-untyped-call]  # generated
-        gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S
-    )
+    check(channel)
     channel.close()
     until(lambda: "its handshake or its request was not whole in time" in bookie.log_text())
 
@@ -321,9 +322,8 @@ def test_an_admin_connection_without_calls_is_closed(bookies: Bookies) -> None:
         grpc.insecure_channel(bookie.admin, options=options) as channel,
         socket.create_connection(admin_of(bookie), WAIT_S) as quiet,
     ):
-        stub = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
-        stub.GetStatus(gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S)
+        check(channel)
         quiet.sendall(PREFACE)
         assert ended(quiet)
         until(lambda: metric(bookie, "pybookie_port_connections", port="admin") == 0)
-        stub.GetStatus(gc_pb.GetGarbageStatusRequest(), timeout=WAIT_S)
+        check(channel)
