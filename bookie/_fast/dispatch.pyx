@@ -336,8 +336,12 @@ cdef Status serve_reading(IoLoop* loop, Conn* conn, const Request* request) noex
     cdef ReadRequest read
     if request.flags & FENCE:
         return serve_fence(loop, conn, request)
-    if request.flags & PIGGYBACK and request.flags & LONG_POLL and request.entry != ENTRY_ID_LAST:
-        return answer_code(loop, conn, request, BAD_REQUEST)
+    if request.flags & PIGGYBACK:
+        if request.flags & LONG_POLL:
+            if request.entry != ENTRY_ID_LAST:
+                return answer_code(loop, conn, request, BAD_REQUEST)
+        elif request.op == BATCH_READ_ENTRY:     # a single read's is ignored, as upstream does
+            return answer_code(loop, conn, request, BAD_REQUEST)
     read_request(loop, conn, request, &read)
     if read.flags & LONG_POLL:
         return serve_poll(loop, conn, &read)

@@ -151,7 +151,7 @@ CONDITIONS: dict[str, tuple[Callable[[], Both], str]] = {
     "batch read, fence": (lambda: batched(2, 0, flag=FENCE, masterKey=KEY), "EOK"),
     "batch read, fence, wrong key": (lambda: batched(1, 0, flag=FENCE, masterKey=OTHER_KEY), "EUA"),
     "batch read, fence, no key": (lambda: batched(1, 0, flag=FENCE), "EUA"),
-    "batch read, piggyback alone": (lambda: batched(1, 0, flag=2), "EOK"),
+    "batch read, piggyback alone": (lambda: batched(1, 0, flag=2), "EBADREQ"),
     "batch read, fence, previous LAC": (
         lambda: batched(2, 0, previousLAC=100, timeOut=60_000, flag=FENCE, masterKey=KEY),
         "EOK",
