@@ -85,7 +85,8 @@ def main(polls: int, directory: Path, **plan: Any) -> None:
     """Memory of idle long polls, and adds beside them."""
     build_all()
     each: list[float] = []
-    with fresh(directory, {"serverMaxConnections": str(polls + 100), "serverNumIOThreads": "2"}) as bookie:
+    settings = {"serverMaxConnections": str(polls + 100), "serverMaxConnectionsPerAddress": "0"}
+    with fresh(directory, {**settings, "serverNumIOThreads": "2"}) as bookie:
         with socket.create_connection(("127.0.0.1", bookie.port), timeout=30) as sock:
             sock.sendall(first_entry())
             answered(sock)

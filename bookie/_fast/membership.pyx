@@ -50,6 +50,9 @@ cdef extern from "<sys/socket.h>" nogil:
         pass
     int accept4(int, sockaddr*, unsigned int*, int) noexcept
     int setsockopt(int, int, int, const void*, unsigned int) noexcept
+    ssize_t recv(int, void*, size_t, int) noexcept
+    int MSG_DONTWAIT
+    int MSG_PEEK
     int SOCK_NONBLOCK
     int SOCK_CLOEXEC
     int SOL_SOCKET
@@ -312,8 +315,11 @@ cdef void accept_some(IoLoop* loop) noexcept nogil:
 
 
 cdef bint idle(const Conn* conn, int64_t before) noexcept nogil:
-    """Nothing moved since then, and nothing is owed."""
-    return conn.active_ns < before and conn.refs == 1 and conn.stalled_until == 0
+    """Nothing moved since then, nothing is owed, and no request waits for its turn or in the socket."""
+    cdef uint8_t next_byte
+    if conn.active_ns >= before or conn.refs != 1 or conn.stalled_until or conn.turn.line != LINE_NONE:
+        return False
+    return conn.choked or recv(conn.fd, &next_byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0
 
 
 cdef void close_late(IoLoop* loop) noexcept nogil:

@@ -24,6 +24,7 @@ from bookie._fast.scheduling import wish_short_slice
 from bookie._fast.storage import StoresRoom
 from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
+from bookie.metadata.identity import is_loopback
 from bookie.pb import wire_pb2 as wire
 from bookie.server.access_log import AccessLog
 from bookie.server.complaints import Complaint, ComplaintLog, spoken
@@ -39,6 +40,18 @@ if TYPE_CHECKING:
     from bookie.server.tls import TlsContexts  # at run time only a bookie with TLS loads OpenSSL
 
 __all__ = ["DataPort"]
+
+<<<<<<< HEAD
+=======
+FILES = 64
+"""Descriptors of journals, index and metadata store, beside the entry logs that are open for reads."""
+PLANES_SHARE = 4
+"""Of the process's descriptors that part is for the connections of planes."""
+
+OPEN_DOOR = (
+    "nobody is authenticated at the data port: whoever reaches it may read and write every ledger;"
+    " set bookieAuthProviderFactoryClass, or let a firewall keep strangers away"
+)
 
 NO_TLS = {"tls_handshakes": 0, "tls_handshakes_failed": 0}
 """Shown by a bookie without TLS, too."""
@@ -94,7 +107,7 @@ class DataPort:
             nodelay=settings.tcp_nodelay,
             keepalive=settings.keepalive,
             linger_s=settings.linger_s,
-            connections_per_address_max=settings.connections_per_address_max,
+            connections_per_address_max=settings.connections_of_address_max,
             unauthenticated_ms=settings.unauthenticated_ms_max,
             idle_ms=settings.idle_ms_max,
             pending_adds_max=settings.pending_adds_max,
@@ -126,6 +139,8 @@ class DataPort:
         if self._access is not None:
             self._access.start()
         host, port = self._listener.getsockname()[:2]
+        if self.provider is None and not is_loopback(host):
+            log.warning(OPEN_DOOR, extra={"host": host, "port": port})
         return host, port
 
     def _sealed_loops(

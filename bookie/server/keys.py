@@ -56,14 +56,17 @@ GROUPS = (
                 high=65535),
             Key("serverMaxConnections", "network.connections_max", int, "10000", "Connections at a time; further ones"
                 " are closed at once.", low=1, high=1_000_000),
-            Key("serverMaxConnectionsPerAddress", "network.connections_per_address_max", int, "0", "Connections at a"
-                " time from one IP address; further ones are closed at once. 0 is no limit of its own.",
-                high=1_000_000),
+            Key("serverMaxConnectionsPerAddress", "network.connections_per_address_max", int, "-1", "Connections at"
+                " a time from one IP address, loopback too; further ones are closed at once. -1 is a quarter of"
+                " `serverMaxConnections`, at least 16; 0 is no limit of its own.", low=-1, high=1_000_000,
+                differs="none: one address can take every connection there is"),
             Key("serverAuthenticationTimeoutMs", "network.unauthenticated_ms_max", int, "10000", "Where"
                 " authentication is configured: a connection that has not completed it after this long is closed. 0"
                 " is never.", high=86_400_000, unit="ms"),
-            Key("serverIdleTimeoutMs", "network.idle_ms_max", int, "0", "A connection on which no request arrives, no"
-                " answer moves and nothing waits for this long is closed. 0 is never.", high=86_400_000, unit="ms"),
+            Key("serverIdleTimeoutMs", "network.idle_ms_max", int, "3600000", "A connection on which no request arrives,"
+                " no answer moves and nothing waits for this long is closed; clients open another one with their next"
+                " request. 0 is never.", high=86_400_000, unit="ms",
+                differs="never: what forgotten clients leave open stays"),
             Key("maxPendingAddRequestsPerThread", "network.pending_adds_max", int, "100000", "Adds, forces,"
                 " fences and explicit LACs without an answer, of one I/O loop; more are refused with"
                 " `ETOOMANYREQUESTS`. Fences and requests of high priority have `serverMaxUrgentRequests` more.", low=1,

@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+ADDRESS_LEAST = 16
+"""Connections that an address may have by default, however few there may be in all."""
+
+
 def cores() -> int:
     """CPUs this process may run on."""
     return len(os.sched_getaffinity(0))
@@ -51,11 +55,11 @@ class NetworkSettings:
     output_bytes_max: int = 256 * MIB
     input_bytes_max: int = 256 * MIB
     connections_max: int = 10_000
-    connections_per_address_max: int = 0
-    """0: as many as in all."""
+    connections_per_address_max: int = -1
+    """0: as many as in all; -1: a quarter of them."""
     unauthenticated_ms_max: int = 10_000
     """Where authentication is configured, a connection has so long for it; 0: for ever."""
-    idle_ms_max: int = 0
+    idle_ms_max: int = 3_600_000
     """A connection with nothing to do is closed after this; 0: never."""
     pending_adds_max: int = 100_000
     pending_reads_max: int = 10_000
@@ -92,6 +96,12 @@ class NetworkSettings:
     access_log_share: float = 0.01
     access_log_file_bytes_max: int = 64 * MIB
     access_log_files_max: int = 8
+
+    @property
+    def connections_of_address_max(self) -> int:
+        """Connections of one address; 0: as many as in all."""
+        share = max(self.connections_max // 4, ADDRESS_LEAST)
+        return share if self.connections_per_address_max < 0 else self.connections_per_address_max
 
     @property
     def early_input_bytes_max(self) -> int:

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ import pytest
 
 from bookie.auth.token import TokenClient, TokenServer
 from bookie.server.complaints import report, spoken
+from bookie.server.settings import NetworkSettings
+from tests.hostile import v3
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
-from tests.hostile.peer import add, batch, read
+from tests.hostile.peer import KEY, add, batch, entry_of, read
+from tests.reference.wire_v2 import ADD, Request, encode_request
 
 PAYLOAD = bytes(1000)
 
@@ -102,6 +106,54 @@ def test_an_idle_connection_ends(tmp_path: Path) -> None:
                     continue
         assert bookie.stat("closed_idle") == 1
         assert busy.ask(read(1, 0)).code == 0
+
+
+def test_by_default_an_address_has_a_quarter_of_all_connections(tmp_path: Path) -> None:
+    """One more is refused, whatever it is; another address is served."""
+    shares = {total: NetworkSettings(connections_max=total).connections_of_address_max for total in (10, 80, 10_000)}
+    assert shares == {10: 16, 80: 20, 10_000: 2500}
+    assert NetworkSettings(connections_per_address_max=0).connections_of_address_max == 0
+    assert NetworkSettings(connections_per_address_max=7).connections_of_address_max == 7
+    with local_bookie(tmp_path, connections_per_address_max=-1, connections_max=80) as bookie, ExitStack() as stack:
+        peers = [stack.enter_context(bookie.peer()) for _ in range(20)]
+        assert [peer.ask(add(1, entry)).code for entry, peer in enumerate(peers)] == [0] * 20
+        with from_address(bookie, "127.0.0.1") as refused:
+            assert turned_away(refused)
+        with from_address(bookie, "127.0.0.2") as other:
+            other.sendall(encode_request(read(1, 0)))
+            assert other.recv(1)
+        assert bookie.stat("refused_address") == 1
+
+
+def test_whoever_waits_for_an_answer_is_not_idle(tmp_path: Path) -> None:
+    """Connections that said nothing since end beside them: a long poll, and an add for which there is no room."""
+    with local_bookie(tmp_path, idle_ms_max=200) as bookie, ExitStack() as stack:
+        writer, polling = (stack.enter_context(bookie.peer()) for _ in range(2))
+        assert writer.ask(add(1, 0)).code == 0
+        v3.send(polling, v3.read3(1, -1, previousLAC=0, timeOut=600_000, flag=v3.PIGGYBACK))
+        bookie.until("long_polls_waiting", lambda waiting: waiting == 1)
+        for times in range(1, 4):
+            with bookie.peer() as idle:
+                idle.sock.setblocking(False)
+                while bookie.stat("closed_idle") < times:
+                    assert writer.ask(read(1, 0)).code == 0
+        writer.send(Request(ADD, 2, key=KEY, body=entry_of(1, 1, lac=0)), Request(ADD, 2, key=KEY, body=entry_of(1, 2, lac=1)))
+        assert v3.part(v3.answer(polling)).body == entry_of(1, 1, lac=0)
+        assert [writer.answer().code for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("host", "authenticates", "says"), [("127.0.0.1", False, 0), ("0.0.0.0", True, 0), ("0.0.0.0", False, 1)]
+)
+def test_a_door_open_to_everybody_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, authenticates: bool, says: int
+) -> None:
+    """Once at start, where other machines reach the data port and nobody has to say who he is."""
+    provider = TokenServer((b"open",)) if authenticates else None
+    with caplog.at_level(logging.INFO), local_bookie(tmp_path, provider=provider, host=host) as bookie:
+        told = [record for record in caplog.records if "nobody is authenticated at the data port" in record.message]
+        assert len(told) == says
+        assert all((record.host, record.port) == bookie.address for record in told)  # type: ignore[attr-defined]
 
 
 def test_time_to_authenticate(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from tests.fixtures.faults import go_on
 from tests.hostile.peer import Peer
 
 KIB = 1 << 10
-NETWORK: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "io_threads": 2}
+NETWORK: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "io_threads": 2, "connections_per_address_max": 0}
+"""All peers of a test come from one address."""
 STORAGE: dict[str, Any] = {
     "write_cache_bytes": 8 * MIB,
     "read_cache_bytes": 256 * KIB,
