@@ -142,7 +142,10 @@ def main(idle: int, frames: int, handshakes: int, directory: Path, **plan: Any) 
     mobs: list[Aside] = []
     with (
         tempfile.TemporaryDirectory() as keys,
-        fresh(directory, {"serverMaxConnections": str(need), "serverMaxConnectionsPerAddress": "0", **tls_keys(Path(keys))}) as bookie,
+        fresh(
+            directory,
+            {"serverMaxConnections": str(need), "serverMaxConnectionsPerAddress": "0", **tls_keys(Path(keys))},
+        ) as bookie,
     ):
 
         def around() -> Aside:

@@ -57,6 +57,7 @@ cdef struct Conn:
     uint32_t count
     uint32_t items_room
     uint64_t pending         # bytes not yet given to the kernel
+    int64_t waiting          # of it and of what the read pool owes, what is counted in `waiting_bytes`
     uint64_t sliced          # of these, in slices
     uint32_t slices          # items that reference cache memory
     uint32_t looked          # items before this one were looked at for regions that are wanted back
@@ -81,6 +82,8 @@ cdef void conn_trim(Conn* conn) noexcept nogil       # free an empty output buff
 # A read of it waits for the disk, which may bring `bytes` (0: one entry of any size). One came back with `bytes`.
 cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil
 cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil
+# Bytes that a batch should have at most: what of the budget of output does not wait for other peers.
+cdef uint64_t conn_room(const Conn* conn) noexcept nogil
 # Whether no more of its requests are served for now; whether they are again. What the read pool owes one is bounded.
 cdef bint conn_is_full(const Conn* conn) noexcept nogil
 cdef bint conn_goes_on(const Conn* conn) noexcept nogil

@@ -82,6 +82,13 @@ cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
     conn.early_room = early
 
 
+cdef void note_waiting(Conn* conn) noexcept nogil:
+    cdef int64_t waiting = <int64_t> (conn.pending + conn.reads * conn.read_bytes)
+    if waiting != conn.waiting:
+        bk_add(&conn.limits.waiting_bytes, waiting - conn.waiting)
+        conn.waiting = waiting
+
+
 cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil:
     conn.login.state = auth
     conn.login.may = conn.login.granted if auth != AUTH_WAITING else 0
@@ -94,6 +101,7 @@ cdef void conn_drop(Conn* conn) noexcept nogil:
         conn.tls = NULL
     set_sealed(conn, 0)
     drop_output(conn)
+    note_waiting(conn)
     set_out_room(conn, 0)
     set_items_room(conn, 0)
     set_held_room(conn, 0)
@@ -187,10 +195,10 @@ cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
 
 cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
     """Room for `size` more bytes. A peer that always leaves something unread must not make the buffer grow for ever:
-    what was sent of it goes when it is the greater part.
+    what was sent of it goes when it is the greater part, or when all of it is to wait.
     """
     cdef uint64_t unsent = conn.pending - conn.sliced
-    cdef bint stale = conn.out_used > 2 * unsent
+    cdef bint stale = conn.out_used > (unsent if to_wait else 2 * unsent)
     cdef uint64_t least = (unsent if stale else conn.out_used) + size
     cdef uint64_t room = conn.out_room if conn.out_room else OUT_FIRST
     cdef uint8_t* grown
@@ -212,6 +220,19 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
     return True
 
 
+cdef uint64_t conn_room(const Conn* conn) noexcept nogil:
+    cdef int64_t others = bk_load(&conn.limits.waiting_bytes) - conn.waiting
+    return <uint64_t> max(conn.limits.output_bytes_max // 2 - others, <int64_t> OUT_LITTLE)
+
+
+cdef uint64_t share_of(const Conn* conn) noexcept nogil:
+    """How much may wait for this peer before no more of its requests are served: half of what is left of a quarter of
+    the budget, so that all who wait, each with one answer more, stay below the half of it that may wait.
+    """
+    cdef int64_t left = conn.limits.output_bytes_max // 4 - bk_load(&conn.limits.waiting_bytes)
+    return OUT_LITTLE if left < 2 * OUT_LITTLE else <uint64_t> left // 2
+
+
 cdef inline uint64_t owed_most(const Conn* conn) noexcept nogil:
     return <uint64_t> conn.limits.output_bytes_max // OWED_SHARE
 
@@ -220,16 +241,23 @@ cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil:
     conn.reads += 1
     if conn.read_bytes == 0:
         conn.read_bytes = min(bytes if bytes else <uint64_t> READ_FIRST, owed_most(conn) // READS_FIRST)
+    note_waiting(conn)
 
 
 cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil:
     conn.reads -= 1
     if bytes:
         conn.read_bytes = max(bytes, conn.read_bytes // 2)
+    note_waiting(conn)
 
 
 cdef bint conn_is_full(const Conn* conn) noexcept nogil:
-    return conn.pending > conn.limits.output_high or conn.reads * conn.read_bytes > owed_most(conn)
+    cdef uint64_t share
+    if conn.pending <= OUT_LITTLE and conn.reads == 0 and conn.pending <= conn.limits.output_high:
+        return False
+    share = share_of(conn)
+    return (conn.pending > min(conn.limits.output_high, share)
+            or conn.reads * conn.read_bytes > min(owed_most(conn), share))
 
 
 cdef bint conn_goes_on(const Conn* conn) noexcept nogil:
@@ -340,6 +368,7 @@ cdef Status flush_sealed(Conn* conn) noexcept nogil:
 cdef Status conn_flush(Conn* conn) noexcept nogil:
     cdef Status status = flush_sealed(conn) if conn.tls != NULL else flush_clear(conn)
     conn.gone = status == CLOSED
+    note_waiting(conn)
     return status
 
 

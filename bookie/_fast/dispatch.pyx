@@ -7,7 +7,7 @@ from bookie._fast.admission cimport admission, urgent_begins, urgent_ends
 from bookie._fast.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
 from bookie._fast.bounds cimport ENTRY_ID_MAX
 from bookie._fast.complaints cimport OUT_OF_MEMORY
-from bookie._fast.connection cimport conn_awaited, conn_awaits, conn_flush, conn_trim
+from bookie._fast.connection cimport conn_awaited, conn_awaits, conn_room, conn_flush, conn_trim
 from bookie._fast.cursor cimport load_i64
 from bookie._fast.directory_ops cimport (
     DIRECTORY_ADD,
@@ -122,8 +122,11 @@ cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noe
     return status
 
 
-cdef void batch_limits(const IoLoop* loop, const Request* request, ReadRequest* read) noexcept nogil:
-    """Count, and bytes of records beside what else the answer's frame holds."""
+cdef void batch_limits(const IoLoop* loop, const Conn* conn, const Request* request,
+                       ReadRequest* read) noexcept nogil:
+    """Count, and bytes of records beside what else the answer's frame holds. They are fewer while much waits for peers
+    that read slowly: whoever wants the rest asks again.
+    """
     cdef int64_t limit = request.size_max
     cdef int64_t fixed = FRAME_PREFIX + BATCH_ANSWER_BYTES
     read.count = request.count_max if request.count_max > 0 else COUNT_MOST
@@ -134,6 +137,8 @@ cdef void batch_limits(const IoLoop* loop, const Request* request, ReadRequest* 
         limit = <int64_t> loop.limits.batch_bytes_max
     if limit > <int64_t> loop.limits.frame_bytes_max:
         limit = <int64_t> loop.limits.frame_bytes_max
+    if limit > <int64_t> conn_room(conn):
+        limit = <int64_t> conn_room(conn)
     if limit > fixed:
         read.bytes = <uint64_t> (limit - fixed)
     else:
@@ -164,7 +169,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
         # what is waited for; behind the last id there is, nothing
         read.entry = min(max(request.previous_lac, <int64_t> -1), ENTRY_ID_MAX) + 1
     if request.op == BATCH_READ_ENTRY and read.entry != ENTRY_ID_LAST:
-        batch_limits(loop, request, read)
+        batch_limits(loop, conn, request, read)
     if request.protocol != V3_VERSION:
         return
     read.wants_lac = request.op != READ_LAC and not request.flags & FENCE

@@ -44,6 +44,7 @@ cdef struct NetLimits:
     Addresses addresses
     PollLimits polls
     int64_t output_bytes
+    int64_t waiting_bytes    # answers that wait for their peers, copied or not, and what the read pool will bring them
     int64_t input_bytes
     int64_t early_bytes      # of these, of connections that are WAITING
     int64_t connections

@@ -41,13 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DataPort"]
 
-<<<<<<< HEAD
-=======
-FILES = 64
-"""Descriptors of journals, index and metadata store, beside the entry logs that are open for reads."""
-PLANES_SHARE = 4
-"""Of the process's descriptors that part is for the connections of planes."""
-
 OPEN_DOOR = (
     "nobody is authenticated at the data port: whoever reaches it may read and write every ledger;"
     " set bookieAuthProviderFactoryClass, or let a firewall keep strangers away"

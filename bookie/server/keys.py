@@ -63,9 +63,9 @@ GROUPS = (
             Key("serverAuthenticationTimeoutMs", "network.unauthenticated_ms_max", int, "10000", "Where"
                 " authentication is configured: a connection that has not completed it after this long is closed. 0"
                 " is never.", high=86_400_000, unit="ms"),
-            Key("serverIdleTimeoutMs", "network.idle_ms_max", int, "3600000", "A connection on which no request arrives,"
-                " no answer moves and nothing waits for this long is closed; clients open another one with their next"
-                " request. 0 is never.", high=86_400_000, unit="ms",
+            Key("serverIdleTimeoutMs", "network.idle_ms_max", int, "3600000", "A connection on which no request"
+                " arrives, no answer moves and nothing waits for this long is closed; clients open another one with"
+                " their next request. 0 is never.", high=86_400_000, unit="ms",
                 differs="never: what forgotten clients leave open stays"),
             Key("maxPendingAddRequestsPerThread", "network.pending_adds_max", int, "100000", "Adds, forces,"
                 " fences and explicit LACs without an answer, of one I/O loop; more are refused with"

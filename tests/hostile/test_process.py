@@ -126,8 +126,8 @@ def test_frames_that_never_end(bookies: Bookies) -> None:
 
 
 def test_idle_connections(bookies: Bookies, many_descriptors: int) -> None:
-    """S7: five thousand, that cost little and slow nobody; all of them can still speak."""
-    (bookie,) = bookies()
+    """S7: five thousand, that cost little and slow nobody; all of them can still speak. They come from one address."""
+    (bookie,) = bookies(1, serverMaxConnectionsPerAddress="0")
     fill(bookie, 1000)
     before = status(bookie, "VmRSS")
     with contextlib.ExitStack() as stack:

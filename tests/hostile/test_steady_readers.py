@@ -1,0 +1,179 @@
+"""Peers that read steadily, but less than they could get, over segments of a real network: nobody is closed, and what
+waits for them stays bounded. Loopback hides that: its segments have 64 KiB, its buffers are megabytes.
+
+Rooms: connection, slow_readers, turns.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.pb import wire_pb2 as pb
+from bookie.storage.settings import MIB
+from tests.hostile import v3
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import Peer, add, read
+from tests.hostile.rough_network import NotPermitted, rough_network
+from tests.hostile.wires import BYTES, Wire, fill
+
+HOT = 1
+ENTRIES = 50
+STEP_S = 0.005
+BUDGET = 8 * MIB
+SMALL: dict[str, Any] = {
+    "io_threads": 1,
+    "write_cache_bytes": 16 * MIB,
+    "flush_bytes": 8 * MIB,
+    "flush_interval_ms": 600_000,
+    "output_high_bytes": 400_000,
+    "output_low_bytes": 100_000,
+    "output_bytes_max": BUDGET,
+}
+TOTAL = {1: 1_500_000, 10: 8_000_000, 80: 40_000_000}
+"""Bytes that a reader takes, by the MB that it takes in a second."""
+ADDS = 20_000
+FOUR = [("v2", 1), ("v3", 10), ("v2", 80), ("v3", 80)]
+
+
+class Paced(Peer):
+    """Receives so many bytes a second, a little at a time; its kernel keeps hardly more."""
+
+    def __init__(self, address: tuple[str, int], rate: int) -> None:
+        super().__init__(address, receive_bytes=16_384, segment_bytes=1400)
+        self.rate = rate
+        self.taken = 0
+        self.begun = time.monotonic()
+        self._pause = threading.Event()
+
+    def take(self, size: int) -> bytes:
+        """Exactly `size` bytes, not before they are due."""
+        parts = bytearray()
+        while len(parts) < size:
+            ahead = self.taken / self.rate - (time.monotonic() - self.begun)
+            if ahead > STEP_S:
+                self._pause.wait(ahead)
+            piece = self.sock.recv(min(size - len(parts), max(4096, int(self.rate * STEP_S))))
+            if not piece:
+                raise EOFError
+            parts += piece
+            self.taken += len(piece)
+        return bytes(parts)
+
+
+class Reader:
+    """One of them: it asks as fast as the bookie lets it, and checks every answer."""
+
+    ledgers = itertools.count(100)
+
+    def __init__(self, wire: Wire, kind: str, rate: int) -> None:
+        self.wire = wire
+        self.kind = kind
+        self.peer = Paced(wire.bookie.address, rate * 1_000_000)
+        total = TOTAL[rate]
+        self.answers = {"singles": total // BYTES, "batches": total // BYTES // ENTRIES + 1, "adds": ADDS}[kind]
+        self.ledger = next(self.ledgers)
+
+    def ask(self) -> None:
+        """All requests, as long as that takes; the bookie does not receive them while answers wait."""
+        for first in range(0, self.answers, 100):
+            for at in range(first, min(first + 100, self.answers)):
+                if self.kind == "singles":
+                    self.wire.single(self.peer, HOT, at % ENTRIES)
+                elif self.kind == "batches":
+                    self.wire.batch(self.peer, HOT, 0, ENTRIES)
+            if self.kind == "adds":
+                entries = range(first, min(first + 100, self.answers))
+                if self.wire.v3:
+                    v3.send(self.peer, *(v3.add3(self.ledger, entry) for entry in entries))
+                else:
+                    self.peer.send(*(add(self.ledger, entry) for entry in entries))
+
+    def check(self) -> None:
+        """All answers: EOFError when the bookie hung up."""
+        for _ in range(self.answers):
+            if self.kind == "adds":
+                assert (v3.answer(self.peer).status == pb.EOK) if self.wire.v3 else (self.peer.answer().code == 0)
+            elif self.kind == "singles":
+                ledger, _, count = self.wire.check(self.peer)  # those from the disk come later
+                assert (ledger, count) == (HOT, 1)
+            else:
+                ledger, first, count = self.wire.check(self.peer)
+                assert (ledger, first) == (HOT, 0)
+                assert count
+
+
+@contextmanager
+def small_bookie(directory: Path) -> Iterator[LocalBookie]:
+    """With a ledger in its write cache, and budgets that a few readers can use up."""
+    with local_bookie(directory, **SMALL) as bookie:
+        with bookie.peer() as peer:
+            fill(peer, HOT, range(ENTRIES))
+        yield bookie
+
+
+@pytest.fixture
+def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
+    """A small one."""
+    with small_bookie(tmp_path) as bookie:
+        yield bookie
+
+
+def served(bookie: LocalBookie, readers: list[Reader]) -> None:
+    """All of them get all their answers, flushes and an innocent reader beside them; nothing grows."""
+    most = 0.0
+    with ExitStack() as stack:
+        other = stack.enter_context(bookie.peer())
+        threads = stack.enter_context(ThreadPoolExecutor(2 * len(readers)))
+        for one in readers:
+            stack.callback(one.peer.close)
+        jobs: list[Future[None]] = [threads.submit(work) for one in readers for work in (one.check, one.ask)]
+        for times in itertools.count():
+            if all(job.done() for job in jobs):
+                break
+            assert other.ask(read(HOT, times % ENTRIES)).code == 0
+            most = max(most, bookie.stat("output_buffer_bytes"))
+            if times % 500 == 0:
+                fill(other, HOT, range(ENTRIES))
+                assert bookie.storage.checkpoint()
+        for job in jobs:
+            job.result()
+    assert most <= BUDGET // 2, "what may wait for peers"
+    assert bookie.stat("closed_by_limit") == 0
+    assert all(bookie.stat(f"turned_away_{reason}") == 0 for reason in range(13))
+
+
+@pytest.mark.parametrize("kind", ["singles", "batches", "adds"])
+@pytest.mark.parametrize("rate", TOTAL)
+@pytest.mark.parametrize("protocol", ["v2", "v3"])
+def test_a_steady_reader_is_never_closed(bookie: LocalBookie, protocol: str, rate: int, kind: str) -> None:
+    """B17: it takes several times what the budget of output holds, and costs a fraction of that."""
+    served(bookie, [Reader(Wire(protocol, bookie), kind, rate)])
+
+
+@pytest.mark.parametrize("kind", ["singles", "batches", "adds"])
+def test_four_of_them_and_somebody_else(bookie: LocalBookie, kind: str) -> None:
+    """B17: at three rates, in both protocols. Four at 80 MB/s made the bookie close others, too."""
+    served(bookie, [Reader(Wire(protocol, bookie), kind, rate) for protocol, rate in FOUR])
+
+
+@pytest.mark.parametrize("kind", ["singles", "batches"])
+def test_four_of_them_over_a_rough_network(tmp_path: Path, kind: str) -> None:
+    """B17: the same where packets are short, come late and get lost."""
+
+    def inside() -> None:
+        rough_network()
+        with small_bookie(tmp_path) as bookie:
+            served(bookie, [Reader(Wire(protocol, bookie), kind, min(rate, 10)) for protocol, rate in FOUR])
+
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            threads.submit(inside).result()
+        except NotPermitted as error:
+            pytest.skip(str(error))
