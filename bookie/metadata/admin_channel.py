@@ -103,7 +103,7 @@ class _SendToken(
 
     def __init__(self, path: str | None, target: str) -> None:
         self._path = path
-        self._target = target
+        self._guide = own_token.Guide(target)
         self._named = "" if path is None else read_token(path)
 
     def intercept_unary_unary(self, call: Callable[[Any, Any], Any], details: Any, request: Any) -> Any:
@@ -125,7 +125,7 @@ class _SendToken(
             with contextlib.suppress(ConfigurationError):
                 self._named = read_token(self._path)
             return self._named
-        found = own_token.find(self._target)
+        found = self._guide.path()
         with contextlib.suppress(ConfigurationError):
             return read_token(found) if found else ""
         return ""

@@ -8,9 +8,10 @@ the file is that very user's. Nobody else can plant a path or read the file.
 
     path = make(directory)                     # at the bookie's start
     Signpost("127.0.0.1", 3182, path).start()
-    find("127.0.0.1:3182")                     # another process: the path, or None
+    Guide("127.0.0.1:3182").path()             # another process: the path, or None
 
-`find` is cheap, and asked before each call: a port that somebody else has taken since gets no token.
+A `Guide` does that before each call, and asks again once the process that answered has ended: a port that somebody else
+has taken since gets no token.
 """
 
 import contextlib
@@ -23,11 +24,12 @@ import stat
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from bookie.durable import sync_directory
 
-__all__ = ["find", "make", "NAME", "Signpost"]
+__all__ = ["Guide", "make", "NAME", "Signpost"]
 
 NAME = "admin.token"
 LINE = "admin:own:"
@@ -41,6 +43,9 @@ BACKLOG = 64
 CREDENTIALS = struct.Struct("iII")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - names of sockets, nothing is bound there
 ROOT = 0
+STATE, BORN = 0, 19
+"""Of the words behind the program's name in /proc/PID/stat."""
+ENDED = (b"Z", b"X")
 
 log = logging.getLogger(__name__)
 
@@ -63,13 +68,29 @@ def make(directory: Path) -> Path:
     return path
 
 
-def find(target: str) -> str | None:
-    """The file for the admin port `host:port`, if that is a bookie of ours on this machine's loopback address."""
-    host, _, port = target.rpartition(":")
-    for name in _names(host):
-        if found := _ask(f"{PREFIX}{name}:{port}"):
-            return found
-    return None
+class Guide:
+    """To the token of the admin port `host:port`, if that is a bookie of ours on this machine's loopback address."""
+
+    def __init__(self, target: str) -> None:
+        self._host, _, self._port = target.rpartition(":")
+        self._last: _Answer | None = None
+
+    def path(self) -> str | None:
+        """As the process says that answers there now. Any thread."""
+        last = self._last
+        if last is None or not last.born or last.born != _born(last.process):
+            names = (f"{PREFIX}{name}:{self._port}" for name in _names(self._host))
+            last = self._last = next(filter(None, map(_ask, names)), None)
+        return last.path if last else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """From which process: its id, and when it was born; empty where it is not to be seen from here."""
+
+    path: str
+    process: int
+    born: bytes
 
 
 class Signpost:
@@ -119,16 +140,27 @@ class Signpost:
                 asking.send(self._text)
 
 
-def _ask(name: str) -> str | None:
+def _ask(name: str) -> _Answer | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking, contextlib.suppress(OSError):
         asking.settimeout(ANSWER_S)
         asking.connect(name)
-        _, user, _ = CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+        process, user, _ = CREDENTIALS.unpack(
+            asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+        )
         if os.geteuid() not in (user, ROOT):
             return None
         path = os.fsdecode(asking.recv(PATH_BYTES_MAX))
-        return path if _is_of(Path(path), user) else None
+        return _Answer(path, process, _born(process)) if _is_of(Path(path), user) else None
     return None
+
+
+def _born(process: int) -> bytes:
+    """In ticks since the machine began; empty for one that has ended."""
+    try:
+        words = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return b""
+    return b"" if words[STATE] in ENDED else words[BORN]
 
 
 def _is_of(path: Path, user: int) -> bool:

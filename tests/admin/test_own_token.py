@@ -1,6 +1,7 @@
 """The token that a bookie makes for its own user: found by itself, by nobody else, and never sent to somebody else."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from bookie.client import BookKeeper
 from bookie.errors import SecurityError
 from bookie.metadata.admin_channel import read_token
 from bookie.metadata.driver import open_driver
-from bookie.metadata.own_token import NAME, Signpost, find, make
+from bookie.metadata.own_token import NAME, Guide, Signpost, make
 from tests.admin.http.conftest import Port
 from tests.fixtures.bookies import ROOT, BookieProcess
 from tests.fixtures.ports import free_port
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 OTHER = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+def find(target: str) -> str | None:
+    """As a program that has just begun."""
+    return Guide(target).path()
 
 
 def other(program: str, *words: str) -> "subprocess.Popen[str]":
@@ -52,6 +58,8 @@ def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookiePro
     token = read_token(str(file))
     assert (file.stat().st_mode & 0o777, find(bookie.admin)) == (0o600, str(file))
     assert find(bookie.admin.replace("127.0.0.1", "localhost")) == str(file)
+    guide = Guide(bookie.admin)
+    assert guide.path() == str(file)
     with BookKeeper(f"grpc://{bookie.admin}") as client:
         with client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
             ledger.append(b"one")
@@ -62,6 +70,12 @@ def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookiePro
     assert bookie.stop() == 0
     assert token not in bookie.log_text()
     assert find(bookie.admin) is None  # what lies on the disk of one that has ended is nobody's port
+    assert guide.path() is None  # also for who knew it before
+    bookie.start()
+    assert guide.path() == str(file)
+    bookie.signal(signal.SIGKILL)
+    os.waitid(os.P_PID, bookie.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has taken note yet
+    assert guide.path() is None
 
 
 @as_root

@@ -11,7 +11,7 @@ import lmdb
 import pytest
 
 from bookie.errors import IncorrectParameter, StartRefused
-from bookie.metadata.embedded import EmbeddedStore
+from bookie.metadata.embedded import EmbeddedStore, SessionLimits
 from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 
 WRITER = """
@@ -127,6 +127,25 @@ def test_counters_survive(tmp_path: Path) -> None:
         taken += [store.increment("n") for _ in range(4)]
         store.stop()
     assert taken == list(range(12))
+
+
+def test_sessions_have_limits(tmp_path: Path) -> None:
+    """Of one owner and in all; whoever has too many keeps nobody else out, and those that end make room."""
+    clock, limits = Clock(), SessionLimits(in_all=3, of_one_owner=2)
+    store = EmbeddedStore(tmp_path, clock=clock)
+    store.start()  # whose own session counts for nobody
+    first, _ = (store.open_session(1000, "10.0.0.1", limits) for _ in range(2))
+    with pytest.raises(StoreFull, match=r"2 sessions of 10\.0\.0\.1 are open already \(metadataSessionsPerPeerMax=2\)"):
+        store.open_session(1000, "10.0.0.1", limits)
+    store.open_session(1000, "10.0.0.2", limits)
+    with pytest.raises(StoreFull, match=r"3 sessions are open already \(metadataSessionsMax=3\)"):
+        store.open_session(1000, "10.0.0.3", limits)
+    store.close_session(first)
+    store.open_session(1000, "10.0.0.1", limits)
+    clock.now += 1.1
+    store.expire_sessions()
+    store.open_session(1000, "10.0.0.3", limits)
+    store.stop()
 
 
 def test_sessions_end_by_the_clock(tmp_path: Path) -> None:
