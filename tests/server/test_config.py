@@ -153,6 +153,7 @@ REFUSALS = [
     ("journalPreAllocSizeMB=64\njournalMaxSizeMB=16", "journalPreAllocSizeMB", "journalMaxSizeMB"),
     ("serverWriteBufferLowWaterMark=9000000", "serverWriteBufferLowWaterMark", "HighWaterMark"),
     ("tlsProviderFactoryClass=org.Foo", "tlsProviderFactoryClass", "remove it"),
+    ("tlsRequired=true", "tlsRequired", "set tlsProviderFactoryClass="),
     ("bookieAuthProviderFactoryClass=certificate", "bookieAuthProviderFactoryClass", "tlsClientAuthentication=true"),
     ("minorCompactionThreshold=0.9", "minorCompactionThreshold", "raise majorCompactionThreshold"),
     ("minorCompactionInterval=90000", "minorCompactionInterval", "raise majorCompactionInterval"),

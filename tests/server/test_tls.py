@@ -11,11 +11,13 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
+from bookie.auth.token import TokenClient
 from bookie.server.errors import ConfigError
 from bookie.server.tls import TlsContexts, make_context
 from bookie.server.tls_ciphers import split
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
+from tests.hostile.auth_frames import log_in
 from tests.hostile.local import local_bookie
 from tests.hostile.peer import Peer, add, read
 from tests.hostile.tls_peer import TlsPeer, client_context, settings_of
@@ -57,6 +59,27 @@ def test_a_process_with_tls(bookies: Bookies, ca: Authority) -> None:
     for file in (keys["tlsKeyStore"], keys["tlsCertificatePath"]):
         assert not any(line in text for line in Path(file).read_text().split("\n") if len(line) > 20)
     assert "CN=" not in text
+
+
+def test_a_process_that_requires_tls(bookies: Bookies, ca: Authority, tmp_path: Path) -> None:
+    """By its configuration alone: nothing in clear, a login inside, a token that is gone ends its connection."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("write:one:a-token-of-enough-bytes\n")
+    keys = keys_of(ca, tlsRequired="true", bookieAuthProviderFactoryClass="token", authTokenFile=str(tokens))
+    (bookie,) = bookies(1, authFilesRefreshDurationSeconds="1", **keys)
+    with Peer(bookie.address) as plain:
+        assert plain.ask(add(1, 0, b"x")).code == 102
+        assert plain.closed()
+    with TlsPeer(bookie.address, client_context(ca)) as peer:
+        log_in(peer, 2, "token", TokenClient(b"a-token-of-enough-bytes").session(""))
+        assert peer.ask(add(1, 0, b"x")).code == 0
+        tokens.write_text("write:two:another-token-of-enough-bytes\n")
+        assert peer.closed()
+    bookie.stop()
+    text = bookie.log_text()
+    assert "it sent a request or a login in clear, and tlsRequired is set" in text
+    assert "user=token:one" in text
+    assert "of-enough-bytes" not in text
 
 
 def test_check_looks_at_the_files(new_bookies: Bookies, ca: Authority) -> None:
