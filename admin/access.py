@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from admin.auditing import Few
 from admin.roles import Role
 from bookie.changed_files import ChangedFiles
 from bookie.errors import SecurityError
@@ -35,7 +36,10 @@ NAME = re.compile(r"[\w.@+-]{1,64}")
 ANYBODY = "local"
 """Who shows nothing, where the configuration asks for nothing."""
 
+STRANGERS = (ANYBODY, "unknown")
+
 log = logging.getLogger(__name__)
+_strangers = Few()
 
 
 class NotAuthenticated(SecurityError):
@@ -144,7 +148,16 @@ class Access:
 
 
 def audit(caller: Caller, peer: str, action: str, outcome: str, **facts: object) -> None:
-    """One line for a change, made or refused: who, from where, what, and what came of it. Values are never secrets."""
+    """One line for a change, made or refused: who, from where, what, and what came of it. Values are never secrets.
+
+    What strangers are refused is told a few times a second, with how many lines were left out, for they ask as often as
+    they like.
+    """
+    if outcome == "refused" and caller.name in STRANGERS:
+        left_out = _strangers.left_out()
+        if left_out is None:
+            return
+        facts = {**facts, "left_out": left_out or None}
     what = {name: value for name, value in facts.items() if value not in ("", None)}
     log.warning("audit", extra={"caller": caller.name, "peer": peer, "action": action, "outcome": outcome, **what})
 

@@ -2,14 +2,16 @@
 
 Values that hold no secret whatever a caller sends, numbers and switches, stand in SHOWN; words stand in NAMED and are
 shown of what was done, for then they are names that the bookie knows. All else is told by its size, so that an audit,
-which goes where logs go, never holds a ledger's password, a stored value, or a body. Pure functions; any thread.
+which goes where logs go, never holds a ledger's password, a stored value, or a body. Any thread.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["NAMED", "of_http", "of_message", "SHOWN"]
+__all__ = ["Few", "NAMED", "of_http", "of_message", "SHOWN"]
 
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "Bookie/LiftQuarantine": ("ledger",),
@@ -41,6 +43,34 @@ NAMED: Mapping[str, tuple[str, ...]] = {
 """Fields of words, which are shown when the order was carried out."""
 TEXT_MAX = 200
 LIST_MAX = 10
+LINES_MAX = 10
+"""A second, of what strangers are refused."""
+
+
+class Few:
+    """So many lines a second. Any thread."""
+
+    def __init__(self, most: int = LINES_MAX, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._lock = threading.Lock()
+        # Guarded by _lock:
+        self._second = 0
+        self._told = 0
+        self._left_out = 0
+
+    def left_out(self) -> int | None:
+        """How many lines were left out before this one; None: leave this one out, too."""
+        with self._lock:
+            second = int(self._clock())
+            if second != self._second:
+                self._second, self._told = second, 0
+            if self._told == self._most:
+                self._left_out += 1
+                return None
+            self._told += 1
+            found, self._left_out = self._left_out, 0
+            return found
 
 
 def of_message(action: str, request: Any, *, done: bool) -> str:

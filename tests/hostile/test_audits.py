@@ -1,7 +1,10 @@
 """Neither the audit nor another line of the log holds what callers send: stored values, bodies, words of their own."""
 
 import json
+import re
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -9,7 +12,7 @@ import pytest
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
-from admin.auditing import NAMED, SHOWN, of_http, of_message
+from admin.auditing import NAMED, SHOWN, Few, of_http, of_message
 from admin.plane import THREADS
 from admin.roles import METHODS, ROUTES, Role
 from bookie.metadata.admin_channel import AdminAccess, open_channel
@@ -80,6 +83,33 @@ def test_no_line_of_the_log_holds_what_was_sent(bookies: Callable[..., list[Book
     size = f"{len(CANARY)} characters"
     assert any("SetLogLevel" in line and f"logger: {size}, level: {size}" in line for line in audited)
     assert any("decommission" in line and f"bookie_src: {size}, other fields: 6" in line for line in audited)
+
+
+def test_strangers_do_not_fill_the_log(bookies: Callable[..., list[BookieProcess]], tmp_path: Path) -> None:
+    """However often somebody unknown asks for a change: ten lines a second, and how many were left out."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"operate:{'o' * 20}\n")
+    tokens.chmod(0o600)
+    (bookie,) = bookies(1, httpServerEnabled="true", httpServerPort="0", adminTokensFile=str(tokens))
+    port = Port(bookie.planes["http"], "x" * 20)
+    begun = time.monotonic()
+    for _ in range(300):
+        assert port.put("/api/v1/bookie/gc").status == 401
+    seconds = time.monotonic() - begun
+    lines = [line for line in bookie.log_text().splitlines() if "msg=audit" in line]
+    assert 0 < len(lines) <= 10 * (seconds + 2)
+    assert len(lines) + sum(int(one) for one in re.findall(r"left_out=(\d+)", bookie.log_text())) <= 300
+
+
+def test_a_few_lines_a_second() -> None:
+    """What is left out is counted, and told by the next line."""
+    now = [0.5]
+    few = Few(2, lambda: now[0])
+    assert [few.left_out() for _ in range(4)] == [0, 0, None, None]
+    now[0] = 1.0
+    assert [few.left_out() for _ in range(4)] == [2, 0, None, None]
+    now[0] = 7.0
+    assert few.left_out() == 2
 
 
 def test_what_the_audit_shows() -> None:
