@@ -120,6 +120,7 @@ Rooms, lowest first. A room may cimport only rooms above it in this list; tests/
     replay                  a journal file back into the stores
   service
     loads                   single flight of disk reads
+    lane                    the cold reads of a connection that wait: state
     gather                  assembling answers from memory
     read_path               faulting-in of cold runs
     read_pool               the queue of cold reads and the threads that serve it

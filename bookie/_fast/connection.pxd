@@ -1,12 +1,11 @@
 """Connections and their output. Everything here belongs to one I/O loop and is touched by its thread only.
 
-Output is a list of items in order: bytes copied into the connection's own buffer, or slices of pinned cache memory. A
-slice stays referenced only while its region is not wanted back: what the kernel does not take of it in the round that
-finds it wanted is copied by `conn_settle`. What is copied, and the list itself, belong to the budget of output.
+Output is a list of items in order; what of it is copied, and the list itself, belong to the budget of output.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.addresses cimport Address
+from bookie._fast.lane cimport Lane
 from bookie._fast.limits cimport AuthState, NetLimits
 from bookie._fast.long_polls cimport PollOwner
 from bookie._fast.out_item cimport OutItem
@@ -39,6 +38,7 @@ cdef struct Conn:
     bint gone                # its peer hung up
     uint8_t why              # a Reason for its end, beside these two; 0: none
     bint choked              # its output is above the high mark, or the read pool owes it too much
+    Lane lane                # of those of its jobs that no thread has
     uint32_t reads           # its jobs of the read pool
     uint64_t read_bytes      # what each of them may bring, by those that came back; 0: there was none yet
     uint32_t armed           # epoll events asked for

@@ -5,6 +5,7 @@ care of themselves. What `read` answers stays pinned until it is released.
 """
 from bookie._fast.journal cimport JournalRoom
 from bookie._fast.gather cimport Answer
+from bookie._fast.lane cimport Lane
 from bookie._fast.read_pool cimport Inbox, ReadPool
 from bookie._fast.stores cimport Stores
 from bookie._fast.waker cimport Waker
@@ -22,4 +23,5 @@ cdef class Direct:
     cdef Stores* stores
     cdef ReadPool* pool      # NULL: what is not in memory stays unread
     cdef Inbox inbox
+    cdef Lane lane
     cdef Waker waker

@@ -94,7 +94,7 @@ cdef enum:
 
 cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
     """Leave it to the read pool; `answer` is room for the refusal."""
-    cdef Status status = pool_submit(loop.pool, request, &loop.inbox)
+    cdef Status status = pool_submit(loop.pool, request, &conn.lane, &loop.inbox)
     if status == OK:
         conn.refs += 1
         conn_awaits(conn, request.bytes)

@@ -74,7 +74,7 @@ cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
 
 cdef enum:
-    ACCEPT_BATCH = 64
+    ACCEPT_BATCH = 16            # in a round: a flood of connections waits in the backlog
     LATE_CHECK_NS = 1000000000
 
 

@@ -1,4 +1,8 @@
-"""A piece of a connection's output. No code."""
+"""A piece of a connection's output: bytes copied into its own buffer, or a slice of pinned cache memory. No code.
+
+A slice stays referenced only while its region is not wanted back: what the kernel does not take of it in the round that
+finds it wanted is copied by `conn_settle`.
+"""
 from libc.stdint cimport uint8_t, uint64_t
 
 from bookie._fast.pages cimport Region

@@ -1,7 +1,11 @@
-"""The read pool: a queue of cold reads, the threads that work it off, and the way back to the loops that asked."""
+"""The read pool: queues of cold reads, the threads that work them off, and the way back to the loops that asked.
+
+Each connection has a queue, and the threads take one read of each in turn: who asks for thousands waits for itself.
+"""
 from libc.stdint cimport int64_t
 
 from bookie._fast.gather cimport Answer, ReadRequest
+from bookie._fast.lane cimport Lane
 from bookie._fast.loads cimport Loads
 from bookie._fast.stores cimport Stores
 from bookie._fast.sync cimport pthread_cond_t, pthread_mutex_t
@@ -30,8 +34,9 @@ cdef struct ReadPool:
     Loads loads
     pthread_mutex_t lock     # guards the queue
     pthread_cond_t filled
-    PoolJob* head
-    PoolJob* tail
+    Lane* first              # of the queues that hold something, in turn
+    Lane* last
+    Lane ahead               # the queue of what nobody waits for
     int64_t queued           # atomic; written with the lock
     int64_t queued_max
     int64_t jobs             # atomic; that wait, are served, or whose answer no loop has taken yet
@@ -40,9 +45,10 @@ cdef struct ReadPool:
 
 # Let the pool read ahead, if the answer tells from where; never waits.
 cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil
-# TOO_MANY_REQUESTS when the queue is full, or the inbox is owed as many as it may (fences and high priority aside).
+# To the end of this queue, which stays where it is until the job is back. TOO_MANY_REQUESTS when as many wait in all as
+# may, or the inbox is owed as many; fences, high priority and the only one of its queue have more room.
 # The inbox gets the job back with its answer; it owns it then (`pool_free`).
-cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, Inbox* inbox) noexcept nogil
 # Any thread; its answer is released.
 cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil
 

@@ -13,6 +13,7 @@ from bookie._fast.sync cimport (
     bk_add,
     bk_add_relaxed,
     bk_load,
+    bk_load_pointer,
     bk_store,
     bk_store_pointer,
     cond_init,
@@ -49,17 +50,61 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
     request.ledger = ledger
     request.entry = answer.ahead
     answer.ahead = -1
-    pool_submit(pool, &request, NULL)        # a full queue has better things to do
+    pool_submit(pool, &request, &pool.ahead, NULL)       # full queues have better things to do
 
 
-cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox) noexcept nogil:
+cdef void line_up(ReadPool* pool, Lane* lane) noexcept nogil:
+    """The lane holds something and comes after all others; with the lock."""
+    lane.next = NULL
+    if pool.last == NULL:
+        pool.first = lane
+    else:
+        pool.last.next = lane
+    pool.last = lane
+
+
+cdef void push(ReadPool* pool, Lane* lane, PoolJob* job) noexcept nogil:
+    """With the lock."""
+    if lane.first == NULL:
+        bk_store_pointer(&lane.first, job)   # its loop looks without the lock
+        line_up(pool, lane)
+    else:
+        (<PoolJob*> lane.last).next = job
+    lane.last = job
+    bk_store(&pool.queued, pool.queued + 1)
+
+
+cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
+    """The oldest of the lane whose turn it is; with the lock. NULL: nothing waits."""
+    cdef Lane* lane = pool.first
+    cdef PoolJob* job
+    if lane == NULL:
+        return NULL
+    job = <PoolJob*> lane.first
+    pool.first = lane.next
+    if pool.first == NULL:
+        pool.last = NULL
+    bk_store_pointer(&lane.first, job.next)
+    if job.next != NULL:
+        line_up(pool, lane)
+    bk_store(&pool.queued, pool.queued - 1)
+    return job
+
+
+cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogil:
+    """A limit, and above it the room of what is urgent, and half as much of who has nothing else waiting."""
+    return most + (most // 4 if urgent else most // 8 if first else 0)
+
+
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
     cdef Status status = OK
     cdef bint urgent = request.flags & URGENT != 0
-    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= inbox.owed_max:
+    cdef bint first = inbox != NULL and bk_load_pointer(&lane.first) == NULL
+    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= widened(inbox.owed_max, False, first):
         inbox.refused += 1
         return TOO_MANY_REQUESTS
-    if bk_load(&pool.queued) >= (pool.queued_max + pool.queued_max // 4 if urgent else pool.queued_max):
+    if bk_load(&pool.queued) >= widened(pool.queued_max, urgent, first):
         return TOO_MANY_REQUESTS
     job = <PoolJob*> malloc(sizeof(PoolJob)) if bk_load(&pool.jobs) < jobs_most(pool.queued_max) else NULL
     if job == NULL:
@@ -73,12 +118,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
     if pool.stopping:
         status = TOO_MANY_REQUESTS
     else:
-        if pool.tail == NULL:
-            pool.head = job
-        else:
-            pool.tail.next = job
-        pool.tail = job
-        bk_store(&pool.queued, pool.queued + 1)
+        push(pool, lane, job)
         pthread_cond_signal(&pool.filled)
     pthread_mutex_unlock(&pool.lock)
     if status != OK:
@@ -89,17 +129,12 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Inbox* inbox
 
 
 cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
-    """Wait for work; NULL when the pool stops and the queue is empty."""
+    """Wait for work; NULL when the pool stops and nothing waits."""
     cdef PoolJob* job
     pthread_mutex_lock(&pool.lock)
-    while pool.head == NULL and not pool.stopping:
+    while pool.first == NULL and not pool.stopping:
         pthread_cond_wait(&pool.filled, &pool.lock)
-    job = pool.head
-    if job != NULL:
-        pool.head = job.next
-        if pool.head == NULL:
-            pool.tail = NULL
-        bk_store(&pool.queued, pool.queued - 1)
+    job = pop(pool)
     pthread_mutex_unlock(&pool.lock)
     return job
 

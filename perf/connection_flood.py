@@ -1,0 +1,69 @@
+"""`python -m perf.connection_flood`: adds beside a peer that connects and hangs up, over and over.
+
+Starts our bookie on an empty directory. In turn: adds at a fixed rate alone, and beside connections to the data port
+that are made at a fixed rate and closed at once, by a process of its own, of the lowest priority. An add that is lost
+or refused ends the measurement. Prints one JSON object, with the connections a second that the flood came to.
+"""
+
+import json
+import socket
+import struct
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perf.load.build import build_all
+from perf.paired import HERE, Aside, Plan, fresh, paired, plan_options
+from perf.side_by_side.card import ROOT
+
+DATA = ROOT / "build/perf/connection_flood"
+TICK_S = 0.002
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: the end is a reset, so that no port of the flood stays taken."""
+
+
+def flood(port: int, rate: int, told: Connection) -> None:
+    """Connect and hang up until `told` has something to say; then answer with connections a second, made and failed."""
+    made = failed = 0
+    begun = time.monotonic()
+    told.send(HERE)
+    while not told.poll(TICK_S):
+        while made + failed < rate * (time.monotonic() - begun):
+            with socket.socket() as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                sock.settimeout(1.0)
+                try:
+                    sock.connect(("127.0.0.1", port))
+                except OSError:
+                    failed += 1
+                else:
+                    made += 1
+            if told.poll():
+                break
+    took = time.monotonic() - begun
+    told.recv()
+    told.send({"made_per_s": round(made / took), "failed_per_s": round(failed / took)})
+
+
+@click.command()
+@click.option("--connects", default=5000, show_default=True, help="Connections a second.")
+@plan_options(DATA, pairs=3, seconds=10.0)
+def main(connects: int, directory: Path, **plan: Any) -> None:
+    """Adds beside a flood of connections."""
+    build_all()
+    floods: list[Aside] = []
+    with fresh(directory, {}) as bookie:
+
+        def around() -> Aside:
+            floods.append(Aside(flood, bookie.port, connects))
+            return floods[-1]
+
+        found = paired(bookie, Plan(**plan), around)
+    print(json.dumps({"floods": [one.result for one in floods], **found}))
+
+
+if __name__ == "__main__":
+    main()

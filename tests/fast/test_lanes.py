@@ -1,0 +1,79 @@
+"""Reads that wait for the disk: a queue for each connection, and one of each in turn.
+
+Rooms: lane, read_pool.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bookie.storage.settings import MIB
+from tests.hostile.local import STOP_S, LocalBookie, local_bookie
+from tests.hostile.peer import read
+from tests.hostile.wires import checked, fill, stored
+
+COLD = 1
+ENTRIES = 700
+SMALL: dict[str, Any] = {
+    "io_threads": 1,
+    "read_threads": 1,
+    "write_cache_bytes": 16 * MIB,
+    "flush_interval_ms": 600_000,
+    "output_high_bytes": 64 * MIB,
+    "output_bytes_max": 256 * MIB,
+}
+
+
+@pytest.fixture
+def bookie(tmp_path: Path, faulty: ModuleType) -> Iterator[LocalBookie]:
+    """On a disk that stalls as planned, with one thread to read from it, and a ledger that only the disk has."""
+    with local_bookie(tmp_path, files=faulty.FaultyFiles(), **SMALL) as bookie:
+        with bookie.peer() as peer:
+            fill(peer, COLD, range(ENTRIES))
+            assert bookie.storage.checkpoint()
+        yield bookie
+
+
+@pytest.mark.parametrize("flooders", [1, 8])
+def test_one_read_comes_before_the_rest_of_a_flood(bookie: LocalBookie, faulty: ModuleType, flooders: int) -> None:
+    """Thirty of each flooding connection wait for the disk when it comes; the disk stalls again when each had one."""
+    flood = [bookie.peer() for _ in range(flooders)]
+    asked = [range(10 + at, ENTRIES - 20, 22) for at in range(0, 2 * flooders, 2)]
+    total = sum(map(len, asked))
+    stall = faulty.plan("pread", "STALL", suffix=".log")
+    for one, entries in zip(flood, asked, strict=True):
+        one.send(*(read(COLD, entry) for entry in entries))
+    assert faulty.wait_hit(stall, STOP_S)
+    bookie.until("read_pool_queued", lambda waiting: waiting == total - 1)
+    with bookie.peer() as victim:
+        victim.send(read(COLD, ENTRIES - 1))
+        bookie.until("read_pool_queued", lambda waiting: waiting == total)
+        faulty.plan("pread", "STALL", suffix=".log", nth=flooders + 2)
+        faulty.release()
+        assert checked(COLD, ENTRIES - 1, [victim.answer().body]) == (COLD, ENTRIES - 1, 1)
+        assert bookie.stat("read_pool_queued") >= total - flooders - 2
+        faulty.clear()
+        for one, entries in zip(flood, asked, strict=True):
+            assert {one.answer().body for _ in entries} == {stored(COLD, entry) for entry in entries}
+            one.close()
+
+
+def test_a_full_queue_has_room_for_who_has_nothing_else_waiting(tmp_path: Path, faulty: ModuleType) -> None:
+    """The connection that filled it is refused, another one's only read is not."""
+    limits = {**SMALL, "pending_reads_max": 40}
+    with local_bookie(tmp_path, files=faulty.FaultyFiles(), **limits) as bookie, bookie.peer() as flood:
+        fill(flood, COLD, range(ENTRIES))
+        assert bookie.storage.checkpoint()
+        stall = faulty.plan("pread", "STALL", suffix=".log")
+        flood.send(*(read(COLD, entry) for entry in range(10, 610, 10)))
+        assert faulty.wait_hit(stall, STOP_S)
+        bookie.until("refused_reads", lambda refused: refused == 20)
+        with bookie.peer() as victim:
+            victim.send(read(COLD, ENTRIES - 1))
+            bookie.until("reads_in_progress", lambda under_way: under_way == 41)
+            faulty.release()
+            assert checked(COLD, ENTRIES - 1, [victim.answer().body]) == (COLD, ENTRIES - 1, 1)
+        assert sorted(flood.answer().code for _ in range(60)) == [0] * 40 + [106] * 20
