@@ -30,10 +30,40 @@ UNDER_WAY = (h11.IDLE, h11.SEND_BODY)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long peers may take."""
+    """How long peers may take, and how much may wait for them."""
 
     receive_s: float
     send_s: float
+    unsent: "Unsent"
+
+
+class Unsent:
+    """Answers of all connections that wait for their peers: at most so many bytes, and the one that was added last."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._waiting: dict[Connection, int] = {}  # those that wait for longest come first
+        self._bytes = 0  # of all, as it was when each was added or counted
+
+    def add(self, one: "Connection") -> None:
+        """It waits. Beyond the limit those that wait for longest are turned away."""
+        self._count(one)
+        if self._bytes > self._bytes_max:
+            for known in self._waiting:
+                self._count(known)
+        while self._bytes > self._bytes_max and len(self._waiting) > 1:
+            oldest = next(iter(self._waiting))
+            self.remove(oldest)
+            oldest.turn_away("slow_reader")
+
+    def remove(self, one: "Connection") -> None:
+        """It waits no more; idempotent."""
+        self._bytes -= self._waiting.pop(one, 0)
+
+    def _count(self, one: "Connection") -> None:
+        size = one.transport.get_write_buffer_size()
+        self._bytes += size - self._waiting.get(one, 0)
+        self._waiting[one] = size
 
 
 class Connection(H11Protocol):
@@ -83,12 +113,17 @@ class Connection(H11Protocol):
         super().pause_writing()
         if self._sending is None:
             seconds = self._patience.send_s + self.transport.get_write_buffer_size() / BYTES_A_SECOND
-            self._sending = self.loop.call_later(seconds, self._visitor.turn_away, "slow_reader")
+            self._sending = self.loop.call_later(seconds, self.turn_away, "slow_reader")
+            self._patience.unsent.add(self)
 
     def resume_writing(self) -> None:
         """All of it is on its way."""
         super().resume_writing()
         self._sent()
+
+    def turn_away(self, reason: str) -> None:
+        """Close it at once, for one of the door's reasons."""
+        self._visitor.turn_away(reason)
 
     def _asked(self) -> bool:
         """No answer is owed: what comes belongs to the next request."""
@@ -119,6 +154,7 @@ class Connection(H11Protocol):
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
+        self._patience.unsent.remove(self)
 
     def _late(self) -> None:
         """The request is not whole in time."""
@@ -126,7 +162,7 @@ class Connection(H11Protocol):
         if self._asked() and self.conn.their_state is h11.SEND_BODY:
             self.transport.close()  # it has its answer
         else:
-            self._visitor.turn_away("late")
+            self.turn_away("late")
 
 
 def _subjects(tls: ssl.SSLObject | None) -> list[str]:

@@ -17,7 +17,7 @@ import uvicorn
 from admin.access import Access
 from admin.door import Door, Limits, Visitor, listen
 from admin.http.application import Application
-from admin.http.connection import Connection, Patience
+from admin.http.connection import Connection, Patience, Unsent
 from admin.http.files import console_files
 from admin.http.moving import Movers
 from admin.http.self_test import self_test
@@ -106,7 +106,8 @@ class HttpPlane:
         host, port = listener.getsockname()[:2]
         receive_s = settings.receive_timeout_ms / 1000
         door = Limits(settings.connections_max, settings.connections_per_address_max, receive_s)
-        server = Server(configuration, listener, door, Patience(receive_s, settings.send_timeout_ms / 1000))
+        patience = Patience(receive_s, settings.send_timeout_ms / 1000, Unsent(settings.output_bytes_max))
+        server = Server(configuration, listener, door, patience)
         self._server = server
         self._thread = threading.Thread(target=self._run, args=(server,), name="http", daemon=True)
         self._thread.start()

@@ -11,7 +11,7 @@ from pathlib import Path
 from bookie._fast.access_log import BYTES_A_LOOP as ACCESS_BYTES
 from bookie._fast.long_polls import BUDGETED as POLL_BYTES
 from bookie.errors import StartRefused
-from bookie.server.settings import NetworkSettings
+from bookie.server.settings import HttpSettings, NetworkSettings
 from bookie.storage.settings import MIB
 
 __all__ = ["allowed_bytes", "check", "parts"]
@@ -25,7 +25,9 @@ TLS_BYTES = 32 << 10
 """What OpenSSL holds for a connection, its handshake included."""
 
 
-def parts(storage: Mapping[str, int], network: NetworkSettings, *, tls: bool = False) -> dict[str, int]:
+def parts(
+    storage: Mapping[str, int], network: NetworkSettings, http: HttpSettings | None = None, *, tls: bool = False
+) -> dict[str, int]:
     """Every budget by name, in bytes, whole MiB of them; `storage` are those of the ledger storage."""
     encrypted = {"tls": network.connections_max * TLS_BYTES} if tls else {}
     found = {
@@ -36,6 +38,7 @@ def parts(storage: Mapping[str, int], network: NetworkSettings, *, tls: bool = F
         "network_output": network.output_bytes_max,
         "long_polls": network.long_polls_max * POLL_BYTES,
         "policy_queue": network.policy_bytes_max,
+        **({"http_output": http.output_bytes_max} if http is not None and http.enabled else {}),
         **({"access_log": (network.io_threads + 1) * ACCESS_BYTES} if network.access_log else {}),
     }
     return {name: -(-size // MIB) * MIB for name, size in found.items()}

@@ -1,6 +1,7 @@
 """The keys of the HTTP port. Pure data, a part of `keys`."""
 
 from bookie.server.key import Group, Key
+from bookie.storage.settings import MIB
 
 __all__ = ["HTTP"]
 
@@ -30,6 +31,9 @@ HTTP = Group(
             low=100, high=600_000, unit="ms"),
         Key("httpServerSendTimeoutMs", "http.send_timeout_ms", int, "10000", "A peer that has not taken its answer"
             " within this, and a second more for each 64 KiB, is closed.", low=100, high=600_000, unit="ms"),
+        Key("httpServerMaxOutputMemorySizeMb", "http.output_bytes_max", int, "64", "Memory of answers that wait for"
+            " their peers; beyond it whoever takes his for longest is closed.", low=1, high=65536, unit="MiB",
+            scale=MIB),
         Key("sanityCheckMetricsEnabled", "http.self_test", bool, "false", "Write and read a few entries each minute,"
             " for the metric `bookie_SERVER_SANITY`; else it tells of tests that were asked for."),
     ),

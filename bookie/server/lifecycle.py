@@ -257,7 +257,9 @@ class Bookie:
                     plane.stop(0)
 
     def _check_memory(self) -> None:
-        parts = budget.parts(self._storage.memory_budget(), self._settings.network, tls=self._data_port.tls is not None)
+        parts = budget.parts(
+            self._storage.memory_budget(), self._settings.network, self.http, tls=self._data_port.tls is not None
+        )
         limit = self._settings.server.memory_limit_bytes or budget.allowed_bytes()
         budget.check(parts, limit)
         facts = {f"{name}_mib": -(-size // MIB) for name, size in parts.items()}

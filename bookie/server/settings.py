@@ -251,6 +251,8 @@ class HttpSettings:
     """To the first byte of a connection, from there to the end of a handshake, and for each request."""
     send_timeout_ms: int = 10_000
     """For an answer to be taken, and a second more for each 64 KiB of it."""
+    output_bytes_max: int = 64 * MIB
+    """Answers that wait for their peers."""
     self_test: bool = False
     allowed_hosts: str = ""
     """Names of this port besides its own, separated by commas; `*.example` is every name below it."""

@@ -1,5 +1,6 @@
 """Who may do what over HTTP: roles, pages of other sites, foreign names, silent connections; its cost when off."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ import pytest
 import uvicorn
 
 from admin.http import open_plane
+from bookie.client import BookKeeper
 from bookie.errors import StartRefused
 from bookie.server.config import load
 from bookie.server.settings import AccessSettings, HttpSettings
@@ -24,6 +27,7 @@ from tests.admin.http.conftest import Cluster, Port
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/http.md"
+MIB = 1 << 20
 READ, OPERATE = "reading-0123456789", "operating-0123456789"
 
 
@@ -171,3 +175,31 @@ def test_nothing_of_it_is_loaded_where_it_is_off() -> None:
 def _control(port: int) -> Any:
     http = HttpSettings(enabled=True, port=port)
     return SimpleNamespace(http=http, access=AccessSettings(), metadata=None, own_token=None, names=())
+
+
+def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Cluster]) -> None:
+    """Forty peers ask for 8 MiB each and read nothing: those that wait for longest are closed, long before their time."""
+    cluster = cluster_of(httpServerMaxOutputMemorySizeMb="16", httpServerSendTimeoutMs="600000", httpServerThreads="2")
+    with (
+        BookKeeper(cluster.uri) as bk,
+        bk.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, password=b"") as ledger,
+    ):
+        for _ in range(8):
+            ledger.append(b"x" * MIB)
+    path = f"/api/v1/ledger/read?ledger_id={ledger.id}"
+    assert len(cluster.port.get(path).body) > 8 * MIB
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            sock = stack.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(cluster.port.address)
+            sock.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+        name = 'pybookie_port_peers_turned_away_total{port="http",reason="slow_reader"}'
+        deadline = time.monotonic() + 60
+        while not any(float(line.split()[-1]) >= 37 for line in told(cluster.port) if line.startswith(name)):
+            assert time.monotonic() < deadline
+
+
+def told(port: Port) -> list[str]:
+    """All metrics."""
+    return port.get("/metrics").text.splitlines()
