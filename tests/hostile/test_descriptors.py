@@ -37,15 +37,24 @@ def is_logged(bookie: BookieProcess, text: str) -> bool:
     return text in bookie.log_text()
 
 
+def fill(first: int, end: int) -> list[int]:
+    """Take those of these descriptors of this process that are free; which those were."""
+    taken: list[int] = []
+    with Path("/dev/null").open() as nothing:
+        while (one := fcntl.fcntl(nothing, fcntl.F_DUPFD, first)) < end:
+            taken.append(one)
+    os.close(one)
+    return taken
+
+
 @pytest.fixture
 def small(new_bookies: Callable[..., list[BookieProcess]]) -> Callable[..., BookieProcess]:
     """Start a bookie with so few descriptors."""
 
     def start(**settings: str) -> BookieProcess:
         (bookie,) = new_bookies(1, **PORTS, **settings)
-        with Path("/dev/null").open() as nothing:
-            taken = tuple(fcntl.fcntl(nothing, fcntl.F_DUPFD, DATA) for _ in range(OTHERS))
-        bookie.inherited = taken
+        taken = fill(DATA, DATA + OTHERS)
+        bookie.inherited = tuple(range(DATA, DATA + OTHERS))
         ready = bookie.launch()
         resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
         for one in taken:

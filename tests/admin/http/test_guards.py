@@ -178,7 +178,7 @@ def _control(port: int) -> Any:
 
 
 def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Cluster]) -> None:
-    """Forty peers ask for 8 MiB each and read nothing: those that wait for longest are closed, long before their time."""
+    """Forty peers ask for 8 MiB each and read nothing: who waits for longest is closed, long before its time."""
     cluster = cluster_of(httpServerMaxOutputMemorySizeMb="16", httpServerSendTimeoutMs="600000", httpServerThreads="2")
     with (
         BookKeeper(cluster.uri) as bk,
