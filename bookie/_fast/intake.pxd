@@ -5,6 +5,6 @@ It may close the connection: the caller holds a reference and looks at `fd` afte
 from bookie._fast.connection cimport Conn
 from bookie._fast.loop_state cimport IoLoop
 
-# A turn of the connection: serve what is held, receive and serve more, until its credit is spent or there is nothing
-# to serve now. What remains is held.
+# A turn of the connection: serve what is held, then receive once and serve that, as far as its credit reaches. What
+# remains is held; `turn.more` says whether its socket may have more.
 cdef void take_turn(IoLoop* loop, Conn* conn) noexcept nogil

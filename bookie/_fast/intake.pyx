@@ -241,14 +241,14 @@ cdef void learn_take(Conn* conn) noexcept nogil:
     if conn.turn.credit <= 0 and conn.held_size:
         conn.turn.take = max(take // 2, <uint32_t> TAKE_LEAST)
     elif conn.turn.more:
-        conn.turn.take = min(take * 2, <uint32_t> INPUT_BYTES)
+        conn.turn.take = min(take * 2, <uint32_t> INPUT_BYTES * 2)
 
 
 cdef void take_turn(IoLoop* loop, Conn* conn) noexcept nogil:
     if conn.tls == NULL or conn.tls.state == TLS_OPEN:       # what is held during a handshake is for later
         serve_held(loop, conn)
-    conn.turn.more = True
-    while conn.turn.more and conn.turn.credit > 0 and is_served(conn) and bk_load(&loop.stopping) == 0:
-        receive(loop, conn)
+    conn.turn.more = bk_load(&loop.stopping) == 0
+    if conn.turn.more and conn.turn.credit > 0 and is_served(conn):
+        receive(loop, conn)      # once: journals and peers begin with what was served before more is
         if conn.fd >= 0:
             learn_take(conn)

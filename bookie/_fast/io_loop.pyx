@@ -96,7 +96,7 @@ cdef int64_t serve(IoLoop* loop, Conn* conn, int64_t most) noexcept nogil:
         mark_dirty(loop, conn)
         if conn.stalled_until and spent == 0:
             turns_wait(loop, conn, LINE_STALLED)
-        elif conn.stalled_until or (is_served(conn) and conn.turn.credit <= 0 and (conn.held_size or conn.turn.more)):
+        elif conn.stalled_until or (is_served(conn) and (conn.turn.more or (conn.turn.credit <= 0 and conn.held_size))):
             turns_wait(loop, conn, LINE_BUSY)
     release(conn)
     return spent

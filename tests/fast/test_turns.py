@@ -247,6 +247,25 @@ def test_peers_that_are_gone_before_their_turn(spoken: Wire) -> None:
     assert loops.limits.stats()["input_buffer_bytes"] == 0
 
 
+def test_a_loop_that_stops_while_many_wait(loops: Loops) -> None:
+    """What it has received it serves, as long as peers take the answers; it receives no more, and ends."""
+    with contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(loops.peer()) for _ in range(4)]
+        for peer in peers:
+            peer.send(*(read(1, entry % ENTRIES) for entry in range(BACKLOG)))
+        loops.rounds(2)
+        assert 0 < loops.stat("reads") < 4 * BACKLOG
+        loops.clear.stop(False)
+        with ThreadPoolExecutor(1) as aside:
+            ending = aside.submit(loops.clear.run)
+            while not ending.done():
+                for peer in peers:
+                    with contextlib.suppress(ConnectionResetError):  # what it did not receive is lost with the socket
+                        drained(peer)
+            ending.result()
+        assert loops.stat("reads") < 4 * BACKLOG
+
+
 def test_acknowledgements_come_in_shares(loops: Loops, faulty: ModuleType) -> None:
     """A journal that was slow makes thousands of adds durable at once: a round answers some of them."""
     adds = 9000
