@@ -4,6 +4,7 @@ An interceptor of the gRPC server. Refusals when all threads are taken come from
 the plane's threads. What a call needs stands in `admin.roles`; what changes something is written to the audit.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -94,15 +95,36 @@ class WorkPool(ThreadPoolExecutor):
             self.waiting += change
 
 
+class Streams:
+    """How many calls of a kind may stream at a time."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._left = threading.BoundedSemaphore(most)
+
+    @contextlib.contextmanager
+    def one(self, context: grpc.ServicerContext) -> Generator[None, None, None]:
+        """One of them, or the end of the call."""
+        if not self._left.acquire(blocking=False):
+            text = f"all {self.most} streams of this kind at this admin port are taken; end some, or do without"
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        try:
+            yield
+        finally:
+            self._left.release()
+
+
 class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no types
     """Judges every call. `close` lets its own thread go; idempotent."""
 
-    def __init__(self, access: Access, pool: WorkPool, *, waiting_max: int, streams_max: int) -> None:
+    def __init__(
+        self, access: Access, pool: WorkPool, *, waiting_max: int, streams_max: int, open_streams_max: int
+    ) -> None:
         self._access = access
         self._pool = pool
         self._waiting_max = waiting_max
-        self._streams_max = streams_max
-        self._streams = threading.BoundedSemaphore(streams_max)
+        self._streams = Streams(streams_max)
+        self._open_streams = Streams(open_streams_max)
         self._refusals = ThreadPoolExecutor(1, thread_name_prefix="admin-refusals")
 
     def close(self) -> None:
@@ -157,13 +179,9 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
             if method.startswith(LIMITED_THERE):
                 yield from behaviour(request, context)
                 return
-            if not self._streams.acquire(blocking=False):
-                text = f"all {self._streams_max} streams of this admin port are taken; end some, or do without"
-                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
-            try:
+            anybodys = needed_by_method(method).of(request) is None
+            with (self._open_streams if anybodys else self._streams).one(context):
                 yield from behaviour(request, context)
-            finally:
-                self._streams.release()
 
         def told(request: Any, context: grpc.ServicerContext) -> Any:
             return _told_errors(lambda: call(request, context), context, method)

@@ -32,8 +32,10 @@ __all__ = ["AdminPlane", "open_plane"]
 
 CALL_THREADS = 8
 STREAMS_MAX = 32
-THREADS = CALL_THREADS + STREAMS_MAX + CHANGE_STREAMS_MAX
-"""An open stream holds one: those of operators, those of the metadata store and calls do not wait for each other."""
+OPEN_STREAMS_MAX = 8
+"""Of what needs no role: who watches the bookie's health takes no stream of operators."""
+THREADS = CALL_THREADS + STREAMS_MAX + OPEN_STREAMS_MAX + CHANGE_STREAMS_MAX
+"""An open stream holds one: streams of any kind and calls do not wait for each other."""
 WAITING_MAX = 256
 CALLS_MAX = 2 * (WAITING_MAX + THREADS)
 """Beyond what waits there are refusals on their way; gRPC answers the rest by itself."""
@@ -67,7 +69,11 @@ class AdminPlane:
         self._gateway: Gateway | None = None
         self._pool = WorkPool(THREADS)
         self._gatekeeper = Gatekeeper(
-            Access(control.access, control.own_token), self._pool, waiting_max=WAITING_MAX, streams_max=STREAMS_MAX
+            Access(control.access, control.own_token),
+            self._pool,
+            waiting_max=WAITING_MAX,
+            streams_max=STREAMS_MAX,
+            open_streams_max=OPEN_STREAMS_MAX,
         )
         self._own_token = control.own_token
         self._signpost: Signpost | None = None

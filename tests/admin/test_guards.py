@@ -239,7 +239,9 @@ class Slow:
 def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
     """Two threads for calls and one for a stream; two calls may wait."""
     control, pool = Slow(), WorkPool(3)
-    keeper = Gatekeeper(Access(AccessSettings(insecure_allowed=True)), pool, waiting_max=2, streams_max=1)
+    keeper = Gatekeeper(
+        Access(AccessSettings(insecure_allowed=True)), pool, waiting_max=2, streams_max=1, open_streams_max=1
+    )
     server = grpc.server(pool, interceptors=(keeper,))
     service = MetricsService(SimpleNamespace(metrics=control.metrics))
     service.add_to(server)

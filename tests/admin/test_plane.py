@@ -1,6 +1,8 @@
 """The admin port: it serves the embedded store, never shares its port, and stays closed with nothing to serve."""
 
 import contextlib
+import queue
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,8 +10,9 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from admin.plane import STREAMS_MAX, AdminPlane, open_plane
+from admin.plane import OPEN_STREAMS_MAX, STREAMS_MAX, AdminPlane, open_plane
 from bookie.errors import StartRefused
 from bookie.metadata.driver import open_driver
 from bookie.server.control import discover
@@ -64,28 +67,81 @@ def test_a_watcher_of_its_health_holds_up_no_stop() -> None:
             next(watched)
 
 
-def test_watchers_leave_room(tmp_path: Path) -> None:
-    """As many streams as there may be: one more is refused, in words; calls and the metadata store do not notice."""
+@contextlib.contextmanager
+def served(tmp_path: Path) -> Iterator[tuple[grpc.Channel, Callable[[], None]]]:
+    """A plane with a metadata store: a connection to it, and a check that the store answers others."""
     owner = open_driver(f"lmdb://{tmp_path}/store")
     owner.start()
     instance = owner.cluster.initialize()
     plane = AdminPlane(control(owner))
     host, port = plane.start()
-    with grpc.insecure_channel(f"{host}:{port}") as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
-        ask = health_pb2.HealthCheckRequest()
-        watched = [stub.Watch(ask) for _ in range(STREAMS_MAX)]
-        assert {next(one).status for one in watched} == {health_pb2.HealthCheckResponse.SERVING}
-        with pytest.raises(grpc.RpcError, match=f"all {STREAMS_MAX} streams") as refused:
-            next(stub.Watch(ask))
-        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert stub.Check(ask).status == health_pb2.HealthCheckResponse.SERVING
+
+    def check_store() -> None:
         remote = open_driver(f"grpc://{host}:{port}")
         remote.start()
         assert remote.cluster.instance_id() == instance
         remote.stop()
+
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        yield channel, check_store
         plane.stop(0.0)
     owner.stop()
+
+
+class Health:
+    """Asks anybody may ask, on one connection."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.stub = health_pb2_grpc.HealthStub(channel)
+
+    def check(self) -> None:
+        """Once."""
+        assert self.stub.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.SERVING
+
+    def watch(self) -> Any:
+        """A stream that has begun."""
+        stream = self.stub.Watch(health_pb2.HealthCheckRequest())
+        assert next(stream).status == health_pb2.HealthCheckResponse.SERVING
+        return stream
+
+
+def reflect(channel: grpc.Channel) -> tuple[Any, Any]:
+    """A stream of an operator that has begun, and what ends it."""
+    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    asked.put(reflection_pb2.ServerReflectionRequest(list_services=""))
+    stream = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter(asked.get, None))
+    assert next(stream).list_services_response.service
+    return stream, asked
+
+
+def test_watchers_of_its_health_leave_room(tmp_path: Path) -> None:
+    """Anybody may watch it: one more than may is refused, in words; operators, calls and the store do not notice."""
+    with served(tmp_path) as (channel, check_store):
+        health = Health(channel)
+        watched = [health.watch() for _ in range(OPEN_STREAMS_MAX)]
+        with pytest.raises(grpc.RpcError, match=f"all {OPEN_STREAMS_MAX} streams") as refused:
+            health.watch()
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        health.check()
+        _, asked = reflect(channel)
+        check_store()
+        asked.put(None)
+        watched[0].cancel()
+
+
+def test_streams_of_operators_leave_room(tmp_path: Path) -> None:
+    """As many as there may be: one more is refused; who watches its health, calls and the store do not notice."""
+    with served(tmp_path) as (channel, check_store):
+        taken = [reflect(channel) for _ in range(STREAMS_MAX)]
+        with pytest.raises(grpc.RpcError, match=f"all {STREAMS_MAX} streams"):
+            reflect(channel)
+        health = Health(channel)
+        health.check()
+        watched = health.watch()
+        check_store()
+        watched.cancel()
+        for _, asked in taken:
+            asked.put(None)
 
 
 def test_a_port_is_never_shared() -> None:
