@@ -101,6 +101,10 @@ class Access:
             return Caller(ANYBODY, Role.METRICS)
         raise self._unknown("that token is not known here" if authorization else "no token was sent")
 
+    def is_known(self, authorization: str | None) -> bool:
+        """Whether somebody is known by this header, or may be by a certificate, or nobody needs to be."""
+        return self.open or bool(self._settings.tls_client_ca) or self._by_token(authorization) is not None
+
     def require(self, caller: Caller, role: Role) -> None:
         """RoleMissing unless the caller has it; NotAuthenticated where nothing was shown."""
         if caller.role >= role:

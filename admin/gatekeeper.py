@@ -1,7 +1,8 @@
 """What every call at the admin port passes: who may, how many at a time, what is written down, how errors are told.
 
-An interceptor of the gRPC server. Refusals when all threads are taken come from a thread of their own; the rest runs on
-the plane's threads. What a call needs stands in `admin.roles`; what changes something is written to the audit.
+An interceptor of the gRPC server. Callers who are not known by a token have threads, waiting calls and streams of their
+own, so that they take none of those who are. Refusals when all threads are taken come from a thread of their own. What
+a call needs stands in `admin.roles`; what changes something is written to the audit.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ from bookie.metadata.admin_channel import BUSY
 from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.server.errors import one_line
 
-__all__ = ["Gatekeeper", "WorkPool"]
+__all__ = ["Gatekeeper", "Share", "WorkPool"]
 
 UNAUDITED = ("/bookie.metadata.v1.MetadataStore/",)
 """What bookies and clients write there all the time, each write with its version in the store. What needs the role
@@ -95,36 +96,34 @@ class WorkPool(ThreadPoolExecutor):
             self.waiting += change
 
 
-class Streams:
-    """How many calls of a kind may stream at a time."""
+class Share:
+    """What some callers have of the port: threads, calls that wait for one, and streams, each of which holds one."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._left = threading.BoundedSemaphore(most)
+    def __init__(self, *, calls: int, waiting_max: int, streams_max: int, others: int = 0) -> None:
+        self.pool = WorkPool(calls + streams_max + others)
+        self.waiting_max = waiting_max
+        self.streams_max = streams_max
+        self._streams = threading.BoundedSemaphore(streams_max)
 
     @contextlib.contextmanager
-    def one(self, context: grpc.ServicerContext) -> Generator[None, None, None]:
-        """One of them, or the end of the call."""
-        if not self._left.acquire(blocking=False):
-            text = f"all {self.most} streams of this kind at this admin port are taken; end some, or do without"
+    def stream(self, context: grpc.ServicerContext) -> Generator[None, None, None]:
+        """One more of them, or the end of the call."""
+        if not self._streams.acquire(blocking=False):
+            text = f"all {self.streams_max} streams of this admin port are taken; end some, or do without"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         try:
             yield
         finally:
-            self._left.release()
+            self._streams.release()
 
 
 class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no types
     """Judges every call. `close` lets its own thread go; idempotent."""
 
-    def __init__(
-        self, access: Access, pool: WorkPool, *, waiting_max: int, streams_max: int, open_streams_max: int
-    ) -> None:
+    def __init__(self, access: Access, known: Share, strangers: Share) -> None:
         self._access = access
-        self._pool = pool
-        self._waiting_max = waiting_max
-        self._streams = Streams(streams_max)
-        self._open_streams = Streams(open_streams_max)
+        self._known = known
+        self._strangers = strangers
         self._refusals = ThreadPoolExecutor(1, thread_name_prefix="admin-refusals")
 
     def close(self) -> None:
@@ -137,28 +136,31 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
         if handler is None:
             return None
         name, make = HANDLERS[handler.request_streaming, handler.response_streaming]
-        if self._pool.waiting >= self._waiting_max:
-            behaviour = self._refuse
+        header = next((value for key, value in details.invocation_metadata if key == "authorization"), None)
+        share = self._known if self._access.is_known(header) else self._strangers
+        if share.pool.waiting >= share.waiting_max:
+            behaviour = self._refuse(share.waiting_max)
         else:
-            behaviour = self._wrap(details, getattr(handler, name), streams=handler.response_streaming)
+            behaviour = self._wrap(
+                str(details.method), header, getattr(handler, name), share, streams=handler.response_streaming
+            )
+            behaviour.experimental_thread_pool = share.pool  # type: ignore[attr-defined]
         return make(behaviour, handler.request_deserializer, handler.response_serializer)
 
-    @property
-    def _refuse(self) -> Callable[..., Any]:
+    def _refuse(self, waiting_max: int) -> Callable[..., Any]:
         def refuse(_request: Any, context: grpc.ServicerContext) -> Any:
             context.set_trailing_metadata((BUSY,))
             context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{self._waiting_max} calls wait at this admin port already; ask less often, or later",
+                f"{waiting_max} calls wait at this admin port already; ask less often, or later",
             )
 
         refuse.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
         return refuse
 
-    def _wrap(self, details: Any, behaviour: Callable[..., Any], *, streams: bool) -> Callable[..., Any]:
-        method = str(details.method)
-        header = next((value for key, value in details.invocation_metadata if key == "authorization"), None)
-
+    def _wrap(
+        self, method: str, header: str | None, behaviour: Callable[..., Any], share: Share, *, streams: bool
+    ) -> Callable[..., Any]:
         def call(request: Any, context: grpc.ServicerContext) -> Any:
             caller = self._admit(method, header, request, context)
             if caller is None:
@@ -179,8 +181,7 @@ class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no
             if method.startswith(LIMITED_THERE):
                 yield from behaviour(request, context)
                 return
-            anybodys = needed_by_method(method).of(request) is None
-            with (self._open_streams if anybodys else self._streams).one(context):
+            with share.stream(context):
                 yield from behaviour(request, context)
 
         def told(request: Any, context: grpc.ServicerContext) -> Any:

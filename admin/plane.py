@@ -13,7 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from admin.access import Access
 from admin.door import Limits
-from admin.gatekeeper import Gatekeeper, WorkPool
+from admin.gatekeeper import Gatekeeper, Share
 from admin.gateway import Gateway
 from admin.services.garbage import GarbageService
 from admin.services.metadata_store import STREAMS_MAX as CHANGE_STREAMS_MAX
@@ -32,12 +32,12 @@ __all__ = ["AdminPlane", "open_plane"]
 
 CALL_THREADS = 8
 STREAMS_MAX = 32
-OPEN_STREAMS_MAX = 8
-"""Of what needs no role: who watches the bookie's health takes no stream of operators."""
-THREADS = CALL_THREADS + STREAMS_MAX + OPEN_STREAMS_MAX + CHANGE_STREAMS_MAX
-"""An open stream holds one: streams of any kind and calls do not wait for each other."""
 WAITING_MAX = 256
-CALLS_MAX = 2 * (WAITING_MAX + THREADS)
+STRANGERS_THREADS = 2
+STRANGERS_STREAMS_MAX = 8
+STRANGERS_WAITING_MAX = 64
+"""Of who shows no token that is known: probes of the health service, other users of this machine at the metrics."""
+CALLS_MAX = 2 * (WAITING_MAX + CALL_THREADS + STREAMS_MAX + CHANGE_STREAMS_MAX)
 """Beyond what waits there are refusals on their way; gRPC answers the rest by itself."""
 OPTIONS = (
     ("grpc.so_reuseport", 0),  # two processes on one port would each get a part of the calls
@@ -67,14 +67,13 @@ class AdminPlane:
         self._settings = control.access
         self._limits = control.admin
         self._gateway: Gateway | None = None
-        self._pool = WorkPool(THREADS)
-        self._gatekeeper = Gatekeeper(
-            Access(control.access, control.own_token),
-            self._pool,
-            waiting_max=WAITING_MAX,
-            streams_max=STREAMS_MAX,
-            open_streams_max=OPEN_STREAMS_MAX,
+        self._known = Share(
+            calls=CALL_THREADS, waiting_max=WAITING_MAX, streams_max=STREAMS_MAX, others=CHANGE_STREAMS_MAX
         )
+        self._strangers = Share(
+            calls=STRANGERS_THREADS, waiting_max=STRANGERS_WAITING_MAX, streams_max=STRANGERS_STREAMS_MAX
+        )
+        self._gatekeeper = Gatekeeper(Access(control.access, control.own_token), self._known, self._strangers)
         self._own_token = control.own_token
         self._signpost: Signpost | None = None
         sessions = SessionLimits(control.access.sessions_max, control.access.sessions_per_peer_max)
@@ -104,7 +103,7 @@ class AdminPlane:
             ("grpc.max_connection_idle_ms", limits.idle_timeout_ms),
         )
         server = grpc.server(
-            self._pool, options=options, interceptors=(self._gatekeeper,), maximum_concurrent_rpcs=CALLS_MAX
+            self._known.pool, options=options, interceptors=(self._gatekeeper,), maximum_concurrent_rpcs=CALLS_MAX
         )
         for service in self._services:
             service.add_to(server)
@@ -142,7 +141,8 @@ class AdminPlane:
         if self._gateway is not None:
             self._gateway.stop()
             self._gateway = None
-        self._pool.shutdown()
+        for share in (self._known, self._strangers):
+            share.pool.shutdown()
         self._gatekeeper.close()
 
     def stats(self) -> Mapping[str, int | float]:

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from admin.access import Access
-from admin.gatekeeper import Gatekeeper, WorkPool
+from admin.gatekeeper import Gatekeeper, Share, WorkPool
 from admin.services.metrics import INTERVAL_MS_MAX, MetricsService
 from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
 from bookie.metadata.admin_channel import AdminAccess, open_channel
@@ -238,10 +238,9 @@ class Slow:
 @pytest.fixture
 def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
     """Two threads for calls and one for a stream; two calls may wait."""
-    control, pool = Slow(), WorkPool(3)
-    keeper = Gatekeeper(
-        Access(AccessSettings(insecure_allowed=True)), pool, waiting_max=2, streams_max=1, open_streams_max=1
-    )
+    control, known = Slow(), Share(calls=2, waiting_max=2, streams_max=1)
+    pool, strangers = known.pool, Share(calls=1, waiting_max=1, streams_max=1)
+    keeper = Gatekeeper(Access(AccessSettings(insecure_allowed=True)), known, strangers)
     server = grpc.server(pool, interceptors=(keeper,))
     service = MetricsService(SimpleNamespace(metrics=control.metrics))
     service.add_to(server)
@@ -252,7 +251,8 @@ def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
     control.release.set()
     service.close()
     server.stop(0).wait()
-    pool.shutdown()
+    for share in (known, strangers):
+        share.pool.shutdown()
     keeper.close()
 
 

@@ -1,7 +1,6 @@
 """The admin port: it serves the embedded store, never shares its port, and stays closed with nothing to serve."""
 
 import contextlib
-import queue
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,27 +9,31 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from admin.plane import OPEN_STREAMS_MAX, STREAMS_MAX, AdminPlane, open_plane
+from admin.plane import STRANGERS_STREAMS_MAX, STRANGERS_WAITING_MAX, STREAMS_MAX, AdminPlane, open_plane
 from bookie.errors import StartRefused
+from bookie.metadata import own_token
+from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import open_driver
+from bookie.pb import metrics_service_pb2_grpc
+from bookie.pb.metrics_service_pb2 import GetMetricsRequest
 from bookie.server.control import discover
 from bookie.server.settings import AccessSettings, AdminSettings
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 
-def control(metadata: object, *, port: int = 0, garbage: object = None) -> Any:
-    """What the plane asks of a bookie."""
+def control(metadata: object, *, port: int = 0, garbage: object = None, own_token: Path | None = None) -> Any:
+    """What the plane asks of a bookie; everybody may do everything, unless it has a token of its own."""
     return SimpleNamespace(
         metadata=metadata,
         admin_host="127.0.0.1",
         admin_port=port,
         admin=AdminSettings(),
         garbage=garbage,
-        access=AccessSettings(insecure_allowed=True),
-        own_token=None,
+        access=AccessSettings(insecure_allowed=own_token is None),
+        own_token=own_token,
+        metrics=list,
     )
 
 
@@ -68,12 +71,15 @@ def test_a_watcher_of_its_health_holds_up_no_stop() -> None:
 
 
 @contextlib.contextmanager
-def served(tmp_path: Path) -> Iterator[tuple[grpc.Channel, Callable[[], None]]]:
-    """A plane with a metadata store: a connection to it, and a check that the store answers others."""
+def guarded(tmp_path: Path) -> Iterator[tuple[grpc.Channel, grpc.Channel, Callable[[], None]]]:
+    """A plane with a token and a metadata store: connections without it and with it, and a check that who finds the
+    token has the store.
+    """
     owner = open_driver(f"lmdb://{tmp_path}/store")
     owner.start()
     instance = owner.cluster.initialize()
-    plane = AdminPlane(control(owner))
+    token = own_token.make(tmp_path)
+    plane = AdminPlane(control(owner, own_token=token))
     host, port = plane.start()
 
     def check_store() -> None:
@@ -82,14 +88,15 @@ def served(tmp_path: Path) -> Iterator[tuple[grpc.Channel, Callable[[], None]]]:
         assert remote.cluster.instance_id() == instance
         remote.stop()
 
-    with grpc.insecure_channel(f"{host}:{port}") as channel:
-        yield channel, check_store
+    target = f"{host}:{port}"
+    with grpc.insecure_channel(target) as stranger, open_channel(target, AdminAccess(token_file=str(token))) as known:
+        yield stranger, known, check_store
         plane.stop(0.0)
     owner.stop()
 
 
 class Health:
-    """Asks anybody may ask, on one connection."""
+    """Asks what anybody may ask."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self.stub = health_pb2_grpc.HealthStub(channel)
@@ -105,43 +112,43 @@ class Health:
         return stream
 
 
-def reflect(channel: grpc.Channel) -> tuple[Any, Any]:
-    """A stream of an operator that has begun, and what ends it."""
-    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    asked.put(reflection_pb2.ServerReflectionRequest(list_services=""))
-    stream = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter(asked.get, None))
-    assert next(stream).list_services_response.service
-    return stream, asked
-
-
-def test_watchers_of_its_health_leave_room(tmp_path: Path) -> None:
-    """Anybody may watch it: one more than may is refused, in words; operators, calls and the store do not notice."""
-    with served(tmp_path) as (channel, check_store):
-        health = Health(channel)
-        watched = [health.watch() for _ in range(OPEN_STREAMS_MAX)]
-        with pytest.raises(grpc.RpcError, match=f"all {OPEN_STREAMS_MAX} streams") as refused:
-            health.watch()
+def test_streams_of_strangers_leave_room(tmp_path: Path) -> None:
+    """One more than they may have is refused, in words; operators, calls and the metadata store do not notice."""
+    with guarded(tmp_path) as (stranger, known, check_store):
+        watched = [Health(stranger).watch() for _ in range(STRANGERS_STREAMS_MAX)]
+        with pytest.raises(grpc.RpcError, match=f"all {STRANGERS_STREAMS_MAX} streams") as refused:
+            Health(stranger).watch()
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        health.check()
-        _, asked = reflect(channel)
+        Health(stranger).check()
+        watched.append(Health(known).watch())
         check_store()
-        asked.put(None)
-        watched[0].cancel()
+        for one in watched:
+            one.cancel()
 
 
 def test_streams_of_operators_leave_room(tmp_path: Path) -> None:
-    """As many as there may be: one more is refused; who watches its health, calls and the store do not notice."""
-    with served(tmp_path) as (channel, check_store):
-        taken = [reflect(channel) for _ in range(STREAMS_MAX)]
+    """As many as there may be: one more is refused; strangers, calls and the metadata store do not notice."""
+    with guarded(tmp_path) as (stranger, known, check_store):
+        watched = [Health(known).watch() for _ in range(STREAMS_MAX)]
         with pytest.raises(grpc.RpcError, match=f"all {STREAMS_MAX} streams"):
-            reflect(channel)
-        health = Health(channel)
-        health.check()
-        watched = health.watch()
+            Health(known).watch()
+        Health(known).check()
+        watched.append(Health(stranger).watch())
         check_store()
-        watched.cancel()
-        for _, asked in taken:
-            asked.put(None)
+        for one in watched:
+            one.cancel()
+
+
+def test_calls_of_strangers_leave_room(tmp_path: Path) -> None:
+    """Thousands that wait are refused or answered; meanwhile each call of who is known is answered, none refused."""
+    with guarded(tmp_path) as (stranger, known, check_store):
+        stub = metrics_service_pb2_grpc.MetricsStub(stranger)  # type: ignore[no-untyped-call]  # generated
+        asked = [stub.GetText.future(GetMetricsRequest()) for _ in range(4 * STRANGERS_WAITING_MAX)]
+        for _ in range(50):
+            Health(known).check()
+        check_store()
+        codes = {one.code() for one in asked}
+    assert codes <= {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}
 
 
 def test_a_port_is_never_shared() -> None:
