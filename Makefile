@@ -226,8 +226,9 @@ sim: build            ## the ledger protocol in SEEDS (20000) simulated worlds
 
 # The tests first; then seconds beside each attack, and 1 as the exit code if an innocent client was cut off or refused.
 ATTACK_ARGS ?=
+HOSTILE_TESTS := tests/hostile $(addprefix tests/,admin/test_own_token.py admin/test_roles.py fast/test_lanes.py fast/test_turns.py)
 hostile: build        ## hostile clients: their tests, and a table of what others notice beside each attack
-	$(PYTEST) $(PARALLEL) -m "$(MARKS) and not interop" tests/hostile $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m "$(MARKS) and not interop" $(HOSTILE_TESTS) $(PYTEST_ARGS)
 	$(PY) -m perf.attacks $(ATTACK_ARGS)
 
 # Target by target, not file by file: files hold from one to five of them, and one process would stand idle for minutes.

@@ -104,7 +104,7 @@ class Watch:
         with suppress(FileNotFoundError):  # nothing was flushed yet
             self.newest = int((self._directory / "lastId").read_text(), 16)
         pages = int((self._proc / "statm").read_text().split()[1])
-        seen.descriptors = max(seen.descriptors, len(descriptors))
+        seen.descriptors = max(seen.descriptors, len(descriptors) - sum(map(_kept, descriptors)))
         seen.open_logs = max(seen.open_logs, len(writing))
         seen.open_now = len(writing)
         seen.behind = max(seen.behind, self.newest - min(writing, default=self.newest))
@@ -119,6 +119,14 @@ class Watch:
             return -1
         mine = path.parent == self._directory and path.suffix == ".log" and int(flags, 8) & os.O_WRONLY
         return int(path.stem, 16) if mine else -1
+
+
+def _kept(descriptor: Path) -> bool:
+    """Whether it is one that the bookie only keeps for later."""
+    try:
+        return descriptor.readlink() == Path(os.devnull)
+    except FileNotFoundError:
+        return False
 
 
 def write(channel: ChannelV3, ledgers: int, entries: int, *, announce: bool) -> None:

@@ -5,6 +5,7 @@ and memory are sampled.
 The metadata store lives in the test's process and survives the bookie. Threads: writers, a reader, a deleter.
 """
 
+import os
 import random
 import threading
 import time
@@ -24,6 +25,7 @@ from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 from tests.crash.model import Model
 from tests.crash.peer import OK, Ledger, Peer, PeerLost
 from tests.crash.strung import StrungBookie
+from tests.fixtures.leaks import descriptors
 
 __all__ = ["Sample", "Soak"]
 
@@ -219,7 +221,7 @@ class Soak:
             live,
             disk_bytes(current / "locations.lmdb/data.mdb"),
             int(lines["RssAnon"].split()[0]) << 10,
-            len(list((process / "fd").iterdir())),
+            sum(to != os.devnull for to in descriptors(self.bookie.pid).values()),
         )
         self.samples.append(taken)
         return taken

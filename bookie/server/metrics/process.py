@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bookie._fast.spare_descriptors import kept
 from bookie.metrics.family import Family, counter, gauge
 from bookie.server import budget
 
@@ -28,6 +29,7 @@ def process_families() -> Iterator[Family]:
     yield gauge("process_virtual_memory_bytes", "Address space of the process; the index maps far more than it uses.",
                 virtual)  # fmt: skip
     yield gauge("process_open_fds", "Open descriptors.", files)
+    yield gauge("pybookie_kept_fds", "Open descriptors that are kept for what storage opens.", kept())
     yield gauge("process_max_fds", "Most descriptors that may be open.", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield gauge("process_start_time_seconds", "When the process started, in seconds since 1970.", STARTED)
     yield gauge("pybookie_python_threads", "Threads that Python knows of.", threading.active_count())
