@@ -1,9 +1,12 @@
 """Descriptors kept for what storage opens (room spare_descriptors), in a process of its own with few of them."""
 
+import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+from tests.fixtures.bookies import ROOT
 
 LIMITED = """
     import os, resource, sys
@@ -28,7 +31,9 @@ LIMITED = """
 def run(tmp_path: Path, lines: str) -> None:
     """These lines behind the limit, where whoever asks the system gets no descriptor any more."""
     code = textwrap.dedent(LIMITED) + textwrap.dedent(lines)
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
