@@ -18,6 +18,7 @@ class Handed:
     kind: int = policy.REQUEST
     operation: int = wire.AUTH
     answers: list[tuple[bytes, int]] = field(default_factory=list)
+    user: UserRoom | None = None
 
     @property
     def answered(self) -> bool:
@@ -25,7 +26,8 @@ class Handed:
         return bool(self.answers)
 
     def answer(self, body: bytes, action: int, user: UserRoom | None = None, may: int = users.ALL) -> None:
-        """Note it; who it is, and what that one may do, are matters of tests over sockets."""
+        """Note it, and who was let in; what that one may do is a matter of tests over sockets."""
         assert (action == policy.AUTHENTICATED) == (user is not None)
         assert 0 < may <= users.ALL
         self.answers.append((body, action))
+        self.user = user

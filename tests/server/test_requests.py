@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from bookie._fast import policy
 from bookie.auth.provider import AuthenticationFailed, Outcome
+from bookie.auth.settings import AuthSettings
 from bookie.auth.token import TokenServer
+from bookie.auth.token import server as token_server
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import authentication
 from bookie.server.requests.authentication import Authentication
@@ -180,6 +182,37 @@ def test_v3_answers_copy_the_header() -> None:
         assert (response.header.txnId, response.header.priority) == (77, 100)
         assert response.HasField("authResponse") == (status == wire.EOK)
     assert (auth_.accepted, auth_.rejected, auth_.sessions()) == (1, 1, 0)
+
+
+def test_who_shares_a_name_is_taken_back_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users beyond those who are counted by themselves, whichever of them came last."""
+    monkeypatch.setattr(authentication, "USERS_MAX", 2)
+    secrets = [f"token-{number}-of-enough-bytes" for number in range(6)]
+    file = tmp_path / "tokens"
+
+    def write(known: Sequence[str]) -> None:
+        file.unlink(missing_ok=True)
+        file.touch(0o600)
+        file.write_text("\n".join(known))
+
+    write(secrets)
+    auth_ = Authentication(token_server(AuthSettings(token_file=str(file))))
+    rooms = []
+    for secret in secrets:
+        task = Handed(auth("token", secret.encode()))
+        assert serve(auth_, task)[1] == policy.AUTHENTICATED
+        assert task.user is not None
+        rooms.append(task.user)
+    assert [row.name for row in auth_.users()] == ["others", "token:line-1", "token:line-2"]
+
+    write([*secrets[:3], *secrets[4:]])
+    assert auth_.refresh()
+    assert [room.revoked for room in rooms] == [number == 3 for number in range(6)]
+    again = Handed(auth("token", secrets[5].encode()))
+    assert serve(auth_, again)[1] == policy.AUTHENTICATED
+    assert again.user is rooms[5]
+    assert serve(auth_, Handed(auth("token", secrets[3].encode())))[1] == policy.CLOSE
+    assert auth_.users()[0].name == "others"
 
 
 class Endless:

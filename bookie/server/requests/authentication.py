@@ -214,15 +214,25 @@ class Authentication:
         task.answer(body, policy.AUTHENTICATED, self._user(outcome.principal, outcome), int(outcome.rights))
 
     def _user(self, name: str, outcome: Outcome) -> UserRoom:
-        """Registered before it is looked at once more: a refresh finds it, or has changed what is known before."""
+        """Registered before it is looked at once more: a refresh finds it, or has changed what is known before.
+
+        Beyond USERS_MAX many share one name. What may be taken back stays a user of its own even so: there are as
+        many of those as the provider's files hold.
+        """
+        provider = self._provider
+        reread = provider if isinstance(provider, RereadProvider) else None
         key: str | bytes = outcome.credential or name
         with self._lock:
-            if key not in self._users and len(self._users) >= USERS_MAX:
-                key = name = OTHERS
             found = self._users.get(key)
+            if found is None and len(self._users) >= USERS_MAX:
+                name = OTHERS
+                if reread is None:
+                    key, found = OTHERS, self._users.get(OTHERS)
+            elif found is not None and found.name == OTHERS:
+                name = OTHERS
             room = found.room if found else UserRoom()
             self._users[key] = _User(name, outcome, room)
-            if isinstance(self._provider, RereadProvider) and not self._provider.knows(outcome):
+            if reread is not None and not reread.knows(outcome):
                 room.revoke()
                 del self._users[key]
         return room
