@@ -43,7 +43,7 @@ FIND_PYTHON = for p in "$${PYTHON:-}" python3 python3.14 python3.13 python3.12 p
 	[ -n "$$p" ] && "$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; exit 0; }; \
 	done; echo "no python3.11 or newer with venv on PATH: apt-get install python3 python3-venv python3-dev" >&2; exit 1
 
-ROOMS := $(wildcard bookie/_fast/*.pyx bookie/_fast/*.pxd bookie/_fast/csrc/*) $(shell find proto -name '*.proto' 2>/dev/null)
+MODULES := $(shell find bookie/_fast -name "*.pyx" -o -name "*.pxd" -o -name "*.[ch]" -path "*/csrc/*") $(shell find proto -name '*.proto' 2>/dev/null)
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 PYSPARK := $(VENV)/.spark
@@ -62,10 +62,10 @@ $(DEPS): pyproject.toml
 	@touch $@
 
 # The rooms are compiled in place; the editable install then only adds metadata and commands.
-$(BUILT): $(DEPS) setup.py build_proto.py $(ROOMS)
+$(BUILT): $(DEPS) setup.py build_proto.py $(MODULES)
 	@echo "compiling the rooms"
 	@$(PY) setup.py --quiet build_ext --inplace
-	@BOOKIE_ROOMS_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@BOOKIE_MODULES_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@echo $(CURDIR)/bookie/spark/discovered > $$($(PY) -c 'import site; print(site.getsitepackages()[0])')/bookie-spark.pth
 	@$(PY) -m compileall -q bookie admin   # else every start compiles them where Python may not write bytecode
 	@touch $@
@@ -153,7 +153,7 @@ tsan: $(DEPS)         ## a build that checks that threads agree on who touches w
 	cd $(TSAN_TREE) && BOOKIE_SANITIZE=thread $(abspath $(PY)) setup.py --quiet build_ext --inplace
 
 # A shell, which dies of the library, starts Python there.
-TSAN_SHELL := tests/fast/test_location_index.py::test_a_full_disk_is_no_space
+TSAN_SHELL := tests/fast/test_index_location.py::test_a_full_disk_is_no_space
 TSAN_TESTS ?= tests/fast tests/storage tests/hostile tests/crash
 test-tsan: tsan       ## modules, storage, hostile clients and crash stories on that build
 	@rm -rf $(TSAN_REPORTS) && mkdir -p $(TSAN_REPORTS)

@@ -1,4 +1,4 @@
-"""Build table of the compiled rooms; everything static lives in pyproject.toml."""
+"""The compiled modules and how they are built; everything static is in pyproject.toml."""
 
 import os
 import sys
@@ -13,13 +13,13 @@ import build_proto  # noqa: E402
 
 DEBUG = os.environ.get("BOOKIE_DEBUG") == "1"
 SANITIZE = os.environ.get("BOOKIE_SANITIZE", "")  # checks of the compiler: "address,undefined", or "thread"
-FAULTS = DEBUG or os.environ.get("BOOKIE_FAULTS") == "1"  # also build the rooms that only tests use
+FAULTS = DEBUG or os.environ.get("BOOKIE_FAULTS") == "1"  # also build the package that only tests use
 JOBS = os.cpu_count() or 1
 
 SHARED = "bookie._fast._cyutility"
 C_SOURCES = {
-    "bookie._fast.crc": ["bookie/_fast/csrc/crc32c.c"],
-    "bookie._fast.digest": ["bookie/_fast/csrc/sha1.c"],
+    "bookie._fast.base.crc": ["bookie/_fast/csrc/crc32c.c"],
+    "bookie._fast.wire.digest": ["bookie/_fast/csrc/sha1.c"],
 }
 
 DIRECTIVES = {
@@ -41,13 +41,14 @@ QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"] 
 
 
 def extensions() -> list[Extension]:
-    rooms = []
-    for source in sorted((HERE / "bookie/_fast").glob("*.pyx")):
-        if source.stem.startswith("_") and not FAULTS:
+    modules = []
+    for source in sorted((HERE / "bookie/_fast").rglob("*.pyx")):
+        path = source.relative_to(HERE)
+        if path.parent.name == "testing" and not FAULTS:
             continue
-        name = f"bookie._fast.{source.stem}"
-        files = [f"bookie/_fast/{source.name}", *C_SOURCES.get(name, [])]
-        rooms.append(
+        name = ".".join(path.with_suffix("").parts)
+        files = [path.as_posix(), *C_SOURCES.get(name, [])]
+        modules.append(
             Extension(
                 name,
                 files,
@@ -58,14 +59,15 @@ def extensions() -> list[Extension]:
                 libraries=["pthread"],
             )
         )
-    # What every room would carry a copy of, memoryviews above all: a third of the C code and half of its compile time.
+    # Code that every module would otherwise carry a copy of, mostly memoryviews: a third of the C code, half of its
+    # compile time.
     shared = f"{SHARED.replace('.', '/')}.c"
-    rooms.append(Extension(SHARED, [shared], extra_compile_args=[*COMPILE, *QUIET], extra_link_args=CHECKS))
-    return rooms
+    modules.append(Extension(SHARED, [shared], extra_compile_args=[*COMPILE, *QUIET], extra_link_args=CHECKS))
+    return modules
 
 
-def compiled_rooms() -> list[Extension]:
-    if os.environ.get("BOOKIE_ROOMS_BUILT") == "1":  # `make` compiled them in place; only metadata is wanted
+def compiled_modules() -> list[Extension]:
+    if os.environ.get("BOOKIE_MODULES_BUILT") == "1":  # `make` compiled them in place; only metadata is wanted
         return []
     return cythonize(
         extensions(),
@@ -78,4 +80,4 @@ def compiled_rooms() -> list[Extension]:
 
 
 build_proto.generate()
-setup(ext_modules=compiled_rooms(), options={"build_ext": {"parallel": JOBS}, "egg_info": {"egg_base": "."}})
+setup(ext_modules=compiled_modules(), options={"build_ext": {"parallel": JOBS}, "egg_info": {"egg_base": "."}})

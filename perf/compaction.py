@@ -13,7 +13,7 @@ import shutil
 import time
 from pathlib import Path
 
-from bookie._fast.direct import Direct
+from bookie._fast.store.direct import Direct
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import JournalSettings, StorageSettings
 

@@ -20,8 +20,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie._fast.direct import Direct, Refused
-from bookie._fast.read_pool import ReadPoolRoom
+from bookie._fast.store.direct import Direct, Refused
+from bookie._fast.store.read_pool import ReadPoolRoom
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 

@@ -55,10 +55,10 @@ def test_a_run_that_died_stops_the_next_one_once(pytester: pytest.Pytester) -> N
     pytester.makepyfile("def test_it(): pass")
     mark = pytester.path / ".pytest_cache" / "running"
     mark.parent.mkdir()
-    mark.write_text(f"{dead_pid()} test_journal.py::test_torn")
+    mark.write_text(f"{dead_pid()} test_journal_commit.py::test_torn")
     stopped = pytester.runpytest_inprocess("-p", "tests.fixtures.sentinel")
     assert stopped.ret == 3
-    stopped.stdout.fnmatch_lines(["*the last run died in test_journal.py::test_torn*"])
+    stopped.stdout.fnmatch_lines(["*the last run died in test_journal_commit.py::test_torn*"])
     pytester.runpytest_inprocess("-p", "tests.fixtures.sentinel").assert_outcomes(passed=1)
     assert not mark.exists()
 

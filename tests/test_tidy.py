@@ -4,6 +4,7 @@ Reads the tracked files of the project (and those about to be), runs nothing of 
 """
 
 import ast
+import graphlib
 import re
 import statistics
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FAST = ROOT / "bookie/_fast"
 
 LINES_MAX = {".py": 500, ".pyx": 600, ".pxd": 100}
 PY_MEDIAN_MAX = 150
@@ -22,15 +24,15 @@ FUNCTION_MAX = 70
 # What was over its limit when it came under this rule, with its size then: it may shrink, never grow. Empty is the aim.
 RATCHET: dict[str, int] = {}
 
-# Rooms that need no test of their own, and why.
-UNTESTED_ROOMS = {
-    "build": "two lines; the header of every test run prints it",
+# Compiled modules that need no test of their own, and why.
+UNTESTED_MODULES = {
+    "base.build": "two lines; the header of every test run prints it",
 }
 
 BANNED_CYTHON = {
     r"^\s*DEF\s": "a compile-time constant: use `cdef enum` in the .pxd",
     r"^\s*IF\s.+:\s*$": "a compile-time branch: use C macros in csrc/",
-    r"^\s*include\s+[\"']": "textual inclusion: give the room a .pxd and cimport it",
+    r"^\s*include\s+[\"']": "textual inclusion: give the module a .pxd and cimport it",
     r"^\s*cdef (?!extern|class|struct|enum|union)[^=]*\)\s*nogil\b": "would take the GIL after each call: add noexcept",
     r"^\s*from \.+\w* cimport": "cimport by full path",
 }
@@ -61,7 +63,7 @@ def tracked() -> list[Path]:
 
 FILES = tracked()
 SOURCES = [path for path in FILES if path.suffix in LINES_MAX]
-ROOMS = [path for path in SOURCES if path.suffix == ".pyx"]
+MODULES = [path for path in SOURCES if path.suffix == ".pyx"]
 
 
 def name(path: Path) -> str:
@@ -214,64 +216,94 @@ def docstrings_of_tests() -> dict[str, str]:
     return {path.stem: ast.get_docstring(ast.parse(path.read_text())) or "" for path in paths}
 
 
-def has_test(room: Path) -> bool:
-    """Whether a test file is named after the room, or names it in its docstring."""
+def dotted(module: Path) -> str:
+    """A compiled module as its package names it: `entrylog.scan`."""
+    return ".".join(module.relative_to(FAST).with_suffix("").parts)
+
+
+def has_test(module: Path) -> bool:
+    """Whether a test file is named after the module, alone or behind its package, or names it in its docstring."""
+    prefixes = (f"test_{module.stem}", f"test_{module.parent.name}_{module.stem}")
     return any(
-        stem.startswith(f"test_{room.stem}") or re.search(rf"\b{room.stem}\b", said)
+        stem.startswith(prefixes) or re.search(rf"\b{re.escape(dotted(module))}\b", said)
         for stem, said in docstrings_of_tests().items()
     )
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.stem)
-def test_each_room_is_whole(room: Path) -> None:
-    """A room has a contract, a stub for Python, and a test, or the reason why not stands above."""
-    missing = [suffix for suffix in (".pxd", ".pyi") if not room.with_suffix(suffix).exists()]
-    if room.stem not in UNTESTED_ROOMS and not has_test(room):
-        missing.append(f"tests/fast/test_{room.stem}.py")
-    assert not missing, f"{name(room)} lacks {', '.join(missing)}"
+@pytest.mark.parametrize("module", MODULES, ids=dotted)
+def test_each_compiled_module_is_whole(module: Path) -> None:
+    """A module has a contract, and a test, or the reason why not stands above."""
+    missing = [] if module.with_suffix(".pxd").exists() else [".pxd"]
+    if dotted(module) not in UNTESTED_MODULES and not has_test(module):
+        missing.append(f"tests/fast/test_{module.parent.name}_{module.stem}.py")
+    assert not missing, f"{name(module)} lacks {', '.join(missing)}"
 
 
-def test_only_rooms_lie_in_the_ground_floor() -> None:
-    """Beside a room a Python module of its name would go unseen, for the compiled one is imported."""
-    stray = [name(path) for path in (ROOT / "bookie/_fast").glob("*.py") if path.stem != "__init__"]
+def test_no_python_module_hides_a_compiled_one() -> None:
+    """Beside a compiled module a Python file of its name would never be imported."""
+    stray = [name(path) for path in FAST.rglob("*.py") if path.stem != "__init__"]
     assert not stray
 
 
-def room_order() -> dict[str, int]:
-    """Each room's place in the map that opens bookie/_fast/__init__.py."""
-    text = ast.get_docstring(ast.parse((ROOT / "bookie/_fast/__init__.py").read_text())) or ""
-    order: dict[str, int] = {}
-    for place, line in enumerate(text.splitlines()):
-        names = re.match(r"    ((?:\w+,? )*\w+)  ", line)
-        for room in re.findall(r"\w+", names[1]) if names else []:
-            order[room] = place
-    return order
+def leans_on() -> dict[str, list[str]]:
+    """For each compiled package those that its docstring names after "Leans on"."""
+    found = {}
+    for path in sorted(FAST.rglob("__init__.py")):
+        package = ".".join(path.parent.relative_to(FAST).parts)
+        said = re.search(r"^Leans on: ([\w., ]+)\.$", path.read_text(), re.MULTILINE)
+        if package:
+            assert said, f"{name(path)} does not say what the package leans on"
+            found[package] = [] if said[1] == "nothing" else said[1].split(", ")
+    return found
 
 
-def test_rooms_lean_on_lower_rooms_only() -> None:
-    """The map in bookie/_fast/__init__.py is complete, and a room cimports only what stands above it there."""
-    order = room_order()
-    wrong = []
-    for path in sorted({*ROOMS, *(ROOT / "bookie/_fast").glob("*.pxd")}):
-        if path.stem == "__init__":
-            continue
-        if path.stem not in order:
-            wrong.append(f"{path.stem} is missing from the map in bookie/_fast/__init__.py")
-            continue
-        for used in re.findall(r"^\s*from bookie\._fast\.(\w+) cimport", path.read_text(), re.MULTILINE):
-            if order.get(used, 0) > order[path.stem]:
-                wrong.append(f"{name(path)} cimports {used}, which stands below it in the map")
+def packages_in_order() -> list[str]:
+    """The packages as the docstring of bookie/_fast lists them, lowest first."""
+    return re.findall(r"^    (\w+)  +\w", (FAST / "__init__.py").read_text(), re.MULTILINE)
+
+
+def test_compiled_packages_lean_on_lower_ones_only() -> None:
+    """The list in bookie/_fast/__init__.py is complete, and no docstring of a package names one below it there."""
+    order, wrong = packages_in_order(), []
+    for package, used in leans_on().items():
+        own = package.partition(".")[0]
+        if own not in order:
+            wrong.append(f"{own} is missing from the list in bookie/_fast/__init__.py")
+        wrong += [
+            f"{package} must not lean on {one}" for one in used if order.index(one.partition(".")[0]) > order.index(own)
+        ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_compiled_rooms_import_nothing_of_ours() -> None:
+def test_compiled_modules_keep_to_their_packages() -> None:
+    """A module cimports only its own package and those that the package's docstring names."""
+    allowed, wrong = leans_on(), []
+    for path in sorted({*MODULES, *FAST.rglob("*.pxd")}):
+        package = dotted(path).rpartition(".")[0]
+        for used in re.findall(r"^\s*from bookie\._fast\.([\w.]+) c?import", path.read_text(), re.MULTILINE):
+            owner = used.rpartition(".")[0]
+            if owner not in (package, *allowed.get(package, ())):
+                wrong.append(f"{name(path)} cimports {used}; {package} does not lean on {owner}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_compiled_modules_have_no_circles() -> None:
+    """Within a package, too, a module is understood without those that use it."""
+    sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for path in {*MODULES, *FAST.rglob("*.pxd")}:
+        used = re.findall(r"^\s*from bookie\._fast\.([\w.]+) cimport", path.read_text(), re.MULTILINE)
+        sorter.add(dotted(path), *(one for one in used if one != dotted(path)))
+    sorter.prepare()
+
+
+def test_compiled_modules_import_nothing_of_ours() -> None:
     """The ground floor is handed what it needs; it never reaches up by name."""
     up = re.compile(r"^\s*(?:from|import) bookie\.(?!_fast)[\w.]+", re.MULTILINE)
-    found = [f"{name(path)}: {hit[0].strip()}" for path in ROOMS for hit in up.finditer(path.read_text())]
+    found = [f"{name(path)}: {hit[0].strip()}" for path in MODULES for hit in up.finditer(path.read_text())]
     assert not found, "\n".join(found)
 
 
-def test_only_the_layers_above_use_compiled_rooms() -> None:
+def test_only_the_layers_above_use_compiled_modules() -> None:
     """The admin plane and the Spark source see the client and the server's control, never bytes."""
     users = ("admin/", "bookie/spark/")
     found = offences(

@@ -28,7 +28,7 @@ class AuthenticationFailed(UnauthorizedAccess):
 
 
 class Right(enum.IntFlag):
-    """What a client may ask of a bookie, as bits of the compiled module `users`."""
+    """What a client may ask of a bookie, as bits of the compiled module `server.users`."""
 
     READ = 1
     """Entries, LACs, long polls, and how much room there is."""

@@ -6,7 +6,7 @@ Each raises ValueError when the part that it is about is missing, which makes th
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from bookie._fast import client_wire_v3
+from bookie._fast.client import framing_v3
 from bookie.availability import AvailableEntries
 from bookie.client.batch import StoredBatch
 from bookie.client.bookie_space import BookieInfo
@@ -88,7 +88,7 @@ def batch(ledger: int, start: int) -> Callable[[memoryview], StoredBatch]:
     """Of BATCH_READ_ENTRY. The batch is a view of the answer where that is laid out as our bookies do."""
 
     def decode(body: memoryview) -> StoredBatch:
-        run, lac = client_wire_v3.batch_run(body)
+        run, lac = framing_v3.batch_run(body)
         return StoredBatch(ledger, start, run, lac)
 
     return decode

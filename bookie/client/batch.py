@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast import record
+from bookie._fast.wire import record
 from bookie.client.digest import Digest
 from bookie.client.reply import Reply
 from bookie.errors import DigestMismatch, IncorrectParameter

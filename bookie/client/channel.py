@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from typing_extensions import Buffer
 
-from bookie._fast import client_wire
-from bookie._fast.add_window import AddWindow
+from bookie._fast.client import framing_v2
+from bookie._fast.client.add_window import AddWindow
 from bookie.client.batch import StoredBatch
 from bookie.client.connection import Key, Limits, Row
 from bookie.client.digest import Digest
@@ -40,7 +40,7 @@ OP_ADD, OP_READ, OP_AUTH, OP_BATCH_READ = 1, 2, 3, 7
 class Channel(BookieChannel):
     """See `Connection` and `BookieChannel`."""
 
-    cutter: ClassVar[Cutter] = staticmethod(client_wire.cut)
+    cutter: ClassVar[Cutter] = staticmethod(framing_v2.cut)
     batch_op: ClassVar[int] = OP_BATCH_READ
     names_are_reused: ClassVar[bool] = True
 
@@ -57,7 +57,7 @@ class Channel(BookieChannel):
         """Store bytes that are an entry already, header and digest included: a copy from another replica."""
         head = memoryview(stored)[:16]
         ledger, entry = struct.unpack(">qq", head) if len(head) == 16 else (0, 0)
-        frame = client_wire.add_frame(master_key, stored, flags)
+        frame = framing_v2.add_frame(master_key, stored, flags)
         what = f"add of ledger {ledger}, entry {entry}"
         return self._submit((OP_ADD, ledger, entry), frame, what, WriteError, lambda _: None)
 
@@ -75,9 +75,7 @@ class Channel(BookieChannel):
         """A stream of adds from entry `first` on, at most `outstanding` unanswered. One stream per ledger at a time."""
         try:
             window = AddWindow(ledger, first, outstanding)
-            frames = client_wire.AddFramer(
-                digest.digester, digest.master_key, ledger, self.frame_bytes_max, flags=flags
-            )
+            frames = framing_v2.AddFramer(digest.digester, digest.master_key, ledger, self.frame_bytes_max, flags=flags)
         except ValueError as error:
             raise IncorrectParameter(f"add stream to ledger {ledger}: {error}") from error
         with self.changed:
@@ -115,7 +113,7 @@ class Channel(BookieChannel):
 
     def read_async(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> Reply[bytes]:
         """`read` without waiting for the answer."""
-        frame = client_wire.read_frame(ledger, entry, flags, master_key)
+        frame = framing_v2.read_frame(ledger, entry, flags, master_key)
         what = f"read of ledger {ledger}, {'last entry' if entry == LAST_ENTRY else f'entry {entry}'}"
         return self._submit((OP_READ, ledger, entry), frame, what, ReadError, bytes)
 
@@ -131,7 +129,7 @@ class Channel(BookieChannel):
     ) -> Reply[StoredBatch]:
         """`batch_read` without waiting for the answer."""
         request_id = next(self._request_ids)
-        frame = client_wire.batch_read_frame(
+        frame = framing_v2.batch_read_frame(
             ledger, start, request_id, max_count, min(max_size, self.frame_bytes_max), flags, master_key
         )
         what = f"batch read of ledger {ledger} from entry {start}"
@@ -143,7 +141,7 @@ class Channel(BookieChannel):
 
     def auth(self, plugin: str, token: bytes) -> tuple[str, bytes]:
         """Send a token of an authentication provider; the bookie's plugin name and token. UnauthorizedAccess."""
-        frame = client_wire.auth_frame(AuthMessage(authPluginName=plugin, payload=token).SerializeToString())
+        frame = framing_v2.auth_frame(AuthMessage(authPluginName=plugin, payload=token).SerializeToString())
 
         def decode(body: memoryview) -> tuple[str, bytes]:
             answer = parsed(AuthMessage, body)

@@ -10,8 +10,8 @@ from typing import ClassVar, TypeVar
 
 from typing_extensions import Buffer
 
-from bookie._fast import client_wire_v3
-from bookie._fast.add_window import AddWindow
+from bookie._fast.client import framing_v3
+from bookie._fast.client.add_window import AddWindow
 from bookie.availability import AvailableEntries
 from bookie.client import answers_v3 as answers
 from bookie.client import requests_v3 as requests
@@ -53,7 +53,7 @@ class ChannelV3(BookieChannel):
     Set `extensions` to what the bookie advertises; without, batch reads and write closes are refused here.
     """
 
-    cutter: ClassVar[Cutter] = staticmethod(client_wire_v3.cut)
+    cutter: ClassVar[Cutter] = staticmethod(framing_v3.cut)
     batch_op: ClassVar[int] = pb.BATCH_READ_ENTRY
     names_are_reused: ClassVar[bool] = False
 
@@ -95,7 +95,7 @@ class ChannelV3(BookieChannel):
         base = (next(self._stream_numbers) << STREAM_SHIFT) - first
         try:
             window = AddWindow(ledger, first, outstanding, base)
-            frames = client_wire_v3.AddFramerV3(
+            frames = framing_v3.AddFramerV3(
                 digest.digester,
                 digest.master_key,
                 ledger,

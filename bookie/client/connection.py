@@ -16,7 +16,7 @@ from typing import ClassVar, Self, TypeVar
 
 from typing_extensions import Buffer
 
-from bookie._fast.add_window import AddWindow
+from bookie._fast.client.add_window import AddWindow
 from bookie.client.flags import MIB
 from bookie.client.receive import Cutter, ReceiveBuffer
 from bookie.client.reply import Reply, renewed

@@ -11,8 +11,8 @@ from typing import NamedTuple, Self
 
 from typing_extensions import Buffer
 
-from bookie._fast import record
-from bookie._fast.digest import Digester
+from bookie._fast.wire import record
+from bookie._fast.wire.digest import Digester
 from bookie.errors import DigestMismatch
 
 FIXED = struct.Struct(">qqqq")

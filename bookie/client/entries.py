@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast import payloads, record
-from bookie._fast.payloads import Entry, EntryIterator
-from bookie._fast.read_run import ReadRange
+from bookie._fast.client.read_run import ReadRange
+from bookie._fast.wire import payloads, record
+from bookie._fast.wire.payloads import Entry, EntryIterator
 from bookie.client.batch import LENGTH_PREFIX, StoredBatch
 from bookie.client.digest import Digest
 from bookie.errors import BookKeeperError, DigestMismatch

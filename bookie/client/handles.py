@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.write_window import Add
+from bookie._fast.client.write_window import Add
 from bookie.client import aio
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bookie._fast.read_run import ReadRun
+from bookie._fast.client.read_run import ReadRun
 from bookie.errors import BookKeeperError, NoSuchEntry
 
 __all__ = ["ReadAnswers"]

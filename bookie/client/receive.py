@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast import client_wire
+from bookie._fast.client import framing_v2
 from bookie.client.security import Link
 
 SLAB_BYTES = 2 << 20
@@ -61,7 +61,7 @@ class ReceiveBuffer:
         self._start = self._end = self._need = 0
         self._lent = False
         self._retired: deque[NDArray[np.uint8]] = deque()  # lent, and perhaps still held
-        self.rows: NDArray[Any] = np.zeros(ROWS, dtype=client_wire.RESPONSE)
+        self.rows: NDArray[Any] = np.zeros(ROWS, dtype=framing_v2.RESPONSE)
         self.view = self._slab.data
 
     def receive(self, link: Link) -> int:

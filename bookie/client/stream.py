@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.add_window import AddWindow, percentile_ns
+from bookie._fast.client.add_window import AddWindow, percentile_ns
 from bookie.errors import IncorrectParameter, RequestTimeout, WriteError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import lmdb
 
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.durable import PRIVATE_FILE, make_directories, sync_directory
 from bookie.errors import IncorrectParameter, MetadataStoreError, StartRefused
 from bookie.metadata.key_values import (

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bookie._fast import crc
+from bookie._fast.base import crc
 from bookie.errors import IncorrectParameter, LogTooLarge, MetadataSerializationError
 
 __all__ = ["check_name", "Commit", "Log", "parse_log", "serialize_log"]

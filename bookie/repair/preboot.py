@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie._fast.index_view import Index, Ledger
+from bookie._fast.index.view import Index, Ledger
 from bookie.client.digest import master_key
 from bookie.durable import make_directories
 from bookie.metadata.driver import Ledgers

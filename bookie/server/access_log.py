@@ -1,13 +1,13 @@
 """The access log beside the data port: its thread, and what a failed write comes to.
 
-The lines come from the I/O loops and are written by room `access_log`, without Python.
+The lines come from the I/O loops and are written by module `server.access_log`, without Python.
 """
 
 import errno
 import logging
 import threading
 
-from bookie._fast.access_log import AccessLogRoom
+from bookie._fast.server.access_log import AccessLogRoom
 from bookie.errors import StartRefused
 from bookie.server.settings import NetworkSettings
 

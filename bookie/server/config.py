@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie._fast.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
+from bookie._fast.base.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
 from bookie.auth.registry import needs_certificates
 from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused

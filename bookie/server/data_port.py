@@ -11,17 +11,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bookie._fast import fatal
-from bookie._fast.batch_stats import BatchView, merged, tally
-from bookie._fast.complaints import REASONS_SPOKEN
-from bookie._fast.directory_ops import DirectoryView
-from bookie._fast.io_loop import IoLoopRoom
-from bookie._fast.net_limits import NetLimitsRoom
-from bookie._fast.op_stats import OpView
-from bookie._fast.policy import LOGINS, REQUESTS, PolicyRoom
-from bookie._fast.read_pool import ReadPoolRoom
-from bookie._fast.scheduling import wish_short_slice
-from bookie._fast.storage import StoresRoom
+from bookie._fast.base import fatal
+from bookie._fast.base.op_stats import OpView
+from bookie._fast.base.scheduling import wish_short_slice
+from bookie._fast.server.batch_stats import BatchView, merged, tally
+from bookie._fast.server.complaints import REASONS_SPOKEN
+from bookie._fast.server.directory_ops import DirectoryView
+from bookie._fast.server.io_loop import IoLoopRoom
+from bookie._fast.server.net_limits import NetLimitsRoom
+from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRoom
+from bookie._fast.store.read_pool import ReadPoolRoom
+from bookie._fast.store.storage import StoresRoom
 from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
 from bookie.metadata.identity import is_loopback

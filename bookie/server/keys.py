@@ -4,7 +4,7 @@ Pure data. Names are Apache BookKeeper's where the meaning is the same; where ou
 what theirs is and why. `config` walks this table, `reference` prints it.
 """
 
-from bookie._fast.bounds import BOUNDS
+from bookie._fast.base.bounds import BOUNDS
 from bookie.server.admin_keys import ADMIN
 from bookie.server.http_keys import HTTP
 from bookie.server.key import Group, Key, Value

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from bookie import __version__
-from bookie._fast import fatal, spare_descriptors
+from bookie._fast.base import fatal, spare_descriptors
 from bookie.errors import BookKeeperError, IllegalOperation, StartRefused
 from bookie.metadata.driver import open_driver
 from bookie.server import logs, signals

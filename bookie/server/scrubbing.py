@@ -2,7 +2,7 @@
 
 import hashlib
 
-from bookie._fast.digest import Digester
+from bookie._fast.wire.digest import Digester
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver
 from bookie.server.settings import Settings

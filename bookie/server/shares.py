@@ -9,7 +9,7 @@ import resource
 from dataclasses import replace
 from typing import TypeVar
 
-from bookie._fast import spare_descriptors
+from bookie._fast.base import spare_descriptors
 from bookie.server.settings import AdminSettings, HttpSettings, Settings
 
 __all__ = ["shared_out"]

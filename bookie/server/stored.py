@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from typing_extensions import Buffer
 
-from bookie._fast import quarantine
-from bookie._fast.direct import Direct, LedgerState, Refused
-from bookie._fast.entry_places import Place, entry_places
-from bookie._fast.entry_ranges import entry_ranges
-from bookie._fast.log_map import LogLedgers, read_map, scan_ledgers
-from bookie._fast.quarantine import Quarantine
-from bookie._fast.storage import StoresRoom
+from bookie._fast.entrylog.map import LogLedgers, read_map, scan_ledgers
+from bookie._fast.store import quarantine
+from bookie._fast.store.direct import Direct, LedgerState, Refused
+from bookie._fast.store.entry_places import Place, entry_places
+from bookie._fast.store.entry_ranges import entry_ranges
+from bookie._fast.store.quarantine import Quarantine
+from bookie._fast.store.storage import StoresRoom
 from bookie.errors import (
     BookKeeperError,
     DataUnknown,
@@ -178,7 +178,7 @@ class Stored:
             return self._storage.quarantined()
 
     def quarantine(self, ledger: int, reason: str) -> bool:
-        """Put a ledger there, see `bookie._fast.quarantine`; whether that is new."""
+        """Put a ledger there, see `bookie._fast.store.quarantine`; whether that is new."""
         with self._lock:
             return quarantine.put(self._stores(), ledger, reason)
 

@@ -1,8 +1,8 @@
 """Ends the process when it must not go on: a failed write or sync, a dead essential thread, a stop that never ends.
 
-It also says to systemd that all is well, where that wants to hear it (`WatchdogSec=`).
-One thread, `supervisor`, which waits on the latch of `bookie._fast.fatal` without the GIL. It exits with `os._exit`:
-after a failed sync nothing more may be flushed, and the next start recovers from the journal.
+It also says to systemd that all is well, where that wants to hear it (`WatchdogSec=`). One thread, `supervisor`, which
+waits on the latch of `bookie._fast.base.fatal` without the GIL. It exits with `os._exit`: after a failed sync nothing
+more may be flushed, and the next start recovers from the journal.
 """
 
 import logging
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.server.notify import notify, watchdog_s
 
 __all__ = ["EXIT_BOOKIE_FAILED", "EXIT_STUCK", "Supervisor"]

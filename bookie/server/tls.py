@@ -11,8 +11,8 @@ from cryptography.x509 import Certificate
 from OpenSSL import SSL
 from OpenSSL.crypto import X509
 
-from bookie._fast.openssl_c import version
-from bookie._fast.tls import TlsServerRoom
+from bookie._fast.base.openssl_c import version
+from bookie._fast.base.tls import TlsServerRoom
 from bookie.changed_files import ChangedFiles
 from bookie.server.errors import ConfigError
 from bookie.server.repeating import Repeating

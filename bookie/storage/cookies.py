@@ -14,7 +14,7 @@ from typing import Protocol
 
 from google.protobuf import text_format
 
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.durable import make_directories, replace_file, sync_directory
 from bookie.errors import ConfigurationError, CookieError
 from bookie.pb.data_formats_pb2 import CookieFormat

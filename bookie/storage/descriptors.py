@@ -1,6 +1,6 @@
 """When connections have used up the descriptors of the process: background work comes later then, and ends nothing.
 
-What takes adds, flushes and replays has descriptors of its own (room `spare_descriptors`).
+What takes adds, flushes and replays has descriptors of its own (module `base.spare_descriptors`).
 """
 
 import errno

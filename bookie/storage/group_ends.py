@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie._fast.crc import crc32c
+from bookie._fast.base.crc import crc32c
 
 __all__ = ["ends_at", "is_ours", "was_written"]
 

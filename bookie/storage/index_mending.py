@@ -8,11 +8,11 @@ import logging
 from contextlib import suppress
 from pathlib import Path
 
-from bookie._fast.index_doubts import unpack_doubt
-from bookie._fast.index_salvage import put_doubts, salvage_file
-from bookie._fast.index_view import Ledger
-from bookie._fast.log_map import read_map, scan_ledgers
-from bookie._fast.run_codec import unpack_ledger
+from bookie._fast.entrylog.map import read_map, scan_ledgers
+from bookie._fast.index.codec import unpack_ledger
+from bookie._fast.index.doubts import unpack_doubt
+from bookie._fast.index.salvage import put_doubts, salvage_file
+from bookie._fast.index.view import Ledger
 from bookie.errors import StartRefused
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.log_files import entry_logs

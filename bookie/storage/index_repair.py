@@ -1,9 +1,9 @@
 """The thread `index-repair` of a ledger directory: a damaged location index is made good while the bookie serves.
 
-First what can be read of it moves into a new index, which takes its place (module `index_repair`); ledgers that may
-have lost runs are in doubt from then on: nothing of them is denied. Then the entry logs that hold such ledgers are
-read, at a set pace, and what the index lacks is put back. What a damaged log may still hide leaves its ledgers in doubt
-for good, in quarantine, until they are copied from their replicas. A restart goes on where this one ended.
+First what can be read of it moves into a new index, which takes its place (module `store.gc.index_repair`); ledgers
+that may have lost runs are in doubt from then on: nothing of them is denied. Then the entry logs that hold such ledgers
+are read, at a set pace, and what the index lacks is put back. What a damaged log may still hide leaves its ledgers in
+doubt for good, in quarantine, until they are copied from their replicas. A restart goes on where this one ended.
 """
 
 import logging
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast import quarantine
-from bookie._fast.index_repair import IndexRepairRoom
-from bookie._fast.index_view import Index
-from bookie._fast.log_map import read_map
-from bookie._fast.storage import StoreRoom, StoresRoom
+from bookie._fast.entrylog.map import read_map
+from bookie._fast.index.view import Index
+from bookie._fast.store import quarantine
+from bookie._fast.store.gc.index_repair import IndexRepairRoom
+from bookie._fast.store.storage import StoreRoom, StoresRoom
 from bookie.storage.tools.index_swap import abandoned_index, make_room
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.rebuild_index import LogTaken, RebuildOptions, fill_index

@@ -12,18 +12,20 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from bookie._fast import fatal, log_set, quarantine
-from bookie._fast.checkpoint import CheckpointRoom
-from bookie._fast.collector import CollectorRoom
-from bookie._fast.file import Files
-from bookie._fast.journal import JournalRoom
-from bookie._fast.ledger_table import LEDGER_BYTES
-from bookie._fast.op_stats import OpView
-from bookie._fast.read_pool import ReadPoolRoom
-from bookie._fast.read_pool import bytes_max as read_pool_bytes
-from bookie._fast.scheduling import wish_short_slice
-from bookie._fast.scrub import ScrubRoom
-from bookie._fast.storage import StoreRoom, StoresRoom
+from bookie._fast.base import fatal
+from bookie._fast.base.file import Files
+from bookie._fast.base.op_stats import OpView
+from bookie._fast.base.scheduling import wish_short_slice
+from bookie._fast.entrylog import set as log_set
+from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.store import quarantine
+from bookie._fast.store.checkpoint import CheckpointRoom
+from bookie._fast.store.gc.collector import CollectorRoom
+from bookie._fast.store.gc.scrub import ScrubRoom
+from bookie._fast.store.ledger_table import LEDGER_BYTES
+from bookie._fast.store.read_pool import ReadPoolRoom
+from bookie._fast.store.read_pool import bytes_max as read_pool_bytes
+from bookie._fast.store.storage import StoreRoom, StoresRoom
 from bookie.durable import PRIVATE_DIRECTORY, make_directories
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bookie._fast.crc import crc32c
+from bookie._fast.base.crc import crc32c
 
 __all__ = ["find_marks", "Mark", "mark_name", "read_mark", "readable_mark"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bookie._fast.file import Files
-from bookie._fast.replay import NOT_HERE, replay_file
-from bookie._fast.storage import StoresRoom
+from bookie._fast.base.file import Files
+from bookie._fast.store.replay import NOT_HERE, replay_file
+from bookie._fast.store.storage import StoresRoom
 from bookie.errors import StartRefused
 from bookie.storage.group_ends import ends_at, is_ours, was_written
 from bookie.storage.layout import journal_files

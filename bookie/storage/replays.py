@@ -9,9 +9,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from bookie._fast.file import Files
-from bookie._fast.replay import NOT_HERE, end_lag, replay_file
-from bookie._fast.storage import StoresRoom
+from bookie._fast.base.file import Files
+from bookie._fast.store.replay import NOT_HERE, end_lag, replay_file
+from bookie._fast.store.storage import StoresRoom
 from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files
 from bookie.storage.marks import Mark, mark_name

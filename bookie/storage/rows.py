@@ -3,9 +3,9 @@
 A `RowSheet` says what is wanted and judged; `LogRows` and `JournalRows` read one file batch by batch, as numpy columns.
 """
 
-from bookie._fast.journal_rows import JournalRows
-from bookie._fast.log_rows import LogRows
-from bookie._fast.record_rows import Rows, RowSheet
+from bookie._fast.entrylog.rows import LogRows
+from bookie._fast.journal.rows import JournalRows
+from bookie._fast.wire.record_rows import Rows, RowSheet
 
 __all__ = ["JournalRows", "KINDS", "LogRows", "Rows", "RowSheet"]
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bookie._fast import crc
+from bookie._fast.base import crc
 
 
 @pytest.mark.parametrize("size", [128, 1024, 4096, 1 << 20])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bookie._fast.direct import JournalWriter
-from bookie._fast.file import Files
-from bookie._fast.journal import JournalRoom
+from bookie._fast.base.file import Files
+from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.store.direct import JournalWriter
 
 MIB = 1 << 20
 RECORD = bytes(1024)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
 
 ENTRIES = 500_000
 SIZES = {"equal": (1024, 1025), "near": (1000, 1200), "random": (20, 60_000)}

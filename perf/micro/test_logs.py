@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bookie._fast.entry_log import EntryLog
-from bookie._fast.journal_reader import scan_journal
-from bookie._fast.log_scan import scan_chunk
+from bookie._fast.entrylog.scan import scan_chunk
+from bookie._fast.entrylog.writer import EntryLog
+from bookie._fast.journal.reader import scan_journal
 from tests.reference import journal
 
 BYTES = 16 << 20

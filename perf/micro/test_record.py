@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bookie._fast import record
-from bookie._fast.client_wire import AddFramer
+from bookie._fast.client.framing_v2 import AddFramer
+from bookie._fast.wire import record
 from bookie.client import Digest, DigestType
 
 ENTRIES = 1000

@@ -3,7 +3,7 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bookie._fast import wire_v3, wire_v3_answers
+from bookie._fast.wire import v3, v3_answers
 from tests.reference.proto_wire import field
 
 TIMES = 1000
@@ -21,7 +21,7 @@ def test_parse(benchmark: BenchmarkFixture, name: str) -> None:
     """From the body of a frame to a request."""
     frame = field(1, field(1, 3) + field(2, OPERATIONS[name]) + field(3, 1 << 40)) + REQUESTS[name]
     benchmark.extra_info["entries"] = TIMES
-    assert benchmark(wire_v3.parse_often, frame, TIMES) == 0
+    assert benchmark(v3.parse_often, frame, TIMES) == 0
 
 
 @pytest.mark.parametrize("size", [128, 1024, 4096])
@@ -29,4 +29,4 @@ def test_batch_entries(benchmark: BenchmarkFixture, size: int) -> None:
     """A copied run of records becomes entries of a batch; the copy counts."""
     run = (size.to_bytes(4, "big") + bytes(size)) * TIMES
     benchmark.extra_info["entries"] = TIMES
-    benchmark(lambda: wire_v3_answers.batch_entries(bytearray(run)))
+    benchmark(lambda: v3_answers.batch_entries(bytearray(run)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import users
+from bookie._fast.server import users
 from bookie.auth.provider import EVERYTHING, AuthenticationFailed, Right
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.auth.token import TokenClient, TokenServer, client, server

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bookie._fast import client_wire, client_wire_v3
+from bookie._fast.client import framing_v2, framing_v3
 from bookie.client import answers_v3, requests_v3
 from bookie.client.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.bookie_space import BookieInfo
@@ -60,8 +60,8 @@ def test_worked_request(name: str) -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_worked_answer(name: str) -> None:
     """Operation, status and transaction as the cutter finds them, and what the decoder makes of the rest."""
-    table: Any = np.zeros(2, dtype=client_wire.RESPONSE)
-    count, taken, need = client_wire_v3.cut(FRAMES[name], 1 << 20, table)
+    table: Any = np.zeros(2, dtype=framing_v2.RESPONSE)
+    count, taken, need = framing_v3.cut(FRAMES[name], 1 << 20, table)
     assert (count, taken, need) == (1, len(FRAMES[name]), 0)
     op, status, _, _, transaction, at, size = table[0].tolist()
     head, decode, value = ANSWERS[name]

@@ -6,7 +6,7 @@
 
     journal_bytes  roll journal files at this size; configuration allows no less than 16 MiB
     map_bytes      the most that the location index may grow to
-    step           end the process when this step of room crash_steps comes first
+    step           end the process when this step of module base.crash_steps comes first
     faults         hand the storage FileOps that fail on a plan
     control        descriptors (in, out) on which the test says what to plan, a JSON object a line
 
@@ -29,7 +29,7 @@ import threading
 import time
 from typing import Any
 
-from bookie._fast import crash_steps, fatal
+from bookie._fast.base import crash_steps, fatal
 from bookie.server import collecting, main
 from bookie.server.config import Loaded, load
 from bookie.storage import ledger_storage
@@ -91,9 +91,9 @@ def obey(orders: int, answers: int) -> None:
         os.write(answers, json.dumps(facts).encode() + b"\n")
 
     def report(rule: int, *, ends: bool) -> None:
-        from bookie._fast import _faulty
+        from bookie._fast.testing import faulty
 
-        while not _faulty.wait_hit(rule, 60):
+        while not faulty.wait_hit(rule, 60):
             pass
         at = time.monotonic_ns()
         # The thread that met the failure may lose its processor before it has told the others.
@@ -112,16 +112,16 @@ def obey(orders: int, answers: int) -> None:
             end_after(order["collection_step"])
             say(collection_step=order["collection_step"])
         elif "plan" in order:
-            from bookie._fast import _faulty
+            from bookie._fast.testing import faulty
 
-            rule = _faulty.plan(order["plan"].pop("op"), order["plan"].pop("action"), **order["plan"])
+            rule = faulty.plan(order["plan"].pop("op"), order["plan"].pop("action"), **order["plan"])
             say(planned=rule)
             ends = order.get("ends", False)
             threading.Thread(target=report, args=(rule,), kwargs={"ends": ends}, daemon=True).start()
         elif "clear" in order:
-            from bookie._fast import _faulty
+            from bookie._fast.testing import faulty
 
-            _faulty.clear()
+            faulty.clear()
             say(cleared=True)
 
 
@@ -133,7 +133,7 @@ def run() -> None:
     main.load = tailored(plan)  # type: ignore[attr-defined]
     crash_steps.crash_after_step(plan.get("step", 0))
     if plan.get("faults"):
-        from bookie._fast._faulty import FaultyFiles
+        from bookie._fast.testing.faulty import FaultyFiles
 
         ledger_storage.Files = FaultyFiles  # type: ignore[attr-defined]
     if "control" in plan:

@@ -117,7 +117,7 @@ def die_at_step(
 
 
 def die_before(directory: Path, call: Mapping[str, Any], settings: Mapping[str, str]) -> list[Violation]:
-    """The process is killed at a call of room file under load, before the call is made."""
+    """The process is killed at a call of module base.file under load, before the call is made."""
     bookie = _bookie(directory, dict(settings), {"faults": True}, 0)
     history = History()
     load = Load(history, random.Random(str(call)))

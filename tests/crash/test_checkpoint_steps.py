@@ -1,6 +1,6 @@
 """The process ends between any two steps of a checkpoint, under load and in the flush of a replay (B1, B4, B5).
 
-Named after the steps that docs/architecture.md numbers; room checkpoint reports them.
+Named after the steps that docs/architecture.md numbers; module store.checkpoint reports them.
 """
 
 from pathlib import Path

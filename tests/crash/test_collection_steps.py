@@ -1,5 +1,5 @@
 """The process ends between any two steps of compaction and of the deletion of ledgers (B6, B13, B14), and bugs planted
-into both come to light. Steps are named in room crash_steps.
+into both come to light. Steps are named in module base.crash_steps.
 """
 
 import os
@@ -39,7 +39,7 @@ def work(one: Collecting) -> None:
 
 def dies(root: Path, step: int) -> None:
     """The body of the child."""
-    from bookie._fast.crash_steps import crash_after_step
+    from bookie._fast.base.crash_steps import crash_after_step
 
     one = Collecting(root)
     work(one)
@@ -81,7 +81,7 @@ def test_b13_b14_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path
 @pytest.mark.parametrize("story", [name for name, story in STORIES.items() if story.bug])
 def test_a_planted_bug_is_found(story: str, tmp_path: Path) -> None:
     """The story fails, by what it claims, when the bug is there."""
-    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     code = "import runpy, sys; sys.argv[1:] = " + repr([story, str(tmp_path)])
     code += "; runpy.run_module('tests.storage.collection_stories', run_name='__main__')"
     done = child(code, STORIES[story].bug)

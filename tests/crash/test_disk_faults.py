@@ -1,4 +1,4 @@
-"""Writes, syncs and commits that fail under load, at the seam of room file and below LMDB (B1, B2, B7, B15).
+"""Writes, syncs and commits that fail under load, at the seam of module base.file and below LMDB (B1, B2, B7, B15).
 
 A failure ends the process with an error within 5 s, nothing asked after it is acknowledged, and the next start has
 everything. A full disk makes the bookie read-only until there is room. What fails, where:
@@ -30,7 +30,7 @@ from tests.crash.scenarios import (
     fill_the_disk_before_a_lone_writer,
 )
 
-pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
 
 FATAL: dict[str, dict[str, Any]] = {
     "write of the journal": {"op": "pwritev", "action": "EIO", "suffix": ".txn"},

@@ -1,7 +1,7 @@
 """The steps between which tests end the process: none is left out.
 
 Those of the tools and of taking over Java's disks are told by name to the tests of these (tests/storage), those of a
-collection's policy to test_garbage_steps.py, and calls of room file are in test_file_steps.py.
+collection's policy to test_garbage_steps.py, and calls of module base.file are in test_file_steps.py.
 """
 
 import re

@@ -11,7 +11,7 @@ import pytest
 
 from tests.crash.scenarios import die_before
 
-pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
 pytestmark = pytest.mark.crash
 
 ROLLS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import build
+from bookie._fast.base import build
 from tests.crash.scenarios import cut_power, kill_again_and_again
 
 CYCLES = int(os.environ.get("BOOKIE_CRASH_CYCLES", "200"))

@@ -1,5 +1,5 @@
 """The process ends while entry logs are created and closed: one for all ledgers, or one for each, few at a time
-(B1, B4, B5). Steps are named in room crash_steps.
+(B1, B4, B5). Steps are named in module base.crash_steps.
 
 Logs that are full, ledgers that displace each other's logs, ends that are announced and checkpoints in between;
 whatever was acknowledged is read back, whichever step of a rotation was the last.

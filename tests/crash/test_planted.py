@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import build
+from bookie._fast.base import build
 from tests.crash import scenarios
 from tests.crash.power_cut import one_sector
 from tests.history.checker import Violation

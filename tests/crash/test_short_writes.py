@@ -13,18 +13,18 @@ import pytest
 from bookie.client import Channel, Digest, DigestType
 from tests.fixtures.bookies import BookieProcess
 
-pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
 
 DIGEST = Digest.of(DigestType.CRC32C, b"pw")
 ENTRIES = 120
 ENTRY_BYTES = 30_000
 
 SERVER = """
-from bookie._fast import _faulty
+from bookie._fast.testing import faulty
 from bookie.server import main
 from bookie.storage import ledger_storage
-ledger_storage.Files = _faulty.FaultyFiles
-_faulty.plan("pwritev", "SHORT", times=-1, transferred={transferred})
+ledger_storage.Files = faulty.FaultyFiles
+faulty.plan("pwritev", "SHORT", times=-1, transferred={transferred})
 main.main()
 """
 

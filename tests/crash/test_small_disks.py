@@ -11,7 +11,7 @@ import pytest
 from tests.crash.scenarios import die_on_a_full_disk, fill_a_small_disk, hold_back_the_journal
 from tests.crash.small_disk import SmallDisk, Unavailable
 
-pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
 pytestmark = pytest.mark.crash
 
 MIB = 1 << 20

@@ -1,4 +1,6 @@
-"""The access log (access_log): what was answered is written down as it was, files take turns, nobody waits for it."""
+"""The access log (server.access_log): what was answered is written down as it was, files take turns, nobody waits for
+it.
+"""
 
 import csv
 import time
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.access_log import AccessLogRoom
+from bookie._fast.server.access_log import AccessLogRoom
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import add, batch, entry_of, read
 from tests.reference.wire_v2 import encode_request

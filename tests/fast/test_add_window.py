@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.add_window import AddWindow, percentile_ns
-from bookie._fast.client_wire import RESPONSE
+from bookie._fast.client.add_window import AddWindow, percentile_ns
+from bookie._fast.client.framing_v2 import RESPONSE
 
 
 def answers(*rows: tuple[int, int, int], op: int = 1) -> Any:

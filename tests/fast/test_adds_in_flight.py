@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import client_wire
-from bookie._fast.adds_in_flight import AddsInFlight
+from bookie._fast.client import framing_v2
+from bookie._fast.client.adds_in_flight import AddsInFlight
 
 ADD_V2, ADD_V3, READ = 1, 2, 9
 
 
 def answers(named: list[tuple[int, int, int, int]], code: int = 0) -> Any:
     """A table of (op, ledger, entry, transaction)."""
-    rows = np.zeros(len(named), dtype=client_wire.RESPONSE)
+    rows = np.zeros(len(named), dtype=framing_v2.RESPONSE)
     for row, (op, ledger, entry, transaction) in zip(rows, named, strict=True):
         row["op"], row["ledger"], row["entry"], row["request_id"], row["code"] = op, ledger, entry, transaction, code
     return rows

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
-from bookie._fast.direct import JournalWriter
-from bookie._fast.file import Files
-from bookie._fast.journal import JournalRoom
-from bookie._fast.run_codec import pack_run, unpack_run
-from bookie._fast.write_cache import WriteHalf
+from bookie._fast.base.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
+from bookie._fast.base.file import Files
+from bookie._fast.cache.write import WriteHalf
+from bookie._fast.index.codec import pack_run, unpack_run
+from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.store.direct import JournalWriter
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast._faulty import FaultyFiles, clear, plan
-from bookie._fast.run_search import RunFile
-from tests.fast.test_run_search import BRANCH, LEAF, PAGE, FoundRun, build, expected, live_pages, nearby, parents, truth
+from bookie._fast.index.search import RunFile
+from bookie._fast.testing.faulty import FaultyFiles, clear, plan
+from tests.fast.test_index_search import (
+    BRANCH,
+    LEAF,
+    PAGE,
+    FoundRun,
+    build,
+    expected,
+    live_pages,
+    nearby,
+    parents,
+    truth,
+)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""The hash by ledger id (by_ledger) beside a dict."""
+"""The hash by ledger id (base.by_ledger) beside a dict."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.by_ledger import Table
+from bookie._fast.base.by_ledger import Table
 
 LEDGERS = st.one_of(st.integers(0, 40), st.integers(-(1 << 63), (1 << 63) - 1))
 STEPS = st.lists(

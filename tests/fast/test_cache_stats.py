@@ -1,11 +1,11 @@
-"""What is counted of the read cache (cache_stats): thrash shows, a cache that is large enough shows none."""
+"""What is counted of the read cache (cache.stats): thrash shows, a cache that is large enough shows none."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bookie._fast.op_stats import OpView
+from bookie._fast.base.op_stats import OpView
 from tests.reference.storage import entry
 from tests.storage.opened import KIB, MIB, Opened
 

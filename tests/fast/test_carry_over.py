@@ -1,5 +1,6 @@
 """A ledger directory that cannot be flushed holds back journal files that hold other directories' entries as well: how
-much of the journals' disks that may cost, and that nothing is lost while it is bounded (carry_over, journal_files).
+much of the journals' disks that may cost, and that nothing is lost while it is bounded (store.carry_over,
+journal.files).
 """
 
 import shutil
@@ -12,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from bookie._fast import crash_steps
+from bookie._fast.base import crash_steps
 from bookie.storage.marks import Mark, read_mark
 from tests.reference.storage import entry
 from tests.storage.opened import JOURNAL, MIB, Opened

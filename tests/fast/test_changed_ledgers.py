@@ -1,5 +1,5 @@
-"""Records of changed ledgers on their way into the index (changed_ledgers): adds go on meanwhile, and nothing of what
-they change is lost, whatever becomes of the transaction.
+"""Records of changed ledgers on their way into the index (store.changed_ledgers): adds go on meanwhile, and nothing of
+what they change is lost, whatever becomes of the transaction.
 """
 
 import threading
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import crash_steps
+from bookie._fast.base import crash_steps
 from tests.reference.storage import entry, lac_packet
 from tests.storage.opened import Opened
 

@@ -1,5 +1,5 @@
-"""The order of a checkpoint (checkpoint, last_mark, ledger_table, stores): a kill after any step, a disk that is full
-at any step, and what is read while one is under way (B4, B6, B8, B10).
+"""The order of a checkpoint (store.checkpoint, store.last_mark, store.ledger_table, store.stores): a kill after any
+step, a disk that is full at any step, and what is read while one is under way (B4, B6, B8, B10).
 """
 
 import signal
@@ -49,7 +49,7 @@ def check(one: Opened, model: Stores) -> None:
 
 def dies(root: Path, step: int) -> None:
     """The body of the child: two rounds of work, killed in the second one's checkpoint."""
-    from bookie._fast.crash_steps import crash_after_step
+    from bookie._fast.base.crash_steps import crash_after_step
 
     one, model = Opened(root, ledger_dirs=2, journals=2), Stores()
     work(one, model, b"one")

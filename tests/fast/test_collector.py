@@ -1,5 +1,6 @@
-"""Garbage collection of a directory (collector, compaction, liveness, ledger_removal): what lives is moved whole, what
-was deleted never comes back, and what is wrong is kept and named (B6, B12, B13, B14).
+"""Garbage collection of a directory (store.gc.collector, store.gc.compaction, store.gc.liveness,
+store.gc.ledger_removal): what lives is moved whole, what was deleted never comes back, and what is wrong is kept and
+named (B6, B12, B13, B14).
 """
 
 import shutil
@@ -13,9 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from bookie._fast.entry_log import EntryLog
-from bookie._fast.file import Files
-from bookie._fast.log_scan import scan_entry_log
+from bookie._fast.base.file import Files
+from bookie._fast.entrylog.scan import scan_entry_log
+from bookie._fast.entrylog.writer import EntryLog
 from tests.reference import entry_log as log_model
 from tests.storage.collecting import KEY, Collecting
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import crc
+from bookie._fast.base import crc
 from tests.reference import crc as model
 
 IMPLEMENTATIONS = crc.implementations()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.digest import Digester
+from bookie._fast.wire.digest import Digester
 from tests.golden.wire_v2 import DIGESTS
 from tests.reference import record as model
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bookie._fast.digest_check import bad_digests
-from bookie._fast.log_scan import scan_chunk
+from bookie._fast.entrylog.digest_check import bad_digests
+from bookie._fast.entrylog.scan import scan_chunk
 from bookie.client.digest import Digest, DigestType
 from tests.reference import entry_log as model
 

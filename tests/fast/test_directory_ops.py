@@ -1,4 +1,4 @@
-"""Times and sizes by ledger directory (directory_ops): each add and read once, where its ledger lies."""
+"""Times and sizes by ledger directory (server.directory_ops): each add and read once, where its ledger lies."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bookie._fast.directory_ops import DirectoryView
-from bookie._fast.op_stats import OpView, edges
+from bookie._fast.base.op_stats import OpView, edges
+from bookie._fast.server.directory_ops import DirectoryView
 from bookie.client import Channel, ChannelV3, Digest
 from bookie.errors import BookKeeperError, NoSuchEntry
 from bookie.storage.settings import MIB

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.entry_places import entry_places
+from bookie._fast.store.entry_places import entry_places
 from bookie.storage.tools.list_records import LogRecords
 from tests.reference.storage import entry
 from tests.storage.opened import Opened

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.entry_ranges import entry_ranges
-from bookie._fast.storage import StoresRoom
+from bookie._fast.store.entry_ranges import entry_ranges
+from bookie._fast.store.storage import StoresRoom
 from tests.reference.entry_ranges import maximal_ranges
 from tests.reference.storage import entry
 from tests.storage.opened import Opened

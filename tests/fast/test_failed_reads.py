@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
 

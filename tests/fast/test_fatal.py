@@ -1,5 +1,5 @@
-"""The fatal latch (fatal): who sets it, and that nothing is acknowledged behind it (B2). Each in a process of its own,
-for the latch is the process's and is never taken back.
+"""The fatal latch (base.fatal): who sets it, and that nothing is acknowledged behind it (B2). Each in a process of its
+own, for the latch is the process's and is never taken back.
 """
 
 import subprocess
@@ -12,14 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PRELUDE = """
 import sys, threading
 from pathlib import Path
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 root = Path(sys.argv[1])
 """
-FAULTY = (
-    "from bookie._fast import _faulty as faulty\none = Opened(root, files=faulty.FaultyFiles(), prealloc_bytes=1)\n"
-)
+FAULTY = "from bookie._fast.testing import faulty\none = Opened(root, files=faulty.FaultyFiles(), prealloc_bytes=1)\n"
 
 
 def run(body: str, root: Path) -> None:
@@ -50,7 +48,7 @@ assert seen == [("the disk is gone", 5)] == [fatal.wait(0)]
 @pytest.mark.parametrize("op", ["pwritev", "fdatasync"])
 def test_a_journal_that_fails_acknowledges_nothing_more(tmp_path: Path, op: str) -> None:
     """B2: the group of the failed write or sync is not published, and no later one; the next start has the rest."""
-    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         FAULTY
         + f"""
@@ -74,7 +72,7 @@ one.crash()
 @pytest.mark.parametrize("suffix", [".log", "lastMark.tmp"])
 def test_a_checkpoint_that_fails_is_the_end(tmp_path: Path, suffix: str) -> None:
     """B2, B4: no second try of a failed sync; the journal still has everything."""
-    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         FAULTY
         + f"""
@@ -132,11 +130,11 @@ one.crash()
 
 def test_a_failed_sync_of_the_zeros_ahead_is_the_end(tmp_path: Path) -> None:
     """On a full disk, too: groups lie in that file, and the next sync would not tell that they were lost."""
-    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         """
-from bookie._fast import _faulty as faulty
-from tests.fast.test_journal import journal, record, running
+from bookie._fast.testing import faulty as faulty
+from tests.fast.test_journal_commit import journal, record, running
 with journal(root, faulty.FaultyFiles(), sync_data=False) as (room, writer), running(room.run_prepare, stop=room.stop):
     faulty.plan("fdatasync", "ENOSPC", suffix=".txn")
     for number in range(32):   # beyond the middle of the first zeros, not beyond them
@@ -152,11 +150,11 @@ def test_b2_an_error_that_the_disk_tells_once_reaches_the_group_that_it_belongs_
     """A group is written, and lost by the disk; before its sync the zeros ahead are synced, which are told of it first.
     Linux tells each open file once: the group's own sync hears of it as well, and nothing of the group is acknowledged.
     """
-    pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+    pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         """
-from bookie._fast import _faulty as faulty
-from tests.fast.test_journal import journal, record, running
+from bookie._fast.testing import faulty as faulty
+from tests.fast.test_journal_commit import journal, record, running
 with journal(root, faulty.FaultyFiles()) as (room, writer):
     for number in range(40):   # beyond the middle of the first zeros: the preparing thread has work
         writer.append(record(number, 16384))

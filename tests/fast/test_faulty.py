@@ -1,4 +1,4 @@
-"""Faults on a plan (`_faulty`), and what the entry log and the readers make of them (B2, B6).
+"""Faults on a plan (`testing.faulty`), and what the entry log and the readers make of them (B2, B6).
 
 Needs the rooms for tests: `BOOKIE_FAULTS=1 make build`.
 """
@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.entry_log import EntryLog
-from bookie._fast.journal_reader import scan_journal
-from bookie._fast.log_reader import EntryLogReader
-from bookie._fast.log_scan import scan_chunk
+from bookie._fast.entrylog.reader import EntryLogReader
+from bookie._fast.entrylog.scan import scan_chunk
+from bookie._fast.entrylog.writer import EntryLog
+from bookie._fast.journal.reader import scan_journal
 from tests.reference import entry_log as model
 from tests.reference import journal as journal_model
 
-faulty = pytest.importorskip("bookie._fast._faulty", reason="build with BOOKIE_FAULTS=1")
+faulty = pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
 
 Place = tuple[int, int]
 
@@ -329,8 +329,8 @@ def test_descriptors_never_exceed_their_bound(tmp_path: Path) -> None:
 
 KILLED = """
 import sys
-from bookie._fast import _faulty
-from bookie._fast.entry_log import EntryLog
+from bookie._fast.testing import faulty as _faulty
+from bookie._fast.entrylog.writer import EntryLog
 log = EntryLog(sys.argv[1], 0, 1 << 20, _faulty.FaultyFiles())
 _faulty.plan(sys.argv[2], "KILL", nth=int(sys.argv[3]), suffix="0.log", transferred=int(sys.argv[4]))
 for entry in range(5):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.index_rebuild import Rebuild
-from bookie._fast.index_view import Index, Reader
+from bookie._fast.index.rebuild import Rebuild
+from bookie._fast.index.view import Index, Reader
 from tests.reference import entry_log as model
 
 COUNT = itertools.count()

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast._faulty import FaultyFiles, clear, plan
-from bookie._fast.index_view import Hit, Index, Reader
-from tests.fast.test_run_search import BRANCH, LEAF, PAGE, flipped, interesting_bits, live_pages, nearby, parents
+from bookie._fast.index.view import Hit, Index, Reader
+from bookie._fast.testing.faulty import FaultyFiles, clear, plan
+from tests.fast.test_index_search import BRANCH, LEAF, PAGE, flipped, interesting_bits, live_pages, nearby, parents
 
 LEDGERS = 400
 ENTRIES = 10

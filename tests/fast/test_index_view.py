@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.index_view import Hit, Index, Ledger, Run
+from bookie._fast.index.view import Hit, Index, Ledger, Run
 
 
 def test_opening_a_directory_that_is_not_there(tmp_path: Path) -> None:

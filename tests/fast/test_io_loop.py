@@ -1,6 +1,7 @@
 """What an I/O loop does with frames: cutting, refusing, pausing, going on, closing.
 
-Rooms: io_loop, intake, loop_state, connection, membership, answers, dispatch, epoll, waker.
+Modules: server.io_loop, server.intake, server.loop_state, server.connection, server.membership, server.answers,
+server.dispatch, base.epoll, base.waker.
 """
 
 import contextlib

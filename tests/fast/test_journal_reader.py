@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.journal_reader import JournalRows, scan_journal
+from bookie._fast.journal.reader import JournalRows, scan_journal
 from tests.reference import journal as model
 from tests.reference.hexdump import golden
 

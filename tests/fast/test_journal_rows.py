@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.journal_reader import scan_journal
-from bookie._fast.journal_rows import JournalRows
-from bookie._fast.record_rows import RowSheet
+from bookie._fast.journal.reader import scan_journal
+from bookie._fast.journal.rows import JournalRows
+from bookie._fast.wire.record_rows import RowSheet
 from bookie.client.digest import Digest
 from tests.reference import journal as model
 

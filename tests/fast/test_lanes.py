@@ -1,6 +1,6 @@
 """Reads that wait for the disk: a queue for each connection, and one of each in turn.
 
-Rooms: lane, read_pool.
+Modules: store.lane, store.read_pool.
 """
 
 from collections.abc import Iterator

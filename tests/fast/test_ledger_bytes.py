@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.ledger_bytes import tally
+from bookie._fast.entrylog.ledger_bytes import tally
 
 LEDGERS = st.one_of(st.integers(0, 40), st.integers(0, 2**63 - 1), st.integers(0, 400).map(lambda i: i << 32))
 

@@ -6,7 +6,7 @@ import sys
 import lmdb
 import pytest
 
-from bookie._fast import lmdb_c
+from bookie._fast.base import lmdb_c
 
 REMEDY = "pip install 'lmdb>=3.0,<4'"
 
@@ -17,8 +17,8 @@ lmdb.Environment = type('Environment', (), {})
 """
 OTHER_LIBRARY = """
 import lmdb, lmdb.cpython, importlib.util
-from bookie._fast import crc
-lmdb.cpython.__spec__ = importlib.util.find_spec('bookie._fast.crc')
+from bookie._fast.base import crc
+lmdb.cpython.__spec__ = importlib.util.find_spec('bookie._fast.base.crc')
 """
 UNLOADED_LIBRARY = """
 import lmdb, lmdb.cpython
@@ -43,7 +43,7 @@ def test_version() -> None:
 )
 def test_refuses_to_start_without_it(trouble: str, reason: str) -> None:
     """A process of its own, as the functions are found once per process. The message names the remedy."""
-    program = f"{trouble}\nimport bookie._fast.lmdb_c"
+    program = f"{trouble}\nimport bookie._fast.base.lmdb_c"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1

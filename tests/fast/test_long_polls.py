@@ -1,4 +1,6 @@
-"""Waiting for a higher LAC (long_polls, notices): against a dictionary, on real stores that are written meanwhile."""
+"""Waiting for a higher LAC (server.long_polls, store.notices): against a dictionary, on real stores that are written
+meanwhile.
+"""
 
 import tempfile
 import threading
@@ -8,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bookie._fast.long_polls import PollsRoom
+from bookie._fast.server.long_polls import PollsRoom
 from tests.reference.long_polls import Ledger, Polls
 from tests.reference.storage import entry, lac_packet
 from tests.storage.opened import Opened

@@ -1,4 +1,6 @@
-"""Times of requests on an I/O loop (loop_ops): each request is counted once, by what it asked for and how it went."""
+"""Times of requests on an I/O loop (server.loop_ops): each request is counted once, by what it asked for and how it
+went.
+"""
 
 from pathlib import Path
 

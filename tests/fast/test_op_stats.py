@@ -1,4 +1,6 @@
-"""Observations by size (op_stats): each counted in the bucket that holds it, buckets an eighth wide, none left out."""
+"""Observations by size (base.op_stats): each counted in the bucket that holds it, buckets an eighth wide, none left
+out.
+"""
 
 from bisect import bisect_right
 from itertools import pairwise
@@ -7,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.op_stats import edges, tally
+from bookie._fast.base.op_stats import edges, tally
 
 EDGES = edges()
 VALUES = st.one_of(st.integers(-5, 100), st.integers(0, 1 << 40), st.integers(0, (1 << 63) - 1))

@@ -6,7 +6,7 @@ import sys
 import pytest
 from OpenSSL import SSL
 
-from bookie._fast import openssl_c
+from bookie._fast.base import openssl_c
 
 REMEDY = "pip install 'pyopenssl>=25.2'"
 
@@ -49,7 +49,7 @@ def test_version() -> None:
 )
 def test_refuses_to_work_without_it(trouble: str, reason: str) -> None:
     """A process of its own, as the functions are found once per process. The message names the remedy."""
-    program = f"{trouble}\nfrom bookie._fast import openssl_c\nopenssl_c.version()"
+    program = f"{trouble}\nfrom bookie._fast.base import openssl_c\nopenssl_c.version()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1
@@ -58,7 +58,7 @@ def test_refuses_to_work_without_it(trouble: str, reason: str) -> None:
     assert REMEDY in last
 
 
-@pytest.mark.parametrize("module", ["bookie._fast.io_loop", "bookie.server.main"])
+@pytest.mark.parametrize("module", ["bookie._fast.server.io_loop", "bookie.server.main"])
 def test_nothing_is_loaded_before_it_is_needed(module: str) -> None:
     """A bookie without TLS imports neither package, which would lengthen its start."""
     program = f"import {module}, sys; print('cryptography' in sys.modules, 'OpenSSL' in sys.modules)"

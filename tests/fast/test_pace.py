@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bookie._fast.pace import PaceRoom
+from bookie._fast.base.pace import PaceRoom
 
 AGES = 10**9
 """Bytes that take longer than any test at a byte a second."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import payloads, record
-from bookie._fast.payloads import Entry, EntryIterator
+from bookie._fast.wire import payloads, record
+from bookie._fast.wire.payloads import Entry, EntryIterator
 from tests.reference import record as model
 
 OVERHEAD = 4 + 36

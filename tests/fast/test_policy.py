@@ -2,7 +2,7 @@
 
 import threading
 
-from bookie._fast.policy import LOGINS, REQUESTS, PolicyRoom
+from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRoom
 
 
 def test_a_stop_ends_every_waiting_thread() -> None:

@@ -1,4 +1,5 @@
-"""Ledgers in quarantine (modules quarantine, ledger_table): what is there is served, nothing is denied, nobody writes.
+"""Ledgers in quarantine (modules store.quarantine, ledger_table): what is there is served, nothing is denied, nobody
+writes.
 
 All of that outlives a restart, and ends when it is lifted or the ledger is deleted.
 """
@@ -9,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import quarantine
-from bookie._fast.direct import Refused
-from bookie._fast.index_view import Index
-from bookie._fast.ledger_removal import delete_ledgers
-from bookie._fast.quarantine import REASONS, Quarantine
-from bookie._fast.storage import StoreRoom, StoresRoom
+from bookie._fast.index.view import Index
+from bookie._fast.store import quarantine
+from bookie._fast.store.direct import Refused
+from bookie._fast.store.gc.ledger_removal import delete_ledgers
+from bookie._fast.store.quarantine import REASONS, Quarantine
+from bookie._fast.store.storage import StoreRoom, StoresRoom
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
 

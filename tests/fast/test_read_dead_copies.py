@@ -1,4 +1,4 @@
-"""A read never goes past the stored runs that the index tells (read_path).
+"""A read never goes past the stored runs that the index tells (store.read_path).
 
 Behind them may lie older copies of entries that were written again elsewhere: they must not enter the read cache.
 """

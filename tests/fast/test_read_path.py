@@ -1,4 +1,6 @@
-"""Answers from memory and disk (read_path, read_pool, read_cache, loads, direct): newest first, pinned, never wrong."""
+"""Answers from memory and disk (store.read_path, store.read_pool, cache.read, store.loads, store.direct): newest first,
+pinned, never wrong.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -7,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.direct import Held
-from bookie._fast.op_stats import OpView
+from bookie._fast.base.op_stats import OpView
+from bookie._fast.store.direct import Held
 from tests.reference.storage import entry
 from tests.storage.opened import KIB, MIB, Opened
 

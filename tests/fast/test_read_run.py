@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.read_run import ReadRange, ReadRun
+from bookie._fast.client.read_run import ReadRange, ReadRun
 from bookie.client import Digest
 from tests.reference import record as model
 

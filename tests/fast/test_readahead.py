@@ -1,9 +1,9 @@
-"""How much a miss reads (readahead): as configured, or less while what it brings leaves the cache unused."""
+"""How much a miss reads (cache.readahead): as configured, or less while what it brings leaves the cache unused."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.readahead import ReadaheadLimits
+from bookie._fast.cache.readahead import ReadaheadLimits
 
 FULL = 1024
 LEAST = 16

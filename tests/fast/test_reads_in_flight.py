@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bookie._fast import client_wire
-from bookie._fast.read_run import ReadRun
-from bookie._fast.reads_in_flight import ReadsInFlight
+from bookie._fast.client import framing_v2
+from bookie._fast.client.read_run import ReadRun
+from bookie._fast.client.reads_in_flight import ReadsInFlight
 from bookie.client import Digest
 from bookie.pb import wire_pb2 as pb
 
@@ -28,7 +28,7 @@ def sealed(entry: int) -> bytes:
 
 def rows(*named: tuple[int, int, int, int, int, int, int]) -> Any:
     """A table of (op, code, ledger, entry, transaction, body_at, body_size)."""
-    return np.array(list(named), dtype=client_wire.RESPONSE)
+    return np.array(list(named), dtype=framing_v2.RESPONSE)
 
 
 def test_answers_find_their_runs() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import record
-from bookie._fast.digest import Digester
+from bookie._fast.wire import record
+from bookie._fast.wire.digest import Digester
 from tests.reference import record as model
 
 KINDS = st.sampled_from([model.CRC32, model.HMAC, model.CRC32C, model.DUMMY])

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bookie._fast.digest import Digester
-from bookie._fast.log_rows import LogRows
-from bookie._fast.record_rows import RowSheet
+from bookie._fast.entrylog.rows import LogRows
+from bookie._fast.wire.digest import Digester
+from bookie._fast.wire.record_rows import RowSheet
 from bookie.client.digest import Digest, DigestType
 from tests.reference import entry_log as model
 

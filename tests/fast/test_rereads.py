@@ -1,10 +1,10 @@
-"""Entries read from disk again (rereads): exact while the table holds, never more than the truth, bounded memory."""
+"""Entries read from disk again (cache.rereads): exact while the table holds, never too many, in bounded memory."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.rereads import RereadsTable
+from bookie._fast.cache.rereads import RereadsTable
 
 SPANS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 600), st.integers(0, 300)), max_size=40)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.journal_rows import JournalRows
-from bookie._fast.log_rows import LogRows
-from bookie._fast.record_rows import RowSheet
-from bookie._fast.row_file import RowFile
+from bookie._fast.entrylog.rows import LogRows
+from bookie._fast.journal.rows import JournalRows
+from bookie._fast.wire.record_rows import RowSheet
+from bookie._fast.wire.row_file import RowFile
 from bookie.client.digest import Digest
 from tests.reference import entry_log, journal
 

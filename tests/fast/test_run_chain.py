@@ -7,8 +7,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from bookie._fast.index_view import Index
-from bookie._fast.run_codec import unpack_next
+from bookie._fast.index.codec import unpack_next
+from bookie._fast.index.view import Index
 from bookie.storage.tools.verify_index import table_values, verify_index
 from tests.reference import location_index as model
 

@@ -1,4 +1,6 @@
-"""Pages and runs (pages, runs, runs_view, write_cache): what was put is found, the last put first, in slices."""
+"""Pages and runs (cache.pages, cache.runs, cache.view, cache.write): what was put is found, the last put first, in
+slices.
+"""
 
 import struct
 from itertools import pairwise
@@ -8,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bookie._fast.runs_view import LedgerPages
-from bookie._fast.write_cache import WriteHalf
+from bookie._fast.cache.view import LedgerPages
+from bookie._fast.cache.write import WriteHalf
 from tests.reference.runs import NONE, Runs
 
 MIB = 1 << 20

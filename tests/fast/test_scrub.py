@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bookie._fast.scrub import DELETED, DISAGREES, ELSEWHERE, LIVE, ORPHAN, ScrubRoom
+from bookie._fast.store.gc.scrub import DELETED, DISAGREES, ELSEWHERE, LIVE, ORPHAN, ScrubRoom
 from tests.reference.entry_log import HEADER, entry
 from tests.storage.opened import Opened
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import client_wire, single_reads
+from bookie._fast.client import framing_v2, single_reads
 from bookie.client.messages import framed
 from bookie.client.requests_v3 import read
 from bookie.pb import wire_pb2 as pb
@@ -17,7 +17,7 @@ I63 = st.integers(0, 2**63 - 1)
 def test_requests(ledger: int, entries: list[int], transaction: int) -> None:
     """As they are written one by one."""
     wanted = np.array(entries, dtype=np.int64)
-    one_by_one = [client_wire.read_frame(ledger, entry) for entry in entries]
+    one_by_one = [framing_v2.read_frame(ledger, entry) for entry in entries]
     assert single_reads.requests_v2(ledger, wanted).tobytes() == b"".join(one_by_one)
     messages = [framed(read(transaction + k, ledger, entry, 0, None)) for k, entry in enumerate(entries)]
     assert single_reads.requests_v3(ledger, wanted, transaction).tobytes() == b"".join(messages)

@@ -1,4 +1,4 @@
-"""Descriptors kept for what storage opens (room spare_descriptors), in a process of its own with few of them."""
+"""Descriptors kept for what storage opens (module base.spare_descriptors), in a process of its own with few of them."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from tests.fixtures.bookies import ROOT
 LIMITED = """
     import os, resource, sys
     from pathlib import Path
-    from bookie._fast import spare_descriptors
+    from bookie._fast.base import spare_descriptors
     from tests.storage.opened import Opened
     from tests.reference.storage import entry
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from bookie._fast.direct import Held
+from bookie._fast.store.direct import Held
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
 

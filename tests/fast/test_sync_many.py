@@ -1,4 +1,4 @@
-"""Syncs of many files at once (sync_many): by the kernel together, and one by one where it may not."""
+"""Syncs of many files at once (base.sync_many): by the kernel together, and one by one where it may not."""
 
 import os
 import random
@@ -16,7 +16,7 @@ LOGS = 150
 BODY = f"""
 import sys
 from pathlib import Path
-from bookie._fast.log_set import LogSetRoom
+from bookie._fast.entrylog.set import LogSetRoom
 from tests.reference import entry_log
 room = LogSetRoom(Path(sys.argv[1]), active_max={LOGS})
 for ledger in range({LOGS}):

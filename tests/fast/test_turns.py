@@ -2,7 +2,7 @@
 
 The loops run in the test's own thread, round by round, so that what lies in their sockets is known.
 
-Rooms: turn, turns, intake, awaited, ack_queue, out_item.
+Modules: server.turn, server.turns, server.intake, server.awaited, server.ack_queue, server.out_item.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from types import ModuleType
 
 import pytest
 
-from bookie._fast.io_loop import IoLoopRoom
-from bookie._fast.net_limits import NetLimitsRoom
+from bookie._fast.server.io_loop import IoLoopRoom
+from bookie._fast.server.net_limits import NetLimitsRoom
 from bookie.server.tls import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.direct import Held
+from bookie._fast.store.direct import Held
 from tests.reference.storage import entry
 from tests.storage.opened import KIB, MIB, Opened
 

@@ -1,6 +1,6 @@
 """From clear to encrypted on one connection, and peers that do it wrong: nothing of them stays, nobody else notices.
 
-Rooms: tls, upgrade, intake, connection.
+Modules: base.tls, server.upgrade, server.intake, server.connection.
 """
 
 import contextlib

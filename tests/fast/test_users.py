@@ -1,7 +1,7 @@
 """Users as Python holds them: what is counted, and revoked for good. Over sockets: tests/hostile/test_rights.py."""
 
-from bookie._fast import users
-from bookie._fast.users import UserRoom
+from bookie._fast.server import users
+from bookie._fast.server.users import UserRoom
 
 
 def test_a_user_of_nobody() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.window import read_pieces
+from bookie._fast.base.window import read_pieces
 
 OK, FULL = 0, 12
 DATA = bytes(i * i >> 3 & 0xFF for i in range(10_000))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bookie._fast import wire_v2
+from bookie._fast.wire import v2
 from bookie.errors import CODES
 from tests.golden.wire_v2 import E0, E1, E3, FRAMES, K0, KP
 from tests.reference import wire_v2 as model
@@ -41,8 +41,8 @@ def encoded(answer: Response) -> bytes:
     """The frame of an ADD, READ or BATCH_READ answer by the compiled codec."""
     fields = (answer.code, answer.ledger, answer.entry)
     if answer.op == BATCH_READ:
-        return wire_v2.batch_answer(answer.version, *fields, answer.request_id, answer.body)
-    return wire_v2.answer(answer.version, answer.op, *fields, answer.body)
+        return v2.batch_answer(answer.version, *fields, answer.request_id, answer.body)
+    return v2.answer(answer.version, answer.op, *fields, answer.body)
 
 
 def test_every_worked_frame_is_used() -> None:
@@ -53,7 +53,7 @@ def test_every_worked_frame_is_used() -> None:
 @pytest.mark.parametrize("name", REQUESTS)
 def test_worked_request(name: str) -> None:
     """The server understands the frame, and the model writes the very same bytes."""
-    assert wire_v2.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
+    assert v2.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
     assert model.encode_request(REQUESTS[name]) == FRAMES[name]
 
 
@@ -73,7 +73,7 @@ def test_request_like_the_model(name: str, version: int, flags: int, op: int, si
     """Any header on a frame cut or lengthened anywhere leads to what the model says."""
     body = (model.header(version, op, flags) + FRAMES[name][8:])[:size] + tail
     expected, request = model.decode_request(body)
-    status, fields = wire_v2.parse(body)
+    status, fields = v2.parse(body)
     assert status == expected
     if request is not None:
         assert fields == asdict(request)
@@ -82,7 +82,7 @@ def test_request_like_the_model(name: str, version: int, flags: int, op: int, si
 @given(st.binary(max_size=100))
 def test_any_bytes_like_the_model(body: bytes) -> None:
     """Bytes of no origin are judged alike."""
-    assert wire_v2.parse(body)[0] == model.decode_request(body)[0]
+    assert v2.parse(body)[0] == model.decode_request(body)[0]
 
 
 @given(st.integers(0, 2), st.sampled_from([ADD, READ, BATCH_READ]), st.integers(0, 107), I64, I64, I64, st.binary())
@@ -98,7 +98,7 @@ def test_answer_like_the_model(
 def test_short_add(size: int, status: int) -> None:
     """An entry without ledger and entry id ends the connection; one without a LAC is refused."""
     body = FRAMES["add"][4 : 4 + 24 + size]
-    assert wire_v2.parse(body)[0] == status
+    assert v2.parse(body)[0] == status
 
 
 @pytest.mark.parametrize("entry", [-1, -0x1000, -0x2000, -(2**63)])
@@ -106,7 +106,7 @@ def test_negative_entry_id_is_refused(entry: int) -> None:
     """Ids that the journal uses for its own records never reach it from the wire."""
     stored = E0[:8] + entry.to_bytes(8, "big", signed=True) + E0[16:]
     frame = model.encode_request(Request(ADD, key=K0, body=stored))
-    status, fields = wire_v2.parse(frame[4:])
+    status, fields = v2.parse(frame[4:])
     assert status == model.BAD_REQUEST
     assert (fields["ledger"], fields["entry"]) == (7, entry)
 
@@ -114,14 +114,14 @@ def test_negative_entry_id_is_refused(entry: int) -> None:
 @pytest.mark.parametrize("op", [0, 4, 5, 6, 8, 255])
 def test_unknown_operation_ends_the_connection(op: int) -> None:
     """Numbers that are constants only, or nothing at all."""
-    assert wire_v2.parse(model.header(2, op) + bytes(60))[0] == model.CLOSED
+    assert v2.parse(model.header(2, op) + bytes(60))[0] == model.CLOSED
 
 
 def test_codes_are_of_the_table() -> None:
     """Every Status has a code that clients know; limbo is EIO, since Java's V2 clients do not know 107."""
     known = {code.v2 for code in CODES} - {107}
-    codes = [wire_v2.code(status) for status in range(20)]
+    codes = [v2.code(status) for status in range(20)]
     assert set(codes) <= known
     assert codes[:1] == [0]
     assert 0 not in codes[1:]
-    assert wire_v2.code(11) == 101
+    assert v2.code(11) == 101

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bookie._fast import wire_v3
+from bookie._fast.wire import v3
 from bookie.errors import CODES
 from tests.golden.wire_v2 import E0, E3, K0, KP
 from tests.golden.wire_v3 import FRAMES, LAC_1
@@ -32,13 +32,13 @@ REQUESTS = {
 
 def agrees(body: bytes) -> bool:
     """Whether compiled parser and protobuf library say the same of `body`."""
-    return model.agrees(body, *wire_v3.parse(body))
+    return model.agrees(body, *v3.parse(body))
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_worked_request(name: str) -> None:
     """The server understands the frame; so does the protobuf library."""
-    assert wire_v3.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
+    assert v3.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
     assert agrees(FRAMES[name][4:])
 
 
@@ -78,7 +78,7 @@ def test_plain_read_with_any_byte_changed() -> None:
     """The commonest request is parsed in a way of its own: each of its bytes, changed or followed by the end, is judged
     as the library judges it.
     """
-    assert wire_v3.parse(PLAIN_READ) == (
+    assert v3.parse(PLAIN_READ) == (
         model.OK,
         asdict(Request(3, 1, ledger=1 << 40, entry=200, request_id=300)),
     )
@@ -104,7 +104,7 @@ def test_nesting_ends_where_the_library_ends_it(part: int, depth: int) -> None:
     inner = {1: b"", 100: field(1, 7) + field(2, 0), 106: b"", 200: field(1, b"k") + field(2, b"v")}
     body = HEADER + (field(part, inner[part] + groups) if part else groups)
     assert agrees(body)
-    assert (wire_v3.parse(body)[0] == model.CORRUPT) == (depth > (100 if part == 0 else 99))
+    assert (v3.parse(body)[0] == model.CORRUPT) == (depth > (100 if part == 0 else 99))
 
 
 @given(depth=st.integers(0, 100), nesting=st.integers(1, 100), inside=st.booleans())
@@ -112,30 +112,30 @@ def test_nesting_may_end_sooner(depth: int, nesting: int, inside: bool) -> None:
     """Where its limit is lower than the library's, a message counts as a level there too."""
     groups = tag(9, GROUP) * depth + tag(9, GROUP_END) * depth
     body = HEADER + (field(106, groups) if inside else groups)
-    assert (wire_v3.parse(body, nesting)[0] == model.CORRUPT) == (depth > nesting - inside)
+    assert (v3.parse(body, nesting)[0] == model.CORRUPT) == (depth > nesting - inside)
 
 
 def test_parsing_often_is_parsing() -> None:
     """What the benchmark times is the judgement of the frame."""
-    assert wire_v3.parse_often(FRAMES["add"][4:], 3) == model.OK
-    assert wire_v3.parse_often(b"", 3) == model.CORRUPT
+    assert v3.parse_often(FRAMES["add"][4:], 3) == model.OK
+    assert v3.parse_often(b"", 3) == model.CORRUPT
 
 
 def test_auth_in_one_piece_and_in_two() -> None:
     """The bytes of the message when it came whole; nothing when the protobuf library must put it together."""
     header = field(1, field(1, 3) + field(2, 5) + field(3, 1))
     name, payload = field(1, b"token"), field(2, b"secret")
-    assert wire_v3.parse(header + field(102, name + payload))[1]["body"] == name + payload
-    status, fields = wire_v3.parse(field(102, name) + header + field(102, payload))
+    assert v3.parse(header + field(102, name + payload))[1]["body"] == name + payload
+    status, fields = v3.parse(field(102, name) + header + field(102, payload))
     assert (status, fields["body"]) == (model.OK, None)
-    assert wire_v3.parse(header + field(102, name))[0] == model.CORRUPT
+    assert v3.parse(header + field(102, name))[0] == model.CORRUPT
 
 
 def test_codes_are_of_the_table() -> None:
     """Every Status has a code that clients know, and limbo its own."""
     known = {code.v3 for code in CODES}
-    codes = [wire_v3.code(status) for status in range(20)]
+    codes = [v3.code(status) for status in range(20)]
     assert set(codes) == known
     assert codes[0] == 0
     assert 0 not in codes[1:]
-    assert wire_v3.code(11) == 507
+    assert v3.code(11) == 507

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import wire_v3, wire_v3_answers
+from bookie._fast.wire import v3, v3_answers
 from bookie.pb import wire_pb2 as pb
 from tests.golden.wire_v2 import E0, E1
 from tests.golden.wire_v3 import FRAMES, LAC_1
@@ -17,15 +17,15 @@ STATUS = st.integers(0, 19)
 BODY = st.binary(max_size=300)
 TAIL = {"lac": st.none() | I64, "time_ms": st.none() | I64}
 WORKED = {
-    "add_ok": wire_v3_answers.answer(2, 1, 0, 7, 0),
-    "fence_ok": wire_v3_answers.read_answer(2, 7, -1, E1),
-    "read_no_entry": wire_v3_answers.answer(1, 3, 3, 7, 9),
-    "long_poll_ok": wire_v3_answers.read_answer(4, 7, 1, E1, lac=1, time_ms=1700000000000),
-    "long_poll_timeout": wire_v3_answers.read_answer(4, 7, -1, lac=0),
-    "read_lac_ok": wire_v3_answers.read_lac_answer(7, 0, 7, LAC_1, E1),
-    "start_tls_ok": wire_v3_answers.answer(9, 10, 0),
-    "start_tls_refused": wire_v3_answers.refusal(3, 9, 10, 0, 4),
-    "batch_read_refused": wire_v3_answers.refusal(3, 12, 12, 0, 4),
+    "add_ok": v3_answers.answer(2, 1, 0, 7, 0),
+    "fence_ok": v3_answers.read_answer(2, 7, -1, E1),
+    "read_no_entry": v3_answers.answer(1, 3, 3, 7, 9),
+    "long_poll_ok": v3_answers.read_answer(4, 7, 1, E1, lac=1, time_ms=1700000000000),
+    "long_poll_timeout": v3_answers.read_answer(4, 7, -1, lac=0),
+    "read_lac_ok": v3_answers.read_lac_answer(7, 0, 7, LAC_1, E1),
+    "start_tls_ok": v3_answers.answer(9, 10, 0),
+    "start_tls_refused": v3_answers.refusal(3, 9, 10, 0, 4),
+    "batch_read_refused": v3_answers.refusal(3, 12, 12, 0, 4),
 }
 
 
@@ -38,24 +38,24 @@ def test_worked_answer(name: str) -> None:
 @given(st.integers(1, 3), st.integers(1, 13), U64, st.integers(0, 2**32 - 1), STATUS)
 def test_refusal_like_the_library(version: int, op: int, txn: int, priority: int, status: int) -> None:
     """The header is the request's own, its priority too."""
-    ours = wire_v3_answers.refusal(version, op, txn, priority, status)
-    assert ours == model.refusal(version, op, txn, priority, wire_v3.code(status))
+    ours = v3_answers.refusal(version, op, txn, priority, status)
+    assert ours == model.refusal(version, op, txn, priority, v3.code(status))
 
 
 @given(st.sampled_from(sorted(model.PARTS)), U64, STATUS, I64, I64)
 def test_answer_like_the_library(op: int, txn: int, status: int, ledger: int, entry: int) -> None:
     """Every operation with every status, within the room that the contract asks for."""
-    ours = wire_v3_answers.answer(op, txn, status, ledger, entry)
+    ours = v3_answers.answer(op, txn, status, ledger, entry)
     fields = {"ledgerId": ledger, "entryId": entry, "startEntryId": entry}
-    assert ours == model.answer(op, txn, wire_v3.code(status), **fields)
+    assert ours == model.answer(op, txn, v3.code(status), **fields)
     assert len(ours) <= 64
 
 
 @pytest.mark.parametrize("op", [-1, 0, 3, 4, 5, 14, 256])
 def test_operations_without_an_answer(op: int) -> None:
-    """Nobody serves them, or another room answers."""
+    """Nobody serves them, or another module server.answers."""
     with pytest.raises(ValueError, match="operation"):
-        wire_v3_answers.answer(op, 1, 0)
+        v3_answers.answer(op, 1, 0)
 
 
 @given(U64, I64, I64, st.none() | BODY, TAIL["lac"], TAIL["time_ms"])
@@ -63,7 +63,7 @@ def test_read_like_the_library(
     txn: int, ledger: int, entry: int, body: bytes | None, lac: int | None, time_ms: int | None
 ) -> None:
     """With a body and without, with what may follow it."""
-    ours = wire_v3_answers.read_answer(txn, ledger, entry, body, lac, time_ms)
+    ours = v3_answers.read_answer(txn, ledger, entry, body, lac, time_ms)
     fields = {"ledgerId": ledger, "entryId": entry, "body": body, "maxLAC": lac, "lacUpdateTimestamp": time_ms}
     assert ours == model.answer(pb.READ_ENTRY, txn, 0, **fields)
     assert len(ours) - len(body or b"") <= 72 + 24
@@ -72,9 +72,9 @@ def test_read_like_the_library(
 @given(U64, STATUS, I64, st.none() | BODY, st.none() | BODY)
 def test_read_lac_like_the_library(txn: int, status: int, ledger: int, lac: bytes | None, entry: bytes | None) -> None:
     """Either body may be absent, and be there beside an error."""
-    ours = wire_v3_answers.read_lac_answer(txn, status, ledger, lac, entry)
+    ours = v3_answers.read_lac_answer(txn, status, ledger, lac, entry)
     fields = {"ledgerId": ledger, "lacBody": lac, "lastEntryBody": entry}
-    assert ours == model.answer(pb.READ_LAC, txn, wire_v3.code(status), **fields)
+    assert ours == model.answer(pb.READ_LAC, txn, v3.code(status), **fields)
     assert len(ours) - len(lac or b"") - len(entry or b"") <= 72
 
 
@@ -83,7 +83,7 @@ def test_batch_like_the_model(
     txn: int, ledger: int, start: int, entries: list[bytes], lac: int | None, time_ms: int | None
 ) -> None:
     """Byte for byte the model, and to the library the same message as its own."""
-    ours = wire_v3_answers.batch_answer(txn, ledger, start, entries, lac, time_ms)
+    ours = v3_answers.batch_answer(txn, ledger, start, entries, lac, time_ms)
     assert ours == model.batch(txn, ledger, start, entries, maxLAC=lac, lacUpdateTimestamp=time_ms)
     part = pb.Response.FromString(ours[4:]).batchReadResponse
     assert (part.ledgerId, part.startEntryId, list(part.body)) == (ledger, start, entries)
@@ -95,19 +95,19 @@ def test_batch_like_the_model(
 def test_records_become_entries_in_place(entries: list[bytes]) -> None:
     """A run of records, copied, is a run of a batch's entries after one walk."""
     run = bytearray(pack(entries))
-    wire_v3_answers.batch_entries(run)
+    v3_answers.batch_entries(run)
     assert bytes(run) == b"".join(model.entry_prefix(len(entry)) + entry for entry in entries)
 
 
 @pytest.mark.parametrize(("size", "prefix"), [(0, 4), (2**21 - 1, 4), (2**21, 5), (2**28 - 1, 5), (2**28, 6)])
 def test_prefixes_of_large_entries(size: int, prefix: int) -> None:
     """Four bytes below 2 MiB; as many as the length needs above."""
-    assert wire_v3_answers.prefix(size) == model.entry_prefix(size)
-    assert len(wire_v3_answers.prefix(size)) == prefix
+    assert v3_answers.prefix(size) == model.entry_prefix(size)
+    assert len(v3_answers.prefix(size)) == prefix
 
 
 def test_a_large_batch() -> None:
     """Entries above 2 MiB and below, in one answer."""
     entries = [bytes(2**21 + 5), E0, E1]
-    answer = wire_v3_answers.batch_answer(1, 7, 0, entries)
+    answer = v3_answers.batch_answer(1, 7, 0, entries)
     assert list(pb.Response.FromString(answer[4:]).batchReadResponse.body) == entries

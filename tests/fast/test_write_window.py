@@ -1,4 +1,6 @@
-"""The room write_window: any course of adds, answers and replaced bookies goes as in the model; waiting; limits."""
+"""The module client.write_window: any course of adds, answers and replaced bookies goes as in the model; waiting;
+limits.
+"""
 
 import asyncio
 import random
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.write_window import Add, WriteWindow
+from bookie._fast.client.write_window import Add, WriteWindow
 from bookie.client.digest import Digest, DigestType
 from tests.reference import record
 from tests.reference import write_window as model

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
-from bookie._fast import policy
+from bookie._fast.server import policy
 from bookie.auth import digest_md5, sasl
 from bookie.auth.provider import AuthenticationFailed
 from bookie.auth.sasl import SaslServer

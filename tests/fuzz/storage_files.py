@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bookie._fast.journal_reader import scan_journal
-from bookie._fast.log_map import read_map
-from bookie._fast.log_scan import scan_entry_log
+from bookie._fast.entrylog.map import read_map
+from bookie._fast.entrylog.scan import scan_entry_log
+from bookie._fast.journal.reader import scan_journal
 from bookie.storage.takeover.idx import parse_header
 from tests.reference import entry_log as log_model
 from tests.reference import journal as journal_model

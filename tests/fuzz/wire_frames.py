@@ -12,8 +12,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from bookie._fast import client_wire, record, wire_v2, wire_v3
-from bookie._fast.digest import Digester
+from bookie._fast.client import framing_v2
+from bookie._fast.wire import record, v2, v3
+from bookie._fast.wire.digest import Digester
 from tests.golden import wire_v3 as golden_v3
 from tests.golden.wire_v2 import DIGESTS, E0, E1, FRAMES
 from tests.reference import record as record_model
@@ -22,7 +23,7 @@ from tests.reference import wire_v3 as v3_model
 from tests.reference.proto_wire import GROUP, GROUP_END, field, tag
 
 LIMIT = 4096
-ROWS = np.zeros(64, dtype=client_wire.RESPONSE)
+ROWS = np.zeros(64, dtype=framing_v2.RESPONSE)
 DIGESTERS = {kind: Digester(kind, bytes.fromhex("1f397c2df518ce03229cc4dc92b608068c3a2fad")) for kind in DIGESTS}
 """Under the MAC key of the password "pw"."""
 
@@ -30,21 +31,21 @@ DIGESTERS = {kind: Digester(kind, bytes.fromhex("1f397c2df518ce03229cc4dc92b6080
 def request(data: bytes) -> None:
     """Parse `data` as the body of a request."""
     expected, fields = wire_model.decode_request(data)
-    status, found = wire_v2.parse(data)
+    status, found = v2.parse(data)
     assert status == expected
     assert fields is None or found == asdict(fields)
 
 
 def request_v3(data: bytes) -> None:
     """Parse `data` as a V3 request, as the protobuf library does: what it refuses makes a connection V2 for good."""
-    assert v3_model.agrees(data, *wire_v3.parse(data))
+    assert v3_model.agrees(data, *v3.parse(data))
 
 
 def cut_all(data: bytes) -> list[wire_model.Response]:
     """All answers that the compiled cutter finds, however many tables they fill. ValueError from it."""
     found, at, count = [], 0, len(ROWS)
     while count == len(ROWS):
-        count, taken, need = client_wire.cut(data[at:], LIMIT, ROWS)
+        count, taken, need = framing_v2.cut(data[at:], LIMIT, ROWS)
         assert need <= LIMIT
         for op, code, ledger, entry, request_id, start, size in ROWS[:count].tolist():
             body = data[at + start : at + start + size]

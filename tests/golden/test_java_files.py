@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bookie._fast.journal_reader import scan_journal
-from bookie._fast.log_reader import EntryLogReader
-from bookie._fast.log_scan import scan_entry_log
+from bookie._fast.entrylog.reader import EntryLogReader
+from bookie._fast.entrylog.scan import scan_entry_log
+from bookie._fast.journal.reader import scan_journal
 from tests.interop.payload import payload
 
 GOLDEN = Path(__file__).parent / "java"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import wire_v2
+from bookie._fast.wire import v2
 from tests.interop.payload import payload
 
 FRAMES = json.loads((Path(__file__).parent / "java" / "frames.json").read_text())
@@ -89,14 +89,14 @@ def test_requests_are_understood(name: str) -> None:
     op, flags, ledger, entry = REQUESTS[name]
     request = frame(name, "request")
     assert int.from_bytes(request[:4], "big") == len(request) - 4
-    _, parsed = wire_v2.parse(request[4:])
+    _, parsed = v2.parse(request[4:])
     assert (parsed["op"], parsed["flags"], parsed["ledger"], parsed["entry"]) == (op, flags, ledger, entry)
 
 
 @pytest.mark.parametrize("name", [name for name, (op, flags, *_) in REQUESTS.items() if op == OP_ADD or flags & 1])
 def test_keys_are_found(name: str) -> None:
     """Adds and fencing reads carry the master key."""
-    _, parsed = wire_v2.parse(frame(name, "request")[4:])
+    _, parsed = v2.parse(frame(name, "request")[4:])
     expected = KEY_OF_OTHER if "other" in name else bytes(20) if "16_bytes" in name else KEY_OF_PW
     assert parsed["key"] == expected
 
@@ -105,7 +105,7 @@ def test_keys_are_found(name: str) -> None:
 def test_batch_limits_are_found(name: str) -> None:
     """Count and size of a batch read as the Java client was asked to send them."""
     count, size, _ = BATCHES[name]
-    _, parsed = wire_v2.parse(frame(name, "request")[4:])
+    _, parsed = v2.parse(frame(name, "request")[4:])
     assert (parsed["count_max"], parsed["size_max"]) == (count, size)
 
 
@@ -117,17 +117,17 @@ def test_single_answers_are_the_same(name: str) -> None:
     code = CODES.get(name, 0)
     entries = {"read_last": 9, "fence": 9, "read_recovery": 10}
     data = stored(entries.get(name, entry)) if op == OP_READ and code == 0 else b""
-    assert wire_v2.answer(version, op, code, ledger, entry, data) == frame(name, "answer")
+    assert v2.answer(version, op, code, ledger, entry, data) == frame(name, "answer")
 
 
 @pytest.mark.parametrize("name", [name for name, (op, *_) in REQUESTS.items() if op == OP_BATCH])
 def test_batch_answers_are_the_same(name: str) -> None:
     """What we answer to BATCH_READ equals what the Java bookie answered, byte for byte."""
     _, _, ledger, start = REQUESTS[name]
-    _, parsed = wire_v2.parse(frame(name, "request")[4:])
+    _, parsed = v2.parse(frame(name, "request")[4:])
     entries = [stored(entry) for entry in BATCHES.get(name, (0, 0, []))[2]]
     run = b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
-    ours = wire_v2.batch_answer(2, CODES.get(name, 0), ledger, start, parsed["request_id"], run)
+    ours = v2.batch_answer(2, CODES.get(name, 0), ledger, start, parsed["request_id"], run)
     assert ours == frame(name, "answer")
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.entry_log import EntryLog
-from bookie._fast.log_scan import scan_chunk
+from bookie._fast.entrylog.scan import scan_chunk
+from bookie._fast.entrylog.writer import EntryLog
 from tests.reference import entry_log as model
 
 JAVA = Path(__file__).parent / "java"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bookie._fast.file import Files
+from bookie._fast.base.file import Files
 from bookie.auth.provider import ServerProvider
 from bookie.server.data_port import DataPort
 from bookie.server.settings import NetworkSettings, TlsSettings

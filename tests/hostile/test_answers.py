@@ -1,6 +1,6 @@
 """Every operation in every state of a ledger and a bookie, over a socket: the code, and what is echoed.
 
-Rooms: dispatch, storage.
+Modules: server.dispatch, store.storage.
 """
 
 import random

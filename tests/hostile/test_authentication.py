@@ -1,6 +1,6 @@
 """Connections that must say who they are first: over sockets, honest, confused and hostile.
 
-Rooms: policy, gate.
+Modules: server.policy, server.gate.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Authentication behind START_TLS: by the certificate alone, or by what is said once nobody can listen.
 
-Rooms: gate, upgrade.
+Modules: server.gate, server.upgrade.
 """
 
 import logging

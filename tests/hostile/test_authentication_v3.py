@@ -1,6 +1,6 @@
 """V3 on a bookie that asks who is there: every operation before and after, and what AUTH itself is told.
 
-Rooms: gate, policy.
+Modules: server.gate, server.policy.
 """
 
 import re

@@ -1,6 +1,6 @@
 """AUTH in clear around START_TLS, as upstream's client sends it: what it proves inside, and what not.
 
-Rooms: clear_auth, gate, intake, upgrade.
+Modules: server.clear_auth, server.gate, server.intake, server.upgrade.
 """
 
 import contextlib

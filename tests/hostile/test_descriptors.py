@@ -1,4 +1,4 @@
-"""Connections that use up the descriptors of the process (room file).
+"""Connections that use up the descriptors of the process (module base.file).
 
 What the storage opens has descriptors of its own, so that no number of connections is a failed write.
 """

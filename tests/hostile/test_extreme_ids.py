@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import fatal
-from bookie._fast.bounds import BOUNDS
+from bookie._fast.base import fatal
+from bookie._fast.base.bounds import BOUNDS
 from bookie.pb import wire_pb2 as wire
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read

@@ -1,6 +1,6 @@
 """Reads that wait for a higher LAC, on real sockets: what ends a wait and how it is answered, limits, memory, tailing.
 
-Rooms: long_polls, notices, dispatch.
+Modules: server.long_polls, store.notices, server.dispatch.
 """
 
 import os

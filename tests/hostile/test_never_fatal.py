@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.pb import wire_pb2 as wire
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, entry_of, read

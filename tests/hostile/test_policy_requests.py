@@ -1,6 +1,6 @@
 """Requests that Python answers, over sockets: facts about the bookie, lists of entries, and too many of either.
 
-Rooms: policy, entry_ranges.
+Modules: server.policy, store.entry_ranges.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Caches that are too small for what is asked: rings that turn over, halves that are recycled, disks that stall.
 
-Rooms: storage, write_cache, read_cache, checkpoint.
+Modules: store.storage, cache.write, cache.read, store.checkpoint.
 """
 
 import random

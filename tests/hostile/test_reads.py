@@ -1,6 +1,6 @@
 """Reads through sockets against a plain model, with entries in both write cache halves, the read ring and on disk.
 
-Rooms: read_path, read_cache, loads.
+Modules: store.read_path, cache.read, store.loads.
 """
 
 import random

@@ -1,6 +1,6 @@
 """What tokens are good for: refused over sockets in both protocols, taken back while connections are open.
 
-Rooms: gate, users, policy.
+Modules: server.gate, server.users, server.policy.
 """
 
 import logging

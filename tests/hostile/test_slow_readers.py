@@ -1,7 +1,7 @@
 """Peers that do not read hold up nobody: what their answers point into is free within a few rounds of their loop,
 whenever the answer came, and who reads on at last gets the right bytes.
 
-Rooms: slow_readers, spare_half, connection, read_cache, read_path.
+Modules: server.slow_readers, store.spare_half, server.connection, cache.read, store.read_path.
 """
 
 import socket
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.direct import Direct
+from bookie._fast.store.direct import Direct
 from bookie.storage.settings import MIB
 from tests.fixtures.certificates import Authority
 from tests.hostile import v3

@@ -1,6 +1,6 @@
 """Operation x protocol x condition -> status, over sockets: what a bookie answers is this table.
 
-Rooms: dispatch, answers, acks, gather, last_entry, storage.
+Modules: server.dispatch, server.answers, server.acks, store.gather, store.last_entry, store.storage.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
 from bookie.pb import wire_pb2 as wire
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read

@@ -1,7 +1,7 @@
 """Peers that read steadily, but less than they could get, over segments of a real network: nobody is closed, and what
 waits for them stays bounded. Loopback hides that: its segments have 64 KiB, its buffers are megabytes.
 
-Rooms: connection, slow_readers, turns.
+Modules: server.connection, server.slow_readers, server.turns.
 """
 
 import itertools

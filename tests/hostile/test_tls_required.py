@@ -1,6 +1,6 @@
 """A bookie that serves nothing in clear, and one that takes no login from there.
 
-Rooms: gate, clear_auth.
+Modules: server.gate, server.clear_auth.
 """
 
 import re

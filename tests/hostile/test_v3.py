@@ -1,6 +1,6 @@
 """V3 over sockets, beyond single statuses: what an answer tells, what waits for what, and who speaks which protocol.
 
-Rooms: dispatch, answers, acks, gather, last_entry, journal, storage.
+Modules: server.dispatch, server.answers, server.acks, store.gather, store.last_entry, journal.commit, store.storage.
 """
 
 import random

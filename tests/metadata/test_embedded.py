@@ -28,7 +28,7 @@ while True:
 """
 FULL_FILE = """
 import resource, sys
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.metadata.embedded import EmbeddedStore
 
 def put_until_refused(first):
@@ -51,7 +51,7 @@ print(store.get("before") is not None)
 """
 FULL_DISK = """
 import sys
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.metadata.embedded import EmbeddedStore
 from bookie.metadata.key_values import StoreFull
 

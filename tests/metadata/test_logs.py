@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast import crc
+from bookie._fast.base import crc
 from bookie.errors import IncorrectParameter, LogTooLarge, MetadataSerializationError
 from bookie.metadata.logs import CONTROL, Commit, Log, parse_log, serialize_log
 

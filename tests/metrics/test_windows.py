@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.op_stats import OpView, tally
+from bookie._fast.base.op_stats import OpView, tally
 from bookie.server.metrics.windows import QUANTILES, Series, Windows, totals
 
 WIDTH = 1 / 8

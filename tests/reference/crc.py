@@ -1,4 +1,4 @@
-"""CRC32C and CRC32 bit by bit: the slow oracle of `bookie._fast.crc`."""
+"""CRC32C and CRC32 bit by bit: the slow oracle of `bookie._fast.base.crc`."""
 
 CASTAGNOLI = 0x82F63B78
 IEEE = 0xEDB88320

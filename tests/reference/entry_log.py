@@ -1,4 +1,4 @@
-"""Entry logs in plain Python: the slow oracle of `entry_log` and `log_scan` (docs/formats/entry-log.md)."""
+"""Entry logs in plain Python: the slow oracle of `entrylog.writer` and `entrylog.scan` (docs/formats/entry-log.md)."""
 
 import struct
 from collections import Counter

@@ -1,4 +1,6 @@
-"""Maximal ranges and their encoding, entry by entry: the oracle of room entry_ranges and of bookie.availability."""
+"""Maximal ranges and their encoding, entry by entry: the oracle of module store.entry_ranges and of
+bookie.availability.
+"""
 
 import struct
 from collections.abc import Iterable

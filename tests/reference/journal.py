@@ -1,4 +1,4 @@
-"""Journals in plain Python: the slow oracle of `bookie._fast.journal_reader` (docs/formats/journal.md)."""
+"""Journals in plain Python: the slow oracle of `bookie._fast.journal.reader` (docs/formats/journal.md)."""
 
 import struct
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A set of entry logs in plain Python: the slow oracle of `log_set`, which logs there are and what each holds."""
+"""A set of entry logs in plain Python: the slow oracle of `entrylog.set`, which logs there are and what each holds."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Reads that wait for a higher LAC, as a dictionary: the oracle of the room long_polls."""
+"""Reads that wait for a higher LAC, as a dictionary: the oracle of the module server.long_polls."""
 
 from dataclasses import dataclass, field
 

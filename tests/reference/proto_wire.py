@@ -1,4 +1,4 @@
-"""Protobuf's wire format in plain Python: the oracle of `bookie._fast.proto_wire`.
+"""Protobuf's wire format in plain Python: the oracle of `bookie._fast.wire.proto`.
 
 It judges bytes as the protobuf library (upb) judges a message that has no fields.
 """

@@ -1,4 +1,6 @@
-"""V2 frames in plain Python, after docs/formats/wire-v2.md: the oracle of `bookie._fast.wire_v2` and `client_wire`."""
+"""V2 frames in plain Python, after docs/formats/wire-v2.md: the oracle of `bookie._fast.wire.v2` and
+`client.framing_v2`.
+"""
 
 import struct
 from dataclasses import dataclass

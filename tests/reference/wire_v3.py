@@ -1,4 +1,4 @@
-"""V3 requests in plain Python through the protobuf library: the oracle of `bookie._fast.wire_v3`."""
+"""V3 requests in plain Python through the protobuf library: the oracle of `bookie._fast.wire.v3`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""V3 answers as the protobuf library writes them: the oracle of `bookie._fast.wire_v3_answers`."""
+"""V3 answers as the protobuf library writes them: the oracle of `bookie._fast.wire.v3_answers`."""
 
 from bookie.pb import wire_pb2 as pb
 from tests.reference.proto_wire import BYTES, encode, field, tag

@@ -1,4 +1,4 @@
-"""The pending adds of one ledger in plain Python: the oracle of the room write_window."""
+"""The pending adds of one ledger in plain Python: the oracle of the module client.write_window."""
 
 from tests.reference import record
 

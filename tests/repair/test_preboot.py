@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.index_view import Index, Ledger
+from bookie._fast.index.view import Index, Ledger
 from bookie.client import ChannelV3, Digest
 from bookie.client.digest import master_key
 from bookie.errors import DataUnknown, LedgerFenced, NoSuchEntry

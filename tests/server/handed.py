@@ -1,9 +1,11 @@
-"""A task as the compiled room `policy` hands it to Python, and what was answered; for handlers without a socket."""
+"""A task as the compiled module `server.policy` hands it to Python, and what was answered; for handlers without a
+socket.
+"""
 
 from dataclasses import dataclass, field
 
-from bookie._fast import policy, users
-from bookie._fast.users import UserRoom
+from bookie._fast.server import policy, users
+from bookie._fast.server.users import UserRoom
 from bookie.pb import wire_pb2 as wire
 
 

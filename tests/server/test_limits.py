@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.complaints import REASONS_SPOKEN
+from bookie._fast.server.complaints import REASONS_SPOKEN
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.whole_bookie import Running, whole_bookie
 from tests.hostile import v3

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast import policy
+from bookie._fast.server import policy
 from bookie.auth.provider import AuthenticationFailed, Outcome
 from bookie.auth.settings import AuthSettings
 from bookie.auth.token import TokenServer

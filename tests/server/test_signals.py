@@ -10,7 +10,7 @@ from bookie.server.signals import Stop, StopRequested
 
 SCRIPT = """
 import sys, time
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.server import signals
 stop = signals.Stop(lambda: print("stop", flush=True))
 signals.install(stop, lambda: print("hurry", flush=True))

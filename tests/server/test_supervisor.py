@@ -13,7 +13,7 @@ from tests.fixtures.whole_bookie import whole_bookie
 
 HEAD = """
 import threading, sys
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.server import logs
 from bookie.server.supervisor import Supervisor
 logs.configure("keyvalue", "info")

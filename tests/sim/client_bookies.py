@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.read_run import ReadRun
+from bookie._fast.client.read_run import ReadRun
 from bookie.availability import AvailableEntries
 from bookie.client.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.batch import StoredBatch

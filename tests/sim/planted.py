@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast import record
-from bookie._fast.digest import Digester
-from bookie._fast.write_window import WriteWindow
+from bookie._fast.client.write_window import WriteWindow
+from bookie._fast.wire import record
+from bookie._fast.wire.digest import Digester
 from bookie.client.answers_v3 import ReadAnswer
 from bookie.client.flags import LAST_ENTRY, Flags
 from bookie.client.ledgers import writer

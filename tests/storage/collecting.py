@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bookie._fast.collector import Collected, CollectorRoom
+from bookie._fast.store.gc.collector import Collected, CollectorRoom
 from tests.reference.storage import Ledger, Stores, entry
 from tests.storage.opened import MIB, Opened, check_index
 

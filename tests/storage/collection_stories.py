@@ -16,7 +16,7 @@ __all__ = ["STORIES", "Story"]
 
 def two_ledgers(root: Path, **settings: object) -> Collecting:
     """One that lives, one deleted, in one closed log."""
-    from bookie._fast._faulty import FaultyFiles
+    from bookie._fast.testing.faulty import FaultyFiles
 
     one = Collecting(root, log_bytes_max=64 * KIB, files=FaultyFiles(), **settings)
     one.add(1, range(20))
@@ -28,11 +28,11 @@ def two_ledgers(root: Path, **settings: object) -> Collecting:
 
 def a_log_goes_under_a_read(root: Path) -> None:
     """The look-up told a log that is gone when the read opens it: the index is asked again."""
-    from bookie._fast import _faulty
+    from bookie._fast.testing import faulty
 
     one = two_ledgers(root)
     log_id = one.closed()[0]
-    rule = _faulty.plan("open", "STALL", suffix=f"/{log_id:x}.log")
+    rule = faulty.plan("open", "STALL", suffix=f"/{log_id:x}.log")
     user = one.one.user()
     answers: list[tuple[str, list[bytes]]] = []
 
@@ -44,13 +44,13 @@ def a_log_goes_under_a_read(root: Path) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        assert _faulty.wait_hit(rule, 60)
+        assert faulty.wait_hit(rule, 60)
         assert one.collector.compact(log_id).outcome == "unlinked"
     finally:
-        _faulty.release()
+        faulty.release()
         reader.join()
         user.close()
-        _faulty.clear()
+        faulty.clear()
     assert answers == [one.model.read(1, 5, 3, KIB)]
     one.check()
     one.stop()
@@ -58,22 +58,22 @@ def a_log_goes_under_a_read(root: Path) -> None:
 
 def a_read_while_a_log_is_copied(root: Path) -> None:
     """The copy is being written: until it is indexed, the source serves."""
-    from bookie._fast import _faulty
+    from bookie._fast.testing import faulty
 
     one = two_ledgers(root)
     log_id = one.closed()[0]
     target = int((one.directory / "lastId").read_text(), 16) + 1
-    rule = _faulty.plan("fdatasync", "STALL", suffix=f"/{target:x}.log")
+    rule = faulty.plan("fdatasync", "STALL", suffix=f"/{target:x}.log")
     outcomes: list[str] = []
     compacting = threading.Thread(target=lambda: outcomes.append(one.collector.compact(log_id).outcome))
     compacting.start()
     try:
-        assert _faulty.wait_hit(rule, 60)
+        assert faulty.wait_hit(rule, 60)
         one.check()
     finally:
-        _faulty.release()
+        faulty.release()
         compacting.join()
-        _faulty.clear()
+        faulty.clear()
     assert outcomes == ["unlinked"]
     one.check()
     one.stop()
@@ -100,28 +100,28 @@ def a_deleted_ledger_is_there_anew(root: Path) -> None:
 
 def a_flush_under_way_is_waited_for(root: Path) -> None:
     """B14: a deletion that begins while the half is written deletes what that flush brings into the index, too."""
-    from bookie._fast import _faulty
-    from bookie._fast._faulty import FaultyFiles
+    from bookie._fast.testing import faulty
+    from bookie._fast.testing.faulty import FaultyFiles
 
     one = Collecting(root, log_bytes_max=64 * KIB, files=FaultyFiles())
     one.add(1, range(20))
     one.one.checkpoint()
     one.add(1, range(20, 40))
     one.add(3, range(4))
-    rule = _faulty.plan("fdatasync", "STALL", suffix=".log")
+    rule = faulty.plan("fdatasync", "STALL", suffix=".log")
     flushing = threading.Thread(target=one.one.checkpoint)
     flushing.start()
     known: list[int] = []
     deleting = threading.Thread(target=lambda: known.append(one.collector.delete_ledgers([1])))
     try:
-        assert _faulty.wait_hit(rule, 60)
+        assert faulty.wait_hit(rule, 60)
         deleting.start()
         one.check()
     finally:
-        _faulty.release()
+        faulty.release()
         flushing.join()
         deleting.join()
-        _faulty.clear()
+        faulty.clear()
     assert known == [1]
     one.model.delete(1)
     one.check()
@@ -131,22 +131,22 @@ def a_flush_under_way_is_waited_for(root: Path) -> None:
 
 def a_read_that_found_a_ledger_deleted(root: Path) -> None:
     """B14: what a read brings from the disk while its ledger is deleted does not enter the read cache."""
-    from bookie._fast import _faulty
+    from bookie._fast.testing import faulty
 
     one = two_ledgers(root)
-    rule = _faulty.plan("pread", "STALL", suffix=f"/{one.closed()[0]:x}.log")
+    rule = faulty.plan("pread", "STALL", suffix=f"/{one.closed()[0]:x}.log")
     user = one.one.user()
     reader = threading.Thread(target=lambda: user.read(1, 0, count=3, size=KIB).release())
     reader.start()
     try:
-        assert _faulty.wait_hit(rule, 60)
+        assert faulty.wait_hit(rule, 60)
         assert one.collector.delete_ledgers([1]) == 1
         one.model.delete(1)
     finally:
-        _faulty.release()
+        faulty.release()
         reader.join()
         user.close()
-        _faulty.clear()
+        faulty.clear()
     one.one.direct.add(entry(1, 10), KEY)
     one.model.add(entry(1, 10), KEY, recovery=False)
     one.one.direct.commit()

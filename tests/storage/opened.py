@@ -6,12 +6,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from bookie._fast.checkpoint import CheckpointRoom
-from bookie._fast.direct import Direct
-from bookie._fast.file import Files
-from bookie._fast.index_view import Index
-from bookie._fast.log_scan import scan_entry_log
-from bookie._fast.read_pool import ReadPoolRoom
+from bookie._fast.base.file import Files
+from bookie._fast.entrylog.scan import scan_entry_log
+from bookie._fast.index.view import Index
+from bookie._fast.store.checkpoint import CheckpointRoom
+from bookie._fast.store.direct import Direct
+from bookie._fast.store.read_pool import ReadPoolRoom
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.recovery import RecoveryReport
 from bookie.storage.settings import JournalSettings, StorageSettings

@@ -28,7 +28,7 @@ indexDirs: "2\t/data/l1\t/data/l2"
 NO_ROOM = """
 import resource, sys
 from pathlib import Path
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from bookie.errors import CookieError
 from bookie.storage.cookies import write_cookie_file
 

@@ -1,5 +1,5 @@
 """Starts after a crash on full disks: what the journal has is served from memory as far as that goes, nothing is
-denied, and the rest comes when there is room (B7, B15; room pack_cache).
+denied, and the rest comes when there is room (B7, B15; module store.pack_cache).
 """
 
 import threading

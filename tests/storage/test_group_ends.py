@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.journal_reader import scan_journal
+from bookie._fast.journal.reader import scan_journal
 from bookie.storage.group_ends import ends_at, was_written
 from tests.reference import journal as model
 

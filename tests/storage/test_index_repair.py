@@ -1,5 +1,5 @@
-"""A damaged location index is found, told, and made good while the store serves (index_repair, index_salvage,
-index_guard, index_doubts, index_damage, index_tables, index_writes, lmdb_pages, lmdb_tree; B6, B7).
+"""A damaged location index is found, told, and made good while the store serves (store.gc.index_repair, index.salvage,
+index.guard, index.doubts, index.damage, index.ledger_tables, index.writes, index.lmdb_pages, index.lmdb_tree; B6, B7).
 
 Bytes of data.mdb are changed under an open store. Whatever they were: an entry that was stored is never denied, the
 process lives, and after the repair every entry is read with its own bytes, before and after a restart.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.direct import Refused
+from bookie._fast.store.direct import Refused
 from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.directory import LedgerDirectory
 from bookie.storage.garbage.logs import LogCollector
@@ -268,7 +268,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from bookie._fast.crash_steps import crash_after_step
+from bookie._fast.base.crash_steps import crash_after_step
 from tests.storage.test_index_repair import a_run, flip, readable, repaired, stored
 
 one = stored(Path(sys.argv[1]))

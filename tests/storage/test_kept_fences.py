@@ -1,4 +1,6 @@
-"""A fence outlives its ledger (kept_fences): a writer that was fenced cannot begin a deleted ledger anew (B8, B14)."""
+"""A fence outlives its ledger (store.gc.kept_fences): a writer that was fenced cannot begin a deleted ledger anew (B8,
+B14).
+"""
 
 import struct
 import threading
@@ -9,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import kept_fences
-from bookie._fast.direct import Refused
+from bookie._fast.store.direct import Refused
+from bookie._fast.store.gc import kept_fences
 from bookie.storage.garbage.contracts import Standing
 from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.directory import LedgerDirectory

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie._fast.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
-from bookie._fast.index_rebuild import Rebuild
-from bookie._fast.index_view import Index
-from bookie._fast.log_scan import scan_entry_log
+from bookie._fast.base.bounds import BOUNDS, entry_bytes_max, group_entry_bytes, half_entry_bytes
+from bookie._fast.entrylog.scan import scan_entry_log
+from bookie._fast.index.rebuild import Rebuild
+from bookie._fast.index.view import Index
 from tests.storage.opened import MIB, STORAGE, Opened
 
 LARGE: dict[str, Any] = {

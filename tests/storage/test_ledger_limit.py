@@ -1,4 +1,4 @@
-"""How many ledgers a bookie holds (ledger_counts): new ones beyond the limit go elsewhere, and those
+"""How many ledgers a bookie holds (store.ledger_counts): new ones beyond the limit go elsewhere, and those
 that are there lose nothing by it.
 """
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.direct import Refused
-from bookie._fast.ledger_table import LEDGER_BYTES
+from bookie._fast.store.direct import Refused
+from bookie._fast.store.ledger_table import LEDGER_BYTES
 from tests.reference.storage import entry
 from tests.storage.collecting import KEY, Collecting
 

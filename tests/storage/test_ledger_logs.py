@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.log_scan import scan_entry_log
+from bookie._fast.entrylog.scan import scan_entry_log
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 

@@ -1,5 +1,5 @@
-"""The stores against a dictionary (storage, checkpoint, replay, read_path): whatever is added, fenced, flushed, read
-and restarted, in any order (B4, B5, B6, B7, B8, B10, B11, B21).
+"""The stores against a dictionary (store.storage, store.checkpoint, store.replay, store.read_path): whatever is added,
+fenced, flushed, read and restarted, in any order (B4, B5, B6, B7, B8, B10, B11, B21).
 """
 
 import shutil
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bookie._fast.direct import Refused
+from bookie._fast.store.direct import Refused
 from tests.reference import storage as reference
 from tests.storage.opened import Opened, check_index
 

@@ -1,5 +1,5 @@
-"""Master keys in the stores (`ledger_writes`): which become a ledger's, who may replace an empty one, and what a start
-makes of them.
+"""Master keys in the stores (`store.ledger_writes`): which become a ledger's, who may replace an empty one, and what a
+start makes of them.
 """
 
 import struct
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.direct import JournalWriter, Refused
-from bookie._fast.file import Files
-from bookie._fast.index_view import Index
-from bookie._fast.journal import JournalRoom
+from bookie._fast.base.file import Files
+from bookie._fast.index.view import Index
+from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.store.direct import JournalWriter, Refused
 from tests.hostile.peer import KEY, entry_of
 from tests.storage.opened import MIB, STORAGE, Opened
 

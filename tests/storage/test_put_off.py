@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import fatal
+from bookie._fast.base import fatal
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast import fatal, quarantine
-from bookie._fast.direct import Refused
-from bookie._fast.index_view import Index
-from bookie._fast.quarantine import REASONS
+from bookie._fast.base import fatal
+from bookie._fast.index.view import Index
+from bookie._fast.store import quarantine
+from bookie._fast.store.direct import Refused
+from bookie._fast.store.quarantine import REASONS
 from tests.reference import journal as model
 from tests.reference.storage import entry, lac_packet
 from tests.storage.opened import MIB, Opened

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.digest import Digester
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
+from bookie._fast.wire.digest import Digester
 from bookie.client.digest import Digest, DigestType
 from bookie.errors import MetadataStoreError
 from bookie.storage.scrub.cursor import NAME, CursorFile

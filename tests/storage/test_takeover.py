@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.index_view import Index, Ledger
+from bookie._fast.index.view import Index, Ledger
 from bookie.errors import StartRefused, ToolRefused
 from bookie.storage.takeover import idx, take_over
 from bookie.storage.takeover.give_back import give_back

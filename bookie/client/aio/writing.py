@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.write_window import Add
+from bookie._fast.client.write_window import Add
 from bookie.client.aio.reading import Reading
 from bookie.client.aio.scope import Scope
 from bookie.client.ledgers.reader import LedgerReader

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast import client_wire
-from bookie._fast.adds_in_flight import AddsInFlight
+from bookie._fast.client import framing_v2
+from bookie._fast.client.adds_in_flight import AddsInFlight
 from bookie.client.bookies.ask import Ask, Wire
 from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.reads import Reads
@@ -385,7 +385,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         size, body = self._buffer.oversized, bytes(self._buffer.uncut[FRAME_PREFIX : FRAME_PREFIX + HEAD_BYTES])
         if len(body) < HEAD_BYTES:
             return 0
-        table: Any = np.zeros(1, dtype=client_wire.RESPONSE)
+        table: Any = np.zeros(1, dtype=framing_v2.RESPONSE)
         for head in range(HEAD_BYTES):
             with contextlib.suppress(ValueError):
                 if self.wire.cut(head.to_bytes(FRAME_PREFIX, "big") + body[:head], HEAD_BYTES * 2, table)[0]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.read_run import ReadRun
-from bookie._fast.reads_in_flight import ReadsInFlight
+from bookie._fast.client.read_run import ReadRun
+from bookie._fast.client.reads_in_flight import ReadsInFlight
 from bookie.client.bookies.ask import Wire
 from bookie.client.read_answers import ReadAnswers
 from bookie.errors import BookKeeperError, NoSuchEntry, ProtocolVersionMismatch, ReadError, RequestTimeout

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast import client_wire, single_reads
+from bookie._fast.client import framing_v2, single_reads
 from bookie.client.answers_v3 import ReadAnswer
 from bookie.client.batch import StoredBatch
 from bookie.client.bookies.ask import Ask, LaneNames
@@ -25,7 +25,7 @@ ENTRY_ID = struct.Struct(">q")
 class WireV2:
     """Names are those of ledger and entry: see `bookie.client.channel`."""
 
-    cut = staticmethod(client_wire.cut)
+    cut = staticmethod(framing_v2.cut)
     batch_op = OP_BATCH_READ
     by_transaction = False
 
@@ -46,11 +46,11 @@ class WireV2:
         self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], _entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]:
         """ADD frames of entries as stored, and the first transaction, which is nothing here. ValueError."""
-        return client_wire.stored_adds(lane.master_key, records, offsets, self.frame_bytes_max, lane.flags), 0
+        return framing_v2.stored_adds(lane.master_key, records, offsets, self.frame_bytes_max, lane.flags), 0
 
     def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Ask:
         """ADD."""
-        frame = client_wire.add_frame(master_key, stored, flags)
+        frame = framing_v2.add_frame(master_key, stored, flags)
         what = ("add of ledger {}, entry {}", ledger, entry)
         return Ask((OP_ADD, ledger, entry), frame, what, WriteError, _nothing, timeout_s)
 
@@ -63,7 +63,7 @@ class WireV2:
             found = ENTRY_ID.unpack_from(body, ENTRY_ID.size)[0] if entry == LAST_ENTRY else entry
             return ReadAnswer(found, bytes(body), None, None)
 
-        frame = client_wire.read_frame(ledger, entry, flags, master_key)
+        frame = framing_v2.read_frame(ledger, entry, flags, master_key)
         what = ("read of ledger {}, entry {}", ledger, entry)
         return Ask((OP_READ, ledger, entry), frame, what, ReadError, decode, timeout_s)
 
@@ -83,7 +83,7 @@ class WireV2:
     ) -> Ask:
         """BATCH_READ."""
         number = next(self._request_ids)
-        frame = client_wire.batch_read_frame(ledger, start, number, max_count, max_size, flags, master_key)
+        frame = framing_v2.batch_read_frame(ledger, start, number, max_count, max_size, flags, master_key)
         what = ("batch read of ledger {} from entry {}", ledger, start)
         decode = lambda run: StoredBatch(ledger, start, run)  # noqa: E731
         return Ask((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
@@ -92,7 +92,7 @@ class WireV2:
         """AUTH."""
         message = AuthMessage(authPluginName=plugin, payload=token).SerializeToString()
         what = ("authentication by {}", plugin)
-        return Ask((OP_AUTH, 0, 0), client_wire.auth_frame(message), what, UnauthorizedAccess, _token, timeout_s)
+        return Ask((OP_AUTH, 0, 0), framing_v2.auth_frame(message), what, UnauthorizedAccess, _token, timeout_s)
 
 
 def _nothing(_: Any) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast import client_wire_v3, single_reads
+from bookie._fast.client import framing_v3, single_reads
 from bookie.client import answers_v3 as answers
 from bookie.client import requests_v3 as requests
 from bookie.client.bookies.ask import Ask, LaneNames
@@ -34,7 +34,7 @@ NOT_SERVED: dict[int, type[BookKeeperError]] = {int(pb.EBADREQ): IllegalOperatio
 class WireV3:
     """Answers name a transaction of ours, each used once on a connection."""
 
-    cut = staticmethod(client_wire_v3.cut)
+    cut = staticmethod(framing_v3.cut)
     batch_op: int = pb.BATCH_READ_ENTRY
     by_transaction = True
 
@@ -61,7 +61,7 @@ class WireV3:
     ) -> tuple[NDArray[np.uint8], int]:
         """ADD frames of entries as stored, and the transaction of the first; they count up. ValueError."""
         first = self.transactions(len(entries))
-        frames = client_wire_v3.stored_adds(
+        frames = framing_v3.stored_adds(
             lane.ledger,
             lane.master_key,
             records,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.write_window import Add, WriteWindow
+from bookie._fast.client.write_window import Add, WriteWindow
 from bookie.client.ledgers.throttle import Rate, Room
 from bookie.errors import (
     BookKeeperError,

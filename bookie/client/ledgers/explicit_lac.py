@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bookie._fast.write_window import WriteWindow
+from bookie._fast.client.write_window import WriteWindow
 from bookie.client.contracts import Bookies
 from bookie.client.digest import Digest
 from bookie.client.ledgers.metadata_loop import Known

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from bookie._fast.write_window import WriteWindow
+from bookie._fast.client.write_window import WriteWindow
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Metadata, Placement
 from bookie.client.features import Features

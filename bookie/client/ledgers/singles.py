@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast.read_run import ReadRange
+from bookie._fast.client.read_run import ReadRange
 from bookie.client.answers_v3 import ReadAnswer
 from bookie.client.contracts import Bookies
 from bookie.client.digest import Digest

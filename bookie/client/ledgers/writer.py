@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast.write_window import WriteWindow
+from bookie._fast.client.write_window import WriteWindow
 from bookie.client.contracts import AddLane, LaneOwner
 from bookie.client.digest import Digest
 from bookie.client.flags import Flags

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bookie._fast.directory_ops import DirectoryView
-from bookie._fast.op_stats import OpView
+from bookie._fast.base.op_stats import OpView
+from bookie._fast.server.directory_ops import DirectoryView
 from bookie.metrics.family import Family, Labels
 from bookie.server.metrics.rows import MS
 from bookie.server.metrics.windows import Series, Windows

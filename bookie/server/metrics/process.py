@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie._fast.spare_descriptors import kept
+from bookie._fast.base.spare_descriptors import kept
 from bookie.metrics.family import Family, counter, gauge
 from bookie.server import budget
 

@@ -20,7 +20,7 @@ TURNED_AWAY = (
     "clear_bytes_behind_tls", "slow_reader", "logins", "login_length", "early_start_tls", "early_batch", "memory",
     "clear_request", "other_plugin", "revoked", "tls_handshakes_of_address",
 )  # fmt: skip
-"""Why a peer was turned away, in the order of the room `complaints`; the log spells it out."""
+"""Why a peer was turned away, in the order of the module `server.complaints`; the log spells it out."""
 
 NOBODY = "nobody"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bookie._fast.op_stats import OpView
+from bookie._fast.base.op_stats import OpView
 from bookie.metrics.family import Family, Kind, Labels, Sample, gauge
 from bookie.server.metrics.rows import MS, Part, counters, gauges
 from bookie.storage.settings import StorageSettings

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bookie._fast.op_stats import OpView, edges
+from bookie._fast.base.op_stats import OpView, edges
 from bookie.metrics.family import Family, Kind, Labels, Sample
 
 __all__ = ["QUANTILES", "Series", "totals", "Windows"]

@@ -1,6 +1,6 @@
 """AUTH: the messages of connections that are not authenticated yet, in V2 and V3, handed to the configured provider.
 
-Who was let in is a user of module `users` from then on, one for each name and credential.
+Who was let in is a user of module `server.users` from then on, one for each name and credential.
 
 Any policy thread; the messages of one connection come one after another, and its end after the last of them. What a
 peer sent never reaches the log.
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from bookie._fast import policy
-from bookie._fast.policy import Task
-from bookie._fast.users import UserRoom
+from bookie._fast.server import policy
+from bookie._fast.server.policy import Task
+from bookie._fast.server.users import UserRoom
 from bookie.auth.provider import AuthenticationFailed, Outcome, RereadProvider, ServerProvider, ServerSession
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies

@@ -1,4 +1,5 @@
-"""The threads that answer what Python answers: they wait in the compiled room `policy`, work, and give the job back.
+"""The threads that answer what Python answers: they wait in the compiled module `server.policy`, work, and give the job
+back.
 
 `run` is the body of each thread. They end when the room is stopped, which happens after the I/O loops have ended.
 """
@@ -6,8 +7,8 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from bookie._fast import policy
-from bookie._fast.policy import PolicyRoom, Task
+from bookie._fast.server import policy
+from bookie._fast.server.policy import PolicyRoom, Task
 from bookie.pb import wire_pb2 as wire
 from bookie.server.complaints import Complaint
 from bookie.server.requests import replies

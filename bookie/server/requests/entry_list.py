@@ -2,8 +2,8 @@
 
 import logging
 
-from bookie._fast.entry_ranges import entry_ranges
-from bookie._fast.storage import StoresRoom
+from bookie._fast.store.entry_ranges import entry_ranges
+from bookie._fast.store.storage import StoresRoom
 from bookie.availability import encode, encode_periodic
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies

@@ -4,7 +4,7 @@ import ipaddress
 import threading
 from collections import Counter
 
-from bookie._fast.complaints import REASONS_SPOKEN
+from bookie._fast.server.complaints import REASONS_SPOKEN
 from bookie.server.complaints import SEVERAL, Complaint
 
 __all__ = ["Rejections"]

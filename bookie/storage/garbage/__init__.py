@@ -12,5 +12,5 @@
     steps        a cycle's steps by name, for tests that end the process behind them
     counters     what is counted
 
-Bytes move in the compiled room `collector`.
+Bytes move in the compiled module `store.gc.collector`.
 """

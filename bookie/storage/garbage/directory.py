@@ -1,11 +1,11 @@
-"""A ledger directory as garbage collection sees it: the compiled room `collector`, with outcomes in words.
+"""A ledger directory as garbage collection sees it: the compiled module `store.gc.collector`, with outcomes in words.
 
 Thread `garbage`; `progress` and `stop` any thread.
 """
 
 import numpy as np
 
-from bookie._fast.collector import Collected, CollectorRoom
+from bookie._fast.store.gc.collector import Collected, CollectorRoom
 from bookie.storage.garbage.choice import LogUse
 from bookie.storage.garbage.contracts import Outcome, Work
 from bookie.storage.garbage.decision import Ids

@@ -8,6 +8,6 @@
     counters     what is counted
     scrubbing    the thread, what an operator sees and may order
 
-Bytes move in the compiled modules `log_rows` and `scrub`. What is found is told to who repairs it, which is none of
-this package's business.
+Bytes move in the compiled modules `entrylog.rows` and `scrub`. What is found is told to who repairs it, which is none
+of this package's business.
 """

@@ -10,7 +10,7 @@ import time
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from bookie._fast.crc import crc32c
+from bookie._fast.base.crc import crc32c
 from bookie.durable import replace_file
 
 __all__ = ["Cursor", "CursorFile", "NAME"]

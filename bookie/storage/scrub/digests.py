@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from bookie._fast.digest import Digester
+from bookie._fast.wire.digest import Digester
 from bookie.errors import BookKeeperError
 
 __all__ = ["Digests"]

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast import record
-from bookie._fast.digest import Digester
-from bookie._fast.log_map import read_map
-from bookie._fast.log_rows import LogRows
-from bookie._fast.pace import PaceRoom
-from bookie._fast.record_rows import Rows, RowSheet
-from bookie._fast.scrub import DISAGREES, LIVE, ORPHAN, UNKNOWN, Pointed, ScrubRoom
+from bookie._fast.base.pace import PaceRoom
+from bookie._fast.entrylog.map import read_map
+from bookie._fast.entrylog.rows import LogRows
+from bookie._fast.store.gc.scrub import DISAGREES, LIVE, ORPHAN, UNKNOWN, Pointed, ScrubRoom
+from bookie._fast.wire import record
+from bookie._fast.wire.digest import Digester
+from bookie._fast.wire.record_rows import Rows, RowSheet
 from bookie.storage import descriptors
 from bookie.storage.scrub.digests import Digests
 from bookie.storage.scrub.findings import Finding, Kind

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie._fast.digest import Digester
-from bookie._fast.pace import PaceRoom
-from bookie._fast.scheduling import wish_background
-from bookie._fast.scrub import ScrubRoom
+from bookie._fast.base.pace import PaceRoom
+from bookie._fast.base.scheduling import wish_background
+from bookie._fast.store.gc.scrub import ScrubRoom
+from bookie._fast.wire.digest import Digester
 from bookie.storage import descriptors
 from bookie.storage.layout import HEX_NAME
 from bookie.storage.scrub.counters import Counters

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookie._fast.index_view import Index, Ledger
+from bookie._fast.index.view import Index, Ledger
 from bookie.errors import StartRefused
 from bookie.storage.takeover import idx, rocksdb
 from bookie.storage.takeover.disks import Disks, note_journals

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bookie._fast.index_view import Index, Ledger
+from bookie._fast.index.view import Index, Ledger
 from bookie.durable import PRIVATE_DIRECTORY, sync_directory
 from bookie.errors import BookKeeperError, ToolRefused
 from bookie.pb.java_index_pb2 import LedgerData

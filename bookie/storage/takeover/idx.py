@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie._fast.index_view import Ledger
+from bookie._fast.index.view import Ledger
 
 __all__ = ["has_index_files", "index_files", "parse_header", "read_ledgers"]
 

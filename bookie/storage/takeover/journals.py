@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie._fast.index_view import Ledger
-from bookie._fast.journal_reader import scan_journal
+from bookie._fast.index.view import Ledger
+from bookie._fast.journal.reader import scan_journal
 from bookie.storage.layout import journal_files
 
 __all__ = ["with_journals"]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from bookie._fast.index_view import Ledger
+from bookie._fast.index.view import Ledger
 from bookie.errors import StartRefused
 from bookie.pb.java_index_pb2 import LedgerData
 from bookie.storage.takeover.rocksdb_pairs import unpack

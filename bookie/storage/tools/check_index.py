@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast.index_view import Run
+from bookie._fast.index.view import Run
 from bookie.errors import ToolRefused
 from bookie.storage.tools.read_index import reading
 from bookie.storage.tools.verify_index import verify_index

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bookie._fast.journal_reader import scan_journal
+from bookie._fast.journal.reader import scan_journal
 from bookie.storage.layout import journal_files
 from bookie.storage.tools.journal_facts import META_FENCE, META_KEY, META_LAC
 

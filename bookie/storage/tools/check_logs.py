@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bookie._fast.digest import Digester
-from bookie._fast.digest_check import bad_digests
-from bookie._fast.log_scan import LogChunk, scan_entry_log
+from bookie._fast.entrylog.digest_check import bad_digests
+from bookie._fast.entrylog.scan import LogChunk, scan_entry_log
+from bookie._fast.wire.digest import Digester
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.progress import Progress, no_progress
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
 from bookie.durable import PRIVATE_DIRECTORY, make_directories, replace_file, sync_directory
 from bookie.storage.tools.progress import Step, no_step
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bookie._fast.journal_reader import JournalRows, scan_journal
+from bookie._fast.journal.reader import JournalRows, scan_journal
 from bookie.errors import ToolRefused
 from bookie.storage.layout import journal_files
 

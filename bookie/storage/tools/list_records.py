@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bookie._fast.journal_reader import scan_journal
-from bookie._fast.log_scan import LogChunk, scan_entry_log
+from bookie._fast.entrylog.scan import LogChunk, scan_entry_log
+from bookie._fast.journal.reader import scan_journal
 from bookie.errors import ToolRefused
 from bookie.storage.layout import HEX_NAME
 from bookie.storage.tools.journal_facts import META_FENCE, META_KEY, META_LAC

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from bookie._fast.index_view import Run
-from bookie._fast.run_codec import unpack_ledger, unpack_run
+from bookie._fast.index.codec import unpack_ledger, unpack_run
+from bookie._fast.index.view import Run
 from bookie.errors import ToolRefused
 
 __all__ = ["EntryPlace", "IndexFile", "LedgerRow", "list_entries", "reading"]
@@ -31,7 +31,7 @@ class LedgerRow(NamedTuple):
     key: bytes
     lac: bytes
     quarantine: int
-    """0, or why it is in quarantine: the place in `bookie._fast.quarantine.REASONS`."""
+    """0, or why it is in quarantine: the place in `bookie._fast.store.quarantine.REASONS`."""
 
 
 class EntryPlace(NamedTuple):

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast.file import Files
-from bookie._fast.index_rebuild import Rebuild
-from bookie._fast.index_view import Index, Ledger
-from bookie._fast.run_codec import unpack_fence, unpack_ledger
+from bookie._fast.base.file import Files
+from bookie._fast.index.codec import unpack_fence, unpack_ledger
+from bookie._fast.index.rebuild import Rebuild
+from bookie._fast.index.view import Index, Ledger
 from bookie.errors import ToolRefused
 from bookie.storage import descriptors
 from bookie.storage.tools.index_swap import new_index

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie._fast.file import Files
-from bookie._fast.index_view import Ledger
+from bookie._fast.base.file import Files
+from bookie._fast.index.view import Ledger
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.journal_facts import LedgerFacts, journal_facts
 from bookie.storage.tools.log_files import entry_logs

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bookie._fast.index_doubts import unpack_doubt
-from bookie._fast.run_codec import unpack_fence, unpack_ledger, unpack_next, unpack_run
+from bookie._fast.index.codec import unpack_fence, unpack_ledger, unpack_next, unpack_run
+from bookie._fast.index.doubts import unpack_doubt
 
 __all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
 

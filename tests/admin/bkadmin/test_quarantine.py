@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.quarantine import REASONS
+from bookie._fast.store.quarantine import REASONS
 from bookie.client import Channel
 from bookie.client.digest import Digest, DigestType
 from tests.admin.bkadmin.conftest import BkAdmin

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bookie._fast import client_wire
+from bookie._fast.client import framing_v2
 from bookie.client.receive import RETIRED_MAX, SLAB_BYTES, ReceiveBuffer
 from tests.golden.wire_v2 import E0
 from tests.reference import record as entries
@@ -43,7 +43,7 @@ def feed(buffer: ReceiveBuffer, data: bytes) -> list[memoryview]:
 @pytest.mark.parametrize("held", [0, 1, 3, 100])
 def test_what_is_held_stays(held: int) -> None:
     """The last batches are held, more or fewer than the slabs that are kept: each keeps its bytes."""
-    buffer = ReceiveBuffer(5 << 20, client_wire.cut)
+    buffer = ReceiveBuffer(5 << 20, framing_v2.cut)
     kept: list[tuple[int, memoryview]] = []
     for number in range(60):
         (body,) = feed(buffer, batch(number))
@@ -56,7 +56,7 @@ def test_what_is_held_stays(held: int) -> None:
 @pytest.mark.parametrize("size", [PART, SLAB_BYTES + 5, 2 * SLAB_BYTES])
 def test_memory_comes_back(size: int) -> None:
     """BR10: a reader that drops its batches is served from the same few slabs for ever, however large they are."""
-    buffer = ReceiveBuffer(5 << 20, client_wire.cut)
+    buffer = ReceiveBuffer(5 << 20, framing_v2.cut)
     slabs = set()
     for number in range(200):
         (body,) = feed(buffer, batch(number, size))
@@ -66,6 +66,6 @@ def test_memory_comes_back(size: int) -> None:
 
 def test_a_table_that_is_too_small_for_one_slab() -> None:
     """More answers than the table has rows are cut in several tables, in order."""
-    buffer = ReceiveBuffer(5 << 20, client_wire.cut)
+    buffer = ReceiveBuffer(5 << 20, framing_v2.cut)
     answer = model.encode_response(model.Response(model.READ, 0, 7, 0, body=E0))
     assert len(feed(buffer, answer * 20_000)) == 20_000

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.log_map import read_map
+from bookie._fast.entrylog.map import read_map
 from bookie.client import Digest, DigestType
 from bookie.client.bookies.client import BookieClient
 from bookie.client.replication.contracts import World

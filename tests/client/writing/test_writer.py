@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.write_window import Add
+from bookie._fast.client.write_window import Add
 from bookie.client.bookies import MetadataStore
 from bookie.client.flags import Flags
 from bookie.client.ledgers.writer import LedgerWriter

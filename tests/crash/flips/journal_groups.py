@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie._fast.journal_reader import scan_journal
+from bookie._fast.journal.reader import scan_journal
 from bookie.storage.tools.files import last_marks
 
 __all__ = ["replayed"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
 from bookie.errors import ToolRefused
 from bookie.storage.tools.check_index import check_index
 from bookie.storage.tools.read_index import EntryPlace, list_entries, reading

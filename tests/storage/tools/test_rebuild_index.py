@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.index_view import Index, Ledger
+from bookie._fast.index.view import Index, Ledger
 from bookie.errors import ToolRefused
 from bookie.storage.tools.locking import locked
 from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.direct import Refused
-from bookie._fast.index_view import Index
+from bookie._fast.index.view import Index
+from bookie._fast.store.direct import Refused
 from bookie.errors import ToolRefused
 from bookie.storage.tools.journal_facts import journal_facts
 from bookie.storage.tools.rebuild_index import RebuildOptions

@@ -1,0 +1,82 @@
+"""The system calls behind io_submit(2), which libc does not wrap."""
+from libc.errno cimport EINTR, EIO, errno
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from bookie._fast.base.sync cimport pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
+
+cdef extern from "<linux/aio_abi.h>" nogil:
+    ctypedef unsigned long aio_context_t
+    int IOCB_CMD_FDSYNC
+    cdef struct iocb:
+        uint64_t aio_data
+        uint16_t aio_lio_opcode
+        uint32_t aio_fildes
+    cdef struct io_event:
+        uint64_t data
+        int64_t res
+
+cdef extern from "<sys/syscall.h>" nogil:
+    long SYS_io_setup
+    long SYS_io_submit
+    long SYS_io_getevents
+
+cdef extern from "<unistd.h>" nogil:
+    long syscall(long number, ...) noexcept
+    int fdatasync(int fd) noexcept
+
+cdef pthread_mutex_t lock        # nobody takes another's answers
+cdef aio_context_t context = 0   # made by the first call, kept until the process ends; 0: there is none
+
+pthread_mutex_init(&lock, NULL)
+
+
+cdef int submit(const int* fds, int count) noexcept nogil:
+    """How many of them the kernel took."""
+    cdef iocb requests[SYNCS_MOST]
+    cdef iocb* list[SYNCS_MOST]
+    cdef int taken = 0
+    cdef long n = 1
+    cdef int i
+    memset(requests, 0, sizeof(requests))
+    for i in range(count):
+        requests[i].aio_data = <uint64_t> i
+        requests[i].aio_lio_opcode = <uint16_t> IOCB_CMD_FDSYNC
+        requests[i].aio_fildes = <uint32_t> fds[i]
+        list[i] = &requests[i]
+    while taken < count and n > 0:
+        n = syscall(SYS_io_submit, context, <long> (count - taken), &list[taken])
+        if n > 0:
+            taken += <int> n
+    return taken
+
+
+cdef void await_all(int* results, int count) noexcept nogil:
+    cdef io_event events[SYNCS_MOST]
+    cdef int i
+    cdef long n
+    while count > 0:
+        n = syscall(SYS_io_getevents, context, <long> count, <long> count, events, NULL)
+        if n < 0 and errno != EINTR:
+            return               # what has no answer counts as failed
+        for i in range(<int> n):
+            results[events[i].data] = <int> events[i].res
+            count -= 1
+
+
+cdef void sync_many(const int* fds, int* results, int count) noexcept nogil:
+    global context
+    cdef int taken = 0
+    cdef int i
+    for i in range(count):
+        results[i] = -EIO
+    if count > 1:
+        pthread_mutex_lock(&lock)
+        if context == 0 and syscall(SYS_io_setup, <long> SYNCS_MOST, &context) != 0:
+            context = 0
+        if context != 0:
+            taken = submit(fds, count)
+            await_all(results, taken)
+        pthread_mutex_unlock(&lock)
+    for i in range(taken, count):
+        results[i] = 0 if fdatasync(fds[i]) == 0 else -errno

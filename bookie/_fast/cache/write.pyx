@@ -1,0 +1,240 @@
+"""Halves of the write cache: memory, pages, puts."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
+
+from bookie._fast.base.bounds cimport ids_hold
+from bookie._fast.base.cursor cimport load_i64
+from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, bk_store
+from bookie._fast.base.types cimport BAD_REQUEST, FULL, LENGTH_PREFIX, NO_MEMORY, OK, TOO_MANY_REQUESTS
+from bookie._fast.cache.pages cimport Page, page_append, page_init, page_offset
+from bookie._fast.cache.runs cimport (
+    RUN_BYTES,
+    RUNS_BYTES,
+    RUNS_FIRST,
+    Found,
+    LedgerRuns,
+    Run,
+    RunPlace,
+    map_clear,
+    map_find,
+    map_free,
+    map_get,
+    map_init,
+    map_remove,
+    run_take,
+    runs_drop_page,
+    runs_find,
+    runs_insert,
+    runs_next,
+    runs_tail,
+)
+
+cdef extern from "<sys/mman.h>" nogil:
+    int madvise(void*, size_t, int) noexcept
+    int MADV_HUGEPAGE
+
+cdef enum:
+    PAGE_FIRST = 4096
+    PAGE_MOST = 1 << 20
+    ALIGN = 64
+    RUNS_MOST = 16384        # per ledger and half: bounds what one misplaced entry can cost
+
+
+cdef bint half_init(Half* half, uint64_t size) noexcept nogil:
+    cdef void* base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+    if base == MAP_FAILED:
+        return False
+    madvise(base, size, MADV_HUGEPAGE)
+    half.region.base = <uint8_t*> base
+    half.region.size = size
+    half.region.pins = 0
+    half.region.wanted = 0
+    half.used = 0
+    half.entries = 0
+    half.bytes = 0
+    half.map_bytes = 0
+    return True
+
+
+cdef void half_free(Half* half) noexcept nogil:
+    if half.region.base != NULL:
+        munmap(half.region.base, half.region.size)
+        half.region.base = NULL
+
+
+cdef bint half_resize(Half* half, uint64_t size) noexcept nogil:
+    cdef Half fresh
+    memset(&fresh, 0, sizeof(Half))
+    if not half_init(&fresh, size):
+        return False
+    half_free(half)
+    half[0] = fresh
+    return True
+
+
+cdef void half_reset(Half* half) noexcept nogil:
+    bk_store(&half.region.wanted, 0)
+    half.entries = 0
+    half.bytes = 0
+    bk_store(&half.map_bytes, 0)
+    bk_store(&half.used, 0)
+
+
+cdef inline uint64_t aligned(uint64_t size) noexcept nogil:
+    return (size + ALIGN - 1) & ~<uint64_t> (ALIGN - 1)
+
+
+cdef uint32_t page_for(uint64_t size) noexcept nogil:
+    return <uint32_t> min(aligned(aligned(sizeof(Page)) + size + 4), <uint64_t> PAGE_MOST)
+
+
+cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept nogil:
+    """A page with room for `record` bytes at least; NULL when the half is full."""
+    cdef uint64_t size = ledger.page_bytes if ledger.page_bytes else PAGE_FIRST
+    cdef uint64_t head = aligned(sizeof(Page))
+    cdef uint64_t least = aligned(head + record + 4)
+    cdef int64_t end
+    cdef Page* page
+    if size < least or (bk_load(&half.used) == 0 and half_taken(half) + <int64_t> size > <int64_t> half.region.size):
+        size = least             # also the only page of a half that is hardly larger than it
+    if half_taken(half) + <int64_t> size > <int64_t> half.region.size:
+        return NULL
+    end = bk_add_relaxed(&half.used, <int64_t> size)
+    if end > <int64_t> half.region.size:
+        bk_add_relaxed(&half.used, -<int64_t> size)
+        return NULL
+    page = <Page*> (half.region.base + end - size)
+    page_init(page, &half.region, <uint8_t*> page + head, <uint32_t> ((size - head) & ~<uint64_t> 3),
+              ledger.chained.ledger)
+    if size * 2 <= PAGE_MOST:
+        ledger.page_bytes = <uint32_t> (size * 2)
+    else:
+        ledger.page_bytes = PAGE_MOST
+    return page
+
+
+cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, const uint8_t* data, uint32_t size,
+                     bint is_tail) noexcept nogil:
+    cdef LedgerRuns* runs
+    cdef Run* tail
+    cdef Page* page
+    cdef Run fresh
+    cdef uint32_t slot, before
+    if not ids_hold(ledger, entry):
+        return BAD_REQUEST           # the flush could not index it
+    runs = map_find(map, ledger)
+    if runs == NULL:
+        if half_taken(half) > <int64_t> half.region.size - RUNS_BYTES:
+            return FULL
+        runs = map_get(map, ledger)
+        if runs == NULL:
+            return NO_MEMORY
+        bk_add_relaxed(&half.map_bytes, RUNS_BYTES)
+    if runs.count >= RUNS_MOST:
+        return TOO_MANY_REQUESTS
+    page = runs.page
+    if page == NULL or not page_append(page, data, size):
+        page = new_page(half, runs, LENGTH_PREFIX + size)
+        if page == NULL:
+            return FULL
+        page_append(page, data, size)
+        runs.page = page
+    slot = page.slots - 1
+    tail = runs_tail(runs)
+    if tail != NULL and entry > tail.last and tail.page == page and tail.lo + tail.n == slot:
+        tail.last = entry
+        tail.n += 1
+    else:
+        fresh.first = entry
+        fresh.last = entry
+        fresh.page = page
+        fresh.lo = slot
+        fresh.n = 1
+        if runs.count >= RUNS_FIRST and half_taken(half) > <int64_t> half.region.size - 2 * RUN_BYTES:
+            return FULL
+        before = runs.count
+        if not runs_insert(runs, &fresh):
+            return NO_MEMORY
+        if runs.count > before:
+            bk_add_relaxed(&half.map_bytes, <int64_t> (runs.count - before) * RUN_BYTES)
+    if not is_tail:
+        runs.overrides = True
+    bk_add_relaxed(&half.entries, 1)
+    bk_add_relaxed(&half.bytes, LENGTH_PREFIX + size)
+    return OK
+
+
+cdef class WriteHalf:
+    """One half with the runs of its ledgers; one thread. The data path keeps the runs in its shards."""
+
+    def __cinit__(self, size: int):
+        if not half_init(&self.half, size) or not map_init(&self.map):
+            raise MemoryError
+
+    def put(self, const uint8_t[::1] entry not None, *, tail: bool = False) -> bool:
+        """Store an entry by the ids it begins with; False when there is no room. Raises ValueError for other refusals.
+        """
+        cdef Status status = half_put(&self.half, &self.map, load_i64(&entry[0]), load_i64(&entry[8]), &entry[0],
+                                      <uint32_t> entry.shape[0], tail)
+        if status != OK and status != FULL:
+            raise ValueError(f"the half refused the entry with status {<int> status}")
+        return status == OK
+
+    def runs(self, int64_t ledger) -> list[tuple[int, int, int]]:
+        """(first, last, entries) of each run, in order."""
+        cdef LedgerRuns* runs = map_find(&self.map, ledger)
+        cdef RunPlace place = RunPlace(0, 0)
+        cdef Run* run
+        found = []
+        run = runs_next(runs, &place) if runs != NULL else NULL
+        while run != NULL:
+            found.append((run.first, run.last, run.n))
+            run = runs_next(runs, &place)
+        return found
+
+    def overrides(self, int64_t ledger) -> bool:
+        """Whether an entry was put that was not said to be the ledger's tail."""
+        cdef LedgerRuns* runs = map_find(&self.map, ledger)
+        return runs != NULL and runs.overrides
+
+    def find(self, int64_t ledger, int64_t entry) -> tuple[bool, int]:
+        """Whether the entry is here, and the first id of what follows when it is not (2**63 - 1: nothing)."""
+        cdef Found found
+        runs_find(map_find(&self.map, ledger), entry, &found)
+        return found.run != NULL, found.next_first
+
+    def take(self, int64_t ledger, int64_t entry, *, int64_t upper, uint32_t count, uint64_t size,
+             bint first_free) -> bytes:
+        """Records from `entry` on out of its run: ids below `upper`, `count` at most, within `size` bytes."""
+        cdef Found found
+        cdef uint32_t n, start
+        runs_find(map_find(&self.map, ledger), entry, &found)
+        if found.run == NULL:
+            return b""
+        n = run_take(found.run, found.slot, entry, upper, count, size, first_free)
+        start = page_offset(found.run.page, found.slot)
+        return (<const char*> found.run.page.data + start)[:page_offset(found.run.page, found.slot + n) - start]
+
+    def drop_first_page(self, int64_t ledger) -> None:
+        """Forget the runs that lie in the page of the ledger's first run."""
+        cdef LedgerRuns* runs = map_find(&self.map, ledger)
+        if runs != NULL and runs.count:
+            runs_drop_page(runs, runs.chunks[0].runs[0].page)
+
+    def remove(self, int64_t ledger) -> None:
+        map_remove(&self.map, ledger)
+
+    def clear(self) -> None:
+        """As after a flush."""
+        map_clear(&self.map)
+        half_reset(&self.half)
+
+    def stats(self) -> dict[str, int]:
+        return {"used": bk_load(&self.half.used), "entries": bk_load(&self.half.entries),
+                "bytes": bk_load(&self.half.bytes), "map_bytes": bk_load(&self.half.map_bytes),
+                "ledgers": self.map.table.count}
+
+    def __dealloc__(self):
+        map_free(&self.map)
+        half_free(&self.half)

@@ -1,0 +1,10 @@
+"""The client's side of the wire protocol, without sockets: frames of many requests, responses matched to requests.
+
+`framing_v2` and `framing_v3` write batches of requests and cut the bytes received into rows, one for each response. The
+other modules keep track of what has no response yet: `write_window` the adds of a ledger until a quorum has
+acknowledged them, `adds_in_flight` and `reads_in_flight` the requests of one connection.
+
+Begin with `framing_v2`, then `write_window`.
+
+Leans on: base, wire.
+"""

@@ -1,0 +1,167 @@
+"""Names to adds, a table of answers at a time. An answer is taken for an add once; whatever else comes is nothing."""
+from libc.stdint cimport uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+import numpy as np
+
+from bookie._fast.wire.request cimport ADD_ENTRY
+from bookie._fast.wire.v2 cimport OP_ADD
+
+cdef enum:
+    PLACES_MIN = 1024
+
+
+cdef inline uint64_t mixed(int64_t ledger, int64_t name) noexcept nogil:
+    cdef uint64_t x = <uint64_t> ledger * 0x9E3779B97F4A7C15u + <uint64_t> name
+    x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u
+    return x ^ (x >> 32)
+
+
+cdef class AddsInFlight:
+    """`by_transaction`: answers name the transaction, as in V3; else ledger and entry, as in V2."""
+
+    def __cinit__(self, *, bint by_transaction):
+        self.by_transaction = by_transaction
+        self.op = ADD_ENTRY if by_transaction else OP_ADD
+        self.places = <Add*> calloc(PLACES_MIN, sizeof(Add))
+        if self.places == NULL:
+            raise MemoryError
+        self.mask = PLACES_MIN - 1
+
+    def __dealloc__(self):
+        free(self.places)
+
+    cdef int64_t find(self, int64_t ledger, int64_t name) noexcept nogil:
+        cdef int64_t at = <int64_t> (mixed(ledger, name) & <uint64_t> self.mask)
+        while self.places[at].lane != 0 and (self.places[at].ledger != ledger or self.places[at].name != name):
+            at = (at + 1) & self.mask
+        return at
+
+    cdef void remove(self, int64_t place) noexcept nogil:
+        """Free the place, and let what was pushed past it move up."""
+        cdef int64_t at = place
+        cdef int64_t home
+        while True:
+            at = (at + 1) & self.mask
+            if self.places[at].lane == 0:
+                break
+            home = <int64_t> (mixed(self.places[at].ledger, self.places[at].name) & <uint64_t> self.mask)
+            if ((at - home) & self.mask) >= ((at - place) & self.mask):
+                self.places[place] = self.places[at]
+                place = at
+        self.places[place].lane = 0
+        self.count -= 1
+
+    cdef int grow(self, int64_t more) except -1:
+        cdef int64_t size = self.mask + 1
+        cdef Add* old = self.places
+        cdef int64_t old_size = size
+        cdef int64_t k
+        while size < 2 * (self.count + more):
+            size *= 2
+        if size == old_size:
+            return 0
+        self.places = <Add*> calloc(size, sizeof(Add))
+        if self.places == NULL:
+            self.places = old
+            raise MemoryError
+        self.mask = size - 1
+        for k in range(old_size):
+            if old[k].lane != 0:
+                self.places[self.find(old[k].ledger, old[k].name)] = old[k]
+        free(old)
+        return 0
+
+    def knows(self, int64_t ledger, const int64_t[::1] entries):
+        """Whether an answer to one of these would be taken for another add's. Never in V3."""
+        cdef int64_t k
+        if self.by_transaction or self.count == 0:
+            return False
+        for k in range(entries.shape[0]):
+            if self.places[self.find(ledger, entries[k])].lane != 0:
+                return True
+        return False
+
+    def sent(self, int32_t lane, int64_t ledger, const int64_t[::1] entries, int64_t transaction, int64_t due_ms):
+        """These went out for `lane` (1 and up); in V3 entries[k] as transaction + k. They are not known (`knows`)."""
+        cdef int64_t k, at, first, name
+        if lane < 1:
+            raise ValueError(f"lane {lane}; lanes are numbered from 1 on")
+        self.grow(entries.shape[0])
+        for k in range(entries.shape[0]):
+            first = transaction + k if self.by_transaction else ledger
+            name = 0 if self.by_transaction else entries[k]
+            at = self.find(first, name)
+            self.count += self.places[at].lane == 0
+            self.places[at].ledger, self.places[at].name = first, name
+            self.places[at].entry = entries[k]
+            self.places[at].due_ms = due_ms
+            self.places[at].lane = lane
+
+    cdef int64_t take_rows(self, Response* rows, int64_t count, int32_t* lanes, int64_t* entries, int32_t* codes,
+                           int64_t* taken) noexcept nogil:
+        cdef int64_t k, at
+        cdef int64_t left = 0
+        taken[0] = 0
+        for k in range(count):
+            if rows[k].op == self.op:
+                at = self.find(rows[k].request_id if self.by_transaction else rows[k].ledger,
+                               0 if self.by_transaction else rows[k].entry)
+                if self.places[at].lane != 0:
+                    if self.places[at].lane != NOBODY:
+                        lanes[taken[0]] = self.places[at].lane
+                        entries[taken[0]] = self.places[at].entry
+                        codes[taken[0]] = rows[k].code
+                        taken[0] += 1
+                    self.remove(at)
+                    continue
+            if left != k:
+                rows[left] = rows[k]
+            left += 1
+        return left
+
+    def take(self, rows, int64_t count):
+        """Take the answers to these adds out of the first `count` rows; others move to the front: (others, …).
+
+        Lane, entry and the protocol's code of each, in the order of their arrival.
+        """
+        cdef uint8_t[::1] table = rows.view(np.uint8)
+        cdef int32_t[::1] lanes, codes
+        cdef int64_t[::1] entries
+        cdef int64_t taken, left
+        if count > table.shape[0] // <int64_t> sizeof(Response):
+            raise ValueError(f"the table has no {count} rows")
+        lanes_found = np.empty(max(count, 1), dtype=np.int32)
+        codes_found = np.empty(max(count, 1), dtype=np.int32)
+        entries_found = np.empty(max(count, 1), dtype=np.int64)
+        lanes, codes, entries = lanes_found, codes_found, entries_found
+        if count <= 0:
+            return 0, lanes_found[:0], entries_found[:0], codes_found[:0]
+        with nogil:
+            left = self.take_rows(<Response*> &table[0], count, &lanes[0], &entries[0], &codes[0], &taken)
+        return left, lanes_found[:taken], entries_found[:taken], codes_found[:taken]
+
+    def overdue(self, int64_t now_ms):
+        """The lanes that have waited too long for an answer."""
+        cdef int64_t k
+        lanes = set()
+        for k in range(self.mask + 1):
+            if self.places[k].lane > 0 and self.places[k].due_ms <= now_ms:
+                lanes.add(self.places[k].lane)
+        return sorted(lanes)
+
+    def leave(self, int32_t lane):
+        """The lane waits no longer. In V2 what it sent keeps its names until it is answered."""
+        cdef int64_t k = 0
+        if self.count == 0:
+            return
+        if not self.by_transaction:
+            for k in range(self.mask + 1):
+                if self.places[k].lane == lane:
+                    self.places[k].lane = NOBODY
+            return
+        while k <= self.mask:
+            if self.places[k].lane == lane:
+                self.remove(k)  # another may have moved here
+            else:
+                k += 1

@@ -1,1 +1,0 @@
-# No Python surface: room `collector` is its door.

@@ -1,8 +1,0 @@
-from typing import NamedTuple
-
-from bookie._fast.op_stats import OpView
-
-class DirectoryView(NamedTuple):
-    times: dict[str, tuple[OpView, OpView]]
-    added: OpView
-    answered: OpView

@@ -1,3 +1,0 @@
-from bookie._fast.storage import StoresRoom
-
-def entry_ranges(stores: StoresRoom, ledger: int) -> list[tuple[int, int]] | None: ...

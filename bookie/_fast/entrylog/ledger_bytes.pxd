@@ -1,0 +1,24 @@
+"""Bytes per ledger of one entry log while it is written: a small open-addressing hash. The writer's thread only."""
+from libc.stdint cimport int64_t, uint64_t
+
+from bookie._fast.base.types cimport Status
+
+cdef enum:
+    LEDGER_MAP_BYTES_LEAST = 1024    # what a map of few ledgers allocates
+
+cdef struct LedgerBytes:
+    int64_t ledger
+    uint64_t bytes               # 0 = an empty slot
+
+cdef struct LedgerMap:
+    LedgerBytes* slots
+    size_t capacity              # a power of two, or 0 before the first ledger
+    size_t count
+
+cdef void ledger_map_clear(LedgerMap* map) noexcept nogil
+cdef void ledger_map_free(LedgerMap* map) noexcept nogil
+# Make sure that one more ledger fits: after OK the next ledger_map_add cannot fail. NO_MEMORY otherwise.
+cdef Status ledger_map_reserve(LedgerMap* map) noexcept nogil
+cdef void ledger_map_add(LedgerMap* map, int64_t ledger, uint64_t bytes) noexcept nogil
+# The `count` used slots, by ledger ascending, moved to the front. Nothing can be added before the next clear.
+cdef LedgerBytes* ledger_map_sorted(LedgerMap* map) noexcept nogil

@@ -1,0 +1,27 @@
+from os import PathLike
+from typing import final
+
+from bookie._fast.base.file import Files
+from bookie._fast.base.pace import PaceRoom
+from bookie._fast.wire.record_rows import RowSheet
+from bookie._fast.wire.row_file import RowFile
+
+@final
+class LogRows(RowFile):
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        sheet: RowSheet,
+        start: int = 0,
+        files: Files | None = None,
+        pace: PaceRoom | None = None,
+    ) -> None: ...
+    @property
+    def stopped(self) -> bool: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def torn(self) -> bool: ...
+    @property
+    def suspected(self) -> bool: ...
+    def skip(self) -> bool: ...

@@ -1,0 +1,535 @@
+"""Which log takes an entry, and when it is closed.
+
+What the running flush has touched are the newest of the active logs, as appending makes a log the newest.
+"""
+import os
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport bsearch, calloc, free, qsort, realloc
+
+from bookie._fast.base.by_age cimport Aged, ByAge, aged_drop, aged_find, aged_put, aged_renew, by_age_free, by_age_init
+from bookie._fast.base.by_ledger cimport Chained
+from bookie._fast.base.cursor cimport store_u32
+from bookie._fast.base.file cimport Files, iovec
+from bookie._fast.base.op_stats cimport op_view
+from bookie._fast.base.sync cimport bk_add, bk_load, now_ns
+from bookie._fast.base.sync_many cimport SYNCS_MOST
+from bookie._fast.base.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, Status
+from bookie._fast.entrylog.ids cimport (
+    LOG_USER_FLUSH,
+    LogIds,
+    log_ids,
+    log_ids_directory,
+    log_ids_drop,
+    log_ids_free,
+    log_ids_is_open,
+    log_ids_ops,
+    log_ids_publish,
+    log_ids_settle,
+)
+from bookie._fast.entrylog.logs_per_ledger cimport (
+    LogCount,
+    log_counts_begin,
+    log_counts_end,
+    log_counts_free,
+    log_counts_init,
+)
+from bookie._fast.entrylog.scan cimport log_check
+from bookie._fast.entrylog.writer cimport (
+    LOG_BUFFER_BYTES,
+    EntryLogWriter,
+    LogBuffer,
+    elog_append,
+    elog_end,
+    elog_finish,
+    elog_give_up,
+    elog_hurry,
+    elog_one_of_many,
+    elog_size,
+    elog_sync,
+    elog_sync_many,
+    elog_write_out,
+    elog_writer,
+    elog_writer_bytes,
+    elog_writer_free,
+    log_buffer,
+    log_buffer_free,
+)
+
+cdef extern from "<errno.h>" nogil:
+    int ENOSPC
+    int EDQUOT
+
+cdef enum:
+    PATH_BYTES = 4096
+    IDS_FIRST = 64
+
+cdef struct OpenLog:
+    Aged aged                    # by its last append; `ledger`: whose log this is, -1 everybody's
+    EntryLogWriter* writer       # owned
+    int64_t log_id               # what the last append went to; -1 none
+    uint64_t committed           # bytes of it that a commit covers; 0: the log is younger than the last commit
+    int64_t appended_ns
+    bint touched                 # appended to since the last commit
+    OpenLog* next                # of those that are ending
+
+cdef struct IdList:
+    # Ids on their way from one commit to the next. One that finds no memory is dropped: each use can do without.
+    int64_t* ids
+    uint32_t count
+    uint32_t room
+
+cdef struct LogSet:
+    LogIds* ids
+    LogBuffer* buffer
+    uint64_t size_limit
+    uint32_t active_max
+    int64_t expiry_ns
+    bint hurry
+    OpenLog* common              # the log of all ledgers; NULL where each has its own
+    ByAge active                 # those that take entries
+    OpenLog* ending
+    uint32_t ending_count
+    int64_t newest               # id that `lastId` has to cover; -1 nothing to do
+    IdList born                  # logs created and closed since the last settle
+    IdList marks                 # ledgers that expect no more entries
+    bint marks_sorted
+    Status failed                # NO_SPACE or IO_ERROR
+    LogSetStats stats
+    LogCounts counts
+
+
+cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int64_t expiry_ns) noexcept nogil:
+    cdef LogSet* logs = <LogSet*> calloc(1, sizeof(LogSet))
+    if logs == NULL:
+        return NULL
+    logs.ids = ids
+    logs.size_limit = size_limit
+    logs.active_max = active_max
+    logs.expiry_ns = expiry_ns
+    logs.newest = -1
+    logs.buffer = log_buffer()
+    if (logs.buffer != NULL and by_age_init(&logs.active)
+            and log_counts_init(&logs.counts, LEDGERS_A_LOG * active_max)):
+        if active_max == 0:
+            logs.common = new_log(logs, -1)
+        if active_max or logs.common != NULL:
+            return logs
+    log_set_free(logs)
+    return NULL
+
+
+cdef void log_set_free(LogSet* logs) noexcept nogil:
+    if logs == NULL:
+        return
+    by_age_free(&logs.active, free_active)
+    free_ending(logs)
+    free_log(logs.common)
+    log_buffer_free(logs.buffer)
+    log_counts_free(&logs.counts)
+    free(logs.born.ids)
+    free(logs.marks.ids)
+    free(logs)
+
+
+cdef OpenLog* new_log(LogSet* logs, int64_t ledger) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> calloc(1, sizeof(OpenLog))
+    if log == NULL:
+        return NULL
+    log.aged.chained.ledger = ledger
+    log.log_id = -1
+    log.writer = elog_writer(logs.ids, LOG_USER_FLUSH, logs.buffer, logs.size_limit)
+    if log.writer == NULL:
+        free(log)
+        return NULL
+    return log
+
+
+cdef void free_log(OpenLog* log) noexcept nogil:
+    if log != NULL:
+        elog_writer_free(log.writer)
+        free(log)
+
+
+cdef void free_active(Chained* log) noexcept nogil:
+    free_log(<OpenLog*> log)
+
+
+cdef void free_ending(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log
+    while logs.ending != NULL:
+        log = logs.ending
+        logs.ending = log.next
+        free_log(log)
+    logs.ending_count = 0
+
+
+cdef void take_log(LogSet* logs, OpenLog* log) noexcept nogil:
+    bk_add(&logs.stats.active, -1)
+    aged_drop(&logs.active, &log.aged)
+
+
+cdef Status open_log(LogSet* logs, int64_t ledger, OpenLog** log) noexcept nogil:
+    """The ledger's log, now the newest; one that is made may displace the oldest."""
+    cdef Status status
+    log[0] = <OpenLog*> aged_find(&logs.active, ledger)
+    if log[0] != NULL:
+        aged_renew(&logs.active, &log[0].aged)
+        return OK
+    if logs.active.table.count >= logs.active_max:
+        bk_add(&logs.stats.displaced, 1)
+        status = end_log(logs, <OpenLog*> logs.active.oldest)
+        if status != OK:
+            return status
+    log[0] = new_log(logs, ledger)
+    if log[0] == NULL:
+        return NO_MEMORY
+    elog_one_of_many(log[0].writer)
+    aged_put(&logs.active, &log[0].aged)
+    bk_add(&logs.stats.active, 1)
+    return OK
+
+
+cdef Status refuse(LogSet* logs, Status status) noexcept nogil:
+    """Note what poisons the set; the answer."""
+    if status == NO_SPACE or status == IO_ERROR:
+        logs.failed = status
+    return status
+
+
+cdef void note_id(IdList* list, int64_t id) noexcept nogil:
+    cdef uint32_t room
+    cdef int64_t* grown
+    if list.count == list.room:
+        room = list.room * 2 if list.room else IDS_FIRST
+        grown = <int64_t*> realloc(list.ids, room * sizeof(int64_t))
+        if grown == NULL:
+            return
+        list.ids = grown
+        list.room = room
+    list.ids[list.count] = id
+    list.count += 1
+
+
+cdef void log_closed(LogSet* logs, OpenLog* log) noexcept nogil:
+    """Its file is complete, and no commit knows of it if it is younger than the last one."""
+    if log.log_id >= 0 and log.committed == 0:
+        note_id(&logs.born, log.log_id)
+    log.log_id = -1
+
+
+cdef void log_set_hurry(LogSet* logs, bint hurry) noexcept nogil:
+    logs.hurry = hurry
+
+
+cdef Status log_set_append(LogSet* logs, int64_t ledger, iovec* parts, int count, uint64_t size, uint32_t* log_id,
+                           uint64_t* offset) noexcept nogil:
+    cdef OpenLog* log = logs.common
+    cdef Status status = logs.failed
+    if status == OK and log == NULL:
+        status = open_log(logs, ledger, &log)
+    if status != OK:
+        return refuse(logs, status)
+    if logs.common == NULL:
+        log.appended_ns = now_ns()
+    log.touched = True
+    elog_hurry(log.writer, logs.hurry)
+    status = elog_append(log.writer, ledger, parts, count, size, log_id, offset)
+    if log.log_id >= 0 and (elog_size(log.writer) == 0 or (status == OK and log.log_id != log_id[0])):
+        log_closed(logs, log)        # it was full
+    if status == OK and log.log_id < 0:
+        log.log_id = log_id[0]
+        log.committed = 0
+        if logs.common == NULL:
+            logs.newest = log.log_id
+            log_counts_begin(&logs.counts, ledger)
+    return refuse(logs, status)
+
+
+cdef void log_set_mark(LogSet* logs, int64_t ledger) noexcept nogil:
+    if logs.common == NULL:
+        note_id(&logs.marks, ledger)
+        logs.marks_sorted = False
+
+
+cdef int by_id(const void* a, const void* b) noexcept nogil:
+    cdef int64_t x = (<const int64_t*> a)[0]
+    cdef int64_t y = (<const int64_t*> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef Status end_log(LogSet* logs, OpenLog* log) noexcept nogil:
+    """Its map is written; header and syncs come with those of others."""
+    cdef Status status
+    take_log(logs, log)
+    log.next = logs.ending
+    logs.ending = log
+    logs.ending_count += 1
+    status = elog_end(log.writer)
+    if status == OK and logs.ending_count >= LOGS_ENDING_MOST:
+        status = finish_ending(logs)
+    return refuse(logs, status)
+
+
+cdef Status end_by_close(LogSet* logs, int64_t ledger) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> aged_find(&logs.active, ledger)
+    log_counts_end(&logs.counts, ledger)
+    if log == NULL:
+        return OK
+    bk_add(&logs.stats.write_closed, 1)
+    return end_log(logs, log)
+
+
+cdef Status log_set_end_marked(LogSet* logs, int64_t ledger) noexcept nogil:
+    if logs.marks.count == 0 or logs.failed != OK:
+        return logs.failed
+    if not logs.marks_sorted:
+        qsort(logs.marks.ids, logs.marks.count, sizeof(int64_t), by_id)
+        logs.marks_sorted = True
+    if bsearch(&ledger, logs.marks.ids, logs.marks.count, sizeof(int64_t), by_id) == NULL:
+        return OK
+    return end_by_close(logs, ledger)
+
+
+cdef Status log_set_end_all_marked(LogSet* logs) noexcept nogil:
+    cdef Status status = logs.failed
+    cdef uint32_t i
+    for i in range(logs.marks.count):
+        if status == OK:
+            status = end_by_close(logs, logs.marks.ids[i])
+    return status
+
+
+cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> logs.active.oldest
+    cdef Status status = logs.failed
+    while status == OK and log != NULL and now - log.appended_ns >= logs.expiry_ns:
+        bk_add(&logs.stats.expired, 1)
+        status = end_log(logs, log)
+        log = <OpenLog*> logs.active.oldest
+    return status
+
+
+cdef Status finish_ending(LogSet* logs) noexcept nogil:
+    """The steps of closing, each for the whole batch."""
+    cdef EntryLogWriter* writers[LOGS_ENDING_MOST]
+    cdef OpenLog* log = logs.ending
+    cdef Status status
+    cdef int count = 0
+    while log != NULL:
+        writers[count] = log.writer
+        count += 1
+        log = log.next
+    status = elog_finish(writers, count) if count else OK
+    if status != OK:
+        return status
+    log = logs.ending
+    while log != NULL:
+        log_closed(logs, log)
+        log = log.next
+    free_ending(logs)
+    return OK
+
+
+cdef Status write_ending(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log = logs.ending
+    cdef Status status = OK
+    while log != NULL and status == OK:
+        status = elog_write_out(log.writer)
+        log = log.next
+    return status
+
+
+cdef Status write_touched(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
+    cdef Status status = OK
+    while log != NULL and log.touched and status == OK:
+        status = elog_write_out(log.writer)
+        log = <OpenLog*> log.aged.older
+    return status
+
+
+cdef Status sync_touched(LogSet* logs) noexcept nogil:
+    cdef EntryLogWriter* writers[SYNCS_MOST]
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
+    cdef Status status = OK
+    cdef int count
+    while log != NULL and log.touched and status == OK:
+        count = 0
+        while log != NULL and log.touched and count < SYNCS_MOST:
+            writers[count] = log.writer
+            count += 1
+            log = <OpenLog*> log.aged.older
+        status = elog_sync_many(writers, count)
+    return status
+
+
+cdef Status publish(LogSet* logs) noexcept nogil:
+    cdef int rc = 0
+    if logs.newest >= 0:
+        rc = log_ids_publish(logs.ids, <uint32_t> logs.newest)
+    if rc == 0:
+        logs.newest = -1
+        return OK
+    return NO_SPACE if rc == -ENOSPC or rc == -EDQUOT else IO_ERROR
+
+
+cdef Status log_set_sync(LogSet* logs) noexcept nogil:
+    cdef Status status = logs.failed
+    if status == OK and logs.common != NULL:
+        return refuse(logs, elog_sync(logs.common.writer))
+    if status == OK:
+        status = write_ending(logs)
+    if status == OK:
+        status = write_touched(logs)
+    if status == OK:
+        status = publish(logs)
+    if status == OK:
+        status = sync_touched(logs)
+    if status == OK:
+        status = finish_ending(logs)
+    return refuse(logs, status)
+
+
+cdef void settle_log(OpenLog* log) noexcept nogil:
+    log.touched = False
+    log.committed = elog_size(log.writer)
+
+
+cdef void log_set_settle(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
+    if logs.common != NULL:
+        settle_log(logs.common)
+    while log != NULL and log.touched:
+        settle_log(log)
+        log = <OpenLog*> log.aged.older
+    logs.born.count = 0
+    logs.marks.count = 0
+    log_ids_settle(logs.ids, LOG_USER_FLUSH)
+
+
+cdef void remove_born(LogSet* logs) noexcept nogil:
+    """Complete, and named by nothing: they would fill a full disk further with each try."""
+    cdef char path[PATH_BYTES]
+    cdef uint32_t i
+    for i in range(logs.born.count):
+        snprintf(path, PATH_BYTES, "%s/%x.log", log_ids_directory(logs.ids), <uint32_t> logs.born.ids[i])
+        log_ids_ops(logs.ids).unlink(path)
+        log_ids_drop(logs.ids, <uint32_t> logs.born.ids[i])
+    logs.born.count = 0
+
+
+cdef void log_set_give_up(LogSet* logs) noexcept nogil:
+    cdef OpenLog* log = <OpenLog*> logs.active.newest
+    if logs.failed == IO_ERROR:
+        return
+    if logs.common != NULL and logs.common.touched:
+        elog_give_up(logs.common.writer, logs.common.committed)
+        logs.common.log_id = -1
+        logs.common.committed = 0
+        logs.common.touched = False
+    while log != NULL and log.touched:
+        take_log(logs, log)
+        elog_give_up(log.writer, log.committed)
+        free_log(log)
+        log = <OpenLog*> logs.active.newest
+    log = logs.ending
+    while log != NULL:
+        elog_give_up(log.writer, log.committed)
+        log = log.next
+    free_ending(logs)
+    remove_born(logs)
+    logs.failed = OK
+
+
+cdef uint64_t log_set_bytes_max(uint32_t active_max) noexcept nogil:
+    cdef uint64_t each = elog_writer_bytes() + sizeof(OpenLog) + 2 * sizeof(OpenLog*)      # buckets: at most two a log
+    cdef uint64_t counts = LEDGERS_A_LOG * active_max * <uint64_t> (sizeof(LogCount) + 2 * sizeof(LogCount*))
+    return LOG_BUFFER_BYTES + (active_max + LOGS_ENDING_MOST if active_max else 1) * each + counts
+
+
+cdef LogSetStats* log_set_stats(LogSet* logs) noexcept nogil:
+    return &logs.stats
+
+
+cdef const LogCounts* log_set_counts(LogSet* logs) noexcept nogil:
+    return &logs.counts
+
+
+cdef class LogSetRoom:
+    """A set for tests: one thread drives it by hand."""
+    cdef LogSet* set
+    cdef LogIds* ids
+    cdef Files files
+    cdef object directory
+
+    def __cinit__(self, directory, *, uint32_t active_max, double expiry_s=300, uint64_t size_limit=1 << 30,
+                  uint32_t next_id=0, Files files=None):
+        self.directory = directory
+        self.files = files if files is not None else Files()
+        self.ids = log_ids(self.files.ops, os.fsencode(directory), next_id)
+        if self.ids != NULL:
+            self.set = log_set(self.ids, size_limit, active_max, <int64_t> (expiry_s * 1e9))
+        if self.set == NULL:
+            raise MemoryError(f"{directory}: no memory for its entry logs, or the path is too long")
+
+    def __dealloc__(self):
+        log_set_free(self.set)
+        log_ids_free(self.ids)
+
+    def append(self, int64_t ledger, bytes entry):
+        """Append one entry; (log id, offset of its length word)."""
+        cdef uint8_t prefix[LENGTH_PREFIX]
+        cdef iovec parts[2]
+        cdef uint32_t log_id = 0
+        cdef uint64_t offset = 0
+        cdef uint64_t size = LENGTH_PREFIX + <uint64_t> len(entry)
+        cdef Status status
+        store_u32(prefix, <uint32_t> len(entry))
+        parts[0].iov_base = prefix
+        parts[0].iov_len = LENGTH_PREFIX
+        parts[1].iov_base = <char*> entry
+        parts[1].iov_len = len(entry)
+        with nogil:
+            status = log_set_append(self.set, ledger, parts, 2, size, &log_id, &offset)
+        log_check(status, self.directory)
+        return log_id, offset
+
+    def mark(self, int64_t ledger):
+        log_set_mark(self.set, ledger)
+
+    def end_marked(self, ledger=None):
+        log_check(log_set_end_all_marked(self.set) if ledger is None else log_set_end_marked(self.set, ledger),
+                  self.directory)
+
+    def expire(self, double seconds_on):
+        """As if so many seconds had passed."""
+        log_check(log_set_expire(self.set, now_ns() + <int64_t> (seconds_on * 1e9)), self.directory)
+
+    def sync(self):
+        cdef Status status
+        with nogil:
+            status = log_set_sync(self.set)
+        log_check(status, self.directory)
+
+    def settle(self):
+        log_set_settle(self.set)
+
+    def give_up(self):
+        log_set_give_up(self.set)
+
+    def is_open(self, uint32_t log_id):
+        return log_ids_is_open(self.ids, log_id)
+
+    def stats(self):
+        return <dict> self.set.stats
+
+    def counts(self):
+        """Ledgers that began a second log; logs of each ledger that ended."""
+        return bk_load(&self.set.counts.several), op_view(&self.set.counts.noted)
+
+
+def bytes_max(uint32_t active_max) -> int:
+    """What the logs of one ledger directory take of memory at most."""
+    return log_set_bytes_max(active_max)

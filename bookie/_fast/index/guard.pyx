@@ -1,0 +1,281 @@
+"""Pages come by pread from the file that LMDB maps: what it is about to read is what was looked at, moments before."""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp, memset, strlen
+from posix.unistd cimport pread
+
+from bookie._fast.base.crc cimport crc32c
+from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, OK
+from bookie._fast.index.branch_sums cimport sums_hold
+from bookie._fast.index.codec cimport fence_unpack
+from bookie._fast.index.lmdb_pages cimport (
+    META_BYTES,
+    NO_PAGE,
+    NODE_BIG,
+    PAGE_HEAD_BYTES,
+    TREE_DEPTH_MOST,
+    Node,
+    Tree,
+    big_check,
+    key_order,
+    meta_newest,
+    page_count,
+    page_is_branch,
+    page_node,
+    page_read,
+    page_within,
+    table_parse,
+)
+from bookie._fast.index.lmdb_tree cimport TreeWalk, see_free_pages, seen_pages, tree_walk
+
+cdef const char** NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
+
+cdef struct Learning:
+    Guard* guard
+    uint32_t crc
+    bint tables                  # the main tree: its values are roots
+    bint fences                  # their values are read at the start alone, by who takes them all
+    bint damaged
+    uint64_t values
+
+
+cdef void guard_init(Guard* guard) noexcept nogil:
+    memset(guard, 0, sizeof(Guard))
+    guard.file.fd = -1
+
+
+cdef void guard_free(Guard* guard) noexcept nogil:
+    free(guard.sound)
+    free(guard.images)
+    guard_init(guard)
+
+
+cdef Status heads(int fd, uint32_t page_bytes, uint32_t* crc) noexcept nogil:
+    """The checksum of both meta pages."""
+    cdef uint8_t[PAGE_HEAD_BYTES + META_BYTES] raw
+    cdef int i
+    crc[0] = 0
+    for i in range(2):
+        if pread(fd, raw, sizeof(raw), i * <uint64_t> page_bytes) != sizeof(raw):
+            return IO_ERROR
+        crc[0] = crc32c(crc[0], raw, sizeof(raw))
+    return OK
+
+
+cdef Status sum_up(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    cdef Learning* learning = <Learning*> context
+    cdef int table
+    learning.crc = crc32c(learning.crc, node.key, node.key_size)
+    learning.crc = crc32c(learning.crc, value, node.value_size)
+    if not learning.tables:
+        return OK
+    for table in range(TABLES):
+        if node.key_size == strlen(NAMES[table]) and memcmp(node.key, NAMES[table], node.key_size) == 0:
+            if table_parse(node, &learning.guard.tables[table]) != OK:
+                learning.damaged = True
+    return OK
+
+
+cdef void lost(void* context) noexcept nogil:
+    (<Learning*> context).damaged = True
+
+
+cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
+    """The checksum of what the main tree and the free list hold; their pages are found sound on the way."""
+    cdef TreeWalk walk
+    cdef Learning learning
+    cdef Status status
+    memset(&walk, 0, sizeof(TreeWalk))
+    walk.file = guard.file
+    walk.each, walk.lost, walk.context = sum_up, lost, &learning
+    walk.seen = seen_pages(&guard.file)
+    if walk.seen == NULL:
+        return NO_MEMORY
+    learning.guard, learning.crc, learning.tables, learning.damaged = guard, 0, True, False
+    status = tree_walk(&walk, &guard.meta.main)
+    guard.roots_known = status == OK and not learning.damaged
+    learning.tables = False
+    if status == OK:
+        status = tree_walk(&walk, &guard.meta.free)
+    free(walk.seen)
+    crc[0] = learning.crc
+    return CORRUPT if status == OK and learning.damaged else status
+
+
+cdef Status guard_learn(Guard* guard, int fd) noexcept nogil:
+    cdef int table
+    cdef uint8_t* seen
+    cdef Status status
+    guard.roots_known = False
+    status = meta_newest(fd, &guard.meta)
+    if status != OK:
+        return status
+    guard.file.fd = fd
+    guard.file.page_bytes = guard.meta.page_bytes
+    guard.file.last = guard.meta.last
+    for table in range(TABLES):
+        guard.tables[table].root = <uint64_t> NO_PAGE
+    status = heads(fd, guard.meta.page_bytes, &guard.metas_crc)
+    if status == OK:
+        status = sum_trees(guard, &guard.trees_crc)
+    if status != OK:
+        return status
+    seen = seen_pages(&guard.file)
+    if seen == NULL:
+        return NO_MEMORY
+    status = see_free_pages(seen, &guard.file, &guard.meta.free)
+    free(seen)
+    return status
+
+
+cdef Status guard_begin(Guard* guard) noexcept nogil:
+    cdef uint32_t crc
+    cdef uint64_t size = guard.file.last // 8 + 1
+    cdef uint8_t* grown
+    cdef Status status = heads(guard.file.fd, guard.file.page_bytes, &crc)
+    if status == OK and crc != guard.metas_crc:
+        return CORRUPT
+    if status == OK:
+        status = sum_trees(guard, &crc)
+    if status != OK:
+        return CORRUPT if status == IO_ERROR else status
+    if crc != guard.trees_crc:
+        return CORRUPT
+    if size > guard.sound_bytes:
+        grown = <uint8_t*> realloc(guard.sound, size + size // 4)
+        if grown == NULL:
+            return NO_MEMORY
+        guard.sound = grown
+        guard.sound_bytes = size + size // 4
+    memset(guard.sound, 0, guard.sound_bytes)
+    memset(guard.pictured, 0, sizeof(guard.pictured))
+    if guard.images == NULL:
+        guard.images = <uint8_t*> malloc(<size_t> TREE_DEPTH_MOST * guard.file.page_bytes)
+    return OK if guard.images != NULL else NO_MEMORY
+
+
+cdef Status look_at(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    cdef Learning* learning = <Learning*> context
+    cdef int64_t ledger, deleted_ms
+    learning.values += 1
+    if learning.fences and fence_unpack(node.key, node.key_size, value, node.value_size, &ledger, &deleted_ms) != OK:
+        learning.damaged = True
+    return OK
+
+
+cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
+    cdef TreeWalk walk
+    cdef Learning learning
+    cdef Status status
+    memset(&walk, 0, sizeof(TreeWalk))
+    walk.file = guard.file
+    walk.each, walk.lost, walk.context = look_at, lost, &learning
+    learning.fences = table == TABLE_FENCES
+    walk.seen = seen_pages(&guard.file)
+    if walk.seen == NULL:
+        return NO_MEMORY
+    learning.damaged = False
+    learning.values = 0
+    # a page of the past looks sound, but is free, and a node that a page lost is missed by the count alone
+    status = see_free_pages(walk.seen, &guard.file, &guard.meta.free)
+    if status == OK:
+        status = tree_walk(&walk, &guard.tables[table])
+    free(walk.seen)
+    if status == OK and (learning.damaged or learning.values != guard.tables[table].entries):
+        return CORRUPT
+    return status
+
+
+cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,
+                        uint32_t key_size) noexcept nogil:
+    cdef Tree* tree = &guard.tables[table]
+    cdef Status status
+    guard.summed = table == TABLE_LOCATIONS and guard.sums != NULL
+    if tree.root == <uint64_t> NO_PAGE:
+        return OK
+    if tree.depth == 0 or tree.depth > TREE_DEPTH_MOST:
+        return CORRUPT
+    status = visit(guard, tree.root, tree.depth, guard.images, low, high, key_size, NULL, NULL)
+    return CORRUPT if status == IO_ERROR else status
+
+
+cdef Status committed(const Guard* guard, uint64_t number, uint8_t* page) noexcept nogil:
+    """Read a branch that was checked when it was summed up, and must be the same."""
+    cdef uint32_t size = guard.file.page_bytes
+    if pread(guard.file.fd, page, size, number * size) != size:
+        return IO_ERROR
+    return OK if sums_hold(guard.sums, number, page, size) else CORRUPT
+
+
+cdef Status look(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, const Node* first,
+                 const Node* end) noexcept nogil:
+    """Read a page whose keys are in [first, end), and check it the first time."""
+    cdef uint8_t bit = <uint8_t> (1 << (number & 7))
+    cdef uint64_t* pictured = &guard.pictured[(page - guard.images) // guard.file.page_bytes]
+    cdef Node node
+    cdef uint32_t i
+    cdef Status status
+    if number > guard.file.last:
+        return CORRUPT
+    if pictured[0] == number:
+        return OK
+    pictured[0] = 0
+    if levels > 1 and guard.summed:
+        # a child of the past looks sound, and LMDB would copy the branch that leads there: it must be what it was
+        status = committed(guard, number, page)
+    else:
+        status = page_read(&guard.file, number, False, page)
+        if status == OK and (page_is_branch(page) != (levels > 1) or not page_within(page, first, end, False)):
+            status = CORRUPT
+    if status != OK:
+        return status
+    for i in range(page_count(page) if levels == 1 else 0):
+        page_node(page, i, &node)
+        if node.flags & NODE_BIG:
+            status = big_check(&guard.file, &node)
+            if status != OK:
+                return status
+    guard.sound[number >> 3] |= bit
+    pictured[0] = number
+    return OK
+
+
+cdef uint32_t child_of(const uint8_t* page, const uint8_t* key, uint32_t key_size) noexcept nogil:
+    """The child of a branch that a key belongs to."""
+    cdef uint32_t low = 1, high = page_count(page), middle
+    cdef Node node
+    while low < high:
+        middle = (low + high) // 2
+        page_node(page, middle, &node)
+        if key_order(node.key, node.key_size, key, key_size, False) <= 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, const uint8_t* low,
+                  const uint8_t* high, uint32_t key_size, const Node* first, const Node* end) noexcept nogil:
+    """The pages that [low, high] lies on and the ones beside them; `low` NULL: only those at both ends."""
+    cdef Node node, following
+    cdef uint32_t i, begin, stop, count
+    cdef bint beside
+    cdef Status status
+    if levels == 1 and number <= guard.file.last and guard.sound[number >> 3] & (1 << (number & 7)):
+        return OK
+    status = look(guard, number, levels, page, first, end)
+    if status != OK or levels == 1:
+        return status
+    count = page_count(page)
+    begin = child_of(page, low, key_size) if low != NULL else 0
+    stop = child_of(page, high, key_size) if low != NULL else count - 1
+    i = begin - 1 if begin and low != NULL else begin
+    while status == OK and i < count and i <= stop + 1:
+        beside = low == NULL or i < begin or i > stop
+        page_node(page, i, &node)
+        if i + 1 < count:
+            page_node(page, i + 1, &following)
+        status = visit(guard, node.child, levels - 1, page + guard.file.page_bytes, NULL if beside else low, high,
+                       key_size, &node if i else first, &following if i + 1 < count else end)
+        i = count - 1 if low == NULL and i == 0 else i + 1
+    return status

@@ -1,0 +1,560 @@
+"""The location index on LMDB: lookups by any thread through its own reader, writes by one thread in one transaction.
+
+An IndexReader owns a read transaction that is renewed for each call and reset after it, so that no old pages stay
+pinned: it does nothing else. What is read comes with pread, from the snapshot of the last commit (`index.search`).
+The LocationIndex owns the environment, the write transaction and the scratch of the writing thread.
+"""
+from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdio cimport SEEK_END, snprintf
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+from posix.fcntl cimport O_RDONLY, open
+from posix.unistd cimport close, lseek
+
+from bookie._fast.base.cursor cimport load_i64
+from bookie._fast.base.file cimport PRIVATE_MODE
+from bookie._fast.base.lmdb_c cimport (
+    MDB_CORRUPTED,
+    MDB_CREATE,
+    MDB_FIRST,
+    MDB_INVALID,
+    MDB_NEXT,
+    MDB_NORDAHEAD,
+    MDB_NOTFOUND,
+    MDB_NOTLS,
+    MDB_RDONLY,
+    MDB_cursor,
+    MDB_env,
+    MDB_txn,
+    MDB_val,
+    mdb,
+)
+from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store
+from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
+from bookie._fast.index.codec cimport (
+    LEDGER_KEY_BYTES,
+    StoredRun,
+    fence_unpack,
+    ledger_forgive,
+    ledger_unpack,
+    run_bytes,
+    run_length,
+)
+from bookie._fast.index.damage cimport damage_init, damage_note
+from bookie._fast.index.doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
+from bookie._fast.index.guard cimport (
+    TABLE_DOUBTS,
+    TABLE_FENCES,
+    TABLE_LEDGERS,
+    TABLE_LOCATIONS,
+    TABLES,
+    guard_free,
+    guard_init,
+    guard_learn,
+    guard_whole,
+)
+from bookie._fast.index.key cimport RunKey
+from bookie._fast.index.lmdb_pages cimport Node, Tree
+from bookie._fast.index.lmdb_tree cimport TreeWalk, tree_walk
+from bookie._fast.index.search cimport (
+    search_following,
+    search_free,
+    search_from,
+    search_last,
+    search_next,
+    search_prepare,
+    search_spanning,
+)
+from bookie._fast.index.snapshot cimport (
+    SnapshotUser,
+    snapshot_leave,
+    snapshot_take,
+    snapshots_add_user,
+    snapshots_free,
+    snapshots_init,
+    snapshots_remove_user,
+    snapshots_replace,
+)
+from bookie._fast.index.state cimport INDEX_READERS_MAX
+from bookie._fast.index.table cimport run_describe
+from bookie._fast.index.upgrade cimport Upgrade, run_upgrade_some
+from bookie._fast.index.writes cimport index_publish
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield() noexcept
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+    int POSIX_FADV_RANDOM
+    int posix_fadvise(int, int64_t, int64_t, int) noexcept
+
+cdef enum:
+    PATH_BYTES = 4200
+
+cdef struct EachOf:
+    # A walk over the table of ledgers, or of fences: whose function there is.
+    ledger_fn ledger
+    fence_fn fence
+    void* context
+    bint forgiving
+    uint64_t count
+    bint missed
+
+
+# --- opening ---
+
+cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil:
+    cdef LocationIndex* index = <LocationIndex*> calloc(1, sizeof(LocationIndex))
+    cdef int fd
+    error[0] = ENOMEM
+    if index == NULL:
+        return NULL
+    damage_init(&index.damage)
+    if not doubts_init(&index.doubts):
+        free(index)
+        return NULL
+    guard_init(&index.guard)
+    snapshots_init(&index.snapshots)
+    error[0] = look_first(index, path)
+    if error[0] == 0:
+        error[0] = open_environment(index, path, map_bytes)
+    if error[0] == 0:
+        error[0] = open_tables(index)
+    if error[0] == 0:
+        error[0] = mdb.env_get_fd(index.env, &fd)
+    if error[0] == 0:
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM)
+        index.guard.file.fd = fd
+        if not index_publish(index):
+            error[0] = MDB_CORRUPTED
+    if error[0] == 0:
+        error[0] = upgrade_runs(index)
+    if error[0] == 0:
+        return index
+    index_close(index)
+    return NULL
+
+
+cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
+    """LMDB would believe what it finds."""
+    cdef char name[PATH_BYTES]
+    cdef Status status
+    cdef uint32_t table
+    cdef int fd
+    if snprintf(name, PATH_BYTES, "%s/data.mdb", path) >= PATH_BYTES:
+        return ENAMETOOLONG
+    fd = open(name, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return 0 if errno == ENOENT else errno
+    status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else END
+    for table in range(TABLE_LEDGERS, TABLES):      # they are read whole at the start
+        if status == OK:
+            status = guard_whole(&index.guard, table)
+    close(fd)
+    if status == END:
+        return 0
+    if status == NO_MEMORY or status == IO_ERROR:
+        return ENOMEM if status == NO_MEMORY else EIO
+    return 0 if status == OK else MDB_INVALID if index.guard.file.fd < 0 else MDB_CORRUPTED
+
+
+cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_bytes) noexcept nogil:
+    cdef int dead
+    cdef int error = mdb.env_create(&index.env)
+    if error == 0:
+        error = mdb.env_set_mapsize(index.env, map_bytes)
+    if error == 0:
+        error = mdb.env_set_maxdbs(index.env, 8)
+    if error == 0:
+        error = mdb.env_set_maxreaders(index.env, INDEX_READERS_MAX)
+    if error == 0:
+        # The kernel's readahead around each page of a random look-up would bring mostly pages of other ledgers.
+        error = mdb.env_open(index.env, path, MDB_NOTLS | MDB_NORDAHEAD, PRIVATE_MODE)
+    if error == 0:
+        error = mdb.reader_check(index.env, &dead)
+    return error
+
+
+cdef int open_tables(LocationIndex* index) noexcept nogil:
+    cdef MDB_txn* txn
+    cdef int error = mdb.txn_begin(index.env, NULL, 0, &txn)
+    if error:
+        return error
+    error = mdb.dbi_open(txn, b"locations", MDB_CREATE, &index.locations)
+    if error == 0:
+        error = mdb.dbi_open(txn, b"ledgers", MDB_CREATE, &index.ledgers)
+    if error == 0:
+        error = mdb.dbi_open(txn, b"fences", MDB_CREATE, &index.fences)
+    if error == 0:
+        error = mdb.dbi_open(txn, b"doubts", MDB_CREATE, &index.doubtful)
+    if error == 0:
+        error = load_doubts(index, txn)
+    if error == 0:
+        return mdb.txn_commit(txn)
+    mdb.txn_abort(txn)
+    return error
+
+
+cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
+    """An empty table begins its chain; one of the first version is brought to this one."""
+    cdef Upgrade upgrade
+    cdef Status status = OK
+    memset(&upgrade, 0, sizeof(upgrade))
+    while status == OK and not upgrade.done:
+        status = index_begin(index)
+        if status == OK:
+            status = run_upgrade_some(&index.runs, &upgrade)
+        if status == OK:
+            status = index_commit(index)
+    index_abort(index)
+    if status == CORRUPT:
+        return MDB_CORRUPTED
+    return 0 if status == OK else ENOSPC if status == NO_SPACE else EIO
+
+
+cdef int load_doubts(LocationIndex* index, MDB_txn* txn) noexcept nogil:
+    """A doubt that is damaged is one: nothing but its key counts."""
+    cdef MDB_cursor* cursor
+    cdef MDB_val key, value
+    cdef int64_t ledger
+    cdef bint lasting = False
+    cdef int error = mdb.cursor_open(txn, index.doubtful, &cursor)
+    if error:
+        return error
+    error = mdb.cursor_get(cursor, &key, &value, MDB_FIRST)
+    while error == 0:
+        if doubt_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &ledger, &lasting) != OK:
+            damage_note(&index.damage, -1)
+            ledger = load_i64(key.mv_data) if key.mv_size == LEDGER_KEY_BYTES else -1
+        if not doubts_add(&index.doubts, ledger, lasting):
+            error = ENOMEM
+            break
+        error = mdb.cursor_get(cursor, &key, &value, MDB_NEXT)
+    mdb.cursor_close(cursor)
+    return 0 if error == MDB_NOTFOUND else error
+
+
+cdef void index_close(LocationIndex* index) noexcept nogil:
+    if index.txn != NULL:
+        index_abort(index)
+    if index.env != NULL:
+        mdb.env_close(index.env)
+    doubts_free(&index.doubts)
+    snapshots_free(&index.snapshots)
+    guard_free(&index.guard)
+    free(index)
+
+
+cdef void index_read_through(LocationIndex* index, FileOps* ops) noexcept nogil:
+    index.snapshots.ops = ops
+
+
+cdef const char* index_error_text(int error) noexcept nogil:
+    return mdb.strerror(error)
+
+
+cdef void fill_hit(const StoredRun* run, uint32_t slot, IndexHit* hit) noexcept nogil:
+    cdef uint32_t before
+    hit.entry = run.first + slot
+    hit.log_id = run.log_id
+    hit.offset = run.offset + run_bytes(run, 0, slot, &before)
+    hit.length = run_length(run, slot)
+    hit.span_bytes = run_bytes(run, slot, run.count, &hit.span_entries)
+    hit.span_last = run.first + run.count - 1
+
+
+# --- readers ---
+
+cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
+    cdef IndexReader* reader
+    cdef bint opened
+    if bk_load(&index.failed):
+        return NULL
+    reader = <IndexReader*> calloc(1, sizeof(IndexReader))
+    if reader == NULL:
+        return NULL
+    reader.index = index
+    go_in(index)
+    snapshots_add_user(&index.snapshots, &reader.user)
+    opened = open_reader(reader)
+    if opened:
+        mdb.txn_reset(reader.txn)
+    bk_add(&index.inside, -1)
+    if not opened:
+        index_reader_free(reader)
+        return NULL
+    return reader
+
+
+cdef bint open_reader(IndexReader* reader) noexcept nogil:
+    """A read transaction of the present environment."""
+    if mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn) == 0:
+        return True
+    reader.txn = NULL
+    return False
+
+
+cdef void close_reader(IndexReader* reader) noexcept nogil:
+    if reader.txn != NULL:
+        mdb.txn_abort(reader.txn)
+    reader.txn = NULL
+    reader.search.leaf_number = 0
+
+
+cdef void index_reader_free(IndexReader* reader) noexcept nogil:
+    cdef LocationIndex* index = reader.index
+    go_in(index)
+    snapshots_remove_user(&index.snapshots, &reader.user)
+    close_reader(reader)
+    bk_add(&index.inside, -1)
+    search_free(&reader.search)
+    free(reader)
+
+
+cdef void go_in(LocationIndex* index) noexcept nogil:
+    """Readers hold up each other never, and a writer that moves the map for as long as a read takes."""
+    while True:
+        bk_add(&index.inside, 1)
+        bk_fence()               # who moves the map stores first and counts then
+        if not bk_load(&index.moving):
+            return
+        bk_add(&index.inside, -1)
+        while bk_load(&index.moving):
+            sched_yield()
+
+
+cdef Status enter(IndexReader* reader) noexcept nogil:
+    """Renew the transaction, then take the latest commit, which it pins; on OK the caller leaves it."""
+    cdef bint pinned
+    go_in(reader.index)
+    if bk_load(&reader.index.failed):
+        bk_add(&reader.index.inside, -1)
+        return IO_ERROR
+    # without one, the environment was replaced since
+    pinned = mdb.txn_renew(reader.txn) == 0 if reader.txn != NULL else open_reader(reader)
+    if not pinned:
+        bk_add(&reader.index.inside, -1)
+        return IO_ERROR
+    reader.snapshot = snapshot_take(&reader.index.snapshots, &reader.user)
+    if reader.snapshot == NULL:
+        leave(reader)
+        return IO_ERROR
+    reader.search.ops = reader.index.snapshots.ops
+    reader.search.file = reader.snapshot.file
+    reader.search.tree = reader.snapshot.tables[TABLE_LOCATIONS]
+    reader.search.sums = reader.snapshot.sums
+    reader.search.commit = reader.snapshot.commit
+    reader.search.from_disk = False
+    if not search_prepare(&reader.search):
+        leave(reader)
+        return NO_MEMORY
+    return OK
+
+
+cdef void leave(IndexReader* reader) noexcept nogil:
+    mdb.txn_reset(reader.txn)
+    snapshot_leave(&reader.user)
+    bk_add(&reader.index.inside, -1)
+
+
+cdef Status told(IndexReader* reader, int64_t ledger, Status status) noexcept nogil:
+    """Leave with what is true outside: damage is noted, and nothing denied of a ledger that lost runs."""
+    leave(reader)
+    if status == CORRUPT or status == IO_ERROR:
+        damage_note(&reader.index.damage, ledger)
+    if status == NO_ENTRY and doubts_hold(&reader.index.doubts, ledger):
+        return IO_ERROR
+    return status
+
+
+cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
+    cdef StoredRun run
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    status = search_spanning(&reader.search, ledger, entry, &run)
+    if status == OK and run_length(&run, <uint32_t> (entry - run.first)) == 0:
+        status = NO_ENTRY
+    if status == OK:
+        fill_hit(&run, <uint32_t> (entry - run.first), hit)
+    return told(reader, ledger, status)
+
+
+cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
+    cdef StoredRun run
+    cdef uint32_t slot = 0
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    entry = max(entry, <int64_t> 0)
+    status = search_next(&reader.search, ledger, entry, &run)
+    if status == OK:
+        if run.first < entry:
+            slot = <uint32_t> (entry - run.first)
+        while run_length(&run, slot) == 0:      # ends: the last slot of a run is present
+            slot += 1
+        fill_hit(&run, slot, hit)
+        if hit.entry > entry and doubts_hold(&reader.index.doubts, ledger):
+            status = NO_ENTRY                   # what was lost may lie before it
+    return told(reader, ledger, status)
+
+
+cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil:
+    cdef StoredRun stored
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    status = search_next(&reader.search, ledger, entry, &stored)
+    if status == OK:
+        run_describe(&stored, reader.lengths, run)
+        if run.first > entry and doubts_hold(&reader.index.doubts, ledger):
+            status = NO_ENTRY
+    return told(reader, ledger, status)
+
+
+cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil:
+    cdef StoredRun run
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    status = search_last(&reader.search, ledger, &run)
+    if status == OK:
+        entry[0] = run.first + run.count - 1
+        if doubts_hold(&reader.index.doubts, ledger):
+            status = NO_ENTRY                   # what was lost may lie behind it
+    return told(reader, ledger, status)
+
+
+cdef Status each_of(IndexReader* reader, uint32_t table, EachOf* each) noexcept nogil:
+    """A whole table: as many values as it says. That no page is of the past was seen when the index was opened."""
+    cdef TreeWalk walk
+    cdef const Tree* tree = &reader.snapshot.tables[table]
+    cdef Status status
+    memset(&walk, 0, sizeof(TreeWalk))
+    walk.file = reader.snapshot.file
+    walk.each, walk.lost, walk.context = hand_on, miss, each
+    each.count = 0
+    each.missed = False
+    status = tree_walk(&walk, tree)
+    return CORRUPT if status == OK and (each.missed or each.count != tree.entries) else status
+
+
+cdef Status hand_on(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    cdef EachOf* each = <EachOf*> context
+    cdef LedgerRecord record
+    cdef int64_t ledger, deleted_ms
+    cdef bint lasting
+    cdef Status status
+    each.count += 1
+    if each.fence == NULL and each.ledger == NULL:
+        return doubt_unpack(node.key, node.key_size, value, node.value_size, &ledger, &lasting)
+    if each.fence != NULL:
+        status = fence_unpack(node.key, node.key_size, value, node.value_size, &ledger, &deleted_ms)
+        return status if status != OK else each.fence(each.context, ledger, deleted_ms)
+    status = ledger_unpack(node.key, node.key_size, value, node.value_size, &record)
+    if status == CORRUPT and each.forgiving:
+        status = ledger_forgive(node.key, node.key_size, &record)
+    return status if status != OK else each.ledger(each.context, &record)
+
+
+cdef void miss(void* context) noexcept nogil:
+    (<EachOf*> context).missed = True
+
+
+cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil:
+    cdef EachOf all_ = EachOf(each, NULL, context, forgiving, 0, False)
+    cdef Status status = enter(reader)
+    return status if status != OK else told(reader, -1, each_of(reader, TABLE_LEDGERS, &all_))
+
+
+cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil:
+    cdef EachOf all_ = EachOf(NULL, each, context, False, 0, False)
+    cdef Status status = enter(reader)
+    return status if status != OK else told(reader, -1, each_of(reader, TABLE_FENCES, &all_))
+
+
+cdef Status index_check_doubts(IndexReader* reader) noexcept nogil:
+    cdef EachOf all_ = EachOf(NULL, NULL, NULL, False, 0, False)
+    cdef Status status = enter(reader)
+    return status if status != OK else told(reader, -1, each_of(reader, TABLE_DOUBTS, &all_))
+
+
+cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil:
+    cdef StoredRun stored
+    cdef IndexRun run
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    status = search_next(&reader.search, ledger, 0, &stored)
+    while status == OK and stored.ledger == ledger:
+        run_describe(&stored, reader.lengths, &run)
+        status = each(context, &run)
+        if status == OK:
+            status = search_following(&reader.search, &stored)
+    status = told(reader, ledger, NO_ENTRY if status == OK or status == END else status)
+    return OK if status == NO_ENTRY else status
+
+
+cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
+                       void* context) noexcept nogil:
+    cdef StoredRun run
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    reader.search.from_disk = True              # who walks over all runs looks for damage too
+    if most:
+        status = search_from(&reader.search, RunKey(ledger[0], entry[0]), &run)
+    while status == OK and most:
+        status = each(context, &run)
+        ledger[0] = run.ledger
+        entry[0] = run.first + 1
+        most -= 1
+        if status == OK and most:
+            status = search_following(&reader.search, &run)
+    return told(reader, -1, status)
+
+
+cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
+    cdef const Tree* runs
+    cdef const Tree* ledgers
+    cdef Status status = enter(reader)
+    if status != OK:
+        return status
+    runs = &reader.snapshot.tables[TABLE_LOCATIONS]
+    ledgers = &reader.snapshot.tables[TABLE_LEDGERS]
+    stat.runs = runs.entries - 1                # the head is none
+    stat.run_pages = runs.pages
+    stat.ledgers = ledgers.entries
+    stat.ledger_pages = ledgers.pages
+    stat.page_bytes = reader.snapshot.file.page_bytes
+    stat.file_bytes = (reader.snapshot.file.last + 1) * stat.page_bytes
+    leave(reader)
+    return OK
+
+
+# --- another environment ---
+
+cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil:
+    cdef SnapshotUser* user
+    cdef MDB_env* old = index.env
+    bk_exchange(&index.moving, 1)
+    bk_fence()
+    while bk_load(&index.inside):
+        sched_yield()
+    user = index.snapshots.users                # nobody comes or goes: who does goes in
+    while user != NULL:
+        close_reader(<IndexReader*> user)
+        user = user.next_user
+    index.env = fresh.env
+    index.locations, index.ledgers, index.fences = fresh.locations, fresh.ledgers, fresh.fences
+    guard_free(&index.guard)
+    index.guard = fresh.guard
+    guard_init(&fresh.guard)
+    snapshots_replace(&index.snapshots, &fresh.snapshots)
+    index.doubtful = fresh.doubtful
+    index.too_small = False
+    bk_store(&index.moving, 0)
+    mdb.env_close(old)
+    fresh.env = NULL
+    index_close(fresh)

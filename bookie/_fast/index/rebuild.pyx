@@ -1,0 +1,297 @@
+"""Building a location index from entry logs: a scan collects records, stretches of them are sorted, then put as runs.
+
+A flush of ours or of DbLedgerStorage writes records in order, so that most stretches need no sort. Interleaved logs
+hold records of many ledgers in the order of their arrival: sorted, the puts touch the pages of the index in order.
+"""
+import os
+
+import numpy as np
+
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+from posix.fcntl cimport O_RDONLY
+
+from bookie._fast.base.bounds cimport LOG_BYTES_MAX, ids_hold
+from bookie._fast.base.file cimport FileOps, Files
+from bookie._fast.base.types cimport LENGTH_PREFIX, Status
+from bookie._fast.entrylog.ledger_bytes cimport (
+    LedgerBytes,
+    ledger_map_add,
+    ledger_map_free,
+    ledger_map_reserve,
+    ledger_map_sorted,
+)
+from bookie._fast.entrylog.scan cimport LogRecord, LogScan, elog_scan, log_check
+from bookie._fast.index.located cimport Located, located_sort
+from bookie._fast.index.location cimport (
+    index_abort,
+    index_append_run,
+    index_begin,
+    index_commit,
+    index_put_run,
+    index_written_last,
+)
+from bookie._fast.index.view cimport Index
+
+from collections import namedtuple
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_CLOEXEC
+
+LogPart = namedtuple("LogPart", "records bytes end torn more")
+
+
+cdef bint is_wanted(Rebuilding* state, int64_t ledger) noexcept nogil:
+    """Whether the caller asked for this ledger; neighbours in a log are mostly of one."""
+    cdef size_t low = 0, high = state.wanted_count, middle
+    if state.wanted == NULL:
+        return True
+    if ledger == state.asked:
+        return state.answer
+    while low < high:
+        middle = (low + high) // 2
+        if state.wanted[middle] < ledger:
+            low = middle + 1
+        else:
+            high = middle
+    state.asked = ledger
+    state.answer = low < state.wanted_count and state.wanted[low] == ledger
+    return state.answer
+
+
+cdef Status commit(Rebuilding* state) noexcept nogil:
+    if not state.begun:
+        return Status.OK
+    state.begun = False
+    state.uncommitted = 0
+    return index_commit(state.index)
+
+
+cdef Status put_run(Rebuilding* state) noexcept nogil:
+    """What lies behind all that its ledger has, as nearly every run does, is put without a search for what it hides."""
+    cdef IndexRun* run = &state.run
+    cdef Status status = Status.OK
+    if run.ledger != state.put_ledger:
+        state.put_ledger = run.ledger
+        status = index_written_last(state.index, run.ledger, &state.put_last)
+    if status != Status.OK:
+        return status
+    if run.first <= state.put_last:
+        status = index_put_run(state.index, run)
+        state.put_last = max(state.put_last, run.first + run.count - 1)
+        return status
+    state.put_last = run.first + run.count - 1
+    return index_append_run(state.index, run)
+
+
+cdef Status put_open_run(Rebuilding* state) noexcept nogil:
+    cdef Status status = Status.OK
+    if state.run.count == 0:
+        return Status.OK
+    if not state.begun:
+        status = index_begin(state.index)
+        state.begun = status == Status.OK
+    if status == Status.OK:
+        state.run.lengths = state.lengths
+        status = put_run(state)
+        state.run.count = 0
+        state.runs += 1
+        state.uncommitted += 1
+    if status == Status.OK and state.uncommitted >= REBUILD_RUNS_A_COMMIT:
+        status = commit(state)
+    return status
+
+
+cdef Status put_row(Rebuilding* state, const Located* row) noexcept nogil:
+    """One record joins the open run, or starts the next."""
+    cdef IndexRun* run = &state.run
+    cdef int64_t slot = row.entry - run.first
+    cdef Status status
+    if (run.count == 0 or run.ledger != row.ledger or row.offset != state.run_end
+            or slot >= RUN_SLOTS_MAX or slot > <int64_t> run.count + REBUILD_GAP_MOST):
+        status = put_open_run(state)
+        if status != Status.OK:
+            return status
+        run.ledger = row.ledger
+        run.first = row.entry
+        run.log_id = state.log_id
+        run.offset = row.offset
+        slot = 0
+    while <int64_t> run.count < slot:
+        state.lengths[run.count] = 0
+        run.count += 1
+    state.lengths[slot] = row.length
+    run.count = <uint32_t> slot + 1
+    state.run_end = <uint64_t> row.offset + LENGTH_PREFIX + row.length
+    return Status.OK
+
+
+cdef Status put_stretch(Rebuilding* state) noexcept nogil:
+    """Everything collected goes into the index, as runs by ledger and entry. Of two copies the later one counts."""
+    cdef Located* rows = state.rows
+    cdef uint64_t bytes_ = 0
+    cdef size_t i
+    cdef Status status = Status.OK
+    if not state.ordered:
+        rows = located_sort(state.rows, state.spare, state.count)
+    for i in range(state.count):
+        bytes_ += rows[i].length + LENGTH_PREFIX
+        if i + 1 == state.count or rows[i + 1].ledger != rows[i].ledger:
+            status = ledger_map_reserve(&state.ledgers)
+            if status != Status.OK:
+                return status
+            ledger_map_add(&state.ledgers, rows[i].ledger, bytes_)
+            bytes_ = 0
+        elif rows[i + 1].entry == rows[i].entry:
+            continue
+        status = put_row(state, &rows[i])
+        if status != Status.OK:
+            return status
+    state.count = 0
+    state.ordered = True
+    return put_open_run(state)
+
+
+cdef Status collect(void* context, const LogRecord* record) noexcept nogil:
+    cdef Rebuilding* state = <Rebuilding*> context
+    cdef Located* row
+    cdef Located* before
+    if record.offset >= state.bytes_end:
+        state.paused = True
+        return Status.FULL
+    if not is_wanted(state, record.ledger):
+        return Status.OK
+    if not ids_hold(record.ledger, record.entry) or record.offset > LOG_BYTES_MAX:
+        state.odd += 1
+        return Status.OK
+    if state.count == state.capacity:
+        state.failed = put_stretch(state)
+        if state.failed != Status.OK:
+            return state.failed
+    row = &state.rows[state.count]
+    row.ledger = record.ledger
+    row.entry = record.entry
+    row.offset = <uint32_t> record.offset
+    row.length = record.length
+    if state.count and state.ordered:
+        before = row - 1
+        state.ordered = before.ledger < row.ledger or (before.ledger == row.ledger and before.entry <= row.entry)
+    state.count += 1
+    state.taken += 1
+    return Status.OK
+
+
+cdef class Rebuild:
+    """Fills `index` from entry logs; `wanted` is None for every ledger, or their ids."""
+    cdef Rebuilding state
+    cdef Index index             # keeps it open
+    cdef object wanted_ids       # numpy array: the memory behind state.wanted
+
+    def __cinit__(self):
+        memset(&self.state, 0, sizeof(Rebuilding))
+
+    def __init__(self, Index index not None, wanted=None, *, size_t stretch_bytes=64 << 20):
+        cdef const int64_t[::1] ids
+        if index.raw == NULL or self.state.rows != NULL:
+            raise ValueError("a Rebuild takes an open index, and is made once")
+        if stretch_bytes < 4 * sizeof(Located):
+            raise ValueError(f"stretch_bytes is {stretch_bytes}; {4 * sizeof(Located)} at least")
+        self.index = index
+        self.state.index = index.raw
+        if wanted is not None:
+            self.wanted_ids = np.unique(np.asarray(wanted, np.int64))
+            self.state.wanted_count = len(self.wanted_ids)
+            if self.state.wanted_count == 0:
+                self.wanted_ids = np.full(1, -1, np.int64)      # none: still not NULL
+            ids = self.wanted_ids
+            self.state.wanted = &ids[0]
+        self.state.asked = self.state.put_ledger = -1
+        self.state.ordered = True
+        self.state.capacity = stretch_bytes // 2 // sizeof(Located)
+        self.state.rows = <Located*> malloc(self.state.capacity * sizeof(Located))
+        self.state.spare = <Located*> malloc(self.state.capacity * sizeof(Located))
+        if self.state.rows == NULL or self.state.spare == NULL:
+            raise MemoryError(f"no memory for a stretch of {stretch_bytes} bytes; pass a smaller stretch_bytes")
+
+    def __dealloc__(self):
+        free(self.state.rows)
+        free(self.state.spare)
+        ledger_map_free(&self.state.ledgers)
+
+    @property
+    def taken(self):
+        """Records of wanted ledgers so far."""
+        return self.state.taken
+
+    @property
+    def odd(self):
+        """Records passed over because no index can hold their ids."""
+        return self.state.odd
+
+    @property
+    def runs(self):
+        """Runs put so far."""
+        return self.state.runs
+
+    def scan(self, path, uint32_t log_id, uint64_t start=0, uint64_t bytes_max=UINT64_MAX, Files files=None):
+        """Take in the log at `path`, from `start` (0 = its first record) on, some `bytes_max` of it; a LogPart.
+
+        `more`: go on from `end`. OSError when the log cannot be read or the index be written, ValueError when the file
+        is no entry log; after an OSError of the index nothing of this Rebuild may be used.
+        """
+        cdef LogScan found
+        cdef Status status
+        files = files if files is not None else Files()
+        cdef FileOps* ops = files.ops
+        encoded = os.fsencode(path)
+        cdef const char* name = encoded
+        cdef int fd = ops.open(name, O_RDONLY | O_CLOEXEC, 0)
+        if fd < 0:
+            raise OSError(-fd, os.strerror(-fd), os.fspath(path))
+        self.state.log_id = log_id
+        self.state.failed = Status.OK
+        self.state.paused = False
+        self.state.bytes_end = start + bytes_max if bytes_max < UINT64_MAX - start else UINT64_MAX
+        with nogil:
+            status = elog_scan(ops, fd, start, collect, &self.state, &found)
+            ops.close(fd)
+            if self.state.failed == Status.OK and not self.state.paused:
+                self.state.failed = put_stretch(&self.state)
+        self.check(self.state.failed)
+        if not self.state.paused:
+            log_check(status, path)
+        return LogPart(found.records, found.bytes, found.end, bool(found.torn), bool(self.state.paused))
+
+    def finish(self):
+        """Commit what is left. Answers (ledgers, their bytes) found, as numpy arrays by ledger; nothing goes on."""
+        cdef LedgerBytes* slots
+        cdef Status status
+        cdef size_t i
+        with nogil:
+            status = commit(&self.state)
+            slots = ledger_map_sorted(&self.state.ledgers)
+        self.check(status)
+        ids = np.empty(self.state.ledgers.count, np.int64)
+        sizes = np.empty(self.state.ledgers.count, np.uint64)
+        cdef int64_t[::1] id_at = ids
+        cdef uint64_t[::1] size_at = sizes
+        for i in range(self.state.ledgers.count):
+            id_at[i] = slots[i].ledger
+            size_at[i] = slots[i].bytes
+        return ids, sizes
+
+    def abort(self):
+        """Drop the open transaction; idempotent."""
+        self.state.begun = False
+        if self.index.raw != NULL:
+            with nogil:
+                index_abort(self.state.index)
+
+    cdef object check(self, Status status):
+        if status != Status.OK:
+            self.abort()
+        if status == Status.NO_MEMORY:
+            raise MemoryError("no memory for the ids of the ledgers found")
+        if status != Status.OK:
+            log_check(status, "the new location index")

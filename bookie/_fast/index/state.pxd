@@ -1,0 +1,69 @@
+"""What an open location index and its readers are made of. State only; each field says whose it is."""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_env, MDB_txn
+from bookie._fast.base.types cimport Status
+from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
+from bookie._fast.index.damage cimport IndexDamage
+from bookie._fast.index.doubts cimport Doubts
+from bookie._fast.index.guard cimport Guard
+from bookie._fast.index.search cimport RunSearch
+from bookie._fast.index.snapshot cimport IndexSnapshot, Snapshots, SnapshotUser
+from bookie._fast.index.table cimport RunWriter
+
+cdef enum:
+    INDEX_READERS_MAX = 512      # IndexReaders of one index, over all processes
+
+cdef struct IndexHit:
+    int64_t entry                # the entry found
+    uint32_t log_id
+    uint64_t offset              # of its length word
+    uint32_t length              # of the entry, without the prefix
+    uint64_t span_bytes          # from `offset` to the end of the run: what one pread may bring
+    int64_t span_last            # the last entry id of the run
+    uint32_t span_entries        # entries of the run from this one on
+
+cdef struct IndexStat:
+    uint64_t runs                # stored values, not entries
+    uint64_t run_pages
+    uint64_t ledgers
+    uint64_t ledger_pages
+    uint64_t page_bytes
+    uint64_t file_bytes          # what data.mdb occupies, free pages included
+
+ctypedef Status (*ledger_fn)(void* context, const LedgerRecord* record) noexcept nogil
+ctypedef Status (*run_fn)(void* context, const IndexRun* run) noexcept nogil
+ctypedef Status (*fence_fn)(void* context, int64_t ledger, int64_t deleted_ms) noexcept nogil
+ctypedef Status (*stored_fn)(void* context, const StoredRun* run) noexcept nogil
+
+cdef struct IndexReader
+
+cdef struct LocationIndex:
+    # changed by `index_replace` alone, while nobody reads
+    MDB_env* env
+    MDB_dbi locations
+    MDB_dbi ledgers
+    MDB_dbi fences
+    MDB_dbi doubtful
+    IndexDamage damage
+    Doubts doubts
+    int64_t failed                          # atomic: set by the writing thread, never cleared
+    int64_t inside                          # atomic: read transactions that are open
+    int64_t moving                          # atomic: the map is being replaced, no read may begin
+    # the writing thread's
+    MDB_txn* txn                            # NULL outside a transaction
+    Status broken                           # the first failure inside the open transaction
+    int64_t full_maps                       # `mdb_full_maps` when it began
+    bint too_small                          # the map was full: the next transaction makes it larger first
+    RunWriter runs
+    Guard guard
+    Snapshots snapshots                     # published by it; its users are the readers
+
+cdef struct IndexReader:
+    # A read transaction kept for renewal, which pins the pages of a snapshot; one thread at a time.
+    SnapshotUser user                       # the first member: readers are found by it
+    LocationIndex* index
+    MDB_txn* txn                            # NULL: the environment was replaced, there is none of the new one yet
+    IndexSnapshot* snapshot                 # during a call
+    RunSearch search
+    uint32_t[RUN_SLOTS_MAX] lengths

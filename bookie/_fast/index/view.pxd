@@ -1,0 +1,15 @@
+"""The location index as Python sees it: for tests, offline tools and policy. Pointers stay behind these classes."""
+from bookie._fast.base.file cimport Files
+from bookie._fast.index.location cimport IndexReader, LocationIndex
+
+cdef class Index:
+    # One open environment, with the writing side. Used by one thread.
+    cdef LocationIndex* raw
+    cdef list readers            # closed with the index
+    cdef Files files
+    cdef int need(self) except -1
+
+cdef class Reader:
+    # Used by one thread at a time.
+    cdef IndexReader* raw
+    cdef int need(self) except -1

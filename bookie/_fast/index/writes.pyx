@@ -1,0 +1,206 @@
+"""The write transaction of an index, and what goes into its table of runs: latched, guarded, given room."""
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+
+from bookie._fast.base.cursor cimport store_i64
+from bookie._fast.base.lmdb_c cimport MDB_envinfo, MDB_txn, mdb, mdb_full_maps, mdb_status
+from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns
+from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK
+from bookie._fast.index.codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
+from bookie._fast.index.damage cimport damage_note
+from bookie._fast.index.guard cimport TABLE_LOCATIONS, guard_begin, guard_learn, guard_range
+from bookie._fast.index.snapshot cimport snapshots_publish
+from bookie._fast.index.table cimport (
+    run_add,
+    run_delete_some,
+    run_describe,
+    run_last,
+    run_put,
+    run_relocate,
+    run_seek,
+)
+
+cdef extern from "<sys/statvfs.h>" nogil:
+    struct statvfs_t "statvfs":
+        uint64_t f_bavail
+        uint64_t f_frsize
+    int fstatvfs(int, statvfs_t*) noexcept
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield() noexcept
+
+cdef enum:
+    GROW_WAIT_NS = 100000000                # readers are let finish for so long; then the next transaction tries again
+    FULL_DISK_BYTES = 1 << 20               # less than this left: a write that came out short met a full disk
+
+
+cdef Status latched(LocationIndex* index, Status status) noexcept nogil:
+    """Remember a failed write: what it left behind can no longer be trusted."""
+    if status == IO_ERROR:
+        bk_store(&index.failed, 1)
+    return status
+
+
+cdef Status written(LocationIndex* index, Status status) noexcept nogil:
+    """What a write came to. LMDB answers EIO when a full disk takes only part of one, so the disk itself is asked."""
+    if status == NO_SPACE and bk_load(&mdb_full_maps) != index.full_maps:
+        index.too_small = True
+    if status == IO_ERROR and disk_is_full(index):
+        return NO_SPACE
+    return latched(index, status)
+
+
+cdef bint disk_is_full(LocationIndex* index) noexcept nogil:
+    cdef statvfs_t disk
+    cdef int fd
+    if mdb.env_get_fd(index.env, &fd) or fstatvfs(fd, &disk):
+        return False
+    return disk.f_bavail * disk.f_frsize < FULL_DISK_BYTES
+
+
+cdef void grow(LocationIndex* index) noexcept nogil:
+    """Twice the address space. LMDB replaces the map, so nobody may read meanwhile, and no transaction be open."""
+    cdef int64_t deadline = now_ns() + GROW_WAIT_NS
+    cdef MDB_envinfo info
+    bk_exchange(&index.moving, 1)
+    bk_fence()
+    while bk_load(&index.inside) and now_ns() < deadline:
+        sched_yield()
+    if (bk_load(&index.inside) == 0 and mdb.env_info(index.env, &info) == 0
+            and mdb.env_set_mapsize(index.env, 2 * info.me_mapsize) == 0):
+        index.too_small = False
+    bk_store(&index.moving, 0)
+
+
+cdef Status index_begin(LocationIndex* index) noexcept nogil:
+    cdef int error
+    cdef Status status
+    if bk_load(&index.failed):
+        return IO_ERROR
+    if index.txn != NULL:
+        return BAD_REQUEST
+    if index.too_small:
+        grow(index)
+    # without a snapshot, what leads to the runs was found damaged after the last commit
+    status = guard_begin(&index.guard) if index.snapshots.latest != NULL else CORRUPT
+    if status == CORRUPT:
+        damage_note(&index.damage, -1)
+    if status != OK:
+        return latched(index, status)
+    index.full_maps = bk_load(&mdb_full_maps)
+    index.broken = OK
+    error = mdb.txn_begin(index.env, NULL, 0, &index.txn)
+    if error:
+        index.txn = NULL
+        return latched(index, mdb_status(error))
+    index.runs.txn = index.txn
+    index.runs.table = index.locations
+    error = mdb.cursor_open(index.txn, index.locations, &index.runs.cursor)
+    if error:
+        index_abort(index)
+    return latched(index, mdb_status(error))
+
+
+cdef Status index_commit(LocationIndex* index) noexcept nogil:
+    cdef MDB_txn* txn = index.txn
+    cdef Status status
+    if bk_load(&index.failed):
+        index_abort(index)
+        return IO_ERROR
+    if txn == NULL:
+        return BAD_REQUEST
+    if index.broken != OK:
+        index_abort(index)
+        return index.broken
+    index.txn = NULL
+    status = written(index, mdb_status(mdb.txn_commit(txn)))
+    if status == OK and not index_publish(index):
+        damage_note(&index.damage, -1)          # what was committed is; the next transaction does not begin
+    return status
+
+
+cdef bint index_publish(LocationIndex* index) noexcept nogil:
+    if guard_learn(&index.guard, index.guard.file.fd) == OK:
+        return snapshots_publish(&index.snapshots, &index.guard)
+    index.guard.sums = NULL
+    snapshots_publish(&index.snapshots, NULL)
+    return False
+
+
+cdef void index_abort(LocationIndex* index) noexcept nogil:
+    if index.txn != NULL:
+        mdb.txn_abort(index.txn)
+        index.txn = NULL
+
+
+cdef Status index_ready(LocationIndex* index) noexcept nogil:
+    """Whether a put may go on: OK, or why not."""
+    if bk_load(&index.failed):
+        return IO_ERROR
+    return index.broken if index.txn != NULL else BAD_REQUEST
+
+
+cdef Status index_noted(LocationIndex* index, Status status) noexcept nogil:
+    """A failed put leaves half its work in the transaction, so the commit must fail too."""
+    status = written(index, status)
+    if status == CORRUPT:
+        damage_note(&index.damage, -1)
+    if status != OK and status != BAD_REQUEST:
+        index.broken = status
+    return status
+
+
+cdef Status guarded(LocationIndex* index, int64_t ledger, int64_t first, int64_t last) noexcept nogil:
+    """Whether the pages that hold these runs of a ledger, and those beside them, are sound."""
+    cdef uint8_t[RUN_KEY_BYTES] low
+    cdef uint8_t[RUN_KEY_BYTES] high
+    cdef Status status = index_ready(index)
+    if status != OK:
+        return status
+    store_i64(low, ledger)
+    store_i64(low + 8, max(first, <int64_t> 0))
+    store_i64(high, ledger)
+    store_i64(high + 8, last)
+    return index_noted(index, guard_range(&index.guard, TABLE_LOCATIONS, low, high, RUN_KEY_BYTES))
+
+
+cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
+    cdef Status status = guarded(index, run.ledger, run.first - RUN_SLOTS_MAX, run.first + run.count)
+    return status if status != OK else index_noted(index, run_put(&index.runs, run))
+
+
+cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
+    cdef Status status = guarded(index, run.ledger, run.first, run.first)
+    return status if status != OK else index_noted(index, run_add(&index.runs, run))
+
+
+cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil:
+    cdef StoredRun run
+    cdef Status status = guarded(index, ledger, INT64_MAX, INT64_MAX)
+    entry[0] = -1
+    if status == OK:
+        status = run_last(index.runs.cursor, ledger, &run)
+    if status == OK:
+        entry[0] = run.first + run.count - 1
+    return OK if status == NO_ENTRY else status
+
+
+cdef Status index_written_run(LocationIndex* index, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil:
+    cdef StoredRun stored
+    cdef Status status = guarded(index, ledger, entry - RUN_SLOTS_MAX, entry)
+    if status == OK:
+        status = run_seek(index.runs.cursor, ledger, entry, &stored)
+    if status == OK:
+        run_describe(&stored, index.runs.old_lengths, run)
+    return status
+
+
+cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* most) noexcept nogil:
+    cdef Status status = guarded(index, ledger, 0, INT64_MAX)
+    if status == OK:
+        status = run_delete_some(&index.runs, ledger, most)
+    return status if status == FULL else index_noted(index, status)
+
+
+cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil:
+    cdef Status status = guarded(index, moved.ledger, moved.first - RUN_SLOTS_MAX, moved.last)
+    return status if status != OK else index_noted(index, run_relocate(&index.runs, moved, bytes))

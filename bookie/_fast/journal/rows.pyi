@@ -1,0 +1,20 @@
+from os import PathLike
+from typing import final
+
+from bookie._fast.base.file import Files
+from bookie._fast.wire.record_rows import RowSheet
+from bookie._fast.wire.row_file import RowFile
+
+@final
+class JournalRows(RowFile):
+    def __init__(
+        self, path: str | PathLike[str], journal_id: int, sheet: RowSheet, files: Files | None = None
+    ) -> None: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def torn(self) -> bool: ...
+    @property
+    def damaged_at(self) -> int | None: ...
+    @property
+    def version(self) -> int: ...

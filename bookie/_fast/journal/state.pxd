@@ -1,0 +1,84 @@
+"""What a journal is made of: two groups, the file they go to, the one that follows, and what was published.
+
+State only, owned by the JournalRoom of `journal`; each part says which lock guards it.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from bookie._fast.base.file cimport FileOps
+from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
+from bookie._fast.base.waker cimport Waker
+from bookie._fast.journal.backlog cimport JournalBacklog
+from bookie._fast.journal.stats cimport JournalOps, JournalStats
+
+cdef enum:
+    WAKERS_MOST = 64
+    FILES_MOST = 4096
+    DIRECT_BLOCK = 4096
+    ZERO_CHUNK = 1 << 20
+
+cdef struct Group:
+    uint8_t* base                # DIRECT_BLOCK aligned
+    uint64_t used                # atomic; written under `lock` while the group is open
+    int64_t entries
+    int64_t writers              # atomic; appenders still copying
+
+cdef struct Journal:
+    FileOps* ops
+    char directory[3072]
+    # settings, constant
+    uint64_t group_capacity
+    uint64_t alignment
+    uint64_t file_bytes_max
+    uint64_t prealloc_bytes
+    int64_t group_wait_ns
+    uint64_t group_bytes
+    int64_t group_entries
+    bint flush_when_empty
+    bint sync_data
+    bint direct
+    bint reuse
+    int backups_max
+    # guarded by `lock`
+    pthread_mutex_t lock
+    pthread_cond_t filled        # the journal thread waits here
+    Group groups[2]
+    int64_t active               # atomic
+    int64_t open_group           # number of the group being filled, from 1
+    int64_t oldest_ns
+    pthread_cond_t sync_wanted   # the syncing thread of an unsynced journal waits here
+    int64_t stopping             # atomic
+    # guarded by `commit_lock`
+    pthread_mutex_t commit_lock
+    int fd
+    bint recycled                # stale bytes may follow what we write
+    uint64_t position            # atomic
+    Group* unwritten             # a closed group that the disk had no room for; NULL when there is none
+    int64_t unwritten_number
+    uint64_t unwritten_bytes
+    int64_t unwritten_since      # when its first record came
+    # published
+    int64_t handed_over          # atomic, set under `lock`: the journal thread is to wait for room for `unwritten`
+    int64_t written_group        # atomic; handed to the operating system, not yet synced
+    int64_t synced_group         # atomic
+    int64_t full                 # atomic; a group waits for room on the disk: take no more adds
+    pthread_mutex_t mark_lock    # guards the mark and the list of files
+    JournalBacklog backlog
+    int64_t file_id
+    uint64_t mark_offset
+    int64_t files[FILES_MOST]    # ids on disk, ascending, the current one last
+    int file_count
+    int64_t spares[8]            # ids of retired files kept for reuse
+    int spare_count
+    # preparation of the next file and of zeros ahead; guarded by `prepare_lock`
+    pthread_mutex_t prepare_lock
+    pthread_cond_t prepare_wanted
+    int64_t zeroed_to            # atomic; of the current file
+    int zeros_fd                 # the current file opened once more: what it is told is kept from no group's sync
+    int next_fd
+    int next_zeros_fd
+    bint next_recycled
+    int64_t next_zeroed
+    Waker* wakers[WAKERS_MOST]
+    int waker_count
+    JournalStats stats
+    JournalOps times

@@ -1,0 +1,146 @@
+"""Answering what was awaited, in the order in which it came."""
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from bookie._fast.base.op_stats cimport OpStats, op_note
+from bookie._fast.base.sync cimport bk_load, bk_load_pointer, bk_store, now_ns, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.types cimport CLOSED, Status
+from bookie._fast.server.ack_queue cimport Ack, AckQueue
+from bookie._fast.server.acks cimport ack_next, acks_free
+from bookie._fast.server.complaints cimport OUT_OF_MEMORY
+from bookie._fast.server.connection cimport Conn
+from bookie._fast.server.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
+from bookie._fast.server.gate cimport gate_answer
+from bookie._fast.server.long_polls cimport Poll, polls_next, polls_pass
+from bookie._fast.server.loop_ops cimport LOOP_FENCE_WAIT, LOOP_READ_QUEUED, op_of, op_took
+from bookie._fast.server.membership cimport close_failed, close_conn, mark_dirty, release
+from bookie._fast.server.policy cimport PolicyJob, policy_collect, policy_free
+from bookie._fast.server.turns cimport turns_enter
+from bookie._fast.store.read_pool cimport PoolJob, pool_free
+from bookie._fast.wire.request cimport ADD_ENTRY
+
+cdef enum:
+    ACKS_MOST = 4096             # of a journal in a round: others wait for it
+
+
+cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
+    """An awaited answer was written to the connection's output, or could not be."""
+    if conn.fd >= 0:
+        if status == CLOSED:
+            close_failed(loop, conn, OUT_OF_MEMORY)
+        else:
+            mark_dirty(loop, conn)
+    release(conn)
+
+
+cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_t* published) noexcept nogil:
+    """Answer what was published; whether more waits. Adds that came in together are noted together."""
+    cdef uint64_t last = queue.head + ACKS_MOST
+    cdef Ack* ack
+    cdef int64_t group, now
+    cdef int64_t begun = 0
+    cdef int64_t together = 0
+    if queue.head == queue.tail:
+        return False
+    group = bk_load(published)
+    ack = ack_next(queue, group)
+    if ack == NULL:
+        return True
+    now = now_ns()
+    while ack != NULL:
+        if ack.op != ADD_ENTRY:
+            op_took(&loop.ops, op_of(ack.op, 0) if ack.read == NULL else LOOP_FENCE_WAIT, True, now - ack.begun)
+        elif ack.begun == begun:
+            together += 1
+        else:
+            if together:
+                op_note(adds, now - begun, together)
+            begun, together = ack.begun, 1
+        answered(loop, ack.conn, dispatch_ack(loop, ack))
+        if queue.head == last:
+            loop.more_acks = True
+            break
+        ack = ack_next(queue, group)
+    if together:
+        op_note(adds, now - begun, together)
+    return queue.head != queue.tail
+
+
+cdef void serve_acks(IoLoop* loop) noexcept nogil:
+    cdef uint32_t i
+    cdef bint waiting = False
+    loop.more_acks = False
+    if loop.waker.waiting_written:
+        for i in range(loop.stores.journal_count):
+            waiting = serve_queue(loop, &loop.written[i], &loop.ops.adds[i],
+                                  &loop.stores.journals[i].written_group) or waiting
+        if not waiting:
+            bk_store(&loop.waker.waiting_written, 0)
+    if not loop.waker.waiting:
+        return
+    waiting = False
+    for i in range(loop.stores.journal_count):
+        waiting = serve_queue(loop, &loop.acks[i], &loop.ops.adds[i], &loop.stores.journals[i].synced_group) or waiting
+    if not waiting:
+        bk_store(&loop.waker.waiting, 0)
+
+
+cdef void drop_acks(AckQueue* queue) noexcept nogil:
+    cdef Ack* ack = ack_next(queue, INT64_MAX)
+    while ack != NULL:
+        free(ack.read)
+        release(ack.conn)
+        ack = ack_next(queue, INT64_MAX)
+    acks_free(queue)
+
+
+cdef void serve_inbox(IoLoop* loop) noexcept nogil:
+    cdef PoolJob* job
+    cdef PoolJob* following
+    if bk_load_pointer(<void**> &loop.inbox.jobs) == NULL:
+        return
+    pthread_mutex_lock(&loop.inbox.lock)
+    job = loop.inbox.jobs
+    loop.inbox.jobs = NULL
+    pthread_mutex_unlock(&loop.inbox.lock)
+    while job != NULL:
+        following = job.next
+        loop.inbox.owed -= 1
+        op_took(&loop.ops, LOOP_READ_QUEUED, True, job.request.queued_ns)
+        answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
+        pool_free(loop.pool, job)
+        job = following
+
+
+cdef void serve_policy(IoLoop* loop) noexcept nogil:
+    """What Python answered; then go on with the frames that waited for it."""
+    cdef PolicyJob* job
+    cdef PolicyJob* following
+    cdef Conn* conn
+    if bk_load_pointer(<void**> &loop.policy_done.head) == NULL:
+        return
+    job = policy_collect(&loop.policy_done)
+    while job != NULL:
+        following = job.next
+        conn = <Conn*> job.owner
+        loop.stats.policy_answers += 1
+        op_took(&loop.ops, op_of(job.op, 0), job.answer_size != 0, now_ns() - job.begun)
+        if gate_answer(loop, conn, job) == CLOSED:
+            if conn.unaffordable or conn.why:
+                close_failed(loop, conn, OUT_OF_MEMORY)
+            else:
+                close_conn(loop, conn)       # as Python decided, which says so itself
+        policy_free(job)
+        if conn.fd >= 0:
+            turns_enter(loop, conn)
+            mark_dirty(loop, conn)
+        release(conn)
+        job = following
+
+
+cdef void serve_polls(IoLoop* loop) noexcept nogil:
+    """Answer the reads whose wait for a LAC is over; at the end of the loop all are."""
+    cdef Poll poll
+    polls_pass(&loop.polls, INT64_MAX if bk_load(&loop.stopping) else loop.now)
+    while polls_next(&loop.polls, &poll):
+        answered(loop, <Conn*> poll.request.owner, dispatch_poll(loop, <Conn*> poll.request.owner, &poll))

@@ -1,0 +1,469 @@
+"""Output and held input of a connection."""
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+from bookie._fast.base.file cimport iovec
+from bookie._fast.base.sync cimport bk_add, bk_load
+from bookie._fast.base.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
+from bookie._fast.base.types cimport CLOSED, OK, PENDING
+from bookie._fast.server.complaints cimport OUT_OF_MEMORY
+from bookie._fast.server.limits cimport AUTH_WAITING
+from bookie._fast.server.users cimport MAY_ALL
+from bookie._fast.store.gather cimport region_unpin
+
+cdef extern from "<sys/socket.h>" nogil:
+    struct msghdr:
+        iovec* msg_iov
+        size_t msg_iovlen
+    ssize_t sendmsg(int, const msghdr*, int) noexcept
+    int MSG_NOSIGNAL
+    int MSG_DONTWAIT
+
+cdef extern from "<string.h>" nogil:
+    void* memset(void*, int, size_t) noexcept
+
+cdef enum:
+    IOV_MOST = 256
+    OUT_FIRST = 4096
+    OWED_SHARE = 16              # the read pool may owe a connection so much of the budget of output
+    READS_FIRST = 4              # so many reads may be under way at least while none has told what it brings
+    READ_FIRST = 4096            # taken for what a single read brings, until one has told
+    OUT_LITTLE = 1 << 16
+    OUT_KEEP = 1 << 18           # an empty output buffer up to this size is kept
+    ITEMS_FIRST = 16
+    SEAL_BYTES = 1 << 16         # encrypted at a time: what a connection whose peer does not read may leave behind
+
+
+cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil:
+    cdef Conn* conn = <Conn*> calloc(1, sizeof(Conn))
+    if conn == NULL:
+        return NULL
+    conn.fd = fd
+    conn.loop = loop
+    conn.limits = limits
+    conn.refs = 1
+    conn.login.granted = MAY_ALL
+    conn_set_auth(conn, <AuthState> limits.auth)
+    return conn
+
+
+cdef void drop_output(Conn* conn) noexcept nogil:
+    cdef uint32_t i
+    for i in range(conn.head, conn.count):
+        if conn.items[i].base != NULL:
+            region_unpin(conn.items[i].region)
+    conn.head = conn.count = conn.slices = conn.looked = 0
+    conn.pending = conn.sliced = conn.out_used = 0
+
+
+cdef void set_out_room(Conn* conn, uint64_t room) noexcept nogil:
+    bk_add(&conn.limits.output_bytes, <int64_t> room - <int64_t> conn.out_room)
+    conn.out_room = room
+
+
+cdef void set_items_room(Conn* conn, uint32_t room) noexcept nogil:
+    bk_add(&conn.limits.output_bytes, (<int64_t> room - <int64_t> conn.items_room) * <int64_t> sizeof(OutItem))
+    conn.items_room = room
+
+
+cdef void set_sealed(Conn* conn, uint64_t sealed) noexcept nogil:
+    if sealed != conn.sealed:
+        bk_add(&conn.limits.output_bytes, <int64_t> sealed - <int64_t> conn.sealed)
+        conn.sealed = sealed
+
+
+cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
+    cdef uint64_t early = room if conn.login.state == AUTH_WAITING else 0
+    bk_add(&conn.limits.input_bytes, <int64_t> room - <int64_t> conn.held_room)
+    bk_add(&conn.limits.early_bytes, <int64_t> early - <int64_t> conn.early_room)
+    conn.held_room = room
+    conn.early_room = early
+
+
+cdef void note_waiting(Conn* conn) noexcept nogil:
+    cdef int64_t waiting = <int64_t> (conn.pending + conn.reads * conn.read_bytes)
+    if waiting != conn.waiting:
+        bk_add(&conn.limits.waiting_bytes, waiting - conn.waiting)
+        conn.waiting = waiting
+
+
+cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil:
+    conn.login.state = auth
+    conn.login.may = conn.login.granted if auth != AUTH_WAITING else 0
+    set_held_room(conn, conn.held_room)
+
+
+cdef void conn_drop(Conn* conn) noexcept nogil:
+    if conn.tls != NULL:
+        tls_close(conn.tls, -1)
+        conn.tls = NULL
+    set_sealed(conn, 0)
+    drop_output(conn)
+    note_waiting(conn)
+    set_out_room(conn, 0)
+    set_items_room(conn, 0)
+    set_held_room(conn, 0)
+    free(conn.out)
+    free(conn.items)
+    free(conn.held)
+    conn.out = NULL
+    conn.items = NULL
+    conn.held = NULL
+    conn.held_size = 0
+
+
+cdef void conn_free(Conn* conn) noexcept nogil:
+    conn_drop(conn)
+    free(conn)
+
+
+cdef void conn_trim(Conn* conn) noexcept nogil:
+    if conn.pending:
+        return
+    free(conn.out)
+    free(conn.items)
+    conn.out = NULL
+    conn.items = NULL
+    set_out_room(conn, 0)
+    set_items_room(conn, 0)
+
+
+cdef OutItem* new_item(Conn* conn) noexcept nogil:
+    cdef uint32_t room
+    cdef OutItem* grown
+    if conn.count == conn.items_room:
+        if conn.head > conn.count // 2:
+            memmove(conn.items, conn.items + conn.head, (conn.count - conn.head) * sizeof(OutItem))
+            conn.count -= conn.head
+            conn.looked = conn.looked - conn.head if conn.looked > conn.head else 0
+            conn.head = 0
+        else:
+            room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
+            if bk_load(&conn.limits.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
+                    > conn.limits.output_bytes_max:
+                conn.unaffordable = True
+                return NULL
+            grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
+            if grown == NULL:
+                conn.why = OUT_OF_MEMORY
+                return NULL
+            conn.items = grown
+            set_items_room(conn, room)
+    conn.count += 1
+    return &conn.items[conn.count - 1]
+
+
+cdef bint affordable(const Conn* conn, uint64_t room, bint to_wait) noexcept nogil:
+    """Whether the output may hold `room` bytes. Half of the budget is for what has to wait for its peer, a quarter for
+    answers as they are written, an eighth for those who hold little, and the last one for those who hold hardly any.
+    """
+    cdef int64_t most = conn.limits.output_bytes_max
+    if room > OUT_LITTLE:
+        most -= most // 2 if to_wait else most // 4
+    elif room > OUT_FIRST:
+        most -= most // 8
+    return bk_load(&conn.limits.output_bytes) + <int64_t> room - <int64_t> conn.out_room <= most
+
+
+cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
+    return affordable(conn, (conn.out_used + size) * 2, False)
+
+
+cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
+    """Go on in a buffer of `room` bytes with only what is copied and unsent."""
+    cdef uint8_t* fresh = <uint8_t*> malloc(room)
+    cdef uint64_t at = 0
+    cdef uint32_t i
+    cdef OutItem* item
+    if fresh == NULL:
+        conn.why = OUT_OF_MEMORY
+        return False
+    for i in range(conn.head, conn.count):
+        item = &conn.items[i]
+        if item.base == NULL:
+            memcpy(fresh + at, conn.out + item.at, item.size)
+            item.at = at
+            at += item.size
+    free(conn.out)
+    conn.out = fresh
+    conn.out_used = at
+    set_out_room(conn, room)
+    return True
+
+
+cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
+    """Room for `size` more bytes. A peer that always leaves something unread must not make the buffer grow for ever:
+    what was sent of it goes when it is the greater part, or when all of it is to wait.
+    """
+    cdef uint64_t unsent = conn.pending - conn.sliced
+    cdef bint stale = conn.out_used > (unsent if to_wait else 2 * unsent)
+    cdef uint64_t least = (unsent if stale else conn.out_used) + size
+    cdef uint64_t room = conn.out_room if conn.out_room else OUT_FIRST
+    cdef uint8_t* grown
+    if to_wait:
+        room = least             # not much will follow
+    while room < least:
+        room *= 2
+    if room > conn.out_room and not affordable(conn, room, to_wait):
+        conn.unaffordable = True
+        return False
+    if stale:
+        return repack(conn, room)
+    grown = <uint8_t*> realloc(conn.out, room)
+    if grown == NULL:
+        conn.why = OUT_OF_MEMORY
+        return False
+    conn.out = grown
+    set_out_room(conn, room)
+    return True
+
+
+cdef uint64_t conn_room(const Conn* conn) noexcept nogil:
+    cdef int64_t others = bk_load(&conn.limits.waiting_bytes) - conn.waiting
+    return <uint64_t> max(conn.limits.output_bytes_max // 2 - others, <int64_t> OUT_LITTLE)
+
+
+cdef uint64_t share_of(const Conn* conn) noexcept nogil:
+    """How much may wait for this peer before no more of its requests are served: half of what is left of a quarter of
+    the budget, so that all who wait, each with one answer more, stay below the half of it that may wait.
+    """
+    cdef int64_t left = conn.limits.output_bytes_max // 4 - bk_load(&conn.limits.waiting_bytes)
+    return OUT_LITTLE if left < 2 * OUT_LITTLE else <uint64_t> left // 2
+
+
+cdef inline uint64_t owed_most(const Conn* conn) noexcept nogil:
+    return <uint64_t> conn.limits.output_bytes_max // OWED_SHARE
+
+
+cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil:
+    conn.reads += 1
+    if conn.read_bytes == 0:
+        conn.read_bytes = min(bytes if bytes else <uint64_t> READ_FIRST, owed_most(conn) // READS_FIRST)
+    note_waiting(conn)
+
+
+cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil:
+    conn.reads -= 1
+    if bytes:
+        conn.read_bytes = max(bytes, conn.read_bytes // 2)
+    note_waiting(conn)
+
+
+cdef bint conn_is_full(const Conn* conn) noexcept nogil:
+    cdef uint64_t share
+    if conn.pending <= OUT_LITTLE and conn.reads == 0 and conn.pending <= conn.limits.output_high:
+        return False
+    share = share_of(conn)
+    return (conn.pending > min(conn.limits.output_high, share)
+            or conn.reads * conn.read_bytes > min(owed_most(conn), share))
+
+
+cdef bint conn_goes_on(const Conn* conn) noexcept nogil:
+    return conn.pending <= conn.limits.output_low and not conn_is_full(conn)
+
+
+cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
+    cdef OutItem* item
+    if conn.out_used + size > conn.out_room and not grow_out(conn, size, False):
+        return NULL
+    item = &conn.items[conn.count - 1] if conn.count > conn.head else NULL
+    if item == NULL or item.base != NULL or item.at + item.size != conn.out_used:
+        item = new_item(conn)
+        if item == NULL:
+            return NULL
+        item.base = NULL
+        item.at = conn.out_used
+        item.size = 0
+        item.region = NULL
+    item.size += size
+    conn.out_used += size
+    conn.pending += size
+    conn.turn.written += size
+    return conn.out + conn.out_used - size
+
+
+cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil:
+    cdef OutItem* item = new_item(conn)
+    if item == NULL:
+        return False
+    item.base = base
+    item.at = 0
+    item.size = size
+    item.region = region
+    conn.pending += size
+    conn.turn.written += size
+    conn.sliced += size
+    conn.slices += 1
+    return True
+
+
+cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
+    """Take `n` bytes off the front of the output."""
+    cdef OutItem* item
+    conn.pending -= n
+    while n > 0:
+        item = &conn.items[conn.head]
+        if n < item.size:
+            if item.base != NULL:
+                item.base += n
+                conn.sliced -= n
+            else:
+                item.at += n
+            item.size -= n
+            return
+        n -= item.size
+        if item.base != NULL:
+            region_unpin(item.region)
+            conn.slices -= 1
+            conn.sliced -= item.size
+        conn.head += 1
+    if conn.head == conn.count:
+        conn.head = conn.count = conn.looked = 0
+        conn.out_used = 0
+        if conn.out_room > OUT_KEEP or conn.polls.count:
+            conn_trim(conn)
+
+
+cdef Status seal_record(Conn* conn) noexcept nogil:
+    """Encrypt the front of the output: a long piece from where it lies, short ones gathered."""
+    cdef uint8_t gathered[TLS_RECORD]
+    cdef uint32_t i = conn.head
+    cdef uint64_t size = 0
+    cdef uint64_t part
+    cdef const uint8_t* data = gathered
+    cdef OutItem* item = &conn.items[i]
+    if item.size >= TLS_RECORD or i + 1 == conn.count:
+        data = item.base if item.base != NULL else conn.out + item.at
+        size = item.size if item.size < TLS_RECORD else TLS_RECORD
+    else:
+        while i < conn.count and size < TLS_RECORD:
+            item = &conn.items[i]
+            part = item.size if item.size < TLS_RECORD - size else TLS_RECORD - size
+            memcpy(gathered + size, item.base if item.base != NULL else conn.out + item.at, part)
+            size += part
+            i += 1
+    if tls_write(conn.tls, data, <uint32_t> size) != OK:
+        return CLOSED
+    sent(conn, size)
+    return OK
+
+
+cdef Status flush_sealed(Conn* conn) noexcept nogil:
+    """Encrypt and send in turn, so that little waits encrypted; that counts as output of the budget."""
+    cdef uint64_t left = 0
+    cdef uint64_t before
+    cdef Status status = tls_send(conn.tls, conn.fd, &left)
+    while status == OK and conn.pending and conn.tls.state == TLS_OPEN:
+        before = conn.pending
+        while conn.pending and before - conn.pending < SEAL_BYTES:
+            if seal_record(conn) != OK:
+                return CLOSED
+        status = tls_send(conn.tls, conn.fd, &left)
+    set_sealed(conn, left)
+    return status
+
+
+cdef Status conn_flush(Conn* conn) noexcept nogil:
+    cdef Status status = flush_sealed(conn) if conn.tls != NULL else flush_clear(conn)
+    conn.gone = status == CLOSED
+    note_waiting(conn)
+    return status
+
+
+cdef Status flush_clear(Conn* conn) noexcept nogil:
+    cdef iovec parts[IOV_MOST]
+    cdef msghdr message
+    cdef uint32_t i, n
+    cdef uint64_t asked
+    cdef ssize_t written
+    memset(&message, 0, sizeof(message))
+    message.msg_iov = parts
+    while conn.pending:
+        n = 0
+        asked = 0
+        for i in range(conn.head, conn.count):
+            if n == IOV_MOST:
+                break
+            parts[n].iov_base = <void*> (conn.items[i].base if conn.items[i].base != NULL
+                                         else conn.out + conn.items[i].at)
+            parts[n].iov_len = conn.items[i].size
+            asked += conn.items[i].size
+            n += 1
+        message.msg_iovlen = n
+        written = sendmsg(conn.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)
+        if written < 0:
+            if errno == EINTR:
+                continue
+            return PENDING if errno == EAGAIN else CLOSED
+        sent(conn, written)
+        if <uint64_t> written < asked:
+            return PENDING
+    return OK
+
+
+cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
+    cdef uint32_t first = conn.head if all_items or conn.looked < conn.head else conn.looked
+    cdef uint64_t wanted = 0
+    cdef uint32_t i
+    cdef OutItem* item
+    for i in range(first, conn.count):
+        item = &conn.items[i]
+        if item.base != NULL and bk_load(&item.region.wanted):
+            wanted += item.size
+    if wanted > conn.out_room - conn.out_used and not grow_out(conn, wanted, True):
+        return False
+    for i in range(first, conn.count if wanted else first):
+        item = &conn.items[i]
+        if item.base != NULL and item.size <= wanted and bk_load(&item.region.wanted):
+            memcpy(conn.out + conn.out_used, item.base, item.size)
+            item.base = NULL
+            item.at = conn.out_used
+            conn.out_used += item.size
+            conn.sliced -= item.size
+            conn.slices -= 1
+            wanted -= item.size              # what is wanted only since it was summed up is for the next time
+            region_unpin(item.region)
+    conn.looked = conn.count
+    return True
+
+
+cdef bint conn_is_large(const Conn* conn) noexcept nogil:
+    return conn.out_room + conn.sealed > OUT_LITTLE
+
+
+cdef bint conn_may_wait(const Conn* conn) noexcept nogil:
+    return not conn_is_large(conn) or bk_load(&conn.limits.output_bytes) <= conn.limits.output_bytes_max // 2
+
+
+cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:
+    cdef uint8_t* grown
+    if room <= conn.held_room:
+        return True
+    if bk_load(&conn.limits.input_bytes) + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
+        return False
+    if (conn.login.state == AUTH_WAITING and bk_load(&conn.limits.early_bytes) + <int64_t> (room - conn.held_room)
+            > conn.limits.early_bytes_max):
+        return False
+    grown = <uint8_t*> realloc(conn.held, room)
+    if grown == NULL:
+        return False
+    conn.held = grown
+    set_held_room(conn, room)
+    return True
+
+
+cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
+    if size == 0:
+        conn.held_size = 0
+        if conn.held != NULL:
+            free(conn.held)
+            conn.held = NULL
+            set_held_room(conn, 0)
+        return True
+    if not conn_hold_room(conn, size):
+        return False
+    memmove(conn.held, data, size)
+    conn.held_size = size
+    return True

@@ -1,0 +1,83 @@
+"""The state of an I/O loop.
+
+Its thread owns all of it; others reach it only by its inbox, its hand-over and its waker.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from bookie._fast.base.sync cimport pthread_mutex_t
+from bookie._fast.base.tls cimport TlsServer
+from bookie._fast.base.waker cimport Waker
+from bookie._fast.server.access_log cimport AccessRing
+from bookie._fast.server.ack_queue cimport AckQueue
+from bookie._fast.server.addresses cimport Address
+from bookie._fast.server.complaints cimport Complaints
+from bookie._fast.server.connection cimport Conn
+from bookie._fast.server.directory_ops cimport DirectoryOps
+from bookie._fast.server.limits cimport NetLimits
+from bookie._fast.server.long_polls cimport Polls
+from bookie._fast.server.loop_ops cimport LoopOps
+from bookie._fast.server.loop_stats cimport LoopStats
+from bookie._fast.server.policy cimport PolicyInbox, PolicyQueue
+from bookie._fast.server.turn cimport Turns
+from bookie._fast.store.read_pool cimport Inbox, ReadPool
+from bookie._fast.store.stores cimport STORES_MOST, Stores
+
+cdef enum:
+    INPUT_BYTES = 1 << 18
+    HANDED_MOST = 1024
+    SEALED_BYTES = 1 << 17   # received at a time from an encrypted connection
+    HANDSHAKE_TICK_MS = 500  # how late the end of a handshake that takes too long may be noticed
+
+cdef struct Handed:
+    int fd
+    Address* address
+
+cdef struct IoLoop:
+    int epoll
+    Waker waker
+    int listener             # -1: others accept for this loop
+    int spare_fd             # given up for a moment when descriptors run out
+    Stores* stores
+    ReadPool* pool
+    NetLimits* limits
+    Inbox inbox
+    PolicyQueue* policy      # NULL: Python answers nothing (tests of rooms)
+    PolicyInbox policy_done
+    AckQueue acks[STORES_MOST]      # wait for a sync
+    AckQueue written[STORES_MOST]   # wait for a write
+    int64_t appended[STORES_MOST]
+    uint8_t* input
+    Conn* conns
+    Conn* dirty
+    Turns turns
+    bint more_acks           # published ones were left for the next round
+    int64_t stalled          # connections
+    int64_t now              # monotonic, of this round
+    int64_t revocations_seen
+    int64_t late_check       # when to look for connections that outstayed a limit; 0: no connections, or no limit
+    Polls polls
+    Complaints complaints
+    AccessRing* access       # NULL: no access log is kept
+    int64_t relief_due       # when other loops may be asked again to close slow readers
+    int64_t unpin_seen
+    # connections accepted by another loop; guarded by `handed_lock`
+    pthread_mutex_t handed_lock
+    Handed handed[HANDED_MOST]
+    int64_t handed_count     # atomic
+    # connections that go on encrypted, linked by `next`; guarded by `handed_lock`
+    Conn* moved
+    TlsServer* tls           # NULL: this loop serves clear connections
+    uint8_t* encrypted       # SEALED_BYTES as received; NULL with `tls`
+    int64_t handshaking      # connections
+    int64_t handshakes_checked  # when, in ns
+    IoLoop* tls_loops[64]    # where START_TLS moves connections to; none: it is refused
+    int tls_loop_count, tls_loop_next
+    IoLoop* peers[64]
+    int peer_count, peer_next
+    int64_t stopping         # atomic; 1: finish what was begun, 2: now
+    LoopStats stats
+    LoopOps ops
+    DirectoryOps* directories    # as many as stores
+
+cdef inline DirectoryOps* directory_of(IoLoop* loop, int64_t ledger) noexcept nogil:
+    return &loop.directories[<uint64_t> ledger % loop.stores.count]

@@ -1,0 +1,320 @@
+"""Ledger by ledger in ascending order, a little under the lock of its shard, a little in each journal group."""
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, qsort
+from libc.string cimport memset
+
+from bookie._fast.base.by_ledger cimport ByLedger, Chained
+from bookie._fast.base.crash_steps cimport STEP_CARRIED, STEP_CARRY_MARKED, STEP_CARRYING, step
+from bookie._fast.base.cursor cimport load_u32
+from bookie._fast.base.fatal cimport fatal_is_set
+from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.types cimport CORRUPT, FULL, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
+from bookie._fast.cache.pages cimport page_offset
+from bookie._fast.cache.runs cimport Found, LedgerRuns, map_find, runs_find
+from bookie._fast.journal.commit cimport journal_append, journal_append_meta, journal_has_room, journal_kick
+from bookie._fast.journal.files cimport journal_bytes_since, journal_mark
+from bookie._fast.journal.reader cimport META_FENCE, META_KEY, META_LAC
+from bookie._fast.journal.state cimport Journal
+from bookie._fast.store.last_mark cimport marks_overwrite, marks_probe, marks_trim
+from bookie._fast.store.ledger_table cimport UNCHANGED, Ledger, ledger_find
+from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Store, journal_of
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int) noexcept
+
+cdef enum:
+    BYTES_A_LOOK = 1 << 16       # copied while a shard's lock is held, beside one record
+    BYTES_A_GROUP = 1 << 20      # then its sync is awaited: adds of clients go into the same groups
+    TICK_US = 500
+
+cdef struct Carry:
+    Stores* stores
+    Store* store
+    int64_t groups[STORES_MOST]  # of each journal, the last group that took a copy
+    uint64_t unsynced            # bytes of copies since all were synced
+    int64_t bytes
+
+cdef struct Ids:
+    # Ledgers of a shard that have something in memory that the disk lacks.
+    int64_t* ids
+    uint32_t count
+    uint32_t room
+
+
+cdef int ascending(const void* a, const void* b) noexcept nogil:
+    cdef int64_t left = (<const int64_t*> a)[0]
+    cdef int64_t right = (<const int64_t*> b)[0]
+    return -1 if left < right else (1 if left > right else 0)
+
+
+cdef void list_half(Ids* ids, const ByLedger* table) noexcept nogil:
+    cdef uint32_t b
+    cdef Chained* at
+    for b in range(table.size):
+        at = table.buckets[b]
+        while at != NULL and ids.count < ids.room:
+            ids.ids[ids.count] = at.ledger
+            ids.count += 1
+            at = at.next
+
+
+cdef Status list_ledgers(Shard* shard, Ids* ids) noexcept nogil:
+    """Ascending; some stand there twice or three times. What comes later is journaled behind the new mark anyway."""
+    cdef Ledger* ledger
+    cdef uint32_t i
+    pthread_mutex_lock(&shard.lock)
+    ids.room = shard.ledgers.table.count
+    for i in range(2):
+        ids.room += shard.halves[i].table.count
+    pthread_mutex_unlock(&shard.lock)
+    ids.room += ids.room // 4 + 64
+    ids.count = 0
+    ids.ids = <int64_t*> malloc(ids.room * sizeof(int64_t))
+    if ids.ids == NULL:
+        return NO_MEMORY
+    pthread_mutex_lock(&shard.lock)
+    for i in range(2):
+        list_half(ids, &shard.halves[i].table)
+    ledger = shard.ledgers.changed
+    while ledger != NULL and ids.count < ids.room:
+        ids.ids[ids.count] = ledger.chained.ledger
+        ids.count += 1
+        ledger = ledger.next_changed
+    pthread_mutex_unlock(&shard.lock)
+    if ids.count == ids.room:
+        return NO_MEMORY             # they grew meanwhile
+    qsort(ids.ids, ids.count, sizeof(int64_t), ascending)
+    return OK
+
+
+cdef bint is_stopping(Stores* stores) noexcept nogil:
+    cdef bint stopping
+    pthread_mutex_lock(&stores.flush_lock)
+    stopping = stores.stopping
+    pthread_mutex_unlock(&stores.flush_lock)
+    return stopping
+
+
+cdef Status tick(Carry* carry, Journal* journal) noexcept nogil:
+    """Give the journal's thread a moment. Not OK: there is nothing to wait for."""
+    if fatal_is_set():
+        return IO_ERROR
+    if bk_load(&journal.full) or is_stopping(carry.stores):
+        return NO_SPACE
+    journal_kick(journal)
+    usleep(TICK_US)
+    return OK
+
+
+cdef Status await_room(Carry* carry, Journal* journal, uint32_t size) noexcept nogil:
+    cdef Status status = OK
+    if <uint64_t> size + LENGTH_PREFIX > journal.group_capacity:
+        return NO_SPACE              # the buffers were larger when it was added
+    while status == OK and not journal_has_room(journal, size):
+        status = tick(carry, journal)
+    return status
+
+
+cdef Status await_synced(Carry* carry) noexcept nogil:
+    cdef Status status = OK
+    cdef uint32_t i
+    for i in range(carry.stores.journal_count):
+        while status == OK and bk_load(&carry.stores.journals[i].synced_group) < carry.groups[i]:
+            status = tick(carry, carry.stores.journals[i])
+    carry.unsynced = 0
+    return status
+
+
+cdef Status await_next_group(Carry* carry, Journal* journal) noexcept nogil:
+    """A group that had no room for a ledger's facts goes first, whatever their size."""
+    cdef int64_t group = bk_load(&journal.open_group)
+    cdef Status status = OK
+    while status == OK and bk_load(&journal.open_group) == group:
+        status = tick(carry, journal)
+    return status
+
+
+cdef void took(Carry* carry, int64_t ledger, int64_t group, uint32_t size) noexcept nogil:
+    carry.groups[<uint64_t> ledger % carry.stores.journal_count] = group
+    carry.unsynced += size
+    carry.bytes += size
+
+
+cdef Status carry_facts(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
+    """Key, fence and LAC, as the index would get them. Under the shard's lock. FULL: not all of them have room."""
+    cdef Ledger* ledger = ledger_find(&shard.ledgers, id)
+    cdef Journal* journal = journal_of(carry.stores, id)
+    cdef int64_t group
+    if ledger == NULL:
+        return OK                    # deleted meanwhile
+    if ledger.quarantine and ledger.change != UNCHANGED:
+        return CORRUPT               # only the old records would put it there again, should we crash
+    group = journal_append_meta(journal, id, META_KEY, ledger.key, ledger.key_size)
+    if group and ledger.fenced:
+        group = journal_append_meta(journal, id, META_FENCE, NULL, 0)
+    if group and ledger.explicit_lac != NULL:
+        group = journal_append_meta(journal, id, META_LAC, ledger.explicit_lac, ledger.explicit_lac_size)
+    if group == 0:
+        return FULL
+    took(carry, id, group, ledger.key_size + ledger.explicit_lac_size)
+    return OK
+
+
+cdef int64_t find_newest(LedgerRuns** halves, int64_t entry, Found* found) noexcept nogil:
+    """The entry, or the next one that either half has; the newest copy of it. INT64_MAX: none."""
+    cdef Found older
+    cdef int64_t next_first
+    while entry != INT64_MAX:
+        found.run = NULL
+        found.next_first = INT64_MAX
+        if halves[0] != NULL:
+            runs_find(halves[0], entry, found)
+        if found.run != NULL:
+            return entry
+        next_first = found.next_first
+        if halves[1] != NULL:
+            runs_find(halves[1], entry, &older)
+            if older.run != NULL:
+                found[0] = older
+                return entry
+            next_first = min(next_first, older.next_first)
+        entry = next_first
+    return entry
+
+
+cdef Status carry_entries(Carry* carry, Shard* shard, int64_t id, int64_t* entry, uint32_t* lacking) noexcept nogil:
+    """Some of the entries from here on; INT64_MAX: there are no more. Under the shard's lock. FULL: `lacking` bytes."""
+    cdef LedgerRuns* halves[2]
+    cdef int64_t active = bk_load(&carry.store.active)
+    cdef Found found
+    cdef uint8_t* record
+    cdef uint32_t size
+    cdef uint32_t copied = 0
+    cdef int64_t group
+    halves[0] = map_find(&shard.halves[active], id)
+    halves[1] = map_find(&shard.halves[active ^ 1], id)
+    while copied < BYTES_A_LOOK:
+        entry[0] = find_newest(halves, entry[0], &found)
+        if entry[0] == INT64_MAX:
+            return OK
+        record = found.run.page.data + page_offset(found.run.page, found.slot)
+        size = load_u32(record)
+        group = journal_append(journal_of(carry.stores, id), record + LENGTH_PREFIX, size)
+        if group == 0:
+            lacking[0] = size
+            return FULL
+        took(carry, id, group, LENGTH_PREFIX + size)
+        copied += LENGTH_PREFIX + size
+        entry[0] += 1
+    return OK
+
+
+cdef Status carry_ledger(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
+    cdef Journal* journal = journal_of(carry.stores, id)
+    cdef int64_t entry = -1          # the facts come first: replay passes over entries of ledgers that it does not know
+    cdef uint32_t lacking = 0
+    cdef Status status
+    while entry != INT64_MAX:
+        pthread_mutex_lock(&shard.lock)
+        if entry < 0:
+            status = carry_facts(carry, shard, id)
+            entry = 0 if status == OK else entry
+        else:
+            status = carry_entries(carry, shard, id, &entry, &lacking)
+        pthread_mutex_unlock(&shard.lock)
+        if status == FULL:
+            status = await_room(carry, journal, lacking) if lacking else await_next_group(carry, journal)
+        elif status == OK and carry.unsynced >= BYTES_A_GROUP:
+            status = await_synced(carry)
+            step(STEP_CARRYING)
+        if status != OK:
+            return status
+    return OK
+
+
+cdef Status carry_shard(Carry* carry, Shard* shard) noexcept nogil:
+    cdef Ids ids
+    cdef uint32_t i
+    cdef Status status = list_ledgers(shard, &ids)
+    for i in range(ids.count):
+        if status == OK and (i == 0 or ids.ids[i] != ids.ids[i - 1]):
+            status = carry_ledger(carry, shard, ids.ids[i])
+    free(ids.ids)
+    return status
+
+
+cdef Status carry_store(Stores* stores, Store* store) noexcept nogil:
+    """All of it, and the mark."""
+    cdef int64_t ids[STORES_MOST]
+    cdef uint64_t offsets[STORES_MOST]
+    cdef Carry carry
+    cdef uint32_t i
+    cdef Status status = marks_probe(stores, store)
+    memset(&carry, 0, sizeof(Carry))
+    carry.stores = stores
+    carry.store = store
+    for i in range(stores.journal_count):
+        journal_mark(stores.journals[i], &ids[i], &offsets[i])
+        if ids[i] == 0 and status == OK:
+            status = NO_SPACE        # a full disk keeps that journal from opening its first file
+    for i in range(SHARDS):
+        if status == OK:
+            status = carry_shard(&carry, &store.shards[i])
+    if status == OK:
+        status = await_synced(&carry)
+    if status != OK:
+        return status
+    step(STEP_CARRIED)
+    status = marks_overwrite(stores, store, ids, offsets)
+    if status == OK:
+        step(STEP_CARRY_MARKED)
+        bk_add_relaxed(&store.stats.carry_overs, 1)
+        bk_add_relaxed(&store.stats.carried_bytes, carry.bytes)
+    return status
+
+
+cdef bint is_held_back(Stores* stores, const Store* store) noexcept nogil:
+    """Whether a journal keeps too much for a directory that could not be flushed. Not while that lags: what it lacks is
+    in old files only.
+    """
+    cdef uint32_t i
+    cdef int64_t held
+    cdef Journal* journal
+    if not store.backlog.late or bk_load(&store.lagging):
+        return False
+    for i in range(stores.journal_count):
+        journal = stores.journals[i]
+        held = journal_bytes_since(journal, bk_load(&store.backlog.marked[i]))
+        if held - store.backlog.beyond > journal.backlog.hurry_bytes:
+            return True
+    return False
+
+
+cdef Status stores_carry_over(Stores* stores) noexcept nogil:
+    cdef uint32_t i
+    cdef Status status
+    cdef bint carried = False
+    for i in range(stores.journal_count):
+        if not stores.write_data or not stores.journals[i].sync_data:
+            return OK                # no entries are journaled, or not durably: nothing could take their place
+    for i in range(stores.count):
+        if not is_held_back(stores, stores.stores[i]):
+            continue
+        status = carry_store(stores, stores.stores[i])
+        if status == IO_ERROR:
+            return status
+        if status == OK:
+            carried = True
+        else:
+            stores.stores[i].backlog.beyond += stores.journals[0].backlog.hurry_bytes
+    if carried:
+        marks_trim(stores)
+    return OK
+
+
+cdef bint stores_hurry(Stores* stores) noexcept nogil:
+    cdef uint32_t i
+    for i in range(stores.journal_count):
+        if bk_load(&stores.journals[i].backlog.hurry):
+            return True
+    return False

@@ -1,0 +1,34 @@
+"""The flush thread's work: swap, sort, append, sync, index, mark, trim.
+
+The order is the durability contract (docs/architecture.md).
+
+One thread at a time; it never takes the GIL between a request and the end of a checkpoint.
+"""
+from libc.stdint cimport int64_t, uint64_t
+
+from bookie._fast.base.types cimport Status
+from bookie._fast.store.stores cimport Store, Stores
+
+# Steps between which tests inject faults and kills; reported in this order.
+cdef enum Step:
+    STEP_MARKED = 1          # the journal mark is captured
+    STEP_SWAPPED = 2
+    STEP_APPENDED = 3
+    STEP_LOG_SYNCED = 4
+    STEP_INDEX_COMMITTED = 5
+    STEP_CLEARED = 6
+    STEP_MARK_WRITTEN = 7
+    STEP_TRIMMED = 8
+
+# Flush one store. OK: everything cached before the call, and every changed ledger, is on disk and indexed.
+cdef Status store_flush(Stores* stores, Store* store) noexcept nogil
+# Flush all stores, then move the mark and trim the journals.
+cdef Status stores_checkpoint(Stores* stores) noexcept nogil
+
+cdef class CheckpointRoom:
+    cdef object stores_room
+    cdef Stores* stores
+    cdef int64_t interval_ns
+    cdef public object catch_up      # goes on with a replay that a full disk broke off; True: it has ended
+    cdef _require_open(self)
+    cdef _raise(self, Status status)

@@ -1,0 +1,3 @@
+from bookie._fast.store.storage import StoresRoom
+
+def entry_ranges(stores: StoresRoom, ledger: int) -> list[tuple[int, int]] | None: ...

@@ -1,0 +1,22 @@
+"""Garbage collection of one ledger directory, as policy asks for it: the Python door of removal and compaction.
+
+One Python thread; set_rate, pause, resume, stop and progress: any thread. The GIL is dropped for everything that reads
+a log or the index. Closed before the StoreRoom is.
+"""
+from libc.stdint cimport uint32_t
+
+from bookie._fast.base.types cimport Status
+from bookie._fast.store.gc.compaction cimport Compaction, Result
+from bookie._fast.store.storage cimport StoreRoom, StoresRoom
+
+cdef class CollectorRoom:
+    cdef Compaction compaction
+    cdef StoresRoom stores_room
+    cdef StoreRoom room
+    cdef readonly str directory
+    cdef bint stopped
+    cdef dict live               # log id -> live bytes, of logs that were closed before the walk
+    cdef int need(self) except -1
+    cdef int check(self, Status status, str doing) except -1
+    cdef object told(self, const Result* result)
+    cdef object collect(self, uint32_t log_id, bint move)

@@ -1,0 +1,1 @@
+# No Python surface: module `store.gc.collector` is its door.

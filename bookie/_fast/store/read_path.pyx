@@ -1,0 +1,474 @@
+"""Cold reads: found in the index, faulted in from the entry log, then gathered from memory like all others."""
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from bookie._fast.base.bounds cimport lac_told
+from bookie._fast.base.cursor cimport load_i64, load_u32
+from bookie._fast.base.fatal cimport fatal_is_set
+from bookie._fast.base.op_stats cimport op_note_shared
+from bookie._fast.base.planted cimport PLANT_GONE_IS_NO_ENTRY, PLANT_NO_ENTRY_ON_EIO, bk_planted
+from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.types cimport (
+    CLOSED,
+    CORRUPT,
+    END,
+    ENTRY_HEADER_MIN,
+    ENTRY_ID_LAST,
+    ENTRY_LAC_MIN,
+    IO_ERROR,
+    LENGTH_PREFIX,
+    NO_ENTRY,
+    OK,
+    PENDING,
+    TOO_MANY_REQUESTS,
+    UNKNOWN_STATE,
+)
+from bookie._fast.cache.pages cimport Page, page_add_slot
+from bookie._fast.cache.read cimport ReadRing, ring_page, ring_trim
+from bookie._fast.cache.readahead cimport readahead_limits
+from bookie._fast.cache.runs cimport Found, LedgerRuns, Run, map_find, map_get, runs_below, runs_find, runs_insert
+from bookie._fast.cache.stats cimport note_read
+from bookie._fast.cache.uncached cimport PRIVATE, uncached_page
+from bookie._fast.entrylog.writer cimport elog_read
+from bookie._fast.index.location cimport IndexHit, IndexReader, index_lookup, index_next
+from bookie._fast.store.failed_reads cimport failed_reads_note
+from bookie._fast.store.gather cimport (
+    answer_begin,
+    answer_complete,
+    answer_from_memory,
+    answer_keeps_half,
+    answer_release,
+    answer_take,
+    region_unpin,
+)
+from bookie._fast.store.last_entry cimport learn_last
+from bookie._fast.store.ledger_table cimport Ledger, ledger_doubtful, ledger_find
+from bookie._fast.store.loads cimport load_before, load_begin, load_end
+from bookie._fast.store.stores cimport Shard, Store, Stores, shard_of, store_of
+from bookie._fast.wire.request cimport PIGGYBACK
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int) noexcept
+
+cdef enum:
+    RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
+    LAC_AT = 16              # in an entry
+    LOOK_UPS_MOST = 16       # an entry can move again while it is looked up again; not for ever, though
+    GROWTH = 4               # who goes on in order gets so many times the entries of the stretch before
+    WHOLE = 1 << 29          # entries of the stretch before a ledger's beginning: enough for all that may be read ahead
+    HINT_LEAST = 64 << 10    # below that the kernel is not told to go on
+    UNCACHED_WAIT_NS = 1000000000
+    UNCACHED_TICK_US = 1000
+
+
+cdef struct Plan:
+    IndexHit hit
+    int64_t epoch            # Store.overrides before the look-up
+    int64_t last             # the last entry that will come, at least
+    uint64_t span            # bytes to read
+    uint32_t ahead           # readers go in order: entries of the stretch before; 0: they do not
+    uint32_t setting
+
+
+cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noexcept nogil:
+    """Note each record that was read at the page's front; False when the first is not the one that the index tells.
+
+    A record's length is vouched for by the index (the first), or by what follows it: so the last one before bytes that
+    are no record is left out.
+    """
+    cdef uint64_t at = 0
+    cdef uint64_t before = 0
+    cdef int64_t previous = hit.entry - 1
+    cdef uint32_t length
+    cdef int64_t found
+    last[0] = previous
+    page.used = <uint32_t> size          # slots must not reach into what is still to be walked
+    while size - at >= RECORD_LEAST:
+        length = load_u32(page.data + at)
+        if length < ENTRY_HEADER_MIN or length > size - at - LENGTH_PREFIX:
+            break
+        found = load_i64(page.data + at + LENGTH_PREFIX + 8)
+        if load_i64(page.data + at + LENGTH_PREFIX) != page.ledger or found <= last[0]:
+            break
+        if at == 0 and (found != hit.entry or length != hit.length):
+            break
+        if not page_add_slot(page, <uint32_t> at):
+            break
+        before = at
+        previous = last[0]
+        last[0] = found
+        at += LENGTH_PREFIX + length
+    if at != size and page.slots > 1:
+        page.slots -= 1
+        at = before
+        last[0] = previous
+    page.used = <uint32_t> at
+    return page.slots != 0
+
+
+cdef void extend(IndexReader* reader, int64_t ledger, IndexHit* hit, uint64_t bytes, uint32_t entries) noexcept nogil:
+    """Readahead over the next stored runs while they lie right behind: limited by bytes, count, end of the chain.
+
+    Ids may be missing between two runs: a striped ledger has the others on other bookies.
+    """
+    cdef IndexHit following
+    while hit.span_bytes < bytes and hit.span_entries < entries:
+        if index_next(reader, ledger, hit.span_last + 1, &following) != OK:
+            break
+        if following.log_id != hit.log_id or following.offset != hit.offset + hit.span_bytes:
+            break
+        hit.span_bytes += following.span_bytes
+        hit.span_entries += following.span_entries
+        hit.span_last = following.span_last
+
+
+cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nogil:
+    """Room for `span` bytes of records and a slot for each that they can be."""
+    cdef uint64_t slots = span // RECORD_LEAST + 1
+    if hit.span_entries < slots:
+        slots = hit.span_entries
+    return <uint32_t> ((span + 3) // 4 * 4 + 4 * slots)
+
+
+cdef uint32_t in_order(Reading* reading, Shard* shard, int64_t ledger, int64_t entry, const IndexHit* hit,
+                       bint early) noexcept nogil:
+    """How many entries came with the stretch right before this one, of which readers took at least half; 0: whoever
+    asks does not go in order, as far as can be seen. `early`: nobody asks for it yet. Who begins a ledger wants it all.
+    """
+    cdef uint32_t entries = 0
+    cdef Run* before
+    if entry == 0:
+        return WHOLE
+    pthread_mutex_lock(&shard.lock)
+    before = runs_below(map_find(&shard.cached, ledger), entry)
+    if (before != NULL and before.lo + before.n == before.page.slots and before.page.log_id == hit.log_id
+            and before.page.log_end == hit.offset and (early or before.page.taken >= before.page.slots // 2)):
+        entries = before.page.slots
+    pthread_mutex_unlock(&shard.lock)
+    if entries == 0:
+        entries = <uint32_t> load_before(reading.loads, ledger, entry)
+    return entries
+
+
+cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept nogil:
+    """Bytes of so many entries from the hit on: exact if all are equal, else about, and one more."""
+    cdef uint64_t record = <uint64_t> hit.length + LENGTH_PREFIX
+    if entries == 1 or hit.span_bytes == record * hit.span_entries:
+        return record * entries
+    return hit.span_bytes * entries // hit.span_entries + record
+
+
+cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* answer, Plan* plan) noexcept nogil:
+    """What to read for `answer.next`: what was asked for, and who goes in order gets more of what follows each time."""
+    cdef Store* store = store_of(reading.stores, request.ledger)
+    cdef Shard* shard = shard_of(store, request.ledger)
+    cdef IndexHit* hit = &plan.hit
+    cdef uint64_t wanted, span, bytes
+    cdef uint32_t asked = request.count - answer.count if request.count > answer.count else 0
+    cdef uint32_t entries
+    cdef int64_t started = now_ns()
+    cdef Status status
+    plan.epoch = bk_load(&store.overrides)
+    status = index_lookup(reading.index, request.ledger, answer.next, hit)
+    if status != OK:
+        return status
+    readahead_limits(&store.ahead, &bytes, &entries, &plan.setting)
+    plan.ahead = in_order(reading, shard, request.ledger, answer.next, hit, request.count == 0)
+    wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
+    if plan.ahead:
+        wanted = max(wanted, bytes)
+        entries = max(min(entries, plan.ahead * GROWTH), asked)
+    else:
+        wanted = max(wanted, <uint64_t> hit.length + LENGTH_PREFIX)
+        entries = max(asked, <uint32_t> 1)
+    extend(reading.index, request.ledger, hit, wanted, entries)
+    op_note_shared(&store.cache.lookups, now_ns() - started)
+    plan.last = hit.span_last
+    span = hit.span_bytes
+    if hit.span_entries > entries:
+        # a stored run goes on behind what is to be read: as many bytes as the entries are worth
+        span = first_bytes(hit, entries)
+        plan.last = min(hit.span_last, hit.entry + entries - 1)
+    # the estimate may reach behind the stored runs, where the log has older copies of what was written again elsewhere
+    span = min(span, hit.span_bytes, wanted, store.ring.segment_bytes // 2)
+    plan.span = max(span, <uint64_t> hit.length + LENGTH_PREFIX)
+    return OK
+
+
+cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
+    """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none.
+
+    With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait. A log may go
+    between the look-up and the read: its entries were indexed elsewhere before, so the index is asked again.
+    """
+    cdef Plan what
+    cdef int64_t first = answer.next
+    cdef Status status = CLOSED
+    cdef int _try
+    for _try in range(LOOK_UPS_MOST):
+        status = plan(reading, request, answer, &what)
+        if status != OK:
+            return status
+        if not load_begin(reading.loads, request.ledger, first, what.last):
+            return OK                    # another thread has just read it
+        status = fetch(reading.stores, request, answer, &what)
+        load_end(reading.loads, request.ledger, first)
+        if status != CLOSED:
+            return status
+    return IO_ERROR
+
+
+cdef Page* uncached(Stores* stores, int64_t ledger, Plan* what, uint64_t span) noexcept nogil:
+    """A page outside the ring for `span` bytes, or for one record."""
+    cdef uint64_t record = <uint64_t> what.hit.length + LENGTH_PREFIX
+    cdef Page* page = uncached_page(&stores.uncached, ledger, page_bytes(&what.hit, span))
+    what.span = span
+    what.ahead = 0
+    if page == NULL and span > record:
+        page = uncached_page(&stores.uncached, ledger, page_bytes(&what.hit, record))
+        what.span = record
+    return page
+
+
+cdef Page* page_outside(Stores* stores, const ReadRequest* request, const Answer* answer, Plan* what) noexcept nogil:
+    """The ring cannot take the page now: one outside it for no more than was asked. Where the budget of those is used
+    up, who holds nothing of it waits a little for either; NULL: in vain.
+    """
+    cdef ReadRing* ring = &store_of(stores, request.ledger).ring
+    cdef Plan as_planned = what[0]
+    cdef uint64_t span = <uint64_t> what.hit.length + LENGTH_PREFIX
+    cdef int64_t deadline = now_ns() + UNCACHED_WAIT_NS
+    cdef Page* page
+    if request.count - answer.count > 1 and request.bytes > answer.bytes:
+        span = max(span, min(what.span, request.bytes - answer.bytes))
+    page = uncached(stores, request.ledger, what, span)
+    while page == NULL and answer.slices == 0 and now_ns() < deadline and not fatal_is_set():
+        usleep(UNCACHED_TICK_US)
+        page = ring_page(ring, request.ledger, page_bytes(&as_planned.hit, as_planned.span))
+        if page != NULL:
+            what[0] = as_planned
+        else:
+            page = uncached(stores, request.ledger, what, span)
+    if page == NULL:
+        bk_add_relaxed(&stores.uncached.refused, 1)
+    return page
+
+
+cdef Status fetch(Stores* stores, const ReadRequest* request, Answer* answer, Plan* what) noexcept nogil:
+    """CLOSED: the log that the index told is gone."""
+    cdef Store* store = store_of(stores, request.ledger)
+    cdef Page* page = ring_page(&store.ring, request.ledger, page_bytes(&what.hit, what.span))
+    cdef Status status
+    cdef Run run
+    if page == NULL and request.count:
+        page = page_outside(stores, request, answer, what)
+    if page == NULL:
+        return TOO_MANY_REQUESTS
+    page.setting = what.setting
+    if not answer.from_disk:
+        answer.from_disk = True
+        answer.log_id = what.hit.log_id
+        answer.position = what.hit.offset
+    status = load(store, page, what, &run)
+    if status == OK:
+        status = publish(store, shard_of(store, request.ledger), request, answer, &run, what)
+    region_unpin(page.region)
+    return status
+
+
+cdef Status load(Store* store, Page* page, const Plan* what, Run* run) noexcept nogil:
+    """Read the span into the page and cut it into records."""
+    cdef const IndexHit* hit = &what.hit
+    cdef uint64_t ahead = what.span if what.ahead and what.span >= HINT_LEAST else 0
+    cdef size_t got
+    cdef int64_t started = now_ns()
+    cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, what.span, &got, ahead)
+    bk_add_relaxed(&store.cache.counts.disk_reads, 1)
+    op_note_shared(&store.cache.reads, now_ns() - started)
+    if status == CLOSED:
+        return NO_ENTRY if bk_planted(PLANT_GONE_IS_NO_ENTRY) else CLOSED
+    if status != OK:
+        return NO_ENTRY if bk_planted(PLANT_NO_ENTRY_ON_EIO) else IO_ERROR
+    if not cut(page, hit, got, &run.last):
+        bk_add_relaxed(&store.stats.corrupt_records, 1)
+        return IO_ERROR
+    if page.region.size != PRIVATE:
+        ring_trim(&store.ring, page, page.used + 4 * page.slots)
+    note_read(&store.cache, page, got)
+    page.log_id = hit.log_id
+    page.log_end = hit.offset + page.used
+    run.first = hit.entry
+    run.page = page
+    run.lo = 0
+    run.n = page.slots
+    return OK
+
+
+cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
+    """The first id from `entry` on that the write cache holds: newer there than on disk. INT64_MAX: none."""
+    cdef int64_t upper = INT64_MAX
+    cdef Found found
+    cdef int i
+    for i in range(2):
+        runs_find(map_find(&shard.halves[i], ledger), entry, &found)
+        if found.run != NULL:
+            return entry
+        if found.next_first < upper:
+            upper = found.next_first
+    return upper
+
+
+cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answer* answer,
+                    const Run* run, const Plan* what) noexcept nogil:
+    """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
+    """
+    cdef LedgerRuns* runs
+    cdef int64_t upper
+    cdef uint32_t taken = 0
+    cdef Status status = OK
+    pthread_mutex_lock(&shard.lock)
+    if bk_load(&store.overrides) == what.epoch:
+        runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
+        if runs != NULL:
+            run.page.shown = runs_insert(runs, run)
+            if what.ahead and store.ahead.entries_max > 1 and not bk_load(&store.ahead.wasteful):
+                run.page.follow = run.last + 1
+        upper = first_unflushed(shard, request.ledger, answer.next)
+        if upper > answer.next:
+            taken = answer_take(request, answer, run, 0, upper)
+            status = OK if taken else END
+    pthread_mutex_unlock(&shard.lock)
+    bk_add_relaxed(&store.stats.read_cache_misses, taken)
+    return status
+
+
+cdef Status last_lac(Reading* reading, int64_t ledger, int64_t entry, int64_t* lac) noexcept nogil:
+    """The LAC that the ledger's last entry tells."""
+    cdef ReadRequest request
+    cdef Answer answer
+    cdef Status status
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = entry
+    request.count = 1
+    answer_from_disk(reading, &request, &answer)
+    status = answer.status if answer.status != NO_ENTRY else IO_ERROR
+    if status == OK and answer.bytes >= LENGTH_PREFIX + ENTRY_LAC_MIN:
+        lac[0] = lac_told(load_i64(answer.parts[0].base + LENGTH_PREFIX + LAC_AT))
+    answer_release(&answer)
+    return status
+
+
+cdef Status learn_lac(Reading* reading, int64_t ledger_id) noexcept nogil:
+    """Bring the LAC up to what earlier processes stored, once per process. Pool threads only."""
+    cdef Store* store = store_of(reading.stores, ledger_id)
+    cdef Shard* shard = shard_of(store, ledger_id)
+    cdef Ledger* ledger
+    cdef int64_t lac = -1
+    cdef int64_t last = -1
+    cdef Status status = learn_last(store, reading.index, ledger_id)
+    if status != OK:
+        return status
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    if ledger != NULL and not ledger.lac_known:
+        last = ledger.last
+    pthread_mutex_unlock(&shard.lock)
+    if last >= 0:
+        status = last_lac(reading, ledger_id, last, &lac)
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    if ledger != NULL and status == OK:
+        if lac > ledger.lac:
+            ledger.lac = lac
+        ledger.lac_known = True
+    pthread_mutex_unlock(&shard.lock)
+    return status
+
+
+cdef bint doubtful(Stores* stores, int64_t ledger_id) noexcept nogil:
+    cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
+    cdef Ledger* ledger
+    cdef bint found
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, ledger_id)
+    found = ledger != NULL and ledger_doubtful(ledger)
+    pthread_mutex_unlock(&shard.lock)
+    return found
+
+
+cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
+    """The disk ended the gathering: what was gathered is the answer, or the reason why there is nothing."""
+    if answer.count:
+        answer.status = OK
+        if status != NO_ENTRY:
+            bk_add_relaxed(&store_of(stores, request.ledger).stats.short_batches, 1)
+    elif status == NO_ENTRY and doubtful(stores, request.ledger):
+        answer.status = UNKNOWN_STATE
+    elif status == NO_ENTRY and request.flags & PIGGYBACK and answer.has_lac:
+        answer.status = END
+    else:
+        answer.status = status
+
+
+cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil:
+    """Memory first, then the disk, until the request is satisfied. Pool threads only."""
+    cdef Stores* stores = reading.stores
+    cdef Status status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
+    cdef bint learnt = False
+    answer_begin(answer, request)
+    while True:
+        answer_from_memory(stores, request, answer)
+        if answer.status != PENDING:
+            return
+        if request.wants_lac and not answer.has_lac and not learnt:
+            learnt = True
+            status = learn_lac(reading, request.ledger)
+            if status != OK and not request.flags & PIGGYBACK:
+                request.wants_lac = False        # the entries are worth more than the LAC that goes with them
+                status = OK
+        elif answer.count and answer_keeps_half(store_of(stores, request.ledger), answer):
+            answer.status = OK                   # no swap waits for another read of the disk
+            return
+        elif answer.next == ENTRY_ID_LAST:
+            status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
+        else:
+            status = fault_in(reading, request, answer)
+        if status != OK and status != END:
+            break
+        answer.status = OK
+        if status == END or answer_complete(request, answer) or (answer.count and answer.bytes >= request.bytes):
+            return
+    if status == IO_ERROR or status == CORRUPT:
+        failed_reads_note(&store_of(stores, request.ledger).failed_reads, request.ledger, answer.next)
+    conclude(stores, request, answer, status)
+
+
+cdef bint in_memory(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
+    cdef Found found
+    pthread_mutex_lock(&shard.lock)
+    runs_find(map_find(&shard.cached, ledger), entry, &found)
+    if found.run == NULL:
+        runs_find(map_find(&shard.halves[0], ledger), entry, &found)
+    if found.run == NULL:
+        runs_find(map_find(&shard.halves[1], ledger), entry, &found)
+    pthread_mutex_unlock(&shard.lock)
+    return found.run != NULL
+
+
+cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept nogil:
+    """Bring what follows into the read cache before it is asked for. Pool threads only."""
+    cdef ReadRequest request
+    cdef Answer answer
+    cdef IndexHit hit
+    cdef Store* store = store_of(reading.stores, ledger)
+    if index_next(reading.index, ledger, entry, &hit) != OK:
+        return
+    if in_memory(shard_of(store, ledger), ledger, hit.entry):
+        return
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = hit.entry
+    answer_begin(&answer, &request)
+    fault_in(reading, &request, &answer)
+    answer_release(&answer)

@@ -1,0 +1,224 @@
+"""Cold reads wait here for a thread; what it found goes back to the loop that asked."""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from bookie._fast.base.sync cimport (
+    bk_add,
+    bk_add_relaxed,
+    bk_load,
+    bk_load_pointer,
+    bk_store,
+    bk_store_pointer,
+    cond_init,
+    now_ns,
+    pthread_cond_broadcast,
+    pthread_cond_signal,
+    pthread_cond_wait,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
+from bookie._fast.base.types cimport OK, TOO_MANY_REQUESTS
+from bookie._fast.base.waker cimport waker_wake
+from bookie._fast.index.location cimport IndexReader, index_reader, index_reader_free
+from bookie._fast.store.gather cimport answer_begin, answer_release
+from bookie._fast.store.loads cimport loads_init
+from bookie._fast.store.read_path cimport Reading, answer_from_disk, learn_lac, read_ahead
+from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.wire.request cimport URGENT
+
+
+cdef enum:
+    AT_WORK = 256                # jobs that may be served, or wait for their loop, while the queue is full
+
+
+cdef int64_t jobs_most(int64_t queued_max) noexcept nogil:
+    return queued_max + queued_max // 4 + AT_WORK
+
+
+cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil:
+    bk_add(&pool.jobs, -1)
+    free(job)
+
+
+cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexcept nogil:
+    cdef ReadRequest request
+    if answer.ahead < 0:
+        return
+    memset(&request, 0, sizeof(request))
+    request.ledger = ledger
+    request.entry = answer.ahead
+    answer.ahead = -1
+    pool_submit(pool, &request, &pool.ahead, NULL)       # full queues have better things to do
+
+
+cdef void line_up(ReadPool* pool, Lane* lane) noexcept nogil:
+    """The lane holds something and comes after all others; with the lock."""
+    lane.next = NULL
+    if pool.last == NULL:
+        pool.first = lane
+    else:
+        pool.last.next = lane
+    pool.last = lane
+
+
+cdef void push(ReadPool* pool, Lane* lane, PoolJob* job) noexcept nogil:
+    """With the lock."""
+    if lane.first == NULL:
+        bk_store_pointer(&lane.first, job)   # its loop looks without the lock
+        line_up(pool, lane)
+    else:
+        (<PoolJob*> lane.last).next = job
+    lane.last = job
+    bk_store(&pool.queued, pool.queued + 1)
+
+
+cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
+    """The oldest of the lane whose turn it is; with the lock. NULL: nothing waits."""
+    cdef Lane* lane = pool.first
+    cdef PoolJob* job
+    if lane == NULL:
+        return NULL
+    job = <PoolJob*> lane.first
+    pool.first = lane.next
+    if pool.first == NULL:
+        pool.last = NULL
+    bk_store_pointer(&lane.first, job.next)
+    if job.next != NULL:
+        line_up(pool, lane)
+    bk_store(&pool.queued, pool.queued - 1)
+    return job
+
+
+cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogil:
+    """A limit, and above it the room of what is urgent, and half as much of who has nothing else waiting."""
+    return most + (most // 4 if urgent else most // 8 if first else 0)
+
+
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, Inbox* inbox) noexcept nogil:
+    cdef PoolJob* job
+    cdef Status status = OK
+    cdef bint urgent = request.flags & URGENT != 0
+    cdef bint first = inbox != NULL and bk_load_pointer(&lane.first) == NULL
+    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= widened(inbox.owed_max, False, first):
+        inbox.refused += 1
+        return TOO_MANY_REQUESTS
+    if bk_load(&pool.queued) >= widened(pool.queued_max, urgent, first):
+        return TOO_MANY_REQUESTS
+    job = <PoolJob*> malloc(sizeof(PoolJob)) if bk_load(&pool.jobs) < jobs_most(pool.queued_max) else NULL
+    if job == NULL:
+        return TOO_MANY_REQUESTS
+    bk_add(&pool.jobs, 1)
+    job.request = request[0]
+    job.inbox = inbox
+    job.queued = now_ns()
+    job.next = NULL
+    pthread_mutex_lock(&pool.lock)
+    if pool.stopping:
+        status = TOO_MANY_REQUESTS
+    else:
+        push(pool, lane, job)
+        pthread_cond_signal(&pool.filled)
+    pthread_mutex_unlock(&pool.lock)
+    if status != OK:
+        pool_free(pool, job)
+    elif inbox != NULL:
+        inbox.owed += 1
+    return status
+
+
+cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
+    """Wait for work; NULL when the pool stops and nothing waits."""
+    cdef PoolJob* job
+    pthread_mutex_lock(&pool.lock)
+    while pool.first == NULL and not pool.stopping:
+        pthread_cond_wait(&pool.filled, &pool.lock)
+    job = pop(pool)
+    pthread_mutex_unlock(&pool.lock)
+    return job
+
+
+cdef void deliver(PoolJob* job) noexcept nogil:
+    cdef Inbox* inbox = job.inbox
+    pthread_mutex_lock(&inbox.lock)
+    if inbox.closed:
+        answer_release(&job.answer)
+    job.next = inbox.jobs
+    bk_store_pointer(<void**> &inbox.jobs, job)      # its loop looks without the lock
+    pthread_mutex_unlock(&inbox.lock)
+    waker_wake(inbox.waker)
+
+
+cdef void serve(Reading* reading, PoolJob* job) noexcept nogil:
+    if job.request.learns:
+        answer_begin(&job.answer, &job.request)
+        job.answer.status = learn_lac(reading, job.request.ledger)
+    else:
+        answer_from_disk(reading, &job.request, &job.answer)
+
+
+cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
+    cdef PoolJob* job = next_job(pool)
+    cdef Reading reading
+    reading.stores = pool.stores
+    reading.loads = &pool.loads
+    while job != NULL:
+        reading.index = readers[<uint64_t> job.request.ledger % pool.stores.count]
+        if job.inbox == NULL:
+            read_ahead(&reading, job.request.ledger, job.request.entry)
+            pool_free(pool, job)
+        else:
+            job.request.queued_ns = now_ns() - job.queued
+            serve(&reading, job)
+            pool_read_ahead(pool, job.request.ledger, &job.answer)
+            bk_add_relaxed(&pool.served, 1)
+            deliver(job)
+        job = next_job(pool)
+
+
+def bytes_max(int64_t queue_max) -> int:
+    """Memory for reads that wait for the disk, and for what they found until a loop takes it."""
+    return jobs_most(queue_max) * sizeof(PoolJob)
+
+
+cdef class ReadPoolRoom:
+    """The read pool's queue; `run` is the body of each of its threads."""
+
+    def __cinit__(self):
+        pthread_mutex_init(&self.pool.lock, NULL)
+        cond_init(&self.pool.filled)
+        loads_init(&self.pool.loads)
+
+    def __init__(self, StoresRoom stores, *, queue_max: int):
+        self.stores_room = stores
+        self.pool.stores = stores.stores
+        self.pool.queued_max = queue_max
+
+    def run(self) -> None:
+        """Serve reads until `stop`; each thread has index readers of its own."""
+        cdef IndexReader* readers[64]
+        cdef uint32_t count = self.pool.stores.count
+        cdef uint32_t i
+        with nogil:
+            for i in range(count):
+                readers[i] = index_reader(self.pool.stores.stores[i].index)
+        for i in range(count):
+            if readers[i] == NULL:
+                raise OSError("too many readers of the location index")
+        with nogil:
+            pool_run(&self.pool, readers)
+            for i in range(count):
+                index_reader_free(readers[i])
+
+    def stop(self) -> None:
+        """Serve what is queued, then end the threads."""
+        with nogil:
+            pthread_mutex_lock(&self.pool.lock)
+            self.pool.stopping = True
+            pthread_cond_broadcast(&self.pool.filled)
+            pthread_mutex_unlock(&self.pool.lock)
+
+    def stats(self) -> dict[str, int]:
+        return {"read_pool_queued": bk_load(&self.pool.queued), "read_pool_served": bk_load(&self.pool.served),
+                "read_pool_jobs": bk_load(&self.pool.jobs)}

@@ -1,0 +1,325 @@
+"""Replay: each journal record back into the storage, idempotent, without asking whether the ledger is fenced.
+
+Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped. One that
+cannot be stored puts its ledger into quarantine, and replay goes on.
+"""
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from bookie._fast.base.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, lac_told
+from bookie._fast.base.by_ledger cimport Chained
+from bookie._fast.base.cursor cimport load_i64, load_u32
+from bookie._fast.base.file cimport Files
+from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.types cimport (
+    ENTRY_LAC_MIN,
+    FULL,
+    IO_ERROR,
+    LENGTH_PREFIX,
+    NO_MEMORY,
+    NO_SPACE,
+    OK,
+    TOO_MANY_REQUESTS,
+    Status,
+)
+from bookie._fast.cache.pages cimport page_offset
+from bookie._fast.cache.runs cimport Found, LedgerRuns, map_find, runs_find
+from bookie._fast.cache.write cimport half_put, half_resize
+from bookie._fast.index.codec cimport BAD_ENTRY_ID, BAD_KEYS, BAD_LAC, QuarantineReason
+from bookie._fast.journal.reader cimport (
+    META_FENCE,
+    META_KEY,
+    META_LAC,
+    JournalRecord,
+    JournalScan,
+    journal_scan,
+)
+from bookie._fast.store.checkpoint cimport store_flush
+from bookie._fast.store.ledger_table cimport (
+    Ledger,
+    ledger_add,
+    all_zero,
+    ledger_take_key,
+    ledger_find,
+    ledger_mark_changed,
+    ledger_quarantine,
+    ledger_set_lac,
+)
+from bookie._fast.store.pack_cache cimport pack_cache
+from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Store, Stores, shard_of
+
+cdef extern from "<fcntl.h>" nogil:
+    int O_RDONLY
+    int O_CLOEXEC
+
+NOT_HERE = -1                # in place of an offset: the whole file is behind the mark
+
+cdef struct Replay:
+    Stores* stores
+    uint64_t begins[STORES_MOST]     # of each store: its mark in this file; what lies before is in its logs
+    bint full[STORES_MOST]           # of each store: neither its memory nor its disk takes more, its entries are held
+    int64_t held[STORES_MOST]        # where the first of them lies; -1: none
+    bint again                       # a later pass: entries that were held, beside everything else
+    int64_t entries
+    int64_t fences
+    int64_t skipped
+    int64_t refused          # could not be stored: the ledger is in quarantine
+
+
+cdef Status refuse(Replay* replay, Shard* shard, Ledger* ledger, QuarantineReason reason) noexcept nogil:
+    ledger_quarantine(&shard.ledgers, ledger, reason)
+    replay.refused += 1
+    return OK
+
+
+cdef bint sized(const JournalRecord* record, uint32_t least, uint32_t most, uint32_t* size) noexcept nogil:
+    """How many bytes a key or LAC record tells of; False: they do not lie in it, or are none that can be stored."""
+    size[0] = load_u32(record.data + 16) if record.length >= 20 else 0
+    return record.length >= 20 and least <= size[0] <= most and size[0] <= record.length - 20
+
+
+cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record) noexcept nogil:
+    cdef uint32_t size
+    cdef bint whole = sized(record, 0, STORED_KEY_MAX, &size)
+    cdef Ledger* ledger = ledger_find(&shard.ledgers, record.ledger)
+    if ledger == NULL:
+        size = size if whole else 0
+        ledger = ledger_add(&shard.ledgers, record.ledger, record.data + 20, size)
+        if ledger == NULL:
+            return NO_MEMORY
+        ledger.last_known = True
+        ledger.lac_known = True
+        ledger_mark_changed(&shard.ledgers, ledger)
+        return OK if whole else refuse(replay, shard, ledger, BAD_KEYS)
+    if not whole:
+        return refuse(replay, shard, ledger, BAD_KEYS)
+    if all_zero(record.data + 20, size):
+        return OK                # the index may hold the key that took its place since
+    if ledger_take_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
+        return refuse(replay, shard, ledger, BAD_KEYS)
+    return OK
+
+
+cdef Status replay_lac(Replay* replay, Shard* shard, Ledger* ledger, const JournalRecord* record) noexcept nogil:
+    cdef uint32_t size
+    cdef int64_t lac
+    if not sized(record, LAC_PACKET_MIN, STORED_LAC_MAX, &size) or load_i64(record.data + 20) != record.ledger:
+        return refuse(replay, shard, ledger, BAD_LAC)
+    lac = load_i64(record.data + 20 + 8)
+    if ledger.explicit_lac != NULL and load_i64(ledger.explicit_lac + 8) > lac:
+        return OK
+    if not ledger_set_lac(ledger, record.data + 20, size):
+        return NO_MEMORY
+    if lac_told(lac) > ledger.lac:
+        ledger.lac = lac
+    ledger_mark_changed(&shard.ledgers, ledger)
+    return OK
+
+
+cdef bint is_held(Store* store, Shard* shard, const JournalRecord* record) noexcept nogil:
+    """Whether the newest copy of an entry lies in memory and is this one: journals may hold it twice (carry_over), and
+    memory for both might lack. Under the shard's lock.
+    """
+    cdef int64_t half = bk_load(&store.active)
+    cdef LedgerRuns* runs
+    cdef const uint8_t* held
+    cdef Found found
+    cdef int _half
+    for _half in range(2):
+        runs = map_find(&shard.halves[half], record.ledger)
+        if runs != NULL:
+            runs_find(runs, record.kind, &found)
+            if found.run != NULL:
+                held = found.run.page.data + page_offset(found.run.page, found.slot)
+                return load_u32(held) == record.length and memcmp(held + LENGTH_PREFIX, record.data, record.length) == 0
+        half ^= 1
+    return False
+
+
+cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
+    """FULL: no room in the active half. A later pass runs beside everything else, so it all happens under the lock."""
+    cdef Shard* shard = shard_of(store, record.ledger)
+    cdef Ledger* ledger
+    cdef int64_t half, lac
+    cdef Status status = OK
+    pthread_mutex_lock(&shard.lock)
+    ledger = ledger_find(&shard.ledgers, record.ledger)
+    if ledger != NULL and not ids_hold(record.ledger, record.kind):
+        status = refuse(replay, shard, ledger, BAD_ENTRY_ID)
+    elif ledger != NULL and record.kind <= ledger.last and is_held(store, shard, record):
+        replay.entries += 1
+    elif ledger != NULL and (ledger.lagging or not replay.again):
+        half = bk_load(&store.active)
+        if replay.full[at]:
+            ledger.lagging = True
+            if replay.held[at] < 0:
+                replay.held[at] = <int64_t> record.position
+        else:
+            status = half_put(&store.halves[half], &shard.halves[half], record.ledger, record.kind, record.data,
+                              record.length, record.kind > ledger.last and ledger.last_known)
+            replay.entries += status == OK
+        if record.kind > ledger.last:
+            ledger.last = record.kind
+        if record.length >= ENTRY_LAC_MIN:
+            lac = lac_told(load_i64(record.data + 16))
+            if lac > ledger.lac:
+                ledger.lac = lac
+    pthread_mutex_unlock(&shard.lock)
+    return FULL if status == TOO_MANY_REQUESTS else status
+
+
+cdef Status put_large(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
+    """An entry that no half takes: the write cache was larger when it was added. Nothing else runs yet: an empty half
+    becomes large enough for this entry alone, until it is flushed. A full disk makes its ledger lag.
+    """
+    cdef Status status = store_flush(replay.stores, store)
+    cdef int64_t half = bk_load(&store.active)
+    cdef uint64_t size = store.halves[half].region.size
+    if status == NO_SPACE:
+        replay.full[at] = True
+        bk_store(&store.lagging, 1)
+        return put_entry(replay, store, at, record)
+    if status == OK and not half_resize(&store.halves[half], <uint64_t> record.length + HALF_OVERHEAD):
+        return NO_MEMORY
+    if status == OK:
+        status = put_entry(replay, store, at, record)
+    if status != OK:
+        return status
+    status = store_flush(replay.stores, store)
+    if status == OK and not half_resize(&store.halves[half], size):
+        return NO_MEMORY
+    return OK if status == NO_SPACE else status
+
+
+cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
+    """Into the cache, and from there to the disk. On a full one both halves are filled; then its entries are held."""
+    cdef int64_t half
+    cdef Status status = FULL
+    cdef Status flushed
+    cdef int _try
+    half = bk_load(&store.active)
+    if <uint64_t> record.length + HALF_OVERHEAD > store.halves[half].region.size and not replay.again:
+        return put_large(replay, store, at, record)
+    for _try in range(4):
+        half = bk_load(&store.active)
+        status = put_entry(replay, store, at, record)
+        if status != FULL:
+            return status
+        flushed = store_flush(replay.stores, store)
+        if flushed == NO_SPACE and bk_load(&store.active) == half:
+            if not replay.again and pack_cache(store):
+                continue
+            replay.full[at] = True
+            bk_store(&store.lagging, 1)
+        elif flushed != OK and flushed != NO_SPACE:
+            return flushed
+    return status
+
+
+cdef Status replay_record(void* context, const JournalRecord* record) noexcept nogil:
+    cdef Replay* replay = <Replay*> context
+    cdef Store* store
+    cdef Shard* shard
+    cdef Ledger* ledger
+    cdef uint32_t at
+    if record.ledger < 0:
+        replay.skipped += 1
+        return OK
+    at = <uint32_t> (<uint64_t> record.ledger % replay.stores.count)
+    if record.position < replay.begins[at]:
+        return OK
+    store = replay.stores.stores[at]
+    shard = shard_of(store, record.ledger)
+    if record.kind >= 0 and replay.again:
+        return replay_entry(replay, store, at, record)
+    if replay.again:
+        return OK                # all that is no entry was taken by the first pass
+    if record.kind == META_KEY:
+        return replay_key(replay, shard, record)
+    ledger = ledger_find(&shard.ledgers, record.ledger)
+    if ledger == NULL:
+        replay.skipped += 1
+        return OK
+    if record.kind >= 0:
+        return replay_entry(replay, store, at, record)
+    if record.kind == META_FENCE:
+        ledger.fenced = True
+        ledger_mark_changed(&shard.ledgers, ledger)
+        replay.fences += 1
+        return OK
+    if record.kind == META_LAC:
+        return replay_lac(replay, shard, ledger, record)
+    replay.skipped += 1
+    return OK
+
+
+def end_lag(StoresRoom stores, int at) -> None:
+    """A store has all that the journals have: its ledgers are as certain as ever. Any thread."""
+    cdef Store* store = stores.stores.stores[at]
+    cdef Shard* shard
+    cdef Chained* one
+    cdef uint32_t i, b
+    with nogil:
+        for i in range(SHARDS):
+            shard = &store.shards[i]
+            pthread_mutex_lock(&shard.lock)
+            for b in range(shard.ledgers.table.size):
+                one = shard.ledgers.table.buckets[b]
+                while one != NULL:
+                    (<Ledger*> one).lagging = False
+                    one = one.next
+            pthread_mutex_unlock(&shard.lock)
+        bk_store(&store.lagging, 0)
+
+
+def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, uint64_t start, begins: list[int], *,
+                full=(), again: bool = False) -> tuple[dict[str, int], list[int]]:
+    """Replay the journal file at `path`, from the group at `start`, into each store from its offset in `begins`.
+
+    0 is behind the header. `full`: stores that take no entries, for neither memory nor disk has room. `again`: only
+    entries that were held before, beside a bookie that serves.
+
+    Returns the scan's findings, and of each store where its first entry lies that was held for want of room, -1: none.
+    Findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged,
+    damaged_at, refused (records that put their ledger into quarantine).
+    """
+    cdef Replay replay
+    cdef JournalScan scan
+    cdef Status status
+    cdef int fd
+    cdef const char* name
+    if len(begins) != <int> stores.stores.count:
+        raise ValueError(f"{len(begins)} offsets for {stores.stores.count} ledger directories; give one each")
+    for i, begin in enumerate(begins):
+        replay.begins[i] = UINT64_MAX if begin == NOT_HERE else begin
+        replay.full[i] = i in full
+        replay.held[i] = -1
+    replay.again = again
+    encoded = path.encode()
+    name = encoded
+    replay.stores = stores.stores
+    replay.entries = replay.fences = replay.skipped = replay.refused = 0
+    fd = files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
+    if fd < 0:
+        raise OSError(-fd, "cannot open the journal file", path)
+    with nogil:
+        status = journal_scan(files.ops, fd, journal_id, start, replay_record, &replay, &scan)
+        files.ops.close(fd)
+    if status == IO_ERROR:
+        raise OSError(5, "cannot read the journal file, or flush what it holds", path)
+    found = {
+        "status": <int> status,
+        "version": scan.version,
+        "end": scan.end,
+        "records": scan.records,
+        "entries": replay.entries,
+        "fences": replay.fences,
+        "skipped": replay.skipped,
+        "groups": scan.groups,
+        "torn": scan.torn,
+        "damaged": scan.damaged,
+        "damaged_at": scan.damaged_at,
+        "refused": replay.refused,
+    }
+    return found, [replay.held[i] for i in range(stores.stores.count)]

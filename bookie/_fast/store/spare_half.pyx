@@ -1,0 +1,70 @@
+"""Clearing a flushed half, and taking it back."""
+from libc.stdint cimport int64_t, uint32_t
+
+from bookie._fast.base.fatal cimport fatal_is_set
+from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.waker cimport waker_wake
+from bookie._fast.cache.runs cimport RunMap, map_clear, map_free, map_init_like
+from bookie._fast.cache.write cimport Half, half_reset
+from bookie._fast.store.storage cimport stores_want_back
+from bookie._fast.store.stores cimport SHARDS, Shard
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int) noexcept
+
+
+cdef bint take_back(Stores* stores, Store* store) noexcept nogil:
+    """Make a flushed half the spare one. False: readers still point into it."""
+    cdef Half* half = &store.halves[bk_load(&store.active) ^ 1]
+    cdef int i
+    if bk_load(&half.region.pins) != 0:
+        return False
+    half_reset(half)
+    bk_store(&store.spare_read, 0)
+    bk_store(&store.spare_clean, 1)
+    for i in range(stores.loop_count):
+        waker_wake(stores.loops[i])
+    return True
+
+
+cdef void clear_shard(Shard* shard, int64_t half) noexcept nogil:
+    """Adds do not wait while thousands of maps are freed: the old one is freed when nobody can find it any more."""
+    cdef RunMap empty
+    cdef RunMap old
+    cdef bint taken = map_init_like(&empty, &shard.halves[half])
+    pthread_mutex_lock(&shard.lock)
+    if taken:
+        old = shard.halves[half]
+        shard.halves[half] = empty
+    else:
+        map_clear(&shard.halves[half])
+    pthread_mutex_unlock(&shard.lock)
+    if taken:
+        map_free(&old)
+
+
+cdef void spare_clear(Stores* stores, Store* store) noexcept nogil:
+    cdef int64_t half = bk_load(&store.active) ^ 1
+    cdef uint32_t i
+    for i in range(SHARDS):
+        clear_shard(&store.shards[i], half)
+    bk_store(&store.spare_read, 1)
+    if not take_back(stores, store):
+        stores_want_back(stores, &store.halves[half].region)
+
+
+cdef bint spares_take_back(Stores* stores) noexcept nogil:
+    cdef uint32_t i
+    cdef bint all_of_them = True
+    for i in range(stores.count):
+        if bk_load(&stores.stores[i].spare_read) and not take_back(stores, stores.stores[i]):
+            all_of_them = False
+    return all_of_them
+
+
+cdef bint spare_await(Stores* stores, Store* store) noexcept nogil:
+    while bk_load(&store.spare_read) and not take_back(stores, store):
+        if fatal_is_set():
+            return False
+        usleep(SPARE_TICK_US)
+    return True

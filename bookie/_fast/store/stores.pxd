@@ -1,0 +1,100 @@
+"""What the data path knows of a bookie's directories. State only, owned by `storage`; each field says who guards it.
+
+A shard's lock guards its ledgers and their runs, and so orders adds and fences. For a copy, never while a disk is busy.
+"""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from bookie._fast.base.file cimport FileOps
+from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
+from bookie._fast.base.waker cimport Waker
+from bookie._fast.cache.read cimport ReadRing
+from bookie._fast.cache.readahead cimport Readahead
+from bookie._fast.cache.runs cimport RunMap
+from bookie._fast.cache.stats cimport CacheStats
+from bookie._fast.cache.uncached cimport Uncached
+from bookie._fast.cache.write cimport Half
+from bookie._fast.entrylog.ids cimport LogIds
+from bookie._fast.entrylog.set cimport LogSet
+from bookie._fast.entrylog.writer cimport EntryLogReaders
+from bookie._fast.index.location cimport LocationIndex
+from bookie._fast.journal.backlog cimport StoreBacklog
+from bookie._fast.journal.state cimport Journal
+from bookie._fast.store.failed_reads cimport FailedReads
+from bookie._fast.store.ledger_counts cimport LedgerCounts
+from bookie._fast.store.ledger_table cimport LedgerMap
+from bookie._fast.store.notices cimport BOARD_MOST, NoticeBoard
+from bookie._fast.store.stats cimport StoreOps, StoreStats
+
+cdef enum:
+    SHARDS = 64
+    STORES_MOST = 64
+
+cdef struct Shard:
+    pthread_mutex_t lock
+    LedgerMap ledgers
+    RunMap halves[2]
+    RunMap cached
+
+cdef struct Store:
+    Shard shards[SHARDS]
+    LedgerCounts ledgers
+    Half halves[2]
+    int64_t active               # atomic; the half that takes adds
+    int64_t overrides            # atomic; bumped when cached reads of an overwritten entry may be stale
+    int64_t spare_clean          # atomic; 1: the inactive half is empty and may be swapped in
+    int64_t spare_read           # atomic; 1: it is flushed and in no map any more, but slow readers may point into it
+    ReadRing ring
+    LocationIndex* index
+    # Held with the index's write transaction, by a flush until its half is cleared. Taken before any shard's lock.
+    pthread_mutex_t writing      # its holder may take runs and ledgers away
+    LogIds* ids                  # of every entry log writer of this directory
+    LogSet* log                  # what a flush appends to; the flush thread's
+    EntryLogReaders* logs
+    uint64_t log_bytes_max
+    const char* directory        # `current`; owned by the StoreRoom
+    StoreBacklog backlog
+    int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
+    int64_t lagging              # atomic; a full disk kept its replay from ending: no adds, and its mark stays
+    int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
+    int64_t put_off_for          # atomic; why the last flush was put off, for the log: a Status, or 0
+    StoreStats stats
+    StoreOps ops
+    FailedReads failed_reads
+    CacheStats cache
+    Readahead ahead
+
+cdef struct Stores:
+    # All ledger directories and journals of the bookie; ledger L belongs to store L mod count, journal L mod journals.
+    Store* stores[STORES_MOST]
+    uint32_t count
+    Journal* journals[STORES_MOST]
+    uint32_t journal_count
+    FileOps* ops
+    bint write_data              # False: entries are not journaled
+    int64_t read_only            # atomic
+    int64_t forced_read_only     # atomic; by the operator, or by the disk monitor
+    int64_t disk_full            # atomic; the last checkpoint found no space, somewhere
+    int64_t put_off              # atomic; the last checkpoint came to nothing, somewhere, for whatever reason
+    int64_t any_full             # atomic; one full store makes the bookie read-only, not only all of them
+    int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
+    int64_t generation           # of the marks written last; the flush thread's
+    int64_t flush_bytes          # of a half in use: time to swap
+    pthread_mutex_t flush_lock   # the flush thread waits here
+    pthread_cond_t flush_wanted, flush_done
+    int64_t flush_requests, flush_served     # bumped to ask for a checkpoint of everything; the last one served
+    bint stopping
+    Waker* loops[BOARD_MOST]     # told when a half was freed or when pinned regions are wanted back
+    int loop_count
+    NoticeBoard board            # long polls, by loop
+    Uncached uncached            # reads that no ring can take now
+    int64_t unpin_wanted         # atomic; bumped: one more region is `wanted`, loops look through all they reference
+
+cdef inline Store* store_of(Stores* stores, int64_t ledger) noexcept nogil:
+    return stores.stores[<uint64_t> ledger % stores.count]
+
+cdef inline Journal* journal_of(Stores* stores, int64_t ledger) noexcept nogil:
+    return stores.journals[<uint64_t> ledger % stores.journal_count]
+
+cdef inline Shard* shard_of(Store* store, int64_t ledger) noexcept nogil:
+    cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
+    return &store.shards[h >> 58]

@@ -1,0 +1,191 @@
+"""Entries of a batch one by one for Python, and all payloads in one piece for Arrow."""
+cimport cython
+from cpython.buffer cimport Py_buffer
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.string cimport memcpy
+
+from bookie._fast.base.cursor cimport load_i64
+
+import numpy as np
+
+cdef enum:
+    LAC_AT = 20           # behind the record's length, ledger and entry
+    LENGTH_AT = 28
+    HEAD_BYTES = 36
+
+
+cdef extern from "Python.h":
+    int _Py_MEMORYVIEW_RELEASED
+    Py_ssize_t Py_REFCNT(PyObject* thing)
+    object PyMemoryView_FromObject(object view)
+    ctypedef struct PyMemoryViewObject:
+        Py_hash_t hash           # -1: not known
+        int flags
+        Py_ssize_t exports
+        Py_buffer view
+        PyObject* weakreflist
+
+
+cdef inline void narrow(PyObject* view, char* start, int64_t size) noexcept:
+    """Let a view of bytes be one of these."""
+    cdef PyMemoryViewObject* inner = <PyMemoryViewObject*> view
+    inner.view.buf = start
+    inner.view.len = inner.view.shape[0] = size
+    inner.hash = -1
+
+
+cdef inline bint unseen(PyObject* entry) noexcept:
+    """Whether nobody but the iterator knows the entry, its view, or anything that looks through that."""
+    cdef PyObject* data
+    cdef PyMemoryViewObject* inner
+    if entry == NULL or Py_REFCNT(entry) != 1:
+        return False
+    data = <PyObject*> (<Entry> entry).data
+    inner = <PyMemoryViewObject*> data
+    return (Py_REFCNT(data) == 1 and inner.exports == 0 and inner.weakreflist == NULL
+            and not inner.flags & _Py_MEMORYVIEW_RELEASED)
+
+
+@cython.freelist(64)
+cdef class Entry:
+    """An entry that was read: its id, and its payload as a view of the batch that it came in."""
+
+    def __init__(self, int64_t id, data):
+        self.id, self.data = id, data
+
+    def __repr__(self):
+        return f"Entry(id={self.id}, data={bytes(self.data)!r})"
+
+    def __eq__(self, other):
+        return isinstance(other, Entry) and self.id == (<Entry> other).id and self.data == (<Entry> other).data
+
+    __hash__ = None
+
+
+cdef class EntryIterator:
+    """`overhead`: bytes of a record in front of its payload. ValueError when a record has fewer.
+
+    Most loops drop an entry before the next but one: such an entry is used again, which costs a third of a new one.
+    """
+
+    def __init__(self, run, const int64_t[::1] offsets, int64_t overhead, int64_t first):
+        cdef const uint8_t[::1] size = run  # bytes, one after the other
+        check(offsets, overhead, size.shape[0])
+        run = memoryview(run)
+        self.run, self.offsets, self.overhead, self.first = run, offsets, overhead, first
+        self.start = (<PyMemoryViewObject*> <PyObject*> run).view.buf
+        self.count = offsets.shape[0] - 1
+
+    def __dealloc__(self):
+        Py_XDECREF(self.last[0])
+        Py_XDECREF(self.last[1])
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef int64_t k = self.at
+        cdef PyObject* kept = self.last[k & 1]
+        cdef Entry entry
+        cdef int64_t start
+        if k >= self.count:
+            raise StopIteration
+        start = self.offsets[k] + self.overhead
+        if unseen(kept):
+            entry = <Entry> kept
+        else:
+            entry = Entry.__new__(Entry)
+            entry.data = PyMemoryView_FromObject(self.run)
+            Py_INCREF(entry)
+            self.last[k & 1] = <PyObject*> entry
+            Py_XDECREF(kept)
+        self.at = k + 1
+        entry.id = self.first + k
+        narrow(<PyObject*> entry.data, <char*> self.start + start, self.offsets[k + 1] - start)
+        return entry
+
+
+cdef void payloads_pack(const uint8_t* run, const int64_t* offsets, int64_t count, int64_t overhead, uint8_t* values,
+                        int32_t* edges) noexcept nogil:
+    cdef int64_t k, size
+    for k in range(count):
+        size = offsets[k + 1] - offsets[k] - overhead
+        memcpy(values + edges[k], run + offsets[k] + overhead, size)
+        edges[k + 1] = edges[k] + <int32_t> size
+
+
+cdef int64_t check(const int64_t[::1] offsets, int64_t overhead, int64_t size) except -1:
+    """The bytes of all payloads."""
+    cdef int64_t k
+    cdef int64_t count = offsets.shape[0] - 1
+    if count < 0 or overhead < 0 or offsets[0] < 0 or offsets[count] > size:
+        raise ValueError(f"{count + 1} offsets do not belong to a run of {size} bytes")
+    for k in range(count):
+        if offsets[k + 1] - offsets[k] < overhead:
+            raise ValueError(f"record {k} is shorter than the {overhead} bytes in front of its payload")
+    return offsets[count] - offsets[0] - count * overhead
+
+
+cdef void payloads_heads(const uint8_t* run, const int64_t* offsets, int64_t count, int64_t overhead, int32_t* sizes,
+                         int64_t* lacs, int64_t* lengths) noexcept nogil:
+    cdef int64_t k
+    for k in range(count):
+        sizes[k] = <int32_t> (offsets[k + 1] - offsets[k] - overhead)
+        lacs[k] = load_i64(run + offsets[k] + LAC_AT)
+        lengths[k] = load_i64(run + offsets[k] + LENGTH_AT)
+
+
+def pack(runs, int64_t overhead):
+    """All payloads side by side as a uint8 array, and the n + 1 int32 places where they begin and end.
+
+    `runs`: of (run, offsets). ValueError when they have 2 GiB or more, or a record is shorter than `overhead`.
+    """
+    cdef const uint8_t[::1] run
+    cdef const int64_t[::1] offsets
+    cdef uint8_t[::1] into
+    cdef int32_t[::1] places
+    cdef int64_t total = 0, done = 0
+    for run, offsets in runs:
+        total += check(offsets, overhead, run.shape[0])
+        done += offsets.shape[0] - 1
+    if total > 0x7FFFFFFF:
+        raise ValueError(f"{total} bytes of payloads; int32 offsets reach 2147483647: read smaller batches")
+    values = np.empty(total, dtype=np.uint8)
+    edges = np.zeros(done + 1, dtype=np.int32)
+    into, places = values, edges
+    done = 0
+    if total:
+        for run, offsets in runs:
+            if offsets.shape[0] > 1:
+                with nogil:
+                    payloads_pack(&run[0], &offsets[0], offsets.shape[0] - 1, overhead, &into[0], &places[done])
+                done += offsets.shape[0] - 1
+    return values, edges
+
+
+def heads(runs, int64_t overhead):
+    """Of each record: the size of its payload (int32), the LAC and the ledger's length (int64) in its header.
+
+    `runs`: of (run, offsets). ValueError when a record is shorter than `overhead`, or that than a header.
+    """
+    cdef const uint8_t[::1] run
+    cdef const int64_t[::1] offsets
+    cdef int32_t[::1] size
+    cdef int64_t[::1] lac, length
+    cdef int64_t done = 0
+    if overhead < HEAD_BYTES:
+        raise ValueError(f"a record starts with {HEAD_BYTES} bytes of header at least, not {overhead}")
+    for run, offsets in runs:
+        check(offsets, overhead, run.shape[0])
+        done += offsets.shape[0] - 1
+    sizes = np.empty(done, dtype=np.int32)
+    lacs, lengths = np.empty(done, dtype=np.int64), np.empty(done, dtype=np.int64)
+    size, lac, length = sizes, lacs, lengths
+    done = 0
+    for run, offsets in runs:
+        if offsets.shape[0] > 1:
+            with nogil:
+                payloads_heads(&run[0], &offsets[0], offsets.shape[0] - 1, overhead, &size[done], &lac[done],
+                               &length[done])
+            done += offsets.shape[0] - 1
+    return sizes, lacs, lengths

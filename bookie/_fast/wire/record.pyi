@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from bookie._fast.wire.digest import Digester
+
+def offsets(run: Buffer) -> NDArray[np.int64]: ...
+def verify(digester: Digester, run: Buffer, offsets: NDArray[np.int64], ledger: int, first: int) -> int: ...
+def entry_is_valid(digester: Digester, entry: Buffer, ledger: int, entry_id: int) -> bool: ...

@@ -1,0 +1,136 @@
+"""Entry log ids: names that exist are skipped, a log is open until its writer and the index are done with it."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from bookie._fast.entrylog.ids import COMPACTION, FLUSH, LogIdsRoom
+
+
+def test_names_that_exist_are_skipped(tmp_path: Path) -> None:
+    """A file that is there belongs to somebody, whatever `lastId` says."""
+    (tmp_path / "3.log").write_bytes(b"")
+    (tmp_path / "5.log").write_bytes(b"")
+    ids = LogIdsRoom(tmp_path, 3)
+    assert [ids.create(), ids.create(), ids.create()] == [4, 6, 7]
+    assert ids.next_id == 8
+
+
+def test_ids_come_round_past_those_still_open(tmp_path: Path) -> None:
+    """After 7fffffff comes 0; an open log's id is not handed out again though its file is gone."""
+    ids = LogIdsRoom(tmp_path, 0x7FFFFFFF)
+    assert [ids.create(), ids.create()] == [0x7FFFFFFF, 0]
+    (tmp_path / "7fffffff.log").unlink()
+    (tmp_path / "0.log").unlink()
+    assert LogIdsRoom(tmp_path, 0x7FFFFFFF).create() == 0x7FFFFFFF
+    (tmp_path / "7fffffff.log").unlink()
+    again = LogIdsRoom(tmp_path, 0)
+    assert again.create() == 0
+    (tmp_path / "0.log").unlink()
+    assert again.create() == 1
+
+
+def test_last_id_never_goes_back(tmp_path: Path) -> None:
+    """Two writers publish in any order: the file tells the highest, until the ids come round."""
+    ids = LogIdsRoom(tmp_path, 9)
+    ids.publish(0xB)
+    assert (tmp_path / "lastId").read_text() == "b\n"
+    ids.publish(0xA)
+    assert (tmp_path / "lastId").read_text() == "b\n"
+    ids.publish(0x7FFFFFFF)
+    ids.publish(0)
+    assert (tmp_path / "lastId").read_text() == "0\n"
+
+
+def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
+    """Nothing is open after a creation that failed."""
+    ids = LogIdsRoom(tmp_path / "gone", 7)
+    with pytest.raises(OSError, match="cannot create"):
+        ids.create()
+    with pytest.raises(OSError, match="lastId"):
+        ids.publish(7)
+    assert ids.open_count() == 0
+    assert ids.next_id == 7
+
+
+def test_many_threads_never_share_an_id(tmp_path: Path) -> None:
+    """Flush, compaction and a log per ledger create at once."""
+    ids = LogIdsRoom(tmp_path)
+    made: list[int] = []
+
+    def work() -> None:
+        for _ in range(50):
+            log_id = ids.create()
+            ids.publish(log_id)
+            made.append(log_id)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == list(range(200))
+    assert ids.open_count() == 200
+    assert ids.least_open() == 0
+    assert (tmp_path / "lastId").read_text() == "c7\n"
+
+
+class OpenSet(RuleBasedStateMachine):
+    """The set of open logs against two Python sets a user."""
+
+    directory: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids = LogIdsRoom(self.directory)
+        self.written: dict[int, int] = {}
+        self.closed: dict[int, int] = {}
+
+    @rule(user=st.sampled_from([FLUSH, COMPACTION]))
+    def create(self, user: int) -> None:
+        """A writer starts a log."""
+        log_id = self.ids.create(user)
+        (self.directory / f"{log_id:x}.log").unlink()
+        assert log_id not in self.written | self.closed
+        self.written[log_id] = user
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data())
+    def close(self, data: st.DataObject) -> None:
+        """Its writer ends it."""
+        log_id = data.draw(st.sampled_from(sorted(self.written)))
+        self.ids.close(log_id)
+        self.closed[log_id] = self.written.pop(log_id)
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data())
+    def drop(self, data: st.DataObject) -> None:
+        """Its writer removed it."""
+        log_id = data.draw(st.sampled_from(sorted(self.written)))
+        self.ids.drop(log_id)
+        del self.written[log_id]
+
+    @rule(user=st.sampled_from([FLUSH, COMPACTION]))
+    def settle(self, user: int) -> None:
+        """A commit covers what one user closed."""
+        self.ids.settle(user)
+        self.closed = {log_id: whose for log_id, whose in self.closed.items() if whose != user}
+
+    @invariant()
+    def agree(self) -> None:
+        """Open are those being written, and those closed but not settled."""
+        wanted = self.written | self.closed
+        assert self.ids.open_count() == len(wanted)
+        assert self.ids.least_open() == min(wanted, default=None)
+        assert all(self.ids.is_open(log_id) == (log_id in wanted) for log_id in range(self.ids.next_id + 1))
+
+
+def test_open_set_against_a_model(tmp_path: Path) -> None:
+    """Any order of creations, ends and commits."""
+    OpenSet.directory = tmp_path
+    OpenSet.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    OpenSet.TestCase().runTest()

@@ -1,0 +1,283 @@
+"""Runs found in the pages of an index file, under every kind of damage: the truth, or an error, and never a denial."""
+
+import errno
+import os
+import random
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.index.search import RunFile
+from bookie._fast.index.view import Index
+from bookie._fast.testing.faulty import FaultyFiles, clear, plan
+
+PAGE = 4096
+BRANCH, LEAF = 1, 2
+LEDGERS = range(0, 3_000, 3)
+GENERATIONS = 6
+ENTRIES = 20
+
+FoundRun = tuple[int, int, int, int, int]
+Runs = dict[tuple[int, int], FoundRun]
+
+
+def build(directory: Path) -> Path:
+    """An index three levels deep. Each commit left older copies of its pages behind, which still look sound."""
+    index = Index.open(directory)
+    numbers = random.Random(1)
+    for generation in range(GENERATIONS):
+        index.begin()
+        for ledger in LEDGERS:
+            if numbers.random() < 0.8:
+                sizes = [numbers.randrange(20, 60_000) for _ in range(ENTRIES)]
+                index.put_run(ledger, generation * 100, generation, 1024, sizes)
+        for ledger in numbers.sample(LEDGERS, 40):
+            index.delete_ledger(ledger)
+        index.commit()
+    index.close()
+    return directory / "data.mdb"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once, never changed."""
+    return build(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def file(built: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    path = tmp_path / "data.mdb"
+    path.write_bytes(built.read_bytes())
+    return path
+
+
+def truth(path: Path) -> Runs:
+    """Every run by its key, from a sound file."""
+    with closing(RunFile(path)) as found:
+        return {run[:2]: run for run in found.walk()}
+
+
+@pytest.fixture
+def found(file: Path) -> Iterator[RunFile]:
+    """The file, opened while it is sound."""
+    with closing(RunFile(file)) as opened:
+        yield opened
+
+
+def expected(runs: Runs, ledger: int, entry: int) -> FoundRun | None:
+    """The run that spans an entry of the test's index: one a hundred ids."""
+    run = runs.get((ledger, entry // 100 * 100))
+    return run if run and entry < run[1] + run[2] else None
+
+
+def test_finds_what_is_there_and_nothing_else(file: Path, found: RunFile) -> None:
+    """Each run by its first and last entry, gaps before, between and behind, the last run, the walk in order."""
+    runs = truth(file)
+    assert list(runs) == sorted(runs)
+    assert len(runs) > 4_000
+    firsts: dict[int, list[FoundRun]] = {}
+    for run in runs.values():
+        firsts.setdefault(run[0], []).append(run)
+    for ledger in range(-1, 3_003):
+        own = firsts.get(ledger, [])
+        assert found.last(ledger) == (own[-1] if own else None)
+        for entry in (-5, 0, ENTRIES - 1, ENTRIES, 100, 319, 320, 599, 10**12, 2**63 - 1):
+            spanning = expected(runs, ledger, entry) if entry >= 0 else None
+            assert found.spanning(ledger, entry) == spanning
+            behind = next((run for run in own if run[1] + run[2] > max(entry, 0)), None)
+            assert found.next(ledger, entry) == behind
+
+
+# --- flips ---
+
+
+def live_pages(path: Path) -> dict[int, int]:
+    """Flags by number of every page of a tree that the newest commit reaches."""
+    data = path.read_bytes()
+    metas = [data[at : at + 152 + 16] for at in (0, PAGE)]
+    newest = max(metas, key=lambda meta: int.from_bytes(meta[144:152], "little"))
+    found: dict[int, int] = {}
+
+    def visit(number: int) -> None:
+        page = data[number * PAGE : (number + 1) * PAGE]
+        flags, lower = struct.unpack_from("<HH", page, 10)
+        found[number] = flags
+        for at in struct.unpack_from(f"<{(lower - 16) // 2}H", page, 16):
+            low, high, node_flags, key_size = struct.unpack_from("<HHHH", page, at)
+            if flags == BRANCH:
+                visit(low | high << 16 | node_flags << 32)
+            elif node_flags & 2:
+                (root,) = struct.unpack_from("<Q", page, at + 8 + key_size + 40)
+                if root < 2**63:
+                    visit(root)
+
+    visit(int.from_bytes(newest[128:136], "little"))
+    return found
+
+
+@contextmanager
+def flipped(path: Path, bit: int) -> Iterator[None]:
+    """One bit of the file is the other way."""
+    with path.open("r+b", buffering=0) as raw:
+        for _ in range(2):
+            raw.seek(bit // 8)
+            byte = raw.read(1)[0]
+            raw.seek(bit // 8)
+            raw.write(bytes([byte ^ 1 << bit % 8]))
+            if not _:
+                yield
+
+
+def interesting_bits(path: Path, numbers: random.Random, count: int) -> list[int]:
+    """Bits of pages in use: heads, node pointers, nodes with their keys and children, values; branches above all."""
+    data, pages = path.read_bytes(), live_pages(path)
+    branches = [number for number, flags in pages.items() if flags == BRANCH]
+    bits = []
+    for _ in range(count):
+        number = numbers.choice(branches if numbers.random() < 0.4 else list(pages))
+        (lower,) = struct.unpack_from("<H", data, number * PAGE + 12)
+        nodes = (lower - 16) // 2
+        (node,) = struct.unpack_from("<H", data, number * PAGE + 16 + 2 * numbers.randrange(nodes))
+        start, size = numbers.choice([(0, 16), (16, 2 * nodes), (node, 8), (node, 24), (node + 24, 40), (0, PAGE)])
+        bits.append((number * PAGE + min(start, PAGE - 1)) * 8 + numbers.randrange(8 * max(1, min(size, PAGE - start))))
+    return bits
+
+
+def questions(runs: Runs, numbers: random.Random, ledgers: list[int], count: int) -> list[tuple[int, int]]:
+    """Entries that are there, and ids beside them that are not."""
+    return [(numbers.choice(ledgers), numbers.randrange(650)) for _ in range(count)]
+
+
+def test_b7_no_flip_makes_a_wrong_denial(file: Path, found: RunFile) -> None:
+    """B7: 10,000 single bits flipped in the pages of an open index: every answer is true, or an error.
+
+    After each flip: entries of all ledgers at random, those whose runs lie on the damaged page, and the ends.
+    """
+    numbers = random.Random(7)
+    runs = truth(file)
+    data = file.read_bytes()
+    errors = 0
+    for bit in interesting_bits(file, numbers, 10_000):
+        start = bit // 8 // PAGE * PAGE
+        near = nearby(data[start : start + PAGE])
+        with flipped(file, bit):
+            for ledger, entry in questions(runs, numbers, near or list(LEDGERS), 24) + questions(
+                runs, numbers, list(range(3_000)), 6
+            ):
+                try:
+                    assert found.spanning(ledger, entry) == expected(runs, ledger, entry), bit
+                    assert (found.last(ledger) or (ledger, 0))[:2] == max(
+                        (key for key in ((ledger, first) for first in range(0, 600, 100)) if key in runs),
+                        default=(ledger, 0),
+                    ), bit
+                except ValueError:
+                    errors += 1
+    assert errors > 5_000
+
+
+def nearby(page: bytes) -> list[int]:
+    """The ledgers whose runs have a value or a branch's key on a page of the file."""
+    lower, _ = struct.unpack_from("<HH", page, 12)
+    ledgers = set()
+    for at in struct.unpack_from(f"<{max(lower - 16, 0) // 2}H", page, 16):
+        if at + 24 <= PAGE and struct.unpack_from("<H", page, at + 6)[0] == 16:
+            ledgers.add(int.from_bytes(page[at + 8 : at + 16], "big"))
+    return sorted(ledgers)
+
+
+def parents(data: bytes, pages: dict[int, int], child: int) -> Iterator[tuple[int, int]]:
+    """Where in the file a branch names this page, and the branch's flags."""
+    for number, flags in pages.items():
+        if flags == BRANCH:
+            page = data[number * PAGE : (number + 1) * PAGE]
+            (lower,) = struct.unpack_from("<H", page, 12)
+            for at in struct.unpack_from(f"<{(lower - 16) // 2}H", page, 16):
+                low, high, top = struct.unpack_from("<HHH", page, at)
+                if low | high << 16 | top << 32 == child:
+                    yield number * PAGE + at, flags
+
+
+def test_b7_a_flip_that_was_there_at_the_start(file: Path) -> None:
+    """B7: damage that nobody watched coming: the open refuses the file, or what is served of it is the truth."""
+    numbers = random.Random(8)
+    runs, data = truth(file), file.read_bytes()
+    metas = [numbers.randrange(2 * PAGE * 8) for _ in range(100)]
+    metas += [(page * PAGE + numbers.randrange(168)) * 8 + numbers.randrange(8) for page in (0, 1) for _ in range(100)]
+    refused = 0
+    for bit in interesting_bits(file, numbers, 300) + metas:
+        start = bit // 8 // PAGE * PAGE
+        near = nearby(data[start : start + PAGE]) if start >= 2 * PAGE else []
+        with flipped(file, bit):
+            try:
+                found = RunFile(file)
+            except ValueError:
+                refused += 1
+                continue
+            with closing(found):
+                for ledger, entry in questions(runs, numbers, near or list(LEDGERS), 24):
+                    with suppress(ValueError):
+                        assert found.spanning(ledger, entry) == expected(runs, ledger, entry), bit
+    assert refused > 50
+
+
+def test_pages_of_noise(file: Path, found: RunFile) -> None:
+    """Whole pages of random bytes, zeros, or of another page: bounded searches that end in an answer."""
+    numbers = random.Random(9)
+    runs = truth(file)
+    data = file.read_bytes()
+    for number in numbers.sample(sorted(live_pages(file)), 60):
+        other = numbers.randrange(2, len(data) // PAGE)
+        for image in (numbers.randbytes(PAGE), bytes(PAGE), data[other * PAGE : (other + 1) * PAGE]):
+            with file.open("r+b", buffering=0) as raw:
+                raw.seek(number * PAGE)
+                raw.write(image)
+            for ledger, entry in questions(runs, numbers, nearby(data[number * PAGE :][:PAGE]) or list(LEDGERS), 10):
+                with suppress(ValueError):
+                    assert found.spanning(ledger, entry) == expected(runs, ledger, entry)
+            with suppress(ValueError):
+                found.walk()
+        file.write_bytes(data)
+
+
+def test_a_page_that_the_disk_cannot_read(file: Path) -> None:
+    """An error of that search alone: the next one finds what it looks for."""
+    runs = truth(file)
+    found = RunFile(file, FaultyFiles())
+    run = next(iter(runs.values()))
+    try:
+        assert found.spanning(run[0], run[1]) == run
+        for nth in (1, 2, 3):
+            plan("pread", "EIO", nth=nth, suffix="data.mdb")
+            with pytest.raises(OSError, match="cannot be read") as failed:
+                found.spanning(run[0], run[1])
+            assert failed.value.errno == errno.EIO
+            assert found.spanning(run[0], run[1]) == run
+            clear()
+    finally:
+        clear()
+        found.close()
+
+
+def test_a_file_that_was_cut_off(file: Path, found: RunFile) -> None:
+    """What lies behind the end is an error, no signal."""
+    runs = truth(file)
+    os.truncate(file, file.stat().st_size // 2 + 100)
+    answers = 0
+    for ledger, first in list(runs)[::7]:
+        with suppress(ValueError, OSError):
+            assert found.spanning(ledger, first) == runs[ledger, first]
+            answers += 1
+    assert 0 < answers < len(runs) // 7
+
+
+def test_what_is_no_index(tmp_path: Path) -> None:
+    """Said, not searched."""
+    (tmp_path / "noise").write_bytes(bytes(10_000))
+    with pytest.raises(ValueError, match="damaged"):
+        RunFile(tmp_path / "noise")
+    with pytest.raises(FileNotFoundError):
+        RunFile(tmp_path / "nothing")
