@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 from bookie.errors import BookieUnavailable, BookKeeperError
 
 if TYPE_CHECKING:
-    from bookie.client.bookie_space import BookieInfo
-    from bookie.client.channel_v3 import ChannelV3
+    from bookie.client.channel.v3 import ChannelV3
+    from bookie.client.wire.bookie_space import BookieInfo
     from bookie.metadata.driver import MetadataDriver
     from bookie.metadata.service_info import BookieServiceInfo
 
@@ -21,8 +21,8 @@ def ask(driver: "MetadataDriver", bookie: str, timeout_s: float, question: "Call
 
     BookieUnavailable, RequestTimeout and what the question raises.
     """
-    from bookie.client.channel_v3 import ChannelV3  # noqa: PLC0415
-    from bookie.client.extensions import Extensions  # noqa: PLC0415
+    from bookie.client.channel.v3 import ChannelV3  # noqa: PLC0415
+    from bookie.client.wire.extensions import Extensions  # noqa: PLC0415
 
     info, host, port = _found(driver, bookie)
     with ChannelV3.connect(host, port, timeout_s=timeout_s, connect_timeout_s=timeout_s) as channel:
@@ -32,7 +32,7 @@ def ask(driver: "MetadataDriver", bookie: str, timeout_s: float, question: "Call
 
 def space(driver: "MetadataDriver", bookie: str, timeout_s: float) -> "BookieInfo | str":
     """What the bookie says about its disks, or in one line why it says nothing."""
-    from bookie.client.bookie_space import ask_space  # noqa: PLC0415
+    from bookie.client.wire.bookie_space import ask_space  # noqa: PLC0415
 
     try:
         _, host, port = _found(driver, bookie)

@@ -7,8 +7,8 @@ import secrets
 import threading
 
 from admin.bookie_calls import ask
-from bookie.client.channel_v3 import ChannelV3
-from bookie.client.digest import Digest
+from bookie.client.channel.v3 import ChannelV3
+from bookie.client.entries.digest import Digest
 from bookie.errors import BookKeeperError
 from bookie.server.control import Control
 

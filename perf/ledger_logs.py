@@ -19,7 +19,7 @@ from typing import Self
 import click
 
 from bookie.client import ChannelV3, Digest, Extensions
-from bookie.client.extensions import WRITE_CLOSE
+from bookie.client.wire.extensions import WRITE_CLOSE
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.servers import OurBookie
 

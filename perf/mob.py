@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from bookie.client.messages import framed
+from bookie.client.wire.messages import framed
 from bookie.pb import wire_pb2 as pb
 from perf.idle_polls import first_entry
 from perf.load.build import build_all

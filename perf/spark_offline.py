@@ -18,7 +18,7 @@ from typing import Any
 import click
 import numpy as np
 
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.spark.formats.files import DataFile
 from bookie.spark.formats.scanning import Plan, log_batches
 from bookie.spark.schemas import ENTRYLOG

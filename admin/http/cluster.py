@@ -8,7 +8,7 @@ from typing import Any
 
 from admin.bookie_calls import space
 from admin.http.asking import Asked, Refused, Reply, reply_json
-from bookie.client.bookie_space import BookieInfo
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import MetadataStoreError
 from bookie.metadata.bookie_states import BookieState, bookie_states
 from bookie.metadata.service_info import parse_service_info

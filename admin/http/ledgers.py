@@ -7,7 +7,7 @@ from typing import Any
 
 from admin.http.asking import Asked, Refused, Reply, reply_json
 from bookie.client.aio import BookKeeper
-from bookie.client.entries import Entry
+from bookie.client.entries.verified import Entry
 from bookie.client.replication.hosting import Shared
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.ledger_codec import serialize_ledger

@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bookie.client.stop import Stop
+from bookie.client.event_loop.stop import Stop
 from bookie.errors import BookKeeperError, IllegalOperation
 from bookie.metadata.bookie_states import is_registered
 from bookie.metadata.driver import MetadataDriver

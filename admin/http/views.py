@@ -14,8 +14,8 @@ from admin.http.racks import racks_of
 from admin.http.recovery import marks_of
 from admin.http.searching import search
 from bookie import __version__
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.placement.weights import shares
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.metadata.bookie_states import BookieState, bookie_states
 
 __all__ = ["bookie", "checkpoint", "cluster", "entries", "ledger", "ledgers", "metrics", "recovery"]

@@ -178,7 +178,7 @@ class RunningService:
         return pb.LastMarks(marks=marks)
 
     def _write_close(self, ledger: int) -> pb.WriteClosed:
-        from bookie.client.digest import master_key  # noqa: PLC0415 - the client would slow every start
+        from bookie.client.entries.digest import master_key  # noqa: PLC0415 - the client would slow every start
 
         try:
             password = self._control.metadata.ledgers.read(ledger).value.password

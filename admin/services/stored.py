@@ -137,7 +137,7 @@ class _Check:
     """Opens the entries of one ledger."""
 
     def __init__(self, ledger: int, metadata: Versioned[LedgerMetadata] | None) -> None:
-        from bookie.client.digest import Digest, DigestType  # noqa: PLC0415 - the client would slow every start
+        from bookie.client.entries.digest import Digest, DigestType  # noqa: PLC0415 - the client would slow every start
 
         self._ledger = ledger
         kind = metadata.value.digest_type if metadata is not None else None

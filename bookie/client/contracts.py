@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie.availability import AvailableEntries
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.batch import StoredBatch
-from bookie.client.bookie_space import BookieInfo
-from bookie.client.read_answers import ReadAnswers
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import BookKeeperError
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.ledger_metadata import LedgerMetadata

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bookie._fast.index.view import Index, Ledger
-from bookie.client.digest import master_key
+from bookie.client.entries.digest import master_key
 from bookie.durable import make_directories
 from bookie.metadata.driver import Ledgers
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState

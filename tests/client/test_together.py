@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from bookie.client.together import together
+from bookie.client.event_loop.together import together
 
 
 class Slow:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bookie._fast.client import framing_v2, framing_v3
-from bookie.client import answers_v3, requests_v3
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.bookie_space import BookieInfo
-from bookie.client.flags import Flags
-from bookie.client.messages import framed
+from bookie.client.wire import answers_v3, requests_v3
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.bookie_space import BookieInfo
+from bookie.client.wire.flags import Flags
+from bookie.client.wire.messages import framed
 from bookie.pb import wire_pb2 as pb
 from tests.golden.wire_v2 import E0, E1, E3, K0, KP
 from tests.golden.wire_v3 import FRAMES, LAC_1

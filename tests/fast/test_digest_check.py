@@ -7,7 +7,7 @@ import pytest
 
 from bookie._fast.entrylog.digest_check import bad_digests
 from bookie._fast.entrylog.scan import scan_chunk
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from tests.reference import entry_log as model
 
 KINDS = [Digest.of(kind, b"secret") for kind in DigestType]

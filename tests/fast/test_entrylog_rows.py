@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.entrylog.rows import LogRows
 from bookie._fast.wire.record_rows import Rows, RowSheet
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from tests.reference import entry_log as model
 
 DIGESTS = [Digest.of(kind, b"secret") for kind in (DigestType.CRC32C, DigestType.CRC32, DigestType.HMAC)]

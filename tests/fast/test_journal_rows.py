@@ -8,7 +8,7 @@ import pytest
 from bookie._fast.journal.reader import scan_journal
 from bookie._fast.journal.rows import JournalRows
 from bookie._fast.wire.record_rows import RowSheet
-from bookie.client.digest import Digest
+from bookie.client.entries.digest import Digest
 from tests.reference import journal as model
 
 DIGEST = Digest.of(password=b"p")

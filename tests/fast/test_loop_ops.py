@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bookie.client import ChannelV3, Digest
-from bookie.client.extensions import Extensions
+from bookie.client.wire.extensions import Extensions
 from bookie.errors import BookKeeperError, LedgerFenced, NoSuchEntry
 from tests.hostile.local import LocalBookie, local_bookie
 

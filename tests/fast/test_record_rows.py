@@ -8,7 +8,7 @@ import pytest
 from bookie._fast.entrylog.rows import LogRows
 from bookie._fast.wire.digest import Digester
 from bookie._fast.wire.record_rows import RowSheet
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from tests.reference import entry_log as model
 
 DIGESTS = [Digest.of(kind, b"secret") for kind in DigestType]

@@ -9,7 +9,7 @@ from bookie._fast.entrylog.rows import LogRows
 from bookie._fast.journal.rows import JournalRows
 from bookie._fast.wire.record_rows import RowSheet
 from bookie._fast.wire.row_file import RowFile
-from bookie.client.digest import Digest
+from bookie.client.entries.digest import Digest
 from tests.reference import entry_log, journal
 
 DIGEST = Digest.of()

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie._fast.client import framing_v2, single_reads
-from bookie.client.messages import framed
-from bookie.client.requests_v3 import read
+from bookie.client.wire.messages import framed
+from bookie.client.wire.requests_v3 import read
 from bookie.pb import wire_pb2 as pb
 
 I63 = st.integers(0, 2**63 - 1)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie._fast.client.write_window import Add, WriteWindow
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from tests.reference import record
 from tests.reference import write_window as model
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bookie.client import Channel, ChannelV3, Digest
-from bookie.client.extensions import Extensions
+from bookie.client.wire.extensions import Extensions
 from bookie.errors import NoSuchEntry
 from tests.hostile.local import local_bookie
 

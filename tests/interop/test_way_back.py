@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bookie.client import ChannelV3, Digest, Extensions
-from bookie.client.extensions import WRITE_CLOSE
+from bookie.client.wire.extensions import WRITE_CLOSE
 from bookie.storage.takeover.give_back import give_back
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import JavaBookie

@@ -7,7 +7,7 @@ import pytest
 
 from bookie._fast.index.view import Index, Ledger
 from bookie.client import ChannelV3, Digest
-from bookie.client.digest import master_key
+from bookie.client.entries.digest import master_key
 from bookie.errors import DataUnknown, LedgerFenced, NoSuchEntry
 from bookie.metadata.driver import open_driver
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment

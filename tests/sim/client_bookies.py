@@ -11,13 +11,13 @@ from typing_extensions import Buffer
 
 from bookie._fast.client.read_run import ReadRun
 from bookie.availability import AvailableEntries
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.batch import StoredBatch
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import LaneOwner
-from bookie.client.flags import LAST_ENTRY
-from bookie.client.read_answers import ReadAnswers
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.bookie_space import BookieInfo
+from bookie.client.wire.flags import LAST_ENTRY
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,

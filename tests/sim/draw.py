@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bookie.client.config import ClientConfig
-from bookie.client.digest import DigestType
+from bookie.client.entries.digest import DigestType
 
 __all__ = ["Draw"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from bookie.client.config import ClientConfig
-from bookie.client.digest import DigestType
+from bookie.client.entries.digest import DigestType
 from tests.sim.world import World
 
 __all__ = ["Client", "MakeClient", "Reader", "Writer"]

@@ -22,7 +22,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.errors import DigestMismatch
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 from tests.sim.events import Event

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from bookie.availability import AvailableEntries, encode
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.bookie_space import BookieInfo
-from bookie.client.flags import LAST_ENTRY, Flags
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.bookie_space import BookieInfo
+from bookie.client.wire.flags import LAST_ENTRY, Flags
 from tests.sim.loop import VirtualLoop
 
 __all__ = ["ModelBookie", "Reply"]

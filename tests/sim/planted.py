@@ -18,10 +18,10 @@ from typing_extensions import Buffer
 from bookie._fast.client.write_window import WriteWindow
 from bookie._fast.wire import record
 from bookie._fast.wire.digest import Digester
-from bookie.client.answers_v3 import ReadAnswer
-from bookie.client.flags import LAST_ENTRY, Flags
 from bookie.client.ledgers import writer
 from bookie.client.replication.target import Target
+from bookie.client.wire.answers_v3 import ReadAnswer
+from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTimeout
 from bookie.metadata.driver import Versioned
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from bookie.client.config import ClientConfig
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.creating import NewLedger, create_ledger
 from bookie.client.ledgers.members import Members

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Bookies, Metadata
-from bookie.client.digest import Digest, DigestType, OpenedEntry
-from bookie.client.flags import LAST_ENTRY, Flags
+from bookie.client.entries.digest import Digest, DigestType, OpenedEntry
+from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import (
     BookKeeperError,
     LedgerClosed,

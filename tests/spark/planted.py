@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bookie.client import Channel
-from bookie.client.digest import Digest, DigestType
-from bookie.client.flags import Flags
+from bookie.client.entries.digest import Digest, DigestType
+from bookie.client.wire.flags import Flags
 from bookie.metadata.driver import open_driver
 from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment

@@ -12,7 +12,7 @@ import pytest
 
 from bookie._fast.index.view import Index
 from bookie._fast.wire.digest import Digester
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.errors import MetadataStoreError
 from bookie.storage.scrub.cursor import NAME, CursorFile
 from bookie.storage.scrub.findings import Finding, Kind

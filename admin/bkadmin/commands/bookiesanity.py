@@ -9,7 +9,7 @@ from admin.bookie_calls import ask
 from bookie.terminal.output import show
 
 if TYPE_CHECKING:
-    from bookie.client.channel_v3 import ChannelV3
+    from bookie.client.channel.v3 import ChannelV3
 
 
 @click.command()
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @with_output
 def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) -> None:
     """Write a ledger to one BOOKIE (its id; else that of --conf), read it back and compare: does it work?"""
-    from bookie.client.digest import Digest  # noqa: PLC0415
+    from bookie.client.entries.digest import Digest  # noqa: PLC0415
     from bookie.errors import DigestMismatch  # noqa: PLC0415
     from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
     from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment  # noqa: PLC0415

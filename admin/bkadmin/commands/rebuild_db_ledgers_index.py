@@ -68,7 +68,7 @@ def command(
 
 def keys(driver: "MetadataDriver | None") -> Callable[[int], bytes | None]:
     """The master key of a ledger, as its metadata has it."""
-    from bookie.client.digest import master_key  # noqa: PLC0415
+    from bookie.client.entries.digest import master_key  # noqa: PLC0415
     from bookie.errors import NoSuchLedgerMetadata  # noqa: PLC0415
 
     def key_of(ledger: int) -> bytes | None:

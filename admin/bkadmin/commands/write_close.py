@@ -12,7 +12,7 @@ from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import show
 
 if TYPE_CHECKING:
-    from bookie.client.channel_v3 import ChannelV3
+    from bookie.client.channel.v3 import ChannelV3
     from bookie.metadata.driver import MetadataDriver
     from bookie.metadata.ledger_metadata import LedgerMetadata
 
@@ -59,7 +59,7 @@ def everywhere(
     driver: "MetadataDriver", ledger: int, value: "LedgerMetadata", timeout_s: float
 ) -> list[dict[str, Any]]:
     """A row for each bookie of the last ensemble."""
-    from bookie.client.digest import master_key  # noqa: PLC0415
+    from bookie.client.entries.digest import master_key  # noqa: PLC0415
 
     key = master_key(value.password)
     return [
@@ -70,7 +70,7 @@ def everywhere(
 
 def tell(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, timeout_s: float) -> str:
     """What came of it, in a line."""
-    from bookie.client.extensions import WRITE_CLOSE  # noqa: PLC0415
+    from bookie.client.wire.extensions import WRITE_CLOSE  # noqa: PLC0415
 
     def question(channel: "ChannelV3") -> str:
         if WRITE_CLOSE not in channel.extensions:

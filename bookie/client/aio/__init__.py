@@ -8,10 +8,14 @@
                 for entry in batch:
                     print(entry.id, bytes(entry.data))
 
+Leans on `bookie.client.ledgers`, and on `bookie.client.known_cluster`, which brings bookies and placement along. Begin
+with `client`.
+
 client    BookKeeper: ledgers made, opened, deleted, listed
 reading   the handle of a ledger that is read
 writing   the handle of a ledger that is written
 logs      named lists of ledgers
+metrics   what a client measures
 scope     what a client has under way, and how all of it ends with the client
 """
 

@@ -8,12 +8,13 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from bookie.client.aio.logs import Logs
+from bookie.client.aio.metrics import client_families
 from bookie.client.aio.reading import ReadHandle
 from bookie.client.aio.scope import Opening, Scope
 from bookie.client.aio.writing import AdvancedWriteHandle, WriteHandle
 from bookie.client.bookies import BookieClient, MetadataStore
 from bookie.client.config import ClientConfig
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.features import Features
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.ledgers.context import ClientContext
@@ -21,7 +22,6 @@ from bookie.client.ledgers.creating import NewLedger, create_ledger
 from bookie.client.ledgers.opening import Credentials, digest_type_of, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
-from bookie.client.metrics import client_families
 from bookie.client.placement.bookie_info import BookieInfoReader
 from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver, open_driver

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from bookie.client.aio.scope import Scope
-from bookie.client.entries import Entry, EntryBatch
+from bookie.client.entries.verified import Entry, EntryBatch
 from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.reader import MIB, LedgerReader

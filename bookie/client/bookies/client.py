@@ -12,9 +12,6 @@ from typing_extensions import Buffer
 from bookie.auth.registry import open_client
 from bookie.auth.settings import ClientAuthSettings
 from bookie.availability import AvailableEntries
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.batch import StoredBatch
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.bookies.addresses import Registered, resolver
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
@@ -22,9 +19,12 @@ from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.peer import Peer
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import LaneOwner
-from bookie.client.extensions import BATCH_READ, WRITE_CLOSE
-from bookie.client.read_answers import ReadAnswers
-from bookie.client.tls import Tls
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.bookie_space import BookieInfo
+from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE
+from bookie.client.wire.tls import Tls
 from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
 __all__ = ["BookieClient"]

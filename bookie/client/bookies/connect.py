@@ -5,8 +5,8 @@ from typing import Any
 
 from bookie.auth.provider import ClientProvider
 from bookie.client.bookies.link import Link
-from bookie.client.security import FRAME_PREFIX, conversation, start_tls_granted, start_tls_request, start_tls_size
-from bookie.client.tls import Tls, TlsContexts, handshake_error
+from bookie.client.wire.security import FRAME_PREFIX, conversation, start_tls_granted, start_tls_request, start_tls_size
+from bookie.client.wire.tls import Tls, TlsContexts, handshake_error
 from bookie.errors import BookieUnavailable, BookKeeperError
 
 

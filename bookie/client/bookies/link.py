@@ -18,14 +18,13 @@ from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2
 from bookie._fast.client.adds_in_flight import AddsInFlight
-from bookie.client.bookies.ask import Ask, Wire
 from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.reads import Reads
-from bookie.client.connection import Key, Row
 from bookie.client.contracts import LaneOwner
-from bookie.client.read_answers import ReadAnswers
-from bookie.client.receive import ReceiveBuffer
-from bookie.client.security import FRAME_PREFIX
+from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.wire.receive import ReceiveBuffer
+from bookie.client.wire.request import Ask, Key, Row, Wire
+from bookie.client.wire.security import FRAME_PREFIX
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,

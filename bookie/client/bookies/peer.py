@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from bookie.client.bookies.ask import Wire
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
 from bookie.client.bookies.link import Link
-from bookie.client.bookies.wire_v2 import WireV2
-from bookie.client.bookies.wire_v3 import WireV3
 from bookie.client.config import ClientConfig
-from bookie.client.extensions import BATCH_READ, Extensions
+from bookie.client.wire.extensions import BATCH_READ, Extensions
+from bookie.client.wire.request import Wire
+from bookie.client.wire.v2 import WireV2
+from bookie.client.wire.v3 import WireV3
 from bookie.errors import BookieUnavailable, BookKeeperError
 from bookie.metadata.service_info import BookieServiceInfo
 

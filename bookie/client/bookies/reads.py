@@ -14,8 +14,8 @@ from typing_extensions import Buffer
 
 from bookie._fast.client.read_run import ReadRun
 from bookie._fast.client.reads_in_flight import ReadsInFlight
-from bookie.client.bookies.ask import Wire
-from bookie.client.read_answers import ReadAnswers
+from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.wire.request import Wire
 from bookie.errors import BookKeeperError, NoSuchEntry, ProtocolVersionMismatch, ReadError, RequestTimeout
 
 __all__ = ["Reads"]

@@ -1,5 +1,7 @@
 """Ledgers over ensembles: the client's protocol, on one event loop.
 
+Leans on `bookie.client.contracts`, never on sockets or a metadata store themselves. Begin with `writer` and `reader`.
+
 writer         the write handle's core: adds to an ensemble, acknowledged in order
 adds           the part of it that takes entries, one or many, on the loop or from a thread
 replacement    bookies that fail while a ledger is written, replaced

@@ -4,11 +4,11 @@ Entries are read singly when they are striped (ensemble > write quorum), when th
 of the bookies that hold them takes batch reads or those that do have no good answer. The result is the same.
 """
 
-from bookie.client.batch import StoredBatch
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Bookies
-from bookie.client.digest import Digest
-from bookie.client.entries import EntryBatch
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.digest import Digest
+from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.replicas import Replicas
 from bookie.client.ledgers.singles import SingleReads
 from bookie.client.ledgers.view import LedgerView

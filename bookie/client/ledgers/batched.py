@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Self
 
-from bookie.client.entries import EntryBatch
+from bookie.client.entries.verified import EntryBatch
 
 __all__ = ["Batched"]
 

@@ -4,7 +4,7 @@ import asyncio
 
 from bookie._fast.client.write_window import WriteWindow
 from bookie.client.contracts import Bookies
-from bookie.client.digest import Digest
+from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.errors import BookKeeperError
 from bookie.metadata.ledger_metadata import LedgerMetadata

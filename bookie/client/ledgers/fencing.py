@@ -6,9 +6,9 @@ import logging
 from collections.abc import Collection
 
 from bookie.client.contracts import Bookies
-from bookie.client.digest import Digest
-from bookie.client.flags import LAST_ENTRY, Flags
+from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.coverage import Coverage
+from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
 from bookie.client.config import ClientConfig
-from bookie.client.entries import EntryBatch
+from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.race import MISSING

@@ -6,15 +6,15 @@ Over V2 a bookie tells only its last entry, in which stands the LAC of the time 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.digest import Digest
-from bookie.client.entries import EntryBatch
-from bookie.client.flags import LAST_ENTRY
+from bookie.client.entries.digest import Digest
+from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.coverage import Coverage, ask_all
 from bookie.client.ledgers.race import MISSING, Patience, Race, weightier
 from bookie.client.ledgers.replicas import Replicas
 from bookie.client.ledgers.view import LedgerView
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.flags import LAST_ENTRY
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,

@@ -4,7 +4,7 @@ import hmac
 from dataclasses import dataclass, field
 
 from bookie.client.config import ClientConfig
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.reader import LedgerReader

@@ -15,7 +15,7 @@ import math
 from collections.abc import Awaitable, Callable
 
 from bookie.client.config import ClientConfig
-from bookie.client.entries import EntryBatch
+from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.batched import Batched
 from bookie.errors import BookKeeperError
 

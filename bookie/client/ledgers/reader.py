@@ -4,8 +4,8 @@ Errors name ledger, entry and bookies. IncorrectParameter: an argument is out of
 the LAC was asked for. Reads through a handle raise its LAC and never lower it.
 """
 
-from bookie.client.digest import Digest
-from bookie.client.entries import Entry, EntryBatch
+from bookie.client.entries.digest import Digest
+from bookie.client.entries.verified import Entry, EntryBatch
 from bookie.client.ledgers.batch_reads import BatchReads
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.follow import Follower

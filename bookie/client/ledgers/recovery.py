@@ -14,14 +14,14 @@ import logging
 from collections import deque
 from dataclasses import replace
 
-from bookie.client.answers_v3 import ReadAnswer
-from bookie.client.digest import Digest, OpenedEntry
-from bookie.client.flags import Flags
+from bookie.client.entries.digest import Digest, OpenedEntry
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.fencing import Fencing
 from bookie.client.ledgers.metadata_loop import Known, change_metadata, closed_at, with_segment
 from bookie.client.ledgers.race import MISSING, Patience, Race
 from bookie.client.ledgers.writer import LedgerWriter, Recovered
+from bookie.client.wire.answers_v3 import ReadAnswer
+from bookie.client.wire.flags import Flags
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast.client.read_run import ReadRange
-from bookie.client.answers_v3 import ReadAnswer
 from bookie.client.contracts import Bookies
-from bookie.client.digest import Digest
-from bookie.client.entries import EntryBatch
+from bookie.client.entries.digest import Digest
+from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.entries.verified import EntryBatch
+from bookie.client.event_loop.together import together
 from bookie.client.ledgers.replicas import Replicas
 from bookie.client.ledgers.view import LedgerView
-from bookie.client.read_answers import ReadAnswers
-from bookie.client.together import together
+from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.errors import BookKeeperError, NoSuchEntry
 
 __all__ = ["SingleReads"]

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from bookie._fast.client.write_window import WriteWindow
 from bookie.client.contracts import AddLane, LaneOwner
-from bookie.client.digest import Digest
-from bookie.client.flags import Flags
+from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.adds import Adds
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.explicit_lac import ExplicitLac
@@ -28,6 +27,7 @@ from bookie.client.ledgers.lanes import EnsembleLane
 from bookie.client.ledgers.metadata_loop import Known, close_written
 from bookie.client.ledgers.replacement import InMemory, InStore, Replacer, still_open
 from bookie.client.ledgers.throttle import Rate, Room
+from bookie.client.wire.flags import Flags
 from bookie.errors import (
     AddQuorumTimeout,
     BookieReadOnly,

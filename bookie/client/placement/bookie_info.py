@@ -10,9 +10,9 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping
 
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Bookies, Placement
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import BookKeeperError, ClientClosed, RequestTimeout
 from bookie.metadata.driver import Subscription
 

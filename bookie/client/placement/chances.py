@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
 from bookie.client.placement.weights import limits_of
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.metrics.family import Family, Kind, Sample
 
 __all__ = ["chances", "families", "Row"]

@@ -1,5 +1,8 @@
 """Auto-recovery: ledgers that lack replicas are found, and given new ones.
 
+Leans on `bookie.client.ledgers`; `service` and what opens ledgers for it also on `bookie.client.bookies`. Begin with
+`service`, then `auditor`, which marks ledgers, and `worker`, which copies what they lack.
+
 contracts      what it needs besides `bookie.client.contracts`: the queue of marked ledgers, and opening ledgers
 settings       upstream's keys
 counters       what it counts

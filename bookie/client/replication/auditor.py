@@ -8,10 +8,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from bookie.client.event_loop.together import together
 from bookie.client.replication.audits import Audits
 from bookie.client.replication.contracts import World
 from bookie.client.replication.lost_bookies import LostBookies
-from bookie.client.together import together
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.replication import Check
 

@@ -7,10 +7,10 @@ enough. Whoever copies verifies the digests.
 import asyncio
 from collections.abc import Collection, Sequence
 
+from bookie.client.event_loop.together import together
 from bookie.client.ledgers.race import MISSING
 from bookie.client.replication.contracts import World
 from bookie.client.replication.fragments import Fragment, fragments, holds
-from bookie.client.together import together
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.ledger_metadata import LedgerMetadata
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bookie.client.event_loop.together import together
 from bookie.client.ledgers.metadata_loop import Known, change_metadata
 from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.contracts import World
@@ -19,7 +20,6 @@ from bookie.client.replication.fragments import Fragment, holds
 from bookie.client.replication.sources import Sources, Verified
 from bookie.client.replication.target import Target
 from bookie.client.replication.throttle import Throttle
-from bookie.client.together import together
 from bookie.errors import BookKeeperError, ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
 

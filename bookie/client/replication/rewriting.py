@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bookie.client.event_loop.together import together
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.contracts import World
@@ -21,7 +22,6 @@ from bookie.client.replication.fragments import fragments
 from bookie.client.replication.sources import Sources
 from bookie.client.replication.target import Target
 from bookie.client.replication.throttle import Throttle
-from bookie.client.together import together
 from bookie.errors import BookKeeperError, ClientClosed, ReplicationError
 from bookie.metadata.ledger_metadata import LedgerMetadata
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from bookie.client.bookies.stores import MetadataStore, on_loop
 from bookie.client.config import ClientConfig
+from bookie.client.event_loop.stop import Stop
+from bookie.client.event_loop.together import together
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.placement.bookie_info import free_bytes
 from bookie.client.replication.auditor import Auditor
@@ -24,8 +26,6 @@ from bookie.client.replication.opening import OpenedLedgers
 from bookie.client.replication.settings import RecoverySettings
 from bookie.client.replication.stores import StoredQueue
 from bookie.client.replication.worker import ReplicationWorker
-from bookie.client.stop import Stop
-from bookie.client.together import together
 from bookie.errors import BookKeeperError, MetadataStoreError
 from bookie.metadata.driver import MetadataDriver, open_driver
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast.wire import payloads, record
-from bookie.client.batch import LENGTH_PREFIX
+from bookie.client.entries.batch import LENGTH_PREFIX
 from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.contracts import World
 from bookie.errors import (

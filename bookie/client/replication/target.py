@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie.client.contracts import Bookies
-from bookie.client.flags import Flags
+from bookie.client.wire.flags import Flags
 from bookie.errors import BookKeeperError, error_from_client_code
 
 __all__ = ["Target"]

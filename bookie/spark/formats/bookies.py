@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bookie.client import aio
+from bookie.client.event_loop.together import together
 from bookie.client.placement.locations import Locations
 from bookie.client.placement.resolver import resolver_for
-from bookie.client.together import together
 from bookie.errors import BookKeeperError
 from bookie.metadata.bookie_states import BookieState, states_of
 from bookie.spark.formats.tasks import task_of

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie.availability import AvailableEntries
-from bookie.client.batch import StoredBatch
-from bookie.client.digest import Digest
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.opening import digest_of
 from bookie.client.replication.fragments import holds

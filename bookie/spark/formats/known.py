@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.spark.clients import client_of
 from bookie.spark.options import Cluster

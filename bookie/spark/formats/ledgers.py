@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource
 
 from bookie.client import aio
-from bookie.client.together import together
+from bookie.client.event_loop.together import together
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.spark.formats.ids import IdsReader

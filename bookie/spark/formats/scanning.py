@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.spark.formats.files import DataFile, closed_log
 from bookie.spark.formats.known import known_digest
 from bookie.spark.options import Cluster, Options, Ranges

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from bookie.client import BookKeeper, DigestType
-from bookie.client.handles import ReadHandle
+from bookie.client.blocking.handles import ReadHandle
 from bookie.errors import BookKeeperError, ConfigurationError, NoSuchLedgerMetadata
 from bookie.metadata.ledger_metadata import LedgerMetadata
 from bookie.spark.clients import client_of

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from bookie.client import EntryBatch
-from bookie.client.handles import ReadHandle
+from bookie.client.blocking.handles import ReadHandle
 from bookie.errors import BookKeeperError, DigestMismatch, NoSuchEntry, NoSuchLedger, NoSuchLedgerMetadata
 from bookie.spark.clients import client_of
 from bookie.spark.source.blocks import Blocks

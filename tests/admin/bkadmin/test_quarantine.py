@@ -7,7 +7,7 @@ import pytest
 
 from bookie._fast.store.quarantine import REASONS
 from bookie.client import Channel
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from tests.admin.bkadmin.conftest import BkAdmin
 from tests.fixtures.whole_bookie import whole_bookie
 

@@ -15,8 +15,8 @@ import grpc
 import pytest
 import yaml
 
-from bookie.client.channel_v3 import ChannelV3
-from bookie.client.digest import Digest, DigestType
+from bookie.client.channel.v3 import ChannelV3
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.pb import stored_service_pb2 as pb
 from bookie.pb.stored_service_pb2_grpc import StoredServicer, add_StoredServicer_to_server
 from tests.admin.bkadmin.conftest import BkAdmin

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bookie._fast.client import framing_v2
-from bookie.client.receive import RETIRED_MAX, SLAB_BYTES, ReceiveBuffer
+from bookie.client.wire.receive import RETIRED_MAX, SLAB_BYTES, ReceiveBuffer
 from tests.golden.wire_v2 import E0
 from tests.reference import record as entries
 from tests.reference import wire_v2 as model

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from bookie.client.answers_v3 import ReadAnswer
 from bookie.client.config import ClientConfig
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.placement.default import DefaultPlacement
+from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.errors import BookieUnavailable, BookKeeperError, NoSuchEntry, NoSuchLedger
 from bookie.metadata.driver import Versioned
 from tests.client.ledgers.shelf import DIGEST, metadata, sealed

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Bookies
 from bookie.client.placement.bookie_info import BookieInfoReader, scan
 from bookie.client.placement.factory import placement_for
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import BookieUnavailable, RequestTimeout
 from tests.client.placement.modelled_time import run
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bookie.client.bookie_space import BookieInfo
 from bookie.client.config import ClientConfig
 from bookie.client.placement.chances import chances, families
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.metrics.text import write
 
 KNOWN = {name: BookieInfo(2000, free) for name, free in zip("abcde", (200, 200, 300, 500, 1000), strict=True)}

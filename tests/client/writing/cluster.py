@@ -8,7 +8,7 @@ from typing import Any
 
 from bookie.client.bookies import BookieClient, MetadataStore
 from bookie.client.config import ClientConfig
-from bookie.client.digest import Digest, DigestType, OpenedEntry
+from bookie.client.entries.digest import Digest, DigestType, OpenedEntry
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.writer import LedgerWriter

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bookie.client import EntryBatch
-from bookie.client.answers_v3 import ReadAnswer
 from bookie.client.ledgers.opening import Credentials, open_ledger, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
+from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.errors import BookieUnavailable, LedgerClosed, LedgerFenced
 from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.client.writing.cluster import DIGEST, Client, client, run, uri_of

@@ -10,8 +10,8 @@ import pytest
 
 from bookie._fast.client.write_window import Add
 from bookie.client.bookies import MetadataStore
-from bookie.client.flags import Flags
 from bookie.client.ledgers.writer import LedgerWriter
+from bookie.client.wire.flags import Flags
 from bookie.errors import (
     AddQuorumTimeout,
     BookKeeperError,

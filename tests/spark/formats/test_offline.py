@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bookie.client import BookKeeper
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from tests.reference import entry_log as model
 from tests.reference import journal as journal_model
 

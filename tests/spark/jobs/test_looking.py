@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bookie.client import BookKeeper
-from bookie.client.digest import Digest
+from bookie.client.entries.digest import Digest
 from bookie.spark.bkpipe import run
 from tests.fixtures.bookies import BookieProcess
 from tests.reference import entry_log as model

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bookie._fast.wire.digest import Digester
-from bookie.client.digest import Digest, DigestType
+from bookie.client.entries.digest import Digest, DigestType
 from bookie.storage.tools.check_logs import LogChecked, check_logs
 from tests.reference import entry_log as model
 from tests.storage.opened import Opened

@@ -1,7 +1,7 @@
 """What a reader of a ledger gets: verified entries, as views of the one buffer that they arrived in.
 
-Any thread; nothing here changes after it was made. `StoredBatch` (module `batch`) is the same bytes before anybody
-looked at the digests.
+Any thread; nothing here changes after it was made. `StoredBatch` (module `entries.batch`) is the same bytes before
+anybody looked at the digests.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bookie._fast.client.read_run import ReadRange
 from bookie._fast.wire import payloads, record
 from bookie._fast.wire.payloads import Entry, EntryIterator
-from bookie.client.batch import LENGTH_PREFIX, StoredBatch
-from bookie.client.digest import Digest
+from bookie.client.entries.batch import LENGTH_PREFIX, StoredBatch
+from bookie.client.entries.digest import Digest
 from bookie.errors import BookKeeperError, DigestMismatch
 
 if TYPE_CHECKING:

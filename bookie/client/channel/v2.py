@@ -13,16 +13,18 @@ from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2
 from bookie._fast.client.add_window import AddWindow
-from bookie.client.batch import StoredBatch
-from bookie.client.connection import Key, Limits, Row
-from bookie.client.digest import Digest
-from bookie.client.flags import LAST_ENTRY, MIB
-from bookie.client.messages import parsed
-from bookie.client.operations import BookieChannel
-from bookie.client.receive import Cutter
-from bookie.client.reply import Reply
-from bookie.client.security import Link
-from bookie.client.stream import AddStream
+from bookie.client.channel.connection import Limits
+from bookie.client.channel.operations import BookieChannel
+from bookie.client.channel.reply import Reply
+from bookie.client.channel.stream import AddStream
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.digest import Digest
+from bookie.client.wire.flags import LAST_ENTRY, MIB
+from bookie.client.wire.messages import parsed
+from bookie.client.wire.receive import Cutter
+from bookie.client.wire.request import Key, Row
+from bookie.client.wire.security import Link
+from bookie.client.wire.v2 import OP_ADD, OP_AUTH, OP_BATCH_READ, OP_READ
 from bookie.errors import (
     BookKeeperError,
     IllegalOperation,
@@ -33,8 +35,6 @@ from bookie.errors import (
     error_from_v2,
 )
 from bookie.pb.wire_pb2 import AuthMessage
-
-OP_ADD, OP_READ, OP_AUTH, OP_BATCH_READ = 1, 2, 3, 7
 
 
 class Channel(BookieChannel):

@@ -17,10 +17,11 @@ from typing import ClassVar, Self, TypeVar
 from typing_extensions import Buffer
 
 from bookie._fast.client.add_window import AddWindow
-from bookie.client.flags import MIB
-from bookie.client.receive import Cutter, ReceiveBuffer
-from bookie.client.reply import Reply, renewed
-from bookie.client.security import Link, Security, authenticate
+from bookie.client.channel.reply import Reply, renewed
+from bookie.client.wire.flags import MIB
+from bookie.client.wire.receive import Cutter, ReceiveBuffer
+from bookie.client.wire.request import Key, Row
+from bookie.client.wire.security import Link, Security, authenticate
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
@@ -31,10 +32,6 @@ from bookie.errors import (
 )
 
 T = TypeVar("T")
-Key = tuple[int, ...]
-"""What an answer names: the request that it belongs to."""
-Row = tuple[int, int, int, int, int, int, int]
-"""Of `client_wire.RESPONSE`: op, code, ledger, entry, request id, and the body's place and size."""
 
 TICK_S = 1.0
 

@@ -1,8 +1,8 @@
 """Requests to single bookies for threads: the twin of `bookie.client.bookies.BookieClient`. Any thread."""
 
-from bookie.client.batch import StoredBatch
 from bookie.client.bookies import BookieClient
-from bookie.client.loop_thread import LoopThread
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.event_loop.thread import LoopThread
 
 __all__ = ["BookieCalls"]
 

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie.client.batch import StoredBatch, batches
-from bookie.client.connection import Connection
-from bookie.client.digest import Digest
-from bookie.client.flags import LAST_ENTRY, MIB, Flags
-from bookie.client.reply import Reply
-from bookie.client.stream import AddStream
+from bookie.client.channel.batches import batches
+from bookie.client.channel.connection import Connection
+from bookie.client.channel.reply import Reply
+from bookie.client.channel.stream import AddStream
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.digest import Digest
+from bookie.client.wire.flags import LAST_ENTRY, MIB, Flags
 from bookie.errors import NoSuchEntry
 
 

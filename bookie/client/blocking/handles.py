@@ -18,10 +18,10 @@ from bookie.client import aio
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
 from bookie.client.aio.writing import Writing
-from bookie.client.entries import Entry, EntryBatch
+from bookie.client.entries.verified import Entry, EntryBatch
+from bookie.client.event_loop.thread import LoopThread
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.reader import MIB
-from bookie.client.loop_thread import LoopThread
 from bookie.errors import RequestTimeout
 from bookie.metadata.ledger_metadata import LedgerMetadata
 

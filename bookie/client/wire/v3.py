@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v3, single_reads
-from bookie.client import answers_v3 as answers
-from bookie.client import requests_v3 as requests
-from bookie.client.bookies.ask import Ask, LaneNames
-from bookie.client.connection import Key, Row
-from bookie.client.flags import LAST_ENTRY, Flags
-from bookie.client.messages import framed
+from bookie.client.wire import answers_v3 as answers
+from bookie.client.wire import requests_v3 as requests
+from bookie.client.wire.flags import LAST_ENTRY, Flags
+from bookie.client.wire.messages import framed
+from bookie.client.wire.request import Ask, Key, LaneNames, Row
 from bookie.errors import (
     BookKeeperError,
     IllegalOperation,

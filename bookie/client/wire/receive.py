@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2
-from bookie.client.security import Link
+from bookie.client.wire.security import Link
 
 SLAB_BYTES = 2 << 20
 """A few of them lie in a processor's caches."""

@@ -6,13 +6,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from bookie.client import aio
-from bookie.client.bookie_calls import BookieCalls
-from bookie.client.bookie_infos import BookieInfos
-from bookie.client.digest import DigestType
+from bookie.client.blocking.bookie_calls import BookieCalls
+from bookie.client.blocking.bookie_infos import BookieInfos
+from bookie.client.blocking.handles import AdvancedWriteHandle, ReadHandle, WriteHandle
+from bookie.client.blocking.logs import Logs
+from bookie.client.entries.digest import DigestType
+from bookie.client.event_loop.thread import LoopThread
 from bookie.client.features import Features
-from bookie.client.handles import AdvancedWriteHandle, ReadHandle, WriteHandle
-from bookie.client.logs import Logs
-from bookie.client.loop_thread import LoopThread
 from bookie.errors import IllegalOperation
 from bookie.metadata.ledger_metadata import LedgerMetadata
 from bookie.metadata.service_info import BookieServiceInfo

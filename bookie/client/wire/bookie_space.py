@@ -6,8 +6,8 @@ Without anything that moves entries, which takes longer to load than the answer 
 import socket
 from typing import NamedTuple
 
-from bookie.client import requests_v3 as requests
-from bookie.client.messages import FRAME_PREFIX, framed, parsed
+from bookie.client.wire import requests_v3 as requests
+from bookie.client.wire.messages import FRAME_PREFIX, framed, parsed
 from bookie.errors import BookieUnavailable, ReadError, RequestTimeout, error_from_v3
 from bookie.pb import wire_pb2 as pb
 

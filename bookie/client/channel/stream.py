@@ -16,7 +16,7 @@ from bookie._fast.client.add_window import AddWindow, percentile_ns
 from bookie.errors import IncorrectParameter, RequestTimeout, WriteError
 
 if TYPE_CHECKING:
-    from bookie.client.connection import Connection
+    from bookie.client.channel.connection import Connection
 
 CHUNK_BYTES = 1 << 20
 """Payload bytes that go to the socket in one piece."""

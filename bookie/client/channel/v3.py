@@ -13,21 +13,22 @@ from typing_extensions import Buffer
 from bookie._fast.client import framing_v3
 from bookie._fast.client.add_window import AddWindow
 from bookie.availability import AvailableEntries
-from bookie.client import answers_v3 as answers
-from bookie.client import requests_v3 as requests
-from bookie.client.answers_v3 import LacAnswer, ReadAnswer
-from bookie.client.batch import StoredBatch
-from bookie.client.bookie_space import BookieInfo
-from bookie.client.connection import Key, Limits, Row
-from bookie.client.digest import Digest
-from bookie.client.extensions import BATCH_READ, WRITE_CLOSE, Extensions
-from bookie.client.flags import LAST_ENTRY, MIB, Flags
-from bookie.client.messages import framed
-from bookie.client.operations import BookieChannel
-from bookie.client.receive import Cutter
-from bookie.client.reply import Reply
-from bookie.client.security import Link
-from bookie.client.stream import AddStream
+from bookie.client.channel.connection import Limits
+from bookie.client.channel.operations import BookieChannel
+from bookie.client.channel.reply import Reply
+from bookie.client.channel.stream import AddStream
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.digest import Digest
+from bookie.client.wire import answers_v3 as answers
+from bookie.client.wire import requests_v3 as requests
+from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
+from bookie.client.wire.bookie_space import BookieInfo
+from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE, Extensions
+from bookie.client.wire.flags import LAST_ENTRY, MIB, Flags
+from bookie.client.wire.messages import framed
+from bookie.client.wire.receive import Cutter
+from bookie.client.wire.request import Key, Row
+from bookie.client.wire.security import Link
 from bookie.errors import (
     BookKeeperError,
     IllegalOperation,

@@ -11,7 +11,7 @@ from typing import Protocol
 from typing_extensions import Buffer
 
 from bookie.auth.provider import ClientProvider
-from bookie.client.messages import framed, parsed
+from bookie.client.wire.messages import framed, parsed
 from bookie.errors import BookieUnavailable, SecurityError, UnauthorizedAccess, error_from_v3
 from bookie.pb import wire_pb2 as pb
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
 from bookie.client.aio.logs import Logs as AioLogs
-from bookie.client.loop_thread import LoopThread
+from bookie.client.event_loop.thread import LoopThread
 from bookie.metadata.changing_logs import Batch
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.logs import Log

@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import Callable, Mapping
 
-from bookie.client.bookie_space import BookieInfo
-from bookie.client.loop_thread import LoopThread
+from bookie.client.event_loop.thread import LoopThread
 from bookie.client.placement.bookie_info import BookieInfoReader
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.driver import Subscription
 

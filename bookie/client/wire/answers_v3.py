@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeVar
 
 from bookie._fast.client import framing_v3
 from bookie.availability import AvailableEntries
-from bookie.client.batch import StoredBatch
-from bookie.client.bookie_space import BookieInfo
-from bookie.client.messages import parsed
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.wire.bookie_space import BookieInfo
+from bookie.client.wire.messages import parsed
 from bookie.pb import wire_pb2 as pb
 
 T = TypeVar("T")

@@ -9,21 +9,20 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2, single_reads
-from bookie.client.answers_v3 import ReadAnswer
-from bookie.client.batch import StoredBatch
-from bookie.client.bookies.ask import Ask, LaneNames
-from bookie.client.channel import OP_ADD, OP_AUTH, OP_BATCH_READ, OP_READ
-from bookie.client.connection import Key, Row
-from bookie.client.flags import LAST_ENTRY
-from bookie.client.messages import parsed
+from bookie.client.entries.batch import StoredBatch
+from bookie.client.wire.answers_v3 import ReadAnswer
+from bookie.client.wire.flags import LAST_ENTRY
+from bookie.client.wire.messages import parsed
+from bookie.client.wire.request import Ask, Key, LaneNames, Row
 from bookie.errors import BookKeeperError, ReadError, UnauthorizedAccess, WriteError, error_from_v2
 from bookie.pb.wire_pb2 import AuthMessage
 
+OP_ADD, OP_READ, OP_AUTH, OP_BATCH_READ = 1, 2, 3, 7
 ENTRY_ID = struct.Struct(">q")
 
 
 class WireV2:
-    """Names are those of ledger and entry: see `bookie.client.channel`."""
+    """Names are those of ledger and entry: see `bookie.client.channel.v2`."""
 
     cut = staticmethod(framing_v2.cut)
     batch_op = OP_BATCH_READ

@@ -1,6 +1,6 @@
 """V3 requests that are not bulk, as protobuf messages. Values only; any thread."""
 
-from bookie.client.flags import Flags
+from bookie.client.wire.flags import Flags
 from bookie.pb import wire_pb2 as pb
 
 HIGH_PRIORITY = 100

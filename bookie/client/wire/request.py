@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie.client.connection import Key, Row
 from bookie.errors import BookKeeperError
+
+Key = tuple[int, ...]
+"""What an answer names: the request that it belongs to."""
+Row = tuple[int, int, int, int, int, int, int]
+"""Of `framing_v2.RESPONSE`: op, code, ledger, entry, request id, and the body's place and size."""
 
 
 class Ask:
