@@ -5,8 +5,8 @@
     access.require(caller, Role.OPERATE)                  # RoleMissing
 
 Any thread. A caller shows a bearer token, or a certificate that TLS has verified, or both; the higher role counts. The
-token that the bookie has made for its own user (`bookie.metadata.own_token`) counts beside those of the configuration.
-Where that has none, which it permits on loopback only, who shows nothing may see what is measured. With
+token that the bookie has made for its own user (`bookie.admin_port.own_token`) counts beside those of the
+configuration. Where that has none, which it permits on loopback only, who shows nothing may see what is measured. With
 `adminInsecureAllowed` and no tokens whoever reaches the port may do everything.
 Tokens are compared in constant time, all of them each time; none is ever logged or part of an error.
 """

@@ -8,8 +8,8 @@ from bookie.errors import BookieUnavailable, BookKeeperError
 if TYPE_CHECKING:
     from bookie.client.channel.v3 import ChannelV3
     from bookie.client.wire.bookie_space import BookieInfo
+    from bookie.metadata.bookies.service_info import BookieServiceInfo
     from bookie.metadata.driver import MetadataDriver
-    from bookie.metadata.service_info import BookieServiceInfo
 
 __all__ = ["ask", "space"]
 
@@ -43,7 +43,7 @@ def space(driver: "MetadataDriver", bookie: str, timeout_s: float) -> "BookieInf
 
 def _found(driver: "MetadataDriver", bookie: str) -> "tuple[BookieServiceInfo, str, int]":
     """Its registration, and where clients reach it. BookieUnavailable."""
-    from bookie.metadata.service_info import parse_service_info  # noqa: PLC0415
+    from bookie.metadata.bookies.service_info import parse_service_info  # noqa: PLC0415
 
     data = driver.bookies.info(bookie)
     if data is None:

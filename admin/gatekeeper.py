@@ -18,6 +18,7 @@ from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
 from admin.auditing import of_message
 from admin.private_socket import peer_named
 from admin.roles import Role, needed_by_method
+from bookie.admin_port.channel import BUSY
 from bookie.errors import (
     BookKeeperError,
     DataUnknown,
@@ -30,8 +31,7 @@ from bookie.errors import (
     NoSuchLedgerMetadata,
     UnauthorizedAccess,
 )
-from bookie.metadata.admin_channel import BUSY
-from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
+from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.server.errors import one_line
 
 __all__ = ["Gatekeeper", "Share", "WorkPool"]

@@ -23,9 +23,9 @@ from admin.services.running import RunningService
 from admin.services.scrub import ScrubService
 from admin.services.stored import StoredService
 from admin.tls import server_credentials
+from bookie.admin_port.own_token import Signpost
 from bookie.errors import StartRefused
-from bookie.metadata.embedded import EmbeddedStore, SessionLimits
-from bookie.metadata.own_token import Signpost
+from bookie.metadata.key_value.embedded import EmbeddedStore, SessionLimits
 from bookie.server.control import Control
 
 __all__ = ["AdminPlane", "open_plane"]

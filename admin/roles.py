@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bookie.metadata.key_value_driver import COOKIES, INSTANCE, LEDGERS
+from bookie.metadata.key_value.driver import COOKIES, INSTANCE, LEDGERS
 
 __all__ = ["METHODS", "Need", "needed_by_method", "needed_by_route", "Role", "ROUTES"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from bookie.metadata.admin_channel import AdminAccess, open_channel
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb import garbage_service_pb2 as gc_pb
 from bookie.pb import metrics_service_pb2 as metrics_pb

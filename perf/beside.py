@@ -15,9 +15,10 @@ from typing import Any
 
 import click
 
-from bookie.metadata.admin_channel import AdminAccess, open_channel
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
+from bookie.admin_port.channel import AdminAccess, open_channel
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from bookie.pb import garbage_service_pb2 as pb
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from perf.load.build import build_all

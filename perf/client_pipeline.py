@@ -23,7 +23,7 @@ from bookie.client import Channel, ChannelV3, Digest, Extensions
 from bookie.client.bookies import BookieClient
 from bookie.client.config import ClientConfig
 from bookie.errors import BookKeeperError
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import CLIENT_CPU, kept_apart
 from perf.side_by_side.servers import OurBookie

@@ -24,7 +24,7 @@ from typing import Self
 
 import click
 
-from bookie.metadata.admin_channel import AdminAccess, open_channel
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.metrics_service_pb2_grpc import MetricsStub
 from perf.admin_load import stub_of

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from admin.tls import http_context
+from bookie.admin_port.channel import read_token
 from bookie.auth import sasl, token
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.client import Tls
 from bookie.errors import ConfigurationError
-from bookie.metadata.admin_channel import read_token
 from bookie.secret_files import FILE_BYTES_MAX, SecretRefused, read_secret, read_secret_text
 from bookie.server.settings import AccessSettings
 from bookie.server.tls import make_context

@@ -16,7 +16,7 @@ from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation
 if TYPE_CHECKING:
     import grpc
 
-    from bookie.metadata.admin_channel import AdminAccess
+    from bookie.admin_port.channel import AdminAccess
 
 __all__ = ["AdminPort", "Asking", "CutOff", "gathered", "with_admin", "with_admin_port"]
 
@@ -51,7 +51,7 @@ class AdminPort:
     @contextmanager
     def open(self) -> Iterator["Asking"]:
         """A connection to it; nothing is sent yet. ConfigurationError names a file that cannot be used."""
-        from bookie.metadata.admin_channel import open_channel  # noqa: PLC0415
+        from bookie.admin_port.channel import open_channel  # noqa: PLC0415
 
         target, access = self._where()
         within_ms = int(self.timeout_s * 1000)
@@ -64,7 +64,7 @@ class AdminPort:
             channel.close()
 
     def _where(self) -> "tuple[str, AdminAccess]":
-        from bookie.metadata.admin_channel import AdminAccess  # noqa: PLC0415
+        from bookie.admin_port.channel import AdminAccess  # noqa: PLC0415
 
         text = {name: None if path is None else str(path) for name, path in self.files.items()}
         address, encrypted = self.address, text["tls_ca"] is not None or text["tls_cert"] is not None

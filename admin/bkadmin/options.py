@@ -17,8 +17,8 @@ from bookie.storage.layout import INDEX_NAME, current
 from bookie.terminal.output import done
 
 if TYPE_CHECKING:
+    from bookie.metadata.bookies.identity import IdentitySettings
     from bookie.metadata.driver import MetadataDriver
-    from bookie.metadata.identity import IdentitySettings
     from bookie.server.settings import Settings
 
 __all__ = [
@@ -111,7 +111,7 @@ class Cluster:
         """One that is not started. ConfigurationError. `new`: a store in a directory may be made; else IllegalOperation
         where there is none, for the store would make it to be looked at.
         """
-        from bookie.metadata.driver import open_driver  # noqa: PLC0415
+        from bookie.metadata import open_driver  # noqa: PLC0415
         from bookie.metadata.uri import parse_uri  # noqa: PLC0415
 
         where = parse_uri(self.service_uri)
@@ -148,7 +148,7 @@ def token_file_of(settings: "Settings") -> str:
     """What to show to the bookie of this configuration: its own token, if we may read it; else what its file of tokens
     has, perhaps with a role that is too low. Empty: neither.
     """
-    from bookie.metadata.own_token import NAME  # noqa: PLC0415
+    from bookie.admin_port.own_token import NAME  # noqa: PLC0415
 
     own = settings.storage.ledger_directories[0] / NAME
     return str(own) if os.access(own, os.R_OK) else settings.access.tokens_file

@@ -10,8 +10,8 @@ from admin.bookie_calls import space
 from admin.http.asking import Asked, Refused, Reply, reply_json
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import MetadataStoreError
-from bookie.metadata.bookie_states import BookieState, bookie_states
-from bookie.metadata.service_info import parse_service_info
+from bookie.metadata.bookies.service_info import parse_service_info
+from bookie.metadata.bookies.states import BookieState, bookie_states
 
 __all__ = ["cluster_info", "cluster_info_of", "list_bookie_info", "list_bookies", "spaces"]
 

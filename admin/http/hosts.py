@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from admin.http.asking import Refused
-from bookie.metadata.identity import is_loopback
+from bookie.metadata.bookies.identity import is_loopback
 from bookie.server.settings import HttpSettings
 
 __all__ = ["check_origin", "Hosts"]

@@ -10,8 +10,8 @@ from bookie.client.aio import BookKeeper
 from bookie.client.entries.verified import Entry
 from bookie.client.replication.hosting import Shared
 from bookie.errors import NoSuchLedgerMetadata
-from bookie.metadata.ledger_codec import serialize_ledger
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_codec import serialize_ledger
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["delete", "list_ledgers", "metadata", "read", "read_entries"]
 

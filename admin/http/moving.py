@@ -13,7 +13,7 @@ from typing import Any
 
 from bookie.client.event_loop.stop import Stop
 from bookie.errors import BookKeeperError, IllegalOperation
-from bookie.metadata.bookie_states import is_registered
+from bookie.metadata.bookies.states import is_registered
 from bookie.metadata.driver import MetadataDriver
 
 __all__ = ["Movers"]

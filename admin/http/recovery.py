@@ -3,7 +3,7 @@
 from typing import Any
 
 from admin.http.asking import Asked, Refused, Reply, reply_json, reply_text
-from bookie.metadata.replication import Mark
+from bookie.metadata.records.replication import Mark
 
 __all__ = [
     "auditor",

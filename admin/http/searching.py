@@ -11,7 +11,7 @@ from typing import Any
 from admin.http.asking import Asked, Refused
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver, Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["search"]
 

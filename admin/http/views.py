@@ -16,7 +16,7 @@ from admin.http.searching import search
 from bookie import __version__
 from bookie.client.placement.weights import shares
 from bookie.client.wire.bookie_space import BookieInfo
-from bookie.metadata.bookie_states import BookieState, bookie_states
+from bookie.metadata.bookies.states import BookieState, bookie_states
 
 __all__ = ["bookie", "checkpoint", "cluster", "entries", "ledger", "ledgers", "metrics", "recovery"]
 

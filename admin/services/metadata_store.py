@@ -12,8 +12,8 @@ import grpc
 
 from admin.private_socket import peer_named
 from bookie.errors import BookKeeperError, IncorrectParameter
-from bookie.metadata.embedded import UNLIMITED, EmbeddedStore, SessionLimits
-from bookie.metadata.key_values import Item, KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
+from bookie.metadata.key_value.embedded import UNLIMITED, EmbeddedStore, SessionLimits
+from bookie.metadata.key_value.keys import Item, KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.pb import metadata_service_pb2 as pb
 from bookie.pb.metadata_service_pb2_grpc import add_MetadataStoreServicer_to_server
 

@@ -15,7 +15,7 @@ from admin.sanity import sanity
 from admin.services.streaming import changes
 from bookie import __version__
 from bookie.errors import BookKeeperError, IncorrectParameter, NoSuchLedger
-from bookie.metadata.service_info import parse_service_info
+from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import add_BookieServicer_to_server
 from bookie.server.control import Control

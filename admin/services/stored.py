@@ -7,7 +7,7 @@ import grpc
 
 from bookie.errors import DigestMismatch, IncorrectParameter, NoSuchLedger, NoSuchLedgerMetadata
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.pb import stored_service_pb2 as pb
 from bookie.pb.stored_service_pb2_grpc import add_StoredServicer_to_server
 from bookie.server.control import Control

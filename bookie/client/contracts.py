@@ -22,7 +22,7 @@ from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import BookKeeperError
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 
 class AddLane(Protocol):

@@ -19,7 +19,7 @@ from typing import Any
 from bookie.durable import PRIVATE_FILE
 from bookie.local.nursery import MESSAGE_BYTES
 
-PRELOADED = ("bookie.server.main", "bookie.metadata.embedded", "bookie.metadata.remote")
+PRELOADED = ("bookie.server.main", "bookie.metadata.key_value.embedded", "bookie.metadata.key_value.remote")
 PR_SET_PDEATHSIG = 1
 
 

@@ -1,19 +1,18 @@
-"""Ledger metadata, and which bookies are alive: the part of the cluster that is not in a bookie.
+"""Ledger metadata, and which bookies are alive: the part of the cluster that is kept outside of the bookies.
 
-Start with `driver` (what a store can do, and `open_driver`). Then by idea:
+`driver` is the contract of a metadata store, `opening` makes the driver that a URI (`uri`) names, and `watching` is the
+thread of each driver that re-reads what changed and tells listeners. `changing_logs` changes a log by compare-and-set.
 
-    uri  layout  ledger_paths               where things are
-    ledger_metadata  ledger_codec           one ledger, and its bytes
-    logs  changing_logs                     named lists of ledgers, their bytes, and how they change
-    identity  service_info  registration    who a bookie is, what it publishes, and how it stays registered
-    bookie_states                           which bookies there are: writable, read-only, absent
-    replication                             which ledgers lack replicas, who copies them, and who looks for them
-    watching                                the thread that re-reads what changed and tells listeners
-    zookeeper  zookeeper_*                  the store that Apache BookKeeper clusters use
-    key_values  key_value_*                 the same driver over versioned keys, which come from
-    embedded  remote                        LMDB in this process, or the process that owns it (gRPC)
+    records      the values that every store keeps, and their bytes: ledgers, logs, lost replicas
+    zookeeper    the store that Apache BookKeeper clusters use
+    key_value    the store over versioned keys: LMDB in this process, or gRPC to the process that owns it
+    bookies      who a bookie is, what it publishes, how it stays registered, and which bookies there are
+
+Begin with `driver`, then `records.ledger_metadata`.
+
+Leans on: bookie.admin_port, bookie.errors, bookie.durable, bookie.pb. Its order is a contract in pyproject.toml.
 """
 
-from bookie.metadata.driver import open_driver
+from bookie.metadata.opening import open_driver
 
 __all__ = ["open_driver"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from bookie.errors import IncorrectParameter, LogExists, MetadataVersionConflict, NoSuchLog
 from bookie.metadata.driver import Logs, Versioned
-from bookie.metadata.logs import Commit, Log, check_name, without
+from bookie.metadata.records.logs import Commit, Log, check_name, without
 
 __all__ = ["append", "forget", "remove", "replace_all", "touch", "update"]
 

@@ -1,4 +1,4 @@
-"""What a metadata store can do, cut by who needs it, and the one door that opens it.
+"""The contract of metadata stores: what each can do, as one protocol for each kind of caller.
 
 All calls block until the store answered, raise `MetadataStoreError` (retriable) when it does not in time, and may come
 from any thread. Listeners are told the present state first and run on the driver's watch thread (`watching`).
@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from bookie.metadata.ledger_metadata import LedgerMetadata
-from bookie.metadata.logs import Log
-from bookie.metadata.replication import Check, Claim, Mark
-from bookie.metadata.uri import parse_uri
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.logs import Log
+from bookie.metadata.records.replication import Check, Claim, Mark
 
 T = TypeVar("T")
-SESSION_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class Bookies(Protocol):
         ...
 
     def info(self, bookie_id: str) -> bytes | None:
-        """What the bookie publishes (`service_info`); None if it is not registered."""
+        """What the bookie publishes (`bookies.service_info`); None if it is not registered."""
         ...
 
     def watch(self, listener: Callable[[frozenset[str]], None], *, read_only: bool) -> Subscription:
@@ -154,7 +152,7 @@ class Ledgers(Protocol):
 
 
 class Logs(Protocol):
-    """Named, ordered lists of ledgers (`logs`). Names: IncorrectParameter for one that `logs.check_name` refuses."""
+    """Named, ordered lists of ledgers. A name that `records.logs.check_name` refuses raises IncorrectParameter."""
 
     def create(self, name: str, log: Log) -> Versioned[Log]:
         """Raises LogExists, LogTooLarge."""
@@ -278,29 +276,3 @@ class MetadataDriver(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
-
-
-def open_driver(uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secure: bool = False) -> MetadataDriver:
-    """The driver that `uri` asks for, not yet started. `secure` makes new ZooKeeper nodes the creator's alone.
-
-    Raises ConfigurationError. Only the modules of the chosen store are imported.
-    """
-    where = parse_uri(uri)
-    session_timeout_s = session_timeout_ms / 1000
-    if where.scheme == "zk":
-        from bookie.metadata.zookeeper import ZooKeeperDriver  # noqa: PLC0415
-
-        return ZooKeeperDriver(where, session_timeout_s=session_timeout_s, secure=secure)
-    from bookie.metadata.key_value_driver import KeyValueDriver  # noqa: PLC0415
-
-    if where.scheme == "lmdb":
-        from bookie.metadata.embedded import EmbeddedStore  # noqa: PLC0415
-
-        return KeyValueDriver(EmbeddedStore(where.path), session_timeout_s=session_timeout_s)
-    from bookie.metadata.admin_channel import AdminAccess  # noqa: PLC0415
-    from bookie.metadata.remote import RemoteStore  # noqa: PLC0415
-
-    option = where.options.get
-    access = AdminAccess(where.scheme == "grpcs", option("ca"), option("certificate"), option("key"), option("token"))
-    store = RemoteStore(where.hosts[0], access, session_timeout_s=session_timeout_s)
-    return KeyValueDriver(store, session_timeout_s=session_timeout_s)

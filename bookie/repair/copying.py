@@ -19,7 +19,7 @@ from bookie.errors import (
     ClientClosed,
     RequestTimeout,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.repair.expected import ExpectedPart
 from bookie.repair.peers import Peers
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
 __all__ = ["expected_entries", "ExpectedPart", "in_last_ensemble", "judged_end", "names", "parts_holding"]
 

@@ -13,7 +13,7 @@ from bookie.availability import AvailableEntries
 from bookie.client import BookieChannel, ChannelV3
 from bookie.errors import NoSuchLedger, NoSuchLedgerMetadata, ReadError, UnauthorizedAccess
 from bookie.metadata.driver import Ledgers
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.copying import copy_part, digest_of
 from bookie.repair.expected import expected_entries, in_last_ensemble, names
 from bookie.repair.peers import Connect, Peers

@@ -14,7 +14,7 @@ from typing_extensions import Buffer
 
 from bookie.client import DigestType
 from bookie.errors import BookKeeperError, DigestMismatch, NoSuchLedger, UnauthorizedAccess
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.copying import copy_part, digest_of
 from bookie.repair.expected import expected_entries, in_last_ensemble, parts_holding
 from bookie.repair.peers import Peers

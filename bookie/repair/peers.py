@@ -6,8 +6,8 @@ from typing import Self
 
 from bookie.client import BookieChannel, Channel, Security
 from bookie.errors import BookieUnavailable, BookKeeperError
+from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.metadata.driver import MetadataDriver
-from bookie.metadata.service_info import parse_service_info
 
 __all__ = ["Connect", "connect_by_metadata", "Peers"]
 

@@ -14,7 +14,7 @@ from bookie._fast.index.view import Index, Ledger
 from bookie.client.entries.digest import master_key
 from bookie.durable import make_directories
 from bookie.metadata.driver import Ledgers
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.expected import in_last_ensemble, names
 from bookie.repair.integrity import ledgers_of
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bookie.client import Security
 from bookie.errors import BookKeeperError, NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.repair.expected import parts_holding
 from bookie.repair.mending import Mended, Mending
 from bookie.repair.peers import Connect, Peers, connect_by_metadata

@@ -15,7 +15,7 @@ from bookie._fast.base.bounds import BOUNDS, entry_bytes_max, group_entry_bytes,
 from bookie.auth.registry import needs_certificates
 from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused
-from bookie.metadata.identity import IdentitySettings, is_loopback
+from bookie.metadata.bookies.identity import IdentitySettings, is_loopback
 from bookie.metadata.uri import uri_from_zookeeper_keys
 from bookie.server.errors import ConfigError
 from bookie.server.foreign_keys import IGNORED, LATER, REFUSED

@@ -24,7 +24,7 @@ from bookie._fast.store.read_pool import ReadPoolRoom
 from bookie._fast.store.storage import StoresRoom
 from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
-from bookie.metadata.identity import is_loopback
+from bookie.metadata.bookies.identity import is_loopback
 from bookie.pb import wire_pb2 as wire
 from bookie.server.access_log import AccessLog
 from bookie.server.complaints import Complaint, ComplaintLog, spoken

@@ -15,13 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bookie.admin_port import own_token
 from bookie.auth.registry import open_server
 from bookie.errors import BookKeeperError, StartRefused
-from bookie.metadata import own_token
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
-from bookie.metadata.registration import BookieRegistration
-from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint, http_endpoint
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
+from bookie.metadata.bookies.registration import BookieRegistration
+from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint, http_endpoint
+from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.uri import parse_uri
 from bookie.metrics.family import Family
 from bookie.server import budget

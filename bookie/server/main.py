@@ -13,7 +13,7 @@ import click
 from bookie import __version__
 from bookie._fast.base import fatal, spare_descriptors
 from bookie.errors import BookKeeperError, IllegalOperation, StartRefused
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 from bookie.server import logs, signals
 from bookie.server.config import Loaded, load
 from bookie.server.errors import one_line

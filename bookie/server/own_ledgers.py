@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver
-from bookie.metadata.ledger_metadata import LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerState
 from bookie.storage.garbage.contracts import Standing
 
 __all__ = ["LedgersOfBookie"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bookie.auth.settings import AuthSettings
-from bookie.metadata.identity import IdentitySettings
+from bookie.metadata.bookies.identity import IdentitySettings
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.scrub.settings import ScrubSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings

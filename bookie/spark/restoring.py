@@ -62,7 +62,7 @@ async def _all(
     work: "Callable[[World, list[int]], AsyncIterator[Restored]]",
 ) -> list[dict[str, Any]]:
     from bookie.client.replication.service import opened  # noqa: PLC0415
-    from bookie.metadata.driver import open_driver  # noqa: PLC0415
+    from bookie.metadata import open_driver  # noqa: PLC0415
 
     async def rows(of: "AsyncIterator[Restored]") -> "dict[int, Restored]":
         async with aclosing(of) as each:  # type: ignore[type-var]

@@ -28,8 +28,8 @@ from bookie.client.config import ClientConfig
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.placement.default import DefaultPlacement
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import bkload
 from tests.fixtures.bookies import BookieProcess

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
 from admin.roles import Role
+from bookie.admin_port.channel import ROLES, read_token
 from bookie.errors import ConfigurationError
-from bookie.metadata.admin_channel import ROLES, read_token
 from bookie.server.settings import AccessSettings
 
 READER, OPERATOR = "r" * 16, "o" * 16

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import grpc
 import pytest
 
-from bookie.metadata.admin_channel import AdminAccess, open_channel
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import garbage_service_pb2 as pb
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from tests.fixtures.bookies import BookieProcess

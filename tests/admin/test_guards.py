@@ -17,10 +17,10 @@ import pytest
 from admin.access import Access
 from admin.gatekeeper import Gatekeeper, Share, WorkPool
 from admin.services.metrics import INTERVAL_MS_MAX, MetricsService
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
-from bookie.metadata.admin_channel import AdminAccess, open_channel
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, Segment
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bookie.admin_port.channel import read_token
+from bookie.admin_port.own_token import NAME, Guide, Signpost, make
 from bookie.client import BookKeeper
 from bookie.errors import SecurityError
-from bookie.metadata.admin_channel import read_token
-from bookie.metadata.driver import open_driver
-from bookie.metadata.own_token import NAME, Guide, Signpost, make
+from bookie.metadata import open_driver
 from tests.admin.http.conftest import Port
 from tests.fixtures.bookies import ROOT, BookieProcess
 from tests.fixtures.ports import free_port
@@ -36,10 +36,10 @@ def other(program: str, *words: str) -> "subprocess.Popen[str]":
 import os, sys
 from pathlib import Path
 import encodings.idna
-import bookie.metadata.key_value_driver, bookie.metadata.remote
+import bookie.metadata.key_value.driver, bookie.metadata.key_value.remote
 from bookie.errors import SecurityError
-from bookie.metadata.driver import open_driver
-from bookie.metadata.own_token import Signpost
+from bookie.metadata import open_driver
+from bookie.admin_port.own_token import Signpost
 import urllib.error, urllib.request
 os.setgroups([])
 os.setresgid({OTHER}, {OTHER}, {OTHER})

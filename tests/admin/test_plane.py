@@ -11,10 +11,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from admin.plane import STRANGERS_STREAMS_MAX, STRANGERS_WAITING_MAX, STREAMS_MAX, AdminPlane, open_plane
+from bookie.admin_port import own_token
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.errors import StartRefused
-from bookie.metadata import own_token
-from bookie.metadata.admin_channel import AdminAccess, open_channel
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 from bookie.pb import metrics_service_pb2_grpc
 from bookie.pb.metrics_service_pb2 import GetMetricsRequest
 from bookie.server.control import discover

@@ -14,8 +14,8 @@ from grpc_reflection.v1alpha import reflection_pb2
 from admin.http.routes import ENDPOINTS
 from admin.roles import METHODS, ROUTES, Need, Role, needed_by_method, needed_by_route
 from bookie.errors import MetadataStoreError, SecurityError
-from bookie.metadata.driver import open_driver
-from bookie.metadata.key_value_driver import COOKIES, INSTANCE, LEDGERS
+from bookie.metadata import open_driver
+from bookie.metadata.key_value.driver import COOKIES, INSTANCE, LEDGERS
 from bookie.pb import (
     bookie_service_pb2,
     garbage_service_pb2,

@@ -10,10 +10,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from admin.roles import METHODS, Role
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.client import ChannelV3, Digest
-from bookie.metadata.admin_channel import AdminAccess, open_channel
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, Segment
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb import garbage_service_pb2 as gc_pb
 from bookie.pb import metrics_service_pb2 as metrics_pb

@@ -7,8 +7,8 @@ import pytest
 
 from bookie.client import Channel, ChannelV3, Digest, DigestType, Extensions, Flags
 from bookie.errors import IllegalOperation, LedgerFenced, NoSuchEntry, NoSuchLedger, UnauthorizedAccess
-from bookie.metadata.driver import open_driver
-from bookie.metadata.service_info import parse_service_info
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.service_info import parse_service_info
 from tests.fixtures.bookies import BookieProcess
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")

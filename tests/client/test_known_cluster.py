@@ -9,7 +9,7 @@ from random import Random
 from bookie.client.bookies import MetadataStore
 from bookie.client.config import ClientConfig
 from bookie.client.known_cluster import KnownCluster
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 
 ASKED: list[tuple[int, list[str]]] = []
 

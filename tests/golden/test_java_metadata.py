@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bookie.metadata.layout import Layout, parse_layout
-from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
-from bookie.metadata.ledger_metadata import DigestType, LedgerState
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint, parse_service_info
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint, parse_service_info
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerState
+from bookie.metadata.zookeeper.layout import Layout, parse_layout
 from bookie.storage.cookies import make_cookie, parse_cookie
 
 GOLDEN = Path(__file__).parent / "java"

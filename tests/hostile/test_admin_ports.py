@@ -17,7 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from bookie.metadata.admin_channel import AdminAccess, open_channel
+from bookie.admin_port.channel import AdminAccess, open_channel
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 from tests.hostile.peer import Peer, add

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from admin.auditing import NAMED, SHOWN, Few, of_http, of_message
 from admin.plane import AdminPlane
 from admin.roles import METHODS, ROUTES, Role
-from bookie.metadata.admin_channel import AdminAccess, open_channel
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import bookie_service_pb2, metadata_service_pb2
 from tests.admin.http.conftest import Port
 from tests.fixtures.bookies import BookieProcess

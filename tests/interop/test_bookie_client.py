@@ -15,7 +15,7 @@ from bookie.errors import (
     NoSuchLedger,
     UnauthorizedAccess,
 )
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
 from tests.fixtures.java_peer import BATCH_READS
 from tests.interop.conftest import Standing

@@ -20,7 +20,7 @@ from bookie.client.bookies import BookieClient, MetadataStore
 from bookie.client.bookies.connect import Connector
 from bookie.client.config import ClientConfig
 from bookie.errors import BookieUnavailable
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 from tests.client.bookies.lanes import sealed
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
+from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
 from tests.fixtures.java_peer import VERSION, JavaPeer
 from tests.fixtures.java_process import JavaBookie
 from tests.interop.conftest import Client

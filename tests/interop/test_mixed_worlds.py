@@ -15,11 +15,11 @@ from kazoo.client import KazooClient
 
 from bookie.client import BookKeeper, WriteHandle
 from bookie.errors import BookKeeperError
-from bookie.metadata.layout import Layout
-from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
-from bookie.metadata.ledger_metadata import DigestType
-from bookie.metadata.ledger_paths import ledger_path
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_metadata import DigestType
 from bookie.metadata.uri import parse_uri
+from bookie.metadata.zookeeper.layout import Layout
+from bookie.metadata.zookeeper.ledger_paths import ledger_path
 from tests.fixtures.java_peer import BATCH_READS, JavaPeer
 from tests.interop.conftest import Client, Standing, new_cluster
 from tests.interop.driver import FENCED, LEDGER_CLOSED, UNAUTHORIZED, Driver, JavaError

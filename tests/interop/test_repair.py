@@ -3,9 +3,9 @@
 import pytest
 
 from bookie.client import Channel, ChannelV3, Digest, DigestType
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.repair.integrity import check_bookie
 from bookie.repair.peers import connect_by_metadata
 from tests.interop.targets import Start

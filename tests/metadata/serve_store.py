@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from admin.services.metadata_store import STREAMS_MAX, MetadataService
-from bookie.metadata.embedded import EmbeddedStore
-from bookie.metadata.key_value_driver import KeyValueDriver
+from bookie.metadata.key_value.driver import KeyValueDriver
+from bookie.metadata.key_value.embedded import EmbeddedStore
 
 
 def main() -> None:

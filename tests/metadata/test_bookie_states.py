@@ -1,4 +1,4 @@
-"""`bookie.metadata.bookie_states`: one answer to which bookies there are, and in which state."""
+"""`bookie.metadata.bookies.states`: one answer to which bookies there are, and in which state."""
 
 from functools import partial
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bookie.metadata.bookie_states import bookie_states, is_registered, states_of
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.states import bookie_states, is_registered, states_of
 
 
 def test_every_bookie_has_one_state() -> None:

@@ -15,8 +15,8 @@ from bookie.errors import (
     MetadataVersionConflict,
     NoSuchLedgerMetadata,
 )
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint, parse_service_info
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint, parse_service_info
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from tests.metadata.conftest import Cluster
 from tests.metadata.seen import Seen
 

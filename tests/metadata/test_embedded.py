@@ -11,12 +11,12 @@ import lmdb
 import pytest
 
 from bookie.errors import IncorrectParameter, StartRefused
-from bookie.metadata.embedded import EmbeddedStore, SessionLimits
-from bookie.metadata.key_values import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
+from bookie.metadata.key_value.embedded import EmbeddedStore, SessionLimits
+from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 
 WRITER = """
 import sys
-from bookie.metadata.embedded import EmbeddedStore
+from bookie.metadata.key_value.embedded import EmbeddedStore
 store = EmbeddedStore(sys.argv[1])
 store.start()
 store.put("mortal", b"", None, store.session())
@@ -29,7 +29,7 @@ while True:
 FULL_FILE = """
 import resource, sys
 from bookie._fast.base import fatal
-from bookie.metadata.embedded import EmbeddedStore
+from bookie.metadata.key_value.embedded import EmbeddedStore
 
 def put_until_refused(first):
     try:
@@ -52,8 +52,8 @@ print(store.get("before") is not None)
 FULL_DISK = """
 import sys
 from bookie._fast.base import fatal
-from bookie.metadata.embedded import EmbeddedStore
-from bookie.metadata.key_values import StoreFull
+from bookie.metadata.key_value.embedded import EmbeddedStore
+from bookie.metadata.key_value.keys import StoreFull
 
 store = EmbeddedStore(sys.argv[1])
 store.start()

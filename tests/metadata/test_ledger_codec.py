@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.errors import MetadataSerializationError
-from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from bookie.pb.data_formats_pb2 import LedgerMetadataFormat
 
 EXAMPLE = LedgerMetadata(

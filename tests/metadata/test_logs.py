@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.base import crc
 from bookie.errors import IncorrectParameter, LogTooLarge, MetadataSerializationError
-from bookie.metadata.logs import CONTROL, Commit, Log, parse_log, serialize_log
+from bookie.metadata.records.logs import CONTROL, Commit, Log, parse_log, serialize_log
 
 EXAMPLE = "01 01 01 71 07 e8 07 05 03 d8 04 02 03 ad 46 f1 8d"
 NUMBERS = st.integers(0, (1 << 63) - 1)

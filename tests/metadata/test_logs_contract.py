@@ -7,7 +7,7 @@ import pytest
 
 from bookie.errors import IncorrectParameter, LogExists, MetadataVersionConflict, NoSuchLog
 from bookie.metadata.changing_logs import append, forget, remove, replace_all, touch, update
-from bookie.metadata.logs import Commit, Log
+from bookie.metadata.records.logs import Commit, Log
 from tests.metadata.conftest import Cluster, ZooKeeperCluster
 from tests.metadata.seen import Seen
 from tests.metadata.test_driver_contract import METADATA

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import LedgerExists, NoSuchLedgerMetadata
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.fixtures.lossy_proxy import LossyProxy, lossy_proxy
 from tests.metadata.conftest import KeyValueCluster, ZooKeeperCluster
 

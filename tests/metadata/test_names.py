@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.errors import ConfigurationError, LedgerIdOverflow, MetadataSerializationError
-from bookie.metadata.layout import Layout, layout_of_kind, parse_layout
-from bookie.metadata.ledger_paths import FLAT, LONG, SHORT, ledger_path
 from bookie.metadata.uri import MetadataUri, parse_uri, uri_from_zookeeper_keys
+from bookie.metadata.zookeeper.layout import Layout, layout_of_kind, parse_layout
+from bookie.metadata.zookeeper.ledger_paths import FLAT, LONG, SHORT, ledger_path
 
 
 @pytest.mark.parametrize(

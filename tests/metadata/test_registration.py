@@ -10,9 +10,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from bookie.errors import BookieAlreadyRegistered, MetadataSessionLost, MetadataStoreError
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.registration import BookieRegistration
-from bookie.metadata.zookeeper import ZooKeeperDriver
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.registration import BookieRegistration
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.zookeeper.driver import ZooKeeperDriver
 from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.metadata.conftest import Cluster, ZooKeeperCluster

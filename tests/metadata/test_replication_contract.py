@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bookie.errors import MetadataStoreError
-from bookie.metadata.replication import Check, Claim, Mark
+from bookie.metadata.records.replication import Check, Claim, Mark
 from tests.metadata.conftest import Cluster
 from tests.metadata.seen import PATIENCE_S, Seen
 

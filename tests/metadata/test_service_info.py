@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from bookie.errors import ConfigurationError, MetadataSerializationError
-from bookie.metadata.identity import (
+from bookie.metadata.bookies.identity import (
     ANY_ADDRESS,
     IdentitySettings,
     advertised_host,
@@ -14,7 +14,7 @@ from bookie.metadata.identity import (
     check_bookie_id,
     choose_bookie_id,
 )
-from bookie.metadata.service_info import (
+from bookie.metadata.bookies.service_info import (
     OUR_PROPERTIES,
     BookieServiceInfo,
     bookie_endpoint,

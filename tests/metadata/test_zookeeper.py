@@ -9,11 +9,12 @@ import pytest
 from kazoo.client import KazooClient, KazooState
 
 from bookie.errors import ClusterNotInitialized, ConfigurationError, MetadataStoreError, NoSuchLedgerMetadata
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_codec import serialize_ledger
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_codec import serialize_ledger
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 from bookie.storage.cookies import make_cookie
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import JavaBookie, init_cluster

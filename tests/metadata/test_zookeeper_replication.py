@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from bookie.errors import MetadataSerializationError, MetadataStoreError
-from bookie.metadata.replication import Check, Mark
+from bookie.metadata.records.replication import Check, Mark
 from tests.fixtures.java_peer import JavaPeer
 from tests.fixtures.java_process import JavaBookie
 from tests.fixtures.ports import free_port

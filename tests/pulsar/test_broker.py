@@ -10,7 +10,7 @@ import pytest
 
 from bookie.client import Channel
 from bookie.errors import NoSuchLedger, NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.frozen import freeze, thaw
 from tests.pulsar.world import (

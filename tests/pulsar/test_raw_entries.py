@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from bookie.metadata.ledger_metadata import DigestType, LedgerState
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerState
 from tests.fixtures.spark_world import World as SparkWorld
 from tests.pulsar.world import MARKS, World, deliver, numbered, received
 from tests.spark.test_examples import EXAMPLES, call

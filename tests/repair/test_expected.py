@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.repair.expected import expected_entries, in_last_ensemble, judged_end, names
 
 BOOKIES = [f"b{i}:3181" for i in range(6)]

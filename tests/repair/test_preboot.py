@@ -9,8 +9,8 @@ from bookie._fast.index.view import Index, Ledger
 from bookie.client import ChannelV3, Digest
 from bookie.client.entries.digest import master_key
 from bookie.errors import DataUnknown, LedgerFenced, NoSuchEntry
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.repair.preboot import clear_limbo, mark_distrusted
 from tests.fixtures.bookies import BookieProcess
 

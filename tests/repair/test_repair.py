@@ -8,9 +8,10 @@ import pytest
 
 from bookie.client import Channel, ChannelV3, Digest, DigestType, Flags
 from bookie.errors import DataUnknown, LedgerFenced, NoSuchEntry, NoSuchLedger, ReadError
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.repair.integrity import IntegrityReport, LedgerChecked, check_bookie, ledgers_of
 from bookie.repair.peers import Connect, connect_by_metadata
 from bookie.repair.preboot import clear_limbo, mark_distrusted

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.client import Channel, Digest, DigestType
 from bookie.errors import DataUnknown, DigestMismatch, NoSuchEntry, ReadError
-from bookie.metadata.admin_channel import AdminAccess, open_channel
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.pb import scrub_service_pb2 as pb
 from bookie.pb.scrub_service_pb2_grpc import ScrubStub
 from tests.fixtures.bookies import BookieProcess, metadata_of

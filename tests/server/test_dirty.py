@@ -9,8 +9,8 @@ import pytest
 
 from bookie.client import ChannelV3, Digest
 from bookie.errors import DataUnknown, StartRefused
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.server.dirty import DirtyMarker, Run, boot_id
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.whole_bookie import new_bookie, whole_bookie

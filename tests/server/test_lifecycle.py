@@ -13,8 +13,9 @@ from typing import NoReturn
 import pytest
 
 from bookie.errors import StartRefused
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.service_info import parse_service_info
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.service_info import parse_service_info
+from bookie.metadata.driver import MetadataDriver
 from bookie.server import lifecycle
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.whole_bookie import new_bookie, whole_bookie

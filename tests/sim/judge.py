@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from bookie.client.entries.digest import Digest, DigestType
 from bookie.errors import DigestMismatch
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from tests.sim.events import Event
 
 __all__ = ["judge", "Violation"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from bookie.errors import LedgerExists, MetadataStoreError, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from tests.sim.events import Event
 from tests.sim.loop import VirtualLoop
 

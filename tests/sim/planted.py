@@ -24,7 +24,7 @@ from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTimeout
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from tests.sim.client_bookies import ClientBookies, ModelLane
 from tests.sim.draw import Draw
 from tests.sim.model_store import ClientStore

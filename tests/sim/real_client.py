@@ -14,7 +14,7 @@ from bookie.client.ledgers.opening import Credentials, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.placement.factory import placement_for
-from bookie.metadata.ledger_metadata import DigestType as StoredDigest
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigest
 from tests.sim.face import Client, MakeClient
 from tests.sim.planted import NOTHING, Planted
 from tests.sim.replicator import replicate

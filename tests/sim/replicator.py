@@ -10,7 +10,7 @@ from bookie.client.replication.contracts import Cluster, Queue, World
 from bookie.client.replication.opening import OpenedLedgers
 from bookie.client.replication.settings import RecoverySettings
 from bookie.client.replication.worker import ReplicationWorker
-from bookie.metadata.replication import Claim
+from bookie.metadata.records.replication import Claim
 
 __all__ = ["replicate"]
 

@@ -26,8 +26,8 @@ from bookie.errors import (
     NotEnoughBookies,
     RequestTimeout,
 )
-from bookie.metadata.ledger_metadata import DigestType as StoredDigest
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigest
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.sim.face import Client, MakeClient, Reader, Writer
 from tests.sim.world import World
 

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Collection
 
 from bookie.client.config import ClientConfig
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from tests.sim.client_bookies import ClientBookies
 from tests.sim.draw import Draw
 from tests.sim.events import Event

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from bookie.client import Channel
 from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.wire.flags import Flags
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.fixtures.bookies import BookieProcess
 
 DIGEST = Digest.of(DigestType.CRC32C, b"secret")

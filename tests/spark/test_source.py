@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bookie.local import LocalCluster
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import LedgerState, Segment
 from tests.fixtures.spark_world import World, payload
 
 pytestmark = [

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.errors import ConfigurationError, CookieError, MetadataVersionConflict
-from bookie.metadata.embedded import EmbeddedStore
-from bookie.metadata.key_value_driver import KeyValueCookies
+from bookie.metadata.key_value.driver import KeyValueCookies
+from bookie.metadata.key_value.embedded import EmbeddedStore
 from bookie.storage.cookies import Cookie, make_cookie, parse_cookie, validate_cookies, write_cookie_file
 
 BOOKIE = "10.0.0.5:3181"

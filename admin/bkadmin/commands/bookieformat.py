@@ -24,7 +24,7 @@ def command(
 
     Have it copied before: bkadmin decommissionbookie. Only `current` in each of its directories is touched.
     """
-    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
 
     if quiet and not (force or yes):

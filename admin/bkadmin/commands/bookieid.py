@@ -13,7 +13,7 @@ from bookie.terminal.output import done
 @with_output
 def command(*, conf: Path | None, output: str) -> None:
     """Tell the id that the bookie of --conf has, here and now: what cookies, ledgers and other commands know it by."""
-    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
 
     bookie = choose_bookie_id(configured_identity(conf))
     done(output, bookie, bookie=bookie)

@@ -21,8 +21,8 @@ def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) ->
     """Write a ledger to one BOOKIE (its id; else that of --conf), read it back and compare: does it work?"""
     from bookie.client.entries.digest import Digest  # noqa: PLC0415
     from bookie.errors import DigestMismatch  # noqa: PLC0415
-    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
-    from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment  # noqa: PLC0415
 
     here = bookie or choose_bookie_id(configured_identity(cluster.conf))
     digest = Digest.of()

@@ -5,7 +5,7 @@ from collections import Counter
 import click
 
 from admin.bkadmin.options import Cluster, with_cluster, with_output
-from bookie.metadata.bookie_states import BookieState, bookie_states
+from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.terminal.output import show
 
 

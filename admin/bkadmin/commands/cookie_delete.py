@@ -4,7 +4,7 @@ import click
 
 from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.errors import IllegalOperation
-from bookie.metadata.bookie_states import is_registered
+from bookie.metadata.bookies.states import is_registered
 from bookie.terminal.output import done
 
 

@@ -13,7 +13,7 @@ from bookie.terminal.output import show
 @with_output
 def command(*, bookie: str, cluster: Cluster, output: str) -> None:
     """Show what BOOKIE (its id) publishes about itself in the metadata store."""
-    from bookie.metadata.service_info import parse_service_info  # noqa: PLC0415
+    from bookie.metadata.bookies.service_info import parse_service_info  # noqa: PLC0415
 
     with cluster.open() as driver:
         data = driver.bookies.info(bookie)

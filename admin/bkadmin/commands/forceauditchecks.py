@@ -14,7 +14,7 @@ from bookie.terminal.output import done
 @with_output
 def command(*, ledgers: bool, placement: bool, replicas: bool, cluster: Cluster, output: str) -> None:
     """Let the auditor that is elected next run these checks at once: their last run is forgotten."""
-    from bookie.metadata.replication import Check  # noqa: PLC0415
+    from bookie.metadata.records.replication import Check  # noqa: PLC0415
 
     wanted = {Check.ALL_LEDGERS: ledgers, Check.PLACEMENT: placement, Check.REPLICAS: replicas}
     chosen = [check for check, is_wanted in wanted.items() if is_wanted]

@@ -16,7 +16,7 @@ def command(*, cluster: Cluster, output: str) -> None:
 
     A bookie does that itself at its first start. Refused where anything is left of an earlier one.
     """
-    from bookie.metadata.identity import candidate_ids, choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import candidate_ids, choose_bookie_id  # noqa: PLC0415
     from bookie.storage.cookies import make_cookie, validate_cookies  # noqa: PLC0415
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
 

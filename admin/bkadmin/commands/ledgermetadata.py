@@ -41,7 +41,7 @@ def command(
     dry_run: bool,
 ) -> None:
     """Show the metadata of a LEDGER: state, quorums, and which bookies hold which entries. Not its password."""
-    from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger  # noqa: PLC0415
+    from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger  # noqa: PLC0415
 
     if restore is not None:
         value = parse_ledger(ledger, restore.read_bytes())

@@ -9,7 +9,7 @@ import click
 from admin.bkadmin.options import ID, Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
 from admin.bkadmin.unknown import warn_of_unknown
 from bookie.errors import IllegalOperation
-from bookie.metadata.bookie_states import is_registered
+from bookie.metadata.bookies.states import is_registered
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
 

@@ -22,7 +22,7 @@ def command(
 
     The data must be there already: nothing is copied (see recover for that).
     """
-    from bookie.metadata.identity import check_bookie_id  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import check_bookie_id  # noqa: PLC0415
 
     check_bookie_id(new)
     if not dry_run:

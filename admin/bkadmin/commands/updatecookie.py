@@ -15,7 +15,7 @@ from admin.bkadmin.options import (
     with_yes,
 )
 from bookie.errors import CookieError, IllegalOperation
-from bookie.metadata.bookie_states import is_registered
+from bookie.metadata.bookies.states import is_registered
 from bookie.terminal.output import show
 
 
@@ -45,7 +45,7 @@ def command(
     With -b --old ID its cookie gets the id of --conf, in the directories and in the metadata store; name it so in the
     ledgers afterwards: bkadmin updatebookieinledger.
     """
-    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
     from bookie.storage.tools.cookie_files import compare_cookies, rewrite_cookie, show_cookies  # noqa: PLC0415
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
 

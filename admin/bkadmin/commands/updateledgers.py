@@ -19,7 +19,7 @@ def command(
     *, form: str, per_s: int, limit: int | None, dry_run: bool, cluster: Cluster, output: str, yes: bool
 ) -> None:
     """Write the bookie of --conf by its host's name, or by its address, in all ledgers that name it the other way."""
-    from bookie.metadata.identity import choose_bookie_id  # noqa: PLC0415
+    from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
 
     identity = configured_identity(cluster.conf)
     new, old = (

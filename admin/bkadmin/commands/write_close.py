@@ -14,7 +14,7 @@ from bookie.terminal.output import show
 if TYPE_CHECKING:
     from bookie.client.channel.v3 import ChannelV3
     from bookie.metadata.driver import MetadataDriver
-    from bookie.metadata.ledger_metadata import LedgerMetadata
+    from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 
 @click.command()

@@ -24,10 +24,11 @@ from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.placement.bookie_info import BookieInfoReader
 from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, NoSuchLedgerMetadata
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
-from bookie.metadata.ledger_metadata import LedgerMetadata
-from bookie.metadata.service_info import BookieServiceInfo, parse_service_info
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.service_info import BookieServiceInfo, parse_service_info
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.metrics.family import Family
 
 __all__ = ["BookKeeper"]

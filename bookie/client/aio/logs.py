@@ -8,7 +8,7 @@ from bookie.client.bookies import MetadataStore
 from bookie.metadata import changing_logs
 from bookie.metadata.changing_logs import Batch
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.logs import Log
+from bookie.metadata.records.logs import Log
 
 __all__ = ["Logs"]
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Logs:
-    """Made by a `BookKeeper`. Names: IncorrectParameter for one that `bookie.metadata.logs.check_name` refuses.
+    """Made by a `BookKeeper`. Names: IncorrectParameter for one that `bookie.metadata.records.logs.check_name` refuses.
 
     Every change is one compare-and-set, repeated until it is done. All calls: MetadataStoreError, ClientClosed.
     """

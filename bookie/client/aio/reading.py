@@ -14,7 +14,7 @@ from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.reader import MIB, LedgerReader
 from bookie.errors import LedgerClosed
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["Batches", "ReadHandle", "Reading"]
 

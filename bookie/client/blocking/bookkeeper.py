@@ -14,8 +14,8 @@ from bookie.client.entries.digest import DigestType
 from bookie.client.event_loop.thread import LoopThread
 from bookie.client.features import Features
 from bookie.errors import IllegalOperation
-from bookie.metadata.ledger_metadata import LedgerMetadata
-from bookie.metadata.service_info import BookieServiceInfo
+from bookie.metadata.bookies.service_info import BookieServiceInfo
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.metrics.family import Family
 
 __all__ = ["BookKeeper"]

@@ -23,7 +23,7 @@ from bookie.client.event_loop.thread import LoopThread
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.reader import MIB
 from bookie.errors import RequestTimeout
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["AdvancedWriteHandle", "Append", "Batches", "ReadHandle", "WriteHandle"]
 

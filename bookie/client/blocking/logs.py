@@ -6,7 +6,7 @@ from bookie.client.aio.logs import Logs as AioLogs
 from bookie.client.event_loop.thread import LoopThread
 from bookie.metadata.changing_logs import Batch
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.logs import Log
+from bookie.metadata.records.logs import Log
 
 __all__ = ["Logs"]
 

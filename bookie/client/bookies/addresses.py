@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from bookie.errors import BookieUnavailable, MetadataSerializationError
-from bookie.metadata.service_info import BookieServiceInfo, parse_service_info
+from bookie.metadata.bookies.service_info import BookieServiceInfo, parse_service_info
 
 Registered = Callable[[str], Awaitable[bytes | None]]
 """What a bookie publishes; None: it is not registered."""

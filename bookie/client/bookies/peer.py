@@ -19,7 +19,7 @@ from bookie.client.wire.request import Wire
 from bookie.client.wire.v2 import WireV2
 from bookie.client.wire.v3 import WireV3
 from bookie.errors import BookieUnavailable, BookKeeperError
-from bookie.metadata.service_info import BookieServiceInfo
+from bookie.metadata.bookies.service_info import BookieServiceInfo
 
 W = TypeVar("W", bound=Wire)
 TICK_S = 1.0

@@ -14,7 +14,7 @@ from typing import Generic, ParamSpec, Self, TypeVar
 
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.driver import MetadataDriver, Subscription, Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["MetadataStore", "on_loop"]
 
@@ -113,7 +113,7 @@ class MetadataStore:
         return await self.run(self.driver.bookies.known)
 
     async def info(self, bookie: str) -> bytes | None:
-        """What a bookie publishes (`service_info`); None if it is not registered."""
+        """What a bookie publishes (`bookies.service_info`); None if it is not registered."""
         return await self.run(self.driver.bookies.info, bookie)
 
     async def health_checks(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.errors import IncorrectParameter, LedgerExists, NotEnoughBookies
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, Segment
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, Segment
 
 __all__ = ["create_ledger", "NewLedger"]
 

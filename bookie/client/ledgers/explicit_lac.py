@@ -7,7 +7,7 @@ from bookie.client.contracts import Bookies
 from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.errors import BookKeeperError
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["ExplicitLac"]
 

@@ -18,7 +18,7 @@ from bookie.errors import (
     RequestTimeout,
     UnauthorizedAccess,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["Fencing"]
 

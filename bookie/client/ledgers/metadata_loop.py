@@ -10,7 +10,7 @@ from dataclasses import replace
 from bookie.client.contracts import Metadata
 from bookie.errors import LedgerFenced, MetadataVersionConflict
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
 __all__ = ["Change", "change_metadata", "close_written", "closed_at", "Known", "with_segment"]
 

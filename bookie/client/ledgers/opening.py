@@ -10,7 +10,7 @@ from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.recovery import recover
 from bookie.errors import DigestMismatch, IncorrectParameter, UnauthorizedAccess
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["credentials", "Credentials", "digest_of", "digest_type_of", "open_ledger", "open_reader"]
 

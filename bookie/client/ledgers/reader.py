@@ -16,7 +16,7 @@ from bookie.client.ledgers.singles import SingleReads
 from bookie.client.ledgers.view import LedgerView
 from bookie.errors import IncorrectParameter, NoSuchEntry, ReadError
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["LedgerReader"]
 

@@ -35,7 +35,7 @@ from bookie.errors import (
     UnauthorizedAccess,
     ZooKeeperError,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["recover"]
 

@@ -15,7 +15,7 @@ from bookie.client.features import Features
 from bookie.client.ledgers.metadata_loop import Known, change_metadata
 from bookie.client.ledgers.segments import with_bookies_replaced
 from bookie.errors import BookKeeperError, LedgerClosed, LedgerFenced, WriteError
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["EnsembleChanges", "InMemory", "InStore", "Replacer", "still_open"]
 

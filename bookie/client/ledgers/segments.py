@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bookie.client.contracts import Placement
 from bookie.client.ledgers.metadata_loop import with_segment
 from bookie.errors import MetadataVersionConflict, NotEnoughBookies
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["with_bookies_replaced"]
 

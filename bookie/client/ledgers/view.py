@@ -9,7 +9,7 @@ import logging
 from bookie.client.contracts import Metadata
 from bookie.errors import BookKeeperError, NoSuchLedgerMetadata
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
 __all__ = ["LedgerView"]
 

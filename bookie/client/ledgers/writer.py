@@ -40,7 +40,7 @@ from bookie.errors import (
     WriteError,
     error_from_client_code,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["LedgerWriter", "Recovered"]
 

@@ -13,7 +13,7 @@ from bookie.client.replication.audits import Audits
 from bookie.client.replication.contracts import World
 from bookie.client.replication.lost_bookies import LostBookies
 from bookie.errors import BookKeeperError, ClientClosed
-from bookie.metadata.replication import Check
+from bookie.metadata.records.replication import Check
 
 __all__ = ["Auditor"]
 

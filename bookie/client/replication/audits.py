@@ -13,7 +13,7 @@ from bookie.client.replication.contracts import World
 from bookie.client.replication.fragments import Fragment, fragments
 from bookie.client.replication.walking import each_ledger
 from bookie.errors import BookKeeperError, ClientClosed, MetadataStoreError, NoSuchEntry, NoSuchLedger
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["Audits"]
 

@@ -12,7 +12,7 @@ from bookie.client.ledgers.race import MISSING
 from bookie.client.replication.contracts import World
 from bookie.client.replication.fragments import Fragment, fragments, holds
 from bookie.errors import BookKeeperError, ClientClosed
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["LedgerChecker"]
 

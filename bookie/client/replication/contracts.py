@@ -11,8 +11,8 @@ from bookie.client.contracts import Bookies, Metadata, Placement
 from bookie.client.replication.counters import Counters
 from bookie.client.replication.settings import RecoverySettings
 from bookie.metadata.driver import Subscription
-from bookie.metadata.ledger_metadata import LedgerMetadata
-from bookie.metadata.replication import Check, Claim
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.replication import Check, Claim
 
 __all__ = ["Cluster", "Ledgers", "Queue", "World"]
 

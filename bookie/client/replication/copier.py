@@ -21,7 +21,7 @@ from bookie.client.replication.sources import Sources, Verified
 from bookie.client.replication.target import Target
 from bookie.client.replication.throttle import Throttle
 from bookie.errors import BookKeeperError, ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 
 __all__ = ["Copier"]
 

@@ -5,7 +5,7 @@ A *fragment* is what one place of one segment's ensemble holds: every entry of t
 
 from dataclasses import dataclass
 
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["Fragment", "fragments", "holds", "last_segment_lacks", "stored_on"]
 

@@ -4,7 +4,7 @@ from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.opening import Credentials, digest_of, open_ledger
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["OpenedLedgers"]
 

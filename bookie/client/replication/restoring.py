@@ -14,7 +14,7 @@ from bookie.client.replication.pace import pause_s
 from bookie.client.replication.recovering import copy_lost, refuse_writable
 from bookie.client.replication.rewriting import Rewriter, Runs
 from bookie.errors import BookKeeperError, ClientClosed, NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["restore", "Restored", "rewrite"]
 

@@ -23,7 +23,7 @@ from bookie.client.replication.sources import Sources
 from bookie.client.replication.target import Target
 from bookie.client.replication.throttle import Throttle
 from bookie.errors import BookKeeperError, ClientClosed, ReplicationError
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["Rewriter", "Run", "Runs"]
 

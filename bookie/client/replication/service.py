@@ -27,7 +27,8 @@ from bookie.client.replication.settings import RecoverySettings
 from bookie.client.replication.stores import StoredQueue
 from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import BookKeeperError, MetadataStoreError
-from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
 
 __all__ = ["AutoRecovery", "connected", "opened", "run_alone", "serve", "split"]
 

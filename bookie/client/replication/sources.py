@@ -21,7 +21,7 @@ from bookie.errors import (
     NoSuchEntry,
     ReplicationError,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["Sources", "Verified"]
 

@@ -9,7 +9,7 @@ from random import Random
 
 from bookie.client.bookies.stores import MetadataStore, on_loop
 from bookie.metadata.driver import Subscription
-from bookie.metadata.replication import Check, Claim
+from bookie.metadata.records.replication import Check, Claim
 
 __all__ = ["StoredQueue"]
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 
 from bookie.client.contracts import Metadata
 from bookie.errors import NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["each_ledger"]
 

@@ -20,8 +20,8 @@ from bookie.client.replication.copier import Copier
 from bookie.client.replication.fragments import Fragment, fragments, last_segment_lacks
 from bookie.client.replication.pace import pause_s
 from bookie.errors import BookKeeperError, ClientClosed, NoSuchLedgerMetadata, ReplicationError
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
-from bookie.metadata.replication import Claim
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.replication import Claim
 
 __all__ = ["ReplicationWorker"]
 

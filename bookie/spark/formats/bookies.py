@@ -10,7 +10,7 @@ from bookie.client.event_loop.together import together
 from bookie.client.placement.locations import Locations
 from bookie.client.placement.resolver import resolver_for
 from bookie.errors import BookKeeperError
-from bookie.metadata.bookie_states import BookieState, states_of
+from bookie.metadata.bookies.states import BookieState, states_of
 from bookie.spark.formats.tasks import task_of
 from bookie.spark.options import Cluster, Options
 from bookie.spark.schemas import BOOKIES

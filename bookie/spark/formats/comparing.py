@@ -31,7 +31,7 @@ from bookie.errors import (
     NoSuchLedgerMetadata,
     RequestTimeout,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["Comparison", "Found", "Sample", "STATUSES"]
 

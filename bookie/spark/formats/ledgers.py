@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 from bookie.client import aio
 from bookie.client.event_loop.together import together
 from bookie.errors import NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.spark.formats.ids import IdsReader
 from bookie.spark.formats.tasks import AsyncTask
 from bookie.spark.options import Options

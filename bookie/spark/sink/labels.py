@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["Labels", "labels_of"]
 

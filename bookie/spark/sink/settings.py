@@ -7,7 +7,7 @@ from typing import Any
 
 from bookie.client import DigestType
 from bookie.errors import ConfigurationError, IncorrectParameter
-from bookie.metadata.logs import check_name
+from bookie.metadata.records.logs import check_name
 from bookie.spark.options import Cluster, Options
 
 __all__ = ["Settings", "settings_of"]

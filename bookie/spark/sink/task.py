@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bookie.client import BookKeeper, WriteHandle
 from bookie.errors import BookKeeperError, IncorrectParameter
-from bookie.metadata.logs import check_name
+from bookie.metadata.records.logs import check_name
 from bookie.spark.sink.labels import Labels
 from bookie.spark.sink.results import Written
 from bookie.spark.sink.settings import LOG, VALUE, Settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bookie.client import EntryBatch
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.spark.source.settings import SourceSettings
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bookie.client import BookKeeper, DigestType
 from bookie.client.blocking.handles import ReadHandle
 from bookie.errors import BookKeeperError, ConfigurationError, NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.spark.clients import client_of
 from bookie.spark.planning import in_groups
 from bookie.spark.source.settings import SourceSettings

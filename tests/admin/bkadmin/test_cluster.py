@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from bookie.client import ChannelV3, Digest
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.admin.bkadmin.conftest import BkAdmin
 from tests.fixtures.bookies import BookieProcess
 

@@ -10,7 +10,8 @@ import pytest
 
 from admin.http.moving import Movers
 from bookie.errors import IllegalOperation
-from bookie.metadata.driver import MetadataDriver, open_driver
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
 
 SEEN_S = 20.0
 GONE = "bk9:3181"

@@ -21,8 +21,8 @@ from bookie.errors import (
     NoSuchLedger,
     UnauthorizedAccess,
 )
-from bookie.metadata.driver import open_driver
-from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
+from bookie.metadata import open_driver
+from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
 from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
 from tests.fixtures.bookies import BookieProcess
 from tests.hostile.local import local_bookie

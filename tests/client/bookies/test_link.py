@@ -24,7 +24,7 @@ from bookie.errors import (
     TooManyRequests,
     WriteError,
 )
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
 from bookie.pb import wire_pb2 as pb
 from tests.client import v3_peer as v3
 from tests.client.bookies.lanes import DIGEST, Owner, records, sealed

@@ -18,7 +18,7 @@ from bookie.client.bookies import BookieClient
 from bookie.client.bookies.connect import Connector
 from bookie.client.config import ClientConfig
 from bookie.errors import BookieUnavailable, BookKeeperError, ConfigurationError, SecurityError, UnauthorizedAccess
-from bookie.metadata.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
+from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
 from tests.client.bookies.lanes import DIGEST, Owner, sealed
 from tests.fixtures.certificates import Authority
 from tests.hostile.local import LocalBookie, local_bookie

@@ -13,8 +13,8 @@ import pytest
 
 from bookie.client.bookies import MetadataStore
 from bookie.errors import ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 
 OPEN = LedgerMetadata(
     ensemble_size=3,
@@ -103,7 +103,7 @@ def test_no_cluster_and_no_more(tmp_path: Path) -> None:
 AT_EXIT = """
 import asyncio, atexit, sys
 from bookie.client.bookies import MetadataStore
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 
 loop = asyncio.new_event_loop()
 store = loop.run_until_complete(MetadataStore.open(open_driver(sys.argv[1])))

@@ -8,7 +8,7 @@ import pytest
 
 from bookie.client.aio import BookKeeper
 from bookie.errors import ClientClosed, DuplicateEntryId, LedgerClosed, LedgerFenced, NoSuchEntry, NoSuchLedgerMetadata
-from bookie.metadata.ledger_metadata import LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerState
 
 PROTOCOLS = pytest.mark.parametrize("v2", [True, False], ids=["v2", "v3"])
 PAYLOADS = [b"entry %d" % k * (k % 7) for k in range(500)]

@@ -23,7 +23,7 @@ from bookie.errors import (
     ReadError,
     UnauthorizedAccess,
 )
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 
 pytestmark = pytest.mark.leaks("the clients of a module keep their connections, and gRPC threads of its own")
 

@@ -8,8 +8,9 @@ import pytest
 
 from bookie.client import BookKeeper, ReadHandle
 from bookie.errors import BookKeeperError, LedgerRecoveryError, MetadataVersionConflict
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import LedgerState, Segment
 from tests.fixtures.bookies import BookieProcess
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")

@@ -17,8 +17,9 @@ from bookie.client.config import ClientConfig
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.placement.default import DefaultPlacement
-from bookie.metadata.driver import Versioned, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import Versioned
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.frozen import freeze, thaw
 

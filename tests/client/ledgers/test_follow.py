@@ -12,8 +12,9 @@ from bookie.client.bookies.stores import MetadataStore
 from bookie.client.config import ClientConfig
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.errors import NoSuchLedgerMetadata
-from bookie.metadata.driver import Versioned, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import Versioned
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.client.ledgers.shelf import Shelf, metadata, payload
 
 

@@ -8,7 +8,7 @@ import pytest
 from bookie.client.ledgers.metadata_loop import Known, change_metadata, closed_at, with_segment
 from bookie.errors import LedgerClosed, MetadataVersionConflict
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
 LEDGER = 7
 NEW = LedgerMetadata(

@@ -21,9 +21,10 @@ from bookie.client.config import ClientConfig
 from bookie.client.replication.contracts import World
 from bookie.client.replication.service import connected
 from bookie.client.replication.settings import RecoverySettings
-from bookie.metadata import ledger_metadata
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records import ledger_metadata
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.fixtures.bookies import BookieProcess
 from tests.interop.payload import payload
 from tests.metadata.seen import Seen

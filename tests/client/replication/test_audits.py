@@ -7,7 +7,7 @@ import pytest
 
 from bookie.client.replication.auditor import Auditor
 from bookie.client.replication.audits import Audits
-from bookie.metadata.replication import Check
+from bookie.metadata.records.replication import Check
 from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")

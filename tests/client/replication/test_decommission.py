@@ -10,7 +10,7 @@ from bookie.client.replication.contracts import Cluster, World
 from bookie.client.replication.decommission import Progress, decommission
 from bookie.client.replication.settings import RecoverySettings
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.sim.loop import VirtualLoop
 
 LEDGERS = 10

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.client.replication.fragments import fragments, holds, last_segment_lacks
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
 
 @st.composite

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 from tests.client.replication.conftest import GHOST, SOON, Cluster, comes_true
 from tests.fixtures.bookies import ROOT, BookieProcess
 

@@ -11,7 +11,7 @@ import pytest
 
 from bookie.client.replication.contracts import World
 from bookie.client.replication.worker import ReplicationWorker
-from bookie.metadata.replication import Claim
+from bookie.metadata.records.replication import Claim
 from tests.client.replication.conftest import GHOST, Cluster, comes_true
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")

@@ -13,7 +13,7 @@ from bookie.client.replication.contracts import Cluster, World
 from bookie.client.replication.settings import RecoverySettings
 from bookie.errors import ClientClosed
 from bookie.metadata.driver import Versioned
-from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from tests.sim.loop import VirtualLoop
 
 DELAY_S = 600

@@ -15,7 +15,7 @@ from bookie.client.replication.counters import Counters
 from bookie.client.replication.settings import RecoverySettings
 from bookie.client.replication.throttle import Throttle
 from bookie.client.replication.worker import ReplicationWorker
-from bookie.metadata.replication import Claim
+from bookie.metadata.records.replication import Claim
 from tests.sim.loop import VirtualLoop
 
 HOLD_S = 320.0

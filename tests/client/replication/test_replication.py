@@ -14,7 +14,7 @@ from bookie.client.replication.decommission import decommission
 from bookie.client.replication.service import serve
 from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import IllegalOperation
-from bookie.metadata.ledger_metadata import LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.replication.conftest import GHOST, PASSWORD, Cluster, comes_true, until
 from tests.fixtures.bookies import BookieProcess
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bookie.metadata.ledger_metadata import LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.replication.conftest import GHOST, SESSION_TIMEOUT_MS, SOON, Cluster, comes_true
 from tests.fixtures.bookies import ROOT
 from tests.fixtures.frozen import freeze, thaw

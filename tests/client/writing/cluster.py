@@ -14,9 +14,9 @@ from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.placement.default import DefaultPlacement
 from bookie.errors import BookKeeperError
-from bookie.metadata.driver import open_driver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigest
-from bookie.metadata.ledger_metadata import LedgerMetadata, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigest
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from tests.fixtures.bookies import BookieProcess
 
 DIGEST = Digest.of(DigestType.CRC32C, b"pw")

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from bookie.client.bookies import BookieClient
 from bookie.client.config import ClientConfig
-from bookie.metadata.ledger_metadata import LedgerState
-from bookie.metadata.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
+from bookie.metadata.records.ledger_metadata import LedgerState
 from bookie.pb import wire_pb2 as pb
 from tests.client import v3_peer as v3
 from tests.client.v3_peer import V3Peer

@@ -14,7 +14,7 @@ from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.errors import BookieUnavailable, LedgerClosed, LedgerFenced
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.client.writing.cluster import DIGEST, Client, client, run, uri_of
 from tests.fixtures.bookies import BookieProcess
 

@@ -6,7 +6,7 @@ import pytest
 
 from bookie.client.bookies.stores import MetadataStore
 from bookie.errors import BookieUnavailable, LedgerClosed, WriteError
-from bookie.metadata.ledger_metadata import LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.writing.cluster import client, run, uri_of
 from tests.fixtures.bookies import BookieProcess
 

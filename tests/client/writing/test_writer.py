@@ -25,7 +25,7 @@ from bookie.errors import (
     UnauthorizedAccess,
     WriteError,
 )
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from tests.client.writing.cluster import DIGEST, Client, client, run, uri_of
 from tests.fixtures.bookies import BookieProcess
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import grpc
 
+from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.client import Channel, Digest, DigestType
 from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger
-from bookie.metadata.admin_channel import AdminAccess, open_channel
 from bookie.metadata.driver import MetadataDriver
-from bookie.metadata.ledger_metadata import DigestType as StoredDigestType
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.pb import bookie_service_pb2 as bookie_pb
 from bookie.pb import scrub_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub

@@ -11,7 +11,7 @@ import pytest
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
 from bookie.local.cluster import LocalBookie
-from bookie.metadata.driver import open_driver
+from bookie.metadata import open_driver
 from bookie.spark.bkpipe import run
 from tests.spark.planted import Planted, plant
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from kazoo.client import KazooClient
 
-from bookie.metadata.driver import MetadataDriver, open_driver
-from bookie.metadata.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.metadata import open_driver
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.server.own_ledgers import LedgersOfBookie
 from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.decision import Ids

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from random import Random
 
-from bookie.metadata import replication as formats
 from bookie.metadata.driver import Subscription
-from bookie.metadata.key_values import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
-from bookie.metadata.replication import Check, Claim, Mark, merge
+from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
+from bookie.metadata.records import replication as formats
+from bookie.metadata.records.replication import Check, Claim, Mark, merge
 from bookie.metadata.watching import Watch, Watcher
 
 LOCKS = "replicating/"

@@ -1,7 +1,7 @@
-"""Ledgers that lack replicas, in ZooKeeper: Java's auditors and replicators share marks and locks (`replication`).
+"""Ledgers that lack replicas, in ZooKeeper: Java's auditors and replicators share marks and locks.
 
-Any thread. What `claim` has looked at while it found nothing is watched, as Java's does; so a change anywhere in the
-tree is told, and a busy tree costs no watches.
+Names and texts are in `records.replication`. Any thread. What `claim` has looked at while it found nothing is watched,
+as Java's does; so a change anywhere in the tree is told, and a busy tree costs no watches.
 """
 
 import socket
@@ -14,11 +14,11 @@ from typing import Any
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
 
 from bookie.errors import MetadataStoreError
-from bookie.metadata import replication as formats
 from bookie.metadata.driver import Subscription
-from bookie.metadata.replication import Check, Claim, Mark, ledger_of, mark_path, merge, node_name
+from bookie.metadata.records import replication as formats
+from bookie.metadata.records.replication import Check, Claim, Mark, ledger_of, mark_path, merge, node_name
 from bookie.metadata.watching import Watch, Watcher
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 ANY_VERSION = -1
 DEPTH = 4

@@ -8,7 +8,7 @@
     next-ledger-id             counter
     logs/<name>                the ledgers of a log
 
-What is about replication stands in `key_value_replication`.
+What is about replication stands in `key_value.replication`.
 Any thread; watch listeners run on the watch thread.
 """
 
@@ -30,12 +30,11 @@ from bookie.errors import (
     NoSuchLedgerMetadata,
 )
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.key_value_logs import KeyValueLogs
-from bookie.metadata.key_value_replication import KeyValueElection, KeyValueReplication
-from bookie.metadata.key_values import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
-from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
-from bookie.metadata.ledger_metadata import LedgerMetadata
-from bookie.metadata.ledger_paths import LEDGER_IDS_END
+from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
+from bookie.metadata.key_value.logs import KeyValueLogs
+from bookie.metadata.key_value.replication import KeyValueElection, KeyValueReplication
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_metadata import LEDGER_IDS_END, LedgerMetadata
 from bookie.metadata.watching import Watch, Watcher
 
 COOKIES = "cookies/"

@@ -12,14 +12,14 @@ from kazoo.exceptions import NoNodeError, NotEmptyError
 
 from bookie.errors import LedgerExists, MetadataStoreError, NoSuchLedgerMetadata
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.layout import Layout
-from bookie.metadata.ledger_codec import parse_ledger, serialize_ledger
-from bookie.metadata.ledger_metadata import LedgerMetadata
-from bookie.metadata.ledger_paths import LedgerTree, ledger_path, trees
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.metadata.watching import Watcher
-from bookie.metadata.zookeeper_ids import ZooKeeperIds
-from bookie.metadata.zookeeper_nodes import NodeKind, ZooKeeperNodes
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.ids import ZooKeeperIds
+from bookie.metadata.zookeeper.layout import Layout
+from bookie.metadata.zookeeper.ledger_paths import LedgerTree, ledger_path, trees
+from bookie.metadata.zookeeper.nodes import NodeKind, ZooKeeperNodes
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 TOKENS_END = 1 << 63
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The election of the auditor in ZooKeeper, as Java's candidates hold it: the lowest vote wins (`replication`).
+"""The election of the auditor in ZooKeeper, as Java's candidates hold it: the lowest vote wins (`records.replication`).
 
 A vote is ephemeral and sequential; each candidate watches the vote before its own. The winner also writes its name into
 the parent, for who looks. Any thread; listeners run on the driver's watch thread.
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from kazoo.exceptions import NoNodeError
 
-from bookie.metadata import replication as formats
 from bookie.metadata.driver import Subscription
+from bookie.metadata.records import replication as formats
 from bookie.metadata.watching import Watch, Watcher
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 PREFIX = "V_"
 

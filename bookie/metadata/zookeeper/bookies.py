@@ -15,7 +15,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 from bookie.errors import BookieAlreadyRegistered, MetadataVersionConflict
 from bookie.metadata.driver import Subscription
 from bookie.metadata.watching import Watch, Watcher
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 READ_ONLY_NODE = "readonly"
 ANY_VERSION = -1

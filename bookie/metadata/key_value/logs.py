@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from bookie.errors import LogExists, MetadataVersionConflict, NoSuchLog
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.key_values import Item, KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
-from bookie.metadata.logs import Log, check_name, parse_log, serialize_log
+from bookie.metadata.key_value.keys import Item, KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
+from bookie.metadata.records.logs import Log, check_name, parse_log, serialize_log
 from bookie.metadata.watching import Watcher
 
 LOGS = "logs/"

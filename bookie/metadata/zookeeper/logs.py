@@ -14,10 +14,10 @@ from kazoo.exceptions import NoNodeError
 
 from bookie.errors import LogExists, NoSuchLog
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.logs import Log, check_name, parse_log, serialize_log
+from bookie.metadata.records.logs import Log, check_name, parse_log, serialize_log
 from bookie.metadata.watching import Watcher
-from bookie.metadata.zookeeper_nodes import NodeKind, ZooKeeperNodes
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.nodes import NodeKind, ZooKeeperNodes
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 
 def logs_root(ledgers_root: str) -> str:

@@ -25,7 +25,7 @@ import lmdb
 from bookie._fast.base import fatal
 from bookie.durable import PRIVATE_FILE, make_directories, sync_directory
 from bookie.errors import IncorrectParameter, MetadataStoreError, StartRefused
-from bookie.metadata.key_values import (
+from bookie.metadata.key_value.keys import (
     KEY_BYTES_MAX,
     NO_SESSION,
     VALUE_BYTES_MAX,

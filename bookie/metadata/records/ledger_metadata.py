@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 LEDGER_METADATA_VERSION = 3
+LEDGER_IDS_END = 1 << 63
 
 
 class LedgerState(IntEnum):

@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass
 
 from bookie.errors import LedgerIdOverflow
-from bookie.metadata.layout import Layout
+from bookie.metadata.records.ledger_metadata import LEDGER_IDS_END
+from bookie.metadata.zookeeper.layout import Layout
 
 SHORT_IDS_END = 2147483647
-LEDGER_IDS_END = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 from bookie.errors import BookKeeperError, MetadataVersionConflict
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.watching import Watch, Watcher
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 __all__ = ["NodeKind", "ZooKeeperNodes"]
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 from google.protobuf.message import DecodeError
 
 from bookie.errors import MetadataSerializationError
-from bookie.metadata.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from bookie.pb.data_formats_pb2 import LedgerMetadataFormat
 
 HEADER = b"BookieMetadataFormatVersion\t"

@@ -10,15 +10,15 @@ from contextlib import suppress
 from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
 
 from bookie.errors import ClusterNotInitialized, ConfigurationError, IllegalOperation, MetadataStoreError
-from bookie.metadata.layout import Layout, layout_of_kind, parse_layout
 from bookie.metadata.uri import MetadataUri
 from bookie.metadata.watching import Watcher
-from bookie.metadata.zookeeper_bookies import ZooKeeperBookies, ZooKeeperCookies, ZooKeeperRegistrations
-from bookie.metadata.zookeeper_election import ZooKeeperElection
-from bookie.metadata.zookeeper_ledgers import ZooKeeperLedgers
-from bookie.metadata.zookeeper_logs import ZooKeeperLogs, logs_root
-from bookie.metadata.zookeeper_replication import ZooKeeperReplication
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.bookies import ZooKeeperBookies, ZooKeeperCookies, ZooKeeperRegistrations
+from bookie.metadata.zookeeper.election import ZooKeeperElection
+from bookie.metadata.zookeeper.layout import Layout, layout_of_kind, parse_layout
+from bookie.metadata.zookeeper.ledgers import ZooKeeperLedgers
+from bookie.metadata.zookeeper.logs import ZooKeeperLogs, logs_root
+from bookie.metadata.zookeeper.replication import ZooKeeperReplication
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 HEALTH_CHECKS_OFF = "disableHealthCheck"
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from bookie.admin_port import own_token
 from bookie.errors import ConfigurationError
-from bookie.metadata import own_token
 from bookie.secret_files import SecretRefused, read_secret
 
 __all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES"]

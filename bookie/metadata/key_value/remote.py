@@ -12,9 +12,9 @@ from typing import Any
 
 import grpc
 
+from bookie.admin_port.channel import BUSY, AdminAccess, open_channel
 from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError, SecurityError
-from bookie.metadata.admin_channel import BUSY, AdminAccess, open_channel
-from bookie.metadata.key_values import (
+from bookie.metadata.key_value.keys import (
     NO_SESSION,
     VALUE_BYTES_MAX,
     Item,

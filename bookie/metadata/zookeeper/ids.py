@@ -12,8 +12,8 @@ from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from bookie.errors import LedgerIdOverflow
-from bookie.metadata.ledger_paths import SHORT_IDS_END
-from bookie.metadata.zookeeper_session import ZooKeeperSession
+from bookie.metadata.zookeeper.ledger_paths import SHORT_IDS_END
+from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 PREFIX = "ID-"
 HIGH_PREFIX = "HOB-"

@@ -1,0 +1,10 @@
+"""The metadata store over versioned keys with sessions: the same driver on a store in this process or in another.
+
+`keys` is the contract of such a store. `embedded` keeps the keys in LMDB and is owned by one process; `remote` reaches
+it from other processes, through the admin port of the owner. `driver`, `logs` and `replication` implement the protocols
+of `bookie.metadata.driver` over either of them, and their docstrings list the keys.
+
+Begin with `keys`, then `driver` and `embedded`.
+
+Leans on: metadata.driver, metadata.watching, metadata.records, bookie.admin_port, the lmdb package.
+"""

@@ -1,0 +1,32 @@
+"""Opens the metadata store that a URI names. This module alone knows all stores, and nothing below imports it."""
+
+from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.uri import parse_uri
+
+SESSION_TIMEOUT_MS = 10_000
+
+
+def open_driver(uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secure: bool = False) -> MetadataDriver:
+    """The driver that `uri` asks for, not yet started. `secure` makes new ZooKeeper nodes the creator's alone.
+
+    Raises ConfigurationError. Only the modules of the chosen store are imported.
+    """
+    where = parse_uri(uri)
+    session_timeout_s = session_timeout_ms / 1000
+    if where.scheme == "zk":
+        from bookie.metadata.zookeeper.driver import ZooKeeperDriver  # noqa: PLC0415
+
+        return ZooKeeperDriver(where, session_timeout_s=session_timeout_s, secure=secure)
+    from bookie.metadata.key_value.driver import KeyValueDriver  # noqa: PLC0415
+
+    if where.scheme == "lmdb":
+        from bookie.metadata.key_value.embedded import EmbeddedStore  # noqa: PLC0415
+
+        return KeyValueDriver(EmbeddedStore(where.path), session_timeout_s=session_timeout_s)
+    from bookie.admin_port.channel import AdminAccess  # noqa: PLC0415
+    from bookie.metadata.key_value.remote import RemoteStore  # noqa: PLC0415
+
+    option = where.options.get
+    access = AdminAccess(where.scheme == "grpcs", option("ca"), option("certificate"), option("key"), option("token"))
+    store = RemoteStore(where.hosts[0], access, session_timeout_s=session_timeout_s)
+    return KeyValueDriver(store, session_timeout_s=session_timeout_s)
