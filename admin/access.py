@@ -25,8 +25,8 @@ from admin.roles import Role
 from bookie.changed_files import ChangedFiles
 from bookie.errors import SecurityError
 from bookie.secret_files import SecretRefused, read_secret_text
-from bookie.server.errors import ConfigError
-from bookie.server.settings import AccessSettings
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.settings import AccessSettings
 
 __all__ = ["Access", "audit", "Caller", "NotAuthenticated", "Role", "RoleMissing"]
 

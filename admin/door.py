@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bookie.server.complaints import SEVERAL, report
+from bookie.server.logs.complaints import SEVERAL, report
 from bookie.server.metrics.ports import REASONS
 
 __all__ = ["Door", "Limits", "listen", "USED_UP", "Visitor"]

@@ -32,7 +32,7 @@ from bookie.errors import (
     UnauthorizedAccess,
 )
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
-from bookie.server.errors import one_line
+from bookie.server.configuration.errors import one_line
 
 __all__ = ["Gatekeeper", "Share", "WorkPool"]
 

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from bookie.changed_files import ChangedFiles
 from bookie.secret_files import SecretRefused, check_secret
-from bookie.server.errors import ConfigError
-from bookie.server.settings import AccessSettings
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.settings import AccessSettings
 
 __all__ = ["http_context", "server_credentials"]
 

@@ -20,7 +20,7 @@ from bookie.metadata import open_driver
 from bookie.metadata.key_value.embedded import MAP_BYTES, RECORD
 from bookie.metadata.records.ledger_codec import serialize_ledger
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
-from bookie.server.own_ledgers import LedgersOfBookie
+from bookie.server.storage.own_ledgers import LedgersOfBookie
 from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.ledgers import LedgerCollector

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from bookie.server.config import load
+from bookie.server.configuration.loader import load
 from bookie.server.main import main as bookie_server
 
 ROOT = Path(__file__).resolve().parent.parent

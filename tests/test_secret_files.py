@@ -13,8 +13,8 @@ from bookie.auth.settings import AuthSettings, ClientAuthSettings
 from bookie.client import Tls
 from bookie.errors import ConfigurationError
 from bookie.secret_files import FILE_BYTES_MAX, SecretRefused, read_secret, read_secret_text
-from bookie.server.settings import AccessSettings
-from bookie.server.tls import make_context
+from bookie.server.configuration.settings import AccessSettings
+from bookie.server.tls.contexts import make_context
 from tests.fixtures.certificates import Authority
 from tests.hostile.tls_peer import settings_of
 

@@ -19,7 +19,7 @@ from bookie.terminal.output import done
 if TYPE_CHECKING:
     from bookie.metadata.bookies.identity import IdentitySettings
     from bookie.metadata.driver import MetadataDriver
-    from bookie.server.settings import Settings
+    from bookie.server.configuration.settings import Settings
 
 __all__ = [
     "bookie_files",
@@ -189,7 +189,7 @@ def sure(question: str, *, yes: bool, dry_run: bool = False, output: str = "tabl
 
 def settings_of(conf: Path) -> "Settings":
     """What a bookie's configuration says. StartRefused."""
-    from bookie.server.config import load  # noqa: PLC0415
+    from bookie.server.configuration.loader import load  # noqa: PLC0415
 
     return load(conf, os.environ).settings
 

@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from admin.door import Visitor
-from bookie.server.seldom import Seldom
+from bookie.server.logs.seldom import Seldom
 
 __all__ = ["Connection", "Patience"]
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from admin.http.asking import Refused
 from bookie.metadata.bookies.identity import is_loopback
-from bookie.server.settings import HttpSettings
+from bookie.server.configuration.settings import HttpSettings
 
 __all__ = ["check_origin", "Hosts"]
 

@@ -23,8 +23,8 @@ from admin.http.moving import Movers
 from admin.http.self_test import self_test
 from admin.tls import http_context
 from bookie.errors import StartRefused
+from bookie.server.configuration.errors import one_line
 from bookie.server.control import Control
-from bookie.server.errors import one_line
 
 __all__ = ["HttpPlane"]
 

@@ -4,7 +4,7 @@ import logging
 
 from admin.sanity import sanity
 from bookie.server.control import Control
-from bookie.server.repeating import Repeating
+from bookie.server.process.repeating import Repeating
 
 __all__ = ["self_test"]
 

@@ -18,8 +18,8 @@ from bookie.errors import BookKeeperError, IncorrectParameter, NoSuchLedger
 from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import add_BookieServicer_to_server
+from bookie.server.configuration.errors import one_line
 from bookie.server.control import Control
-from bookie.server.errors import one_line
 
 __all__ = ["RunningService"]
 

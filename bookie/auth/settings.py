@@ -7,7 +7,7 @@ __all__ = ["AuthSettings", "ClientAuthSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthSettings:
-    """Frozen; `bookie.server.config` fills it. Secrets stay in the files named here."""
+    """Frozen; `bookie.server.configuration.loader` fills it. Secrets stay in the files named here."""
 
     provider: str = ""
     """A name of `registry`; empty: everybody is let in."""

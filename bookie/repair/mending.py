@@ -18,7 +18,7 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.copying import copy_part, digest_of
 from bookie.repair.expected import expected_entries, in_last_ensemble, parts_holding
 from bookie.repair.peers import Peers
-from bookie.server.stored import Stored
+from bookie.server.storage.stored import Stored
 
 __all__ = ["Mended", "Mending", "Place"]
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 
 from bookie.metadata.driver import Ledgers
 from bookie.metrics.family import Family
-from bookie.server.disk_state import DiskState
-from bookie.server.settings import AccessSettings, AdminSettings, HttpSettings
-from bookie.server.stored import Stored
+from bookie.server.configuration.settings import AccessSettings, AdminSettings, HttpSettings
+from bookie.server.disks.state import DiskState
+from bookie.server.storage.stored import Stored
 from bookie.storage.tools.files import DiskFile, MarkFound
 
 __all__ = [

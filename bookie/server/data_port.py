@@ -26,18 +26,18 @@ from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
 from bookie.metadata.bookies.identity import is_loopback
 from bookie.pb import wire_pb2 as wire
-from bookie.server.access_log import AccessLog
-from bookie.server.complaints import Complaint, ComplaintLog, spoken
-from bookie.server.repeating import Repeating
+from bookie.server.configuration.settings import NetworkSettings, cores
+from bookie.server.logs.access_log import AccessLog
+from bookie.server.logs.complaints import Complaint, ComplaintLog, spoken
+from bookie.server.process.repeating import Repeating
 from bookie.server.requests.authentication import Authentication, UserCounts
 from bookie.server.requests.bookie_info import BookieInfo
 from bookie.server.requests.desk import Answer, Desk
 from bookie.server.requests.entry_list import EntryList
-from bookie.server.settings import NetworkSettings, cores
 from bookie.storage.ledger_storage import LedgerStorage
 
 if TYPE_CHECKING:
-    from bookie.server.tls import TlsContexts  # at run time only a bookie with TLS loads OpenSSL
+    from bookie.server.tls.contexts import TlsContexts  # at run time only a bookie with TLS loads OpenSSL
 
 __all__ = ["DataPort"]
 

@@ -25,24 +25,24 @@ from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceIn
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.uri import parse_uri
 from bookie.metrics.family import Family
-from bookie.server import budget
-from bookie.server.collecting import disk_levels, make_garbage
+from bookie.server.configuration.settings import Settings, TlsSettings
 from bookie.server.control import BookieDirectories, Plane, Service, discover, discover_preboots, discover_services
 from bookie.server.data_port import DataPort
-from bookie.server.directories import Directories
-from bookie.server.dirty import DirtyMarker, Run, boot_id
-from bookie.server.disk_state import DiskState
-from bookie.server.disks import DiskMonitor
+from bookie.server.disks.directories import Directories
+from bookie.server.disks.dirty import DirtyMarker, Run, boot_id
+from bookie.server.disks.monitor import DiskMonitor
+from bookie.server.disks.state import DiskState
+from bookie.server.disks.watched import make_monitor, restore_status
 from bookie.server.metrics.bookie import BookieMetrics
 from bookie.server.mode import Mode
-from bookie.server.ports import check_free
-from bookie.server.progress import Told
-from bookie.server.scrubbing import make_scrub
-from bookie.server.settings import Settings, TlsSettings
-from bookie.server.shares import shared_out
-from bookie.server.stored import Stored
-from bookie.server.supervisor import Supervisor
-from bookie.server.watched_disks import make_monitor, restore_status
+from bookie.server.process import budget
+from bookie.server.process.ports import check_free
+from bookie.server.process.progress import Told
+from bookie.server.process.shares import shared_out
+from bookie.server.process.supervisor import Supervisor
+from bookie.server.storage.collecting import disk_levels, make_garbage
+from bookie.server.storage.scrubbing import make_scrub
+from bookie.server.storage.stored import Stored
 from bookie.storage.cookies import make_cookie, validate_cookies
 from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.collection import Garbage
@@ -53,7 +53,7 @@ from bookie.storage.settings import MIB
 from bookie.storage.tools.files import DiskFile, MarkFound, last_marks, list_files
 
 if TYPE_CHECKING:
-    from bookie.server.tls import TlsContexts
+    from bookie.server.tls.contexts import TlsContexts
 
 __all__ = ["Addresses", "Bookie"]
 
@@ -455,7 +455,7 @@ class Bookie:
 def _tls(settings: TlsSettings) -> "TlsContexts | None":
     if not settings.provider_factory:
         return None
-    from bookie.server.tls import TlsContexts  # noqa: PLC0415 - loading OpenSSL would slow every other start
+    from bookie.server.tls.contexts import TlsContexts  # noqa: PLC0415 - loading OpenSSL would slow every other start
 
     return TlsContexts(settings)
 

@@ -14,13 +14,14 @@ from bookie import __version__
 from bookie._fast.base import fatal, spare_descriptors
 from bookie.errors import BookKeeperError, IllegalOperation, StartRefused
 from bookie.metadata import open_driver
-from bookie.server import logs, signals
-from bookie.server.config import Loaded, load
-from bookie.server.errors import one_line
+from bookie.server.configuration.errors import one_line
+from bookie.server.configuration.loader import Loaded, load
+from bookie.server.configuration.reference import render
 from bookie.server.lifecycle import Addresses, Bookie
-from bookie.server.notify import notify
-from bookie.server.reference import render
-from bookie.server.supervisor import EXIT_BOOKIE_FAILED, Supervisor
+from bookie.server.logs import formats
+from bookie.server.process import signals
+from bookie.server.process.notify import notify
+from bookie.server.process.supervisor import EXIT_BOOKIE_FAILED, Supervisor
 
 __all__ = ["main"]
 
@@ -87,7 +88,7 @@ def main(conf: Path | None, *, check: bool, init_cluster: bool, keys: bool, read
     except BookKeeperError as error:
         click.echo(f"bookie-server: {one_line(error)}", err=True)
         sys.exit(error.exit_code)
-    logs.configure(loaded.settings.server.log_format, loaded.settings.server.log_level)
+    formats.configure(loaded.settings.server.log_format, loaded.settings.server.log_level)
     for notice in loaded.notices:
         log.log(notice.level, notice.text)
     if check:

@@ -12,7 +12,7 @@ from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
 from admin.roles import Role
 from bookie.admin_port.channel import ROLES, read_token
 from bookie.errors import ConfigurationError
-from bookie.server.settings import AccessSettings
+from bookie.server.configuration.settings import AccessSettings
 
 READER, OPERATOR = "r" * 16, "o" * 16
 NOBODY = 65534

@@ -25,7 +25,7 @@ from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub
 from bookie.pb.metrics_service_pb2_grpc import MetricsStub
-from bookie.server.settings import AccessSettings
+from bookie.server.configuration.settings import AccessSettings
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 

@@ -17,8 +17,8 @@ from bookie.errors import StartRefused
 from bookie.metadata import open_driver
 from bookie.pb import metrics_service_pb2_grpc
 from bookie.pb.metrics_service_pb2 import GetMetricsRequest
+from bookie.server.configuration.settings import AccessSettings, AdminSettings
 from bookie.server.control import discover
-from bookie.server.settings import AccessSettings, AdminSettings
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 

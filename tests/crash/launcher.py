@@ -30,8 +30,9 @@ import time
 from typing import Any
 
 from bookie._fast.base import crash_steps, fatal
-from bookie.server import collecting, main
-from bookie.server.config import Loaded, load
+from bookie.server import main
+from bookie.server.configuration.loader import Loaded, load
+from bookie.server.storage import collecting
 from bookie.storage import ledger_storage
 from bookie.storage.garbage.collection import Garbage
 from bookie.storage.garbage.steps import watch_steps

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie.server.dirty import boot_id
+from bookie.server.disks.dirty import boot_id
 
 __all__ = ["Loss", "LOSSES", "one_sector", "VolatileDisk"]
 

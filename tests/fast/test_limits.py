@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from bookie.auth.token import TokenClient, TokenServer
-from bookie.server.complaints import report, spoken
-from bookie.server.settings import NetworkSettings
+from bookie.server.configuration.settings import NetworkSettings
+from bookie.server.logs.complaints import report, spoken
 from tests.hostile import v3
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie

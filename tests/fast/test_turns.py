@@ -17,7 +17,7 @@ import pytest
 
 from bookie._fast.server.io_loop import IoLoopRoom
 from bookie._fast.server.net_limits import NetLimitsRoom
-from bookie.server.tls import TlsContexts
+from bookie.server.tls.contexts import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 from tests.fixtures.certificates import Authority

@@ -12,9 +12,9 @@ from typing import Any
 
 from bookie._fast.base.file import Files
 from bookie.auth.provider import ServerProvider
+from bookie.server.configuration.settings import NetworkSettings, TlsSettings
 from bookie.server.data_port import DataPort
-from bookie.server.settings import NetworkSettings, TlsSettings
-from bookie.server.tls import TlsContexts
+from bookie.server.tls.contexts import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 from tests.fixtures.faults import go_on

@@ -5,7 +5,7 @@ import ssl
 import struct
 from pathlib import Path
 
-from bookie.server.settings import TlsSettings
+from bookie.server.configuration.settings import TlsSettings
 from tests.fixtures.certificates import Authority, Party
 from tests.hostile.peer import Peer
 

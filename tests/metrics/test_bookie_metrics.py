@@ -9,9 +9,9 @@ import pytest
 from bookie.client import Channel, Digest
 from bookie.errors import NoSuchEntry
 from bookie.metrics.family import Family, Kind
-from bookie.server.config import load
+from bookie.server.configuration.loader import load
 from bookie.server.lifecycle import Bookie
-from bookie.server.supervisor import Supervisor
+from bookie.server.process.supervisor import Supervisor
 from tests.fixtures.whole_bookie import Running
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")

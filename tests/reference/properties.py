@@ -1,4 +1,4 @@
-"""java.util.Properties as a state machine over characters: slow, short, the oracle of bookie.server.properties."""
+"""java.util.Properties as a state machine over characters: slow, short, the oracle of `configuration.properties`."""
 
 BLANK = " \t\f"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import StartRefused
-from bookie.server import budget
-from bookie.server.settings import NetworkSettings
+from bookie.server.configuration.settings import NetworkSettings
+from bookie.server.process import budget
 from bookie.storage.settings import MIB
 
 PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

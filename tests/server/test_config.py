@@ -8,28 +8,28 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import StartRefused
-from bookie.server import config
-from bookie.server.errors import ConfigError
-from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
-from bookie.server.keys import KEYS
-from bookie.server.reference import BEGIN, END, render
-from bookie.server.settings import cores
+from bookie.server.configuration import loader
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.configuration.keys import KEYS
+from bookie.server.configuration.reference import BEGIN, END, render
+from bookie.server.configuration.settings import cores
 from bookie.storage.settings import MIB
 
 ROOT = Path(__file__).parents[2]
 BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\n"
 
 
-def load(tmp_path: Path, text: str = "", environment: dict[str, str] | None = None, base: str = BASE) -> config.Loaded:
+def load(tmp_path: Path, text: str = "", environment: dict[str, str] | None = None, base: str = BASE) -> loader.Loaded:
     file = tmp_path / "bk.conf"
     file.write_text(base + text)
-    return config.load(file, environment or {})
+    return loader.load(file, environment or {})
 
 
 def test_defaults_are_those_of_the_dataclasses(tmp_path: Path) -> None:
     """The table's defaults and the dataclasses' agree, so that code that builds settings by hand gets the same."""
     settings = load(tmp_path).settings
-    for part, kind in config.PARTS.items():
+    for part, kind in loader.PARTS.items():
         loaded = getattr(settings, part)
         for field in dataclasses.fields(kind):
             if field.default is not dataclasses.MISSING and field.name not in ("io_threads", "index_directories"):
@@ -41,7 +41,7 @@ def test_defaults_are_those_of_the_dataclasses(tmp_path: Path) -> None:
 def test_every_field_has_a_key_or_is_derived() -> None:
     """No setting is out of the user's reach."""
     reachable = {place for key in KEYS.values() for place in key.field.split()}
-    every = {f"{part}.{field.name}" for part, kind in config.PARTS.items() for field in dataclasses.fields(kind)}
+    every = {f"{part}.{field.name}" for part, kind in loader.PARTS.items() for field in dataclasses.fields(kind)}
     assert every - reachable == {
         "journal.buffer_bytes", "network.descriptors_left", "network.host", "recovery.enabled", "recovery.keys",
     }  # fmt: skip
@@ -79,7 +79,7 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
 def test_the_environment_alone_is_enough() -> None:
     """Without a file the environment can say everything."""
     environment = {"BK_journalDirectories": "/j", "BK_ledgerDirectories": "/l", "BK_zkServers": "a:1,b:2"}
-    settings = config.load(None, environment).settings
+    settings = loader.load(None, environment).settings
     assert settings.metadata.service_uri == "zk+null://a:1;b:2/ledgers"
 
 
@@ -192,4 +192,4 @@ def test_unreadable_files(tmp_path: Path) -> None:
     broken.write_text("a=\\u12")
     for path in (tmp_path / "absent", tmp_path, binary, broken):
         with pytest.raises(StartRefused, match=str(path)):
-            config.load(path, {})
+            loader.load(path, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import StartRefused
-from bookie.server.directories import Directories
+from bookie.server.disks.directories import Directories
 
 
 def tree(path: Path) -> list[str]:
@@ -51,7 +51,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from pathlib import Path
-from bookie.server.directories import Directories
+from bookie.server.disks.directories import Directories
 Directories([Path(sys.argv[1])]).acquire()
 print("held", flush=True)
 sys.stdin.read()

@@ -11,7 +11,7 @@ from bookie.client import ChannelV3, Digest
 from bookie.errors import DataUnknown, StartRefused
 from bookie.metadata import open_driver
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from bookie.server.dirty import DirtyMarker, Run, boot_id
+from bookie.server.disks.dirty import DirtyMarker, Run, boot_id
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.whole_bookie import new_bookie, whole_bookie
 
@@ -195,12 +195,12 @@ def test_a_marker_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(28, "No space left on device")
 
     first = marker(tmp_path)
-    monkeypatch.setattr("bookie.server.dirty.replace_file", full)
+    monkeypatch.setattr("bookie.server.disks.dirty.replace_file", full)
     with pytest.raises(StartRefused, match="l0/current/DIRTY: no space left"):
         first.set()
     monkeypatch.undo()
     marker(tmp_path).set()
-    monkeypatch.setattr("bookie.server.dirty.replace_file", full)
+    monkeypatch.setattr("bookie.server.disks.dirty.replace_file", full)
     marker(tmp_path, boot="another").set()
     less = marker(tmp_path, write_data=False)
     with pytest.raises(StartRefused, match="DIRTY: no space left"):

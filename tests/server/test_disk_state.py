@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.server.disk_state import (
+from bookie.server.configuration.settings import DiskSettings
+from bookie.server.disks.state import (
     INDEX,
     JOURNAL,
     LEDGER,
@@ -17,7 +18,6 @@ from bookie.server.disk_state import (
     measure,
     total_usage,
 )
-from bookie.server.settings import DiskSettings
 from bookie.storage.disk_level import DiskLevel
 
 GIB = 1 << 30

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.server.disk_state import LEDGER, Directory, DiskState, Usage
-from bookie.server.disks import DiskMonitor
+from bookie.server.configuration.settings import DiskSettings
+from bookie.server.disks.monitor import DiskMonitor
+from bookie.server.disks.state import LEDGER, Directory, DiskState, Usage
+from bookie.server.disks.status_file import NAME, Status, StatusFiles, read
 from bookie.server.mode import Mode
-from bookie.server.settings import DiskSettings
-from bookie.server.status_file import NAME, Status, StatusFiles, read
 from bookie.storage.disk_level import DiskLevel
 
 SETTINGS = DiskSettings(usage_max=0.9, usage_low=0.8, usage_warn=0.7, check_interval_ms=10)
@@ -100,7 +100,7 @@ def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.Log
         monitor.stop()
         monitor.stop()
     assert levels == [DiskLevel.OK, DiskLevel.FULL, DiskLevel.BAD, DiskLevel.OK]
-    words = [record.getMessage() for record in caplog.records if record.name == "bookie.server.disks"]
+    words = [record.getMessage() for record in caplog.records if record.name == "bookie.server.disks.monitor"]
     assert words == ["disk full", "directory unusable", "directory has room again"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.server.logs import JsonFormatter, KeyValueFormatter
+from bookie.server.logs.formats import JsonFormatter, KeyValueFormatter
 
 
 def record(message: str = "happened", *arguments: object, **facts: object) -> logging.LogRecord:

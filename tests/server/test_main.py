@@ -6,8 +6,8 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from bookie import __version__
+from bookie.server.configuration.reference import render
 from bookie.server.main import main
-from bookie.server.reference import render
 
 BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\nadvertisedAddress=bk1\n"
 HTTPS = "adminPort=-1\nhttpServerEnabled=true\nhttpServerTlsEnable=true\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.server.notify import notify, watchdog_s
+from bookie.server.process.notify import notify, watchdog_s
 from tests.fixtures.bookies import BookieProcess
 
 HEARD_S = 60.0

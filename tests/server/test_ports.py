@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bookie.server.errors import ConfigError
-from bookie.server.ports import check_free
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.process.ports import check_free
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.server.directories import Directories
+from bookie.server.disks.directories import Directories
 from bookie.storage.tools.index_swap import new_index
 from tests.fixtures.bookies import BookieProcess
 from tests.hostile.local import local_bookie

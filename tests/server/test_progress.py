@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from bookie.server import progress
-from bookie.server.progress import Told
+from bookie.server.process import progress
+from bookie.server.process.progress import Told
 
 
 def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.server.properties import PropertiesError, interpolate, parse
+from bookie.server.configuration.properties import PropertiesError, interpolate, parse
 from tests.reference.properties import load
 
 PIECES = st.sampled_from(

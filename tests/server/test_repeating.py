@@ -1,11 +1,11 @@
-"""`bookie.server.repeating`: a thread that outlives what its calls raise, and ends when told."""
+"""`bookie.server.process.repeating`: a thread that outlives what its calls raise, and ends when told."""
 
 import logging
 import threading
 
 import pytest
 
-from bookie.server.repeating import Repeating
+from bookie.server.process.repeating import Repeating
 
 SEEN_S = 20.0
 

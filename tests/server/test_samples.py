@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie.server.config import load
-from bookie.server.keys import KEYS
+from bookie.server.configuration.keys import KEYS
+from bookie.server.configuration.loader import load
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 ENVIRONMENT = {"PWD": "/srv/bookie"}

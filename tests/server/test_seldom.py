@@ -2,7 +2,7 @@
 
 import logging
 
-from bookie.server.seldom import Seldom
+from bookie.server.logs.seldom import Seldom
 
 
 def record(text: str, ledger: int) -> logging.LogRecord:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie.server.config import load
-from bookie.server.settings import Settings
-from bookie.server.shares import shared_out
+from bookie.server.configuration.loader import load
+from bookie.server.configuration.settings import Settings
+from bookie.server.process.shares import shared_out
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from bookie.server.signals import Stop, StopRequested
+from bookie.server.process.signals import Stop, StopRequested
 
 SCRIPT = """
 import sys, time
 from bookie._fast.base import fatal
-from bookie.server import signals
+from bookie.server.process import signals
 stop = signals.Stop(lambda: print("stop", flush=True))
 signals.install(stop, lambda: print("hurry", flush=True))
 print("installed", flush=True)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bookie.server.supervisor import Supervisor
+from bookie.server.process.supervisor import Supervisor
 from tests.fixtures.whole_bookie import whole_bookie
 
 HEAD = """
 import threading, sys
 from bookie._fast.base import fatal
-from bookie.server import logs
-from bookie.server.supervisor import Supervisor
-logs.configure("keyvalue", "info")
+from bookie.server.logs import formats
+from bookie.server.process.supervisor import Supervisor
+formats.configure("keyvalue", "info")
 supervisor = Supervisor()
 supervisor.start()
 """

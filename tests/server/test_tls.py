@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.x509 import load_pem_x509_certificate
 
 from bookie.auth.token import TokenClient
-from bookie.server.errors import ConfigError
-from bookie.server.tls import TlsContexts, make_context
-from bookie.server.tls_ciphers import split
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.tls.ciphers import split
+from bookie.server.tls.contexts import TlsContexts, make_context
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 from tests.hostile.auth_frames import log_in

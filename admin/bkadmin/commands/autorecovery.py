@@ -41,9 +41,9 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
 
 def log_to_stderr(conf: Path | None) -> None:
     """As a bookie does, with what its configuration says: nobody else tells what this process is doing."""
-    from bookie.server import logs  # noqa: PLC0415
-    from bookie.server.settings import ServerSettings  # noqa: PLC0415
+    from bookie.server.configuration.settings import ServerSettings  # noqa: PLC0415
+    from bookie.server.logs import formats  # noqa: PLC0415
 
     server = ServerSettings() if conf is None else settings_of(conf).server
     logging.getLogger("bookie").setLevel(logging.NOTSET)
-    logs.configure(server.log_format, server.log_level)
+    formats.configure(server.log_format, server.log_level)

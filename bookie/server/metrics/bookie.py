@@ -6,8 +6,9 @@ from itertools import chain
 
 from bookie._fast.server.batch_stats import BatchView, Histogram
 from bookie.metrics.family import Family, gauge, histogram, merged
+from bookie.server.configuration.settings import StatisticsSettings
 from bookie.server.data_port import DataPort
-from bookie.server.disks import DiskMonitor
+from bookie.server.disks.monitor import DiskMonitor
 from bookie.server.metrics import garbage, replication, scrub, server, storage
 from bookie.server.metrics.directories import directory_families
 from bookie.server.metrics.operations import (
@@ -21,7 +22,6 @@ from bookie.server.metrics.ports import port_doors
 from bookie.server.metrics.process import process_families
 from bookie.server.metrics.rows import Part, families
 from bookie.server.metrics.windows import Windows
-from bookie.server.settings import StatisticsSettings
 from bookie.storage.ledger_storage import LedgerStorage
 
 __all__ = ["BookieMetrics"]

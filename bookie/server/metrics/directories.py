@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from bookie.metrics.family import Family, Kind, Sample, gauge
-from bookie.server.disk_state import INDEX, JOURNAL, LEDGER, DiskState, State
+from bookie.server.disks.state import INDEX, JOURNAL, LEDGER, DiskState, State
 from bookie.storage.disk_level import DiskLevel
 
 __all__ = ["directory_families"]

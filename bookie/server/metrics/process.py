@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bookie._fast.base.spare_descriptors import kept
 from bookie.metrics.family import Family, counter, gauge
-from bookie.server import budget
+from bookie.server.process import budget
 
 __all__ = ["process_families"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bookie.pb import wire_pb2 as wire
+from bookie.server.logs.seldom import Seldom
 from bookie.server.requests import replies
-from bookie.server.seldom import Seldom
 
 __all__ = ["BookieInfo", "capacity", "Capacity"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from bookie._fast.server import policy
 from bookie._fast.server.policy import PolicyRoom, Task
 from bookie.pb import wire_pb2 as wire
-from bookie.server.complaints import Complaint
+from bookie.server.logs.complaints import Complaint
+from bookie.server.logs.seldom import Seldom
 from bookie.server.requests import replies
 from bookie.server.requests.authentication import Authentication, UserCounts
-from bookie.server.seldom import Seldom
 
 __all__ = ["Answer", "Desk"]
 

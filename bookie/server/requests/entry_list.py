@@ -6,8 +6,8 @@ from bookie._fast.store.entry_ranges import entry_ranges
 from bookie._fast.store.storage import StoresRoom
 from bookie.availability import encode, encode_periodic
 from bookie.pb import wire_pb2 as wire
+from bookie.server.logs.seldom import Seldom
 from bookie.server.requests import replies
-from bookie.server.seldom import Seldom
 
 __all__ = ["EntryList"]
 

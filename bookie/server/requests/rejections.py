@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 
 from bookie._fast.server.complaints import REASONS_SPOKEN
-from bookie.server.complaints import SEVERAL, Complaint
+from bookie.server.logs.complaints import SEVERAL, Complaint
 
 __all__ = ["Rejections"]
 

@@ -20,8 +20,8 @@ import uvicorn
 from admin.http import open_plane
 from bookie.client import BookKeeper
 from bookie.errors import StartRefused
-from bookie.server.config import load
-from bookie.server.settings import AccessSettings, HttpSettings
+from bookie.server.configuration.loader import load
+from bookie.server.configuration.settings import AccessSettings, HttpSettings
 from tests.admin.http.conftest import Cluster, Port
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")

@@ -10,7 +10,7 @@ import pytest
 from admin.http.asking import Refused
 from admin.http.hosts import Hosts
 from admin.neighbours import is_ours
-from bookie.server.settings import HttpSettings
+from bookie.server.configuration.settings import HttpSettings
 from tests.admin.http.conftest import Cluster
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")

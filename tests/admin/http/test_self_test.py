@@ -8,8 +8,8 @@ import pytest
 
 from admin.http import self_test as module
 from admin.http.self_test import self_test
-from bookie.server.config import load
-from bookie.server.errors import ConfigError
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.loader import load
 from bookie.server.lifecycle import Bookie
 from tests.fixtures.whole_bookie import whole_bookie
 

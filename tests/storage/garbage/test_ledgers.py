@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from bookie.server.own_ledgers import LedgersOfBookie
+from bookie.server.storage.own_ledgers import LedgersOfBookie
 from bookie.storage.garbage.counters import Counters, OfDirectory
 from bookie.storage.garbage.decision import Ids
 from bookie.storage.garbage.ledgers import LedgerCollector

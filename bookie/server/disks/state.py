@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie.server.settings import DiskSettings
+from bookie.server.configuration.settings import DiskSettings
 from bookie.storage.disk_level import DiskLevel
 
 __all__ = [

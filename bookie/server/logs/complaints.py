@@ -7,7 +7,7 @@ import ipaddress
 import logging
 from collections.abc import Callable, Iterable
 
-from bookie.server.repeating import Repeating
+from bookie.server.process.repeating import Repeating
 
 __all__ = ["Complaint", "ComplaintLog", "report", "SEVERAL", "spoken"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from bookie.metadata.driver import MetadataDriver
-from bookie.server.disk_state import DiskState
-from bookie.server.own_ledgers import LedgersOfBookie
-from bookie.server.settings import Settings
+from bookie.server.configuration.settings import Settings
+from bookie.server.disks.state import DiskState
+from bookie.server.storage.own_ledgers import LedgersOfBookie
 from bookie.storage.cookies import cookie_of
 from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.collection import Garbage

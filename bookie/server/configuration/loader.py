@@ -17,13 +17,13 @@ from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused
 from bookie.metadata.bookies.identity import IdentitySettings, is_loopback
 from bookie.metadata.uri import uri_from_zookeeper_keys
-from bookie.server.errors import ConfigError
-from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
-from bookie.server.key import Key, Value
-from bookie.server.keys import KEYS
-from bookie.server.properties import PropertiesError, interpolate, parse
-from bookie.server.recovery_keys import RECOVERY_KEYS
-from bookie.server.settings import (
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.configuration.key import Key, Value
+from bookie.server.configuration.keys import KEYS
+from bookie.server.configuration.properties import PropertiesError, interpolate, parse
+from bookie.server.configuration.recovery_keys import RECOVERY_KEYS
+from bookie.server.configuration.settings import (
     AccessSettings,
     AdminSettings,
     DiskSettings,

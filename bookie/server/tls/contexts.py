@@ -14,11 +14,11 @@ from OpenSSL.crypto import X509
 from bookie._fast.base.openssl_c import version
 from bookie._fast.base.tls import TlsServerRoom
 from bookie.changed_files import ChangedFiles
-from bookie.server.errors import ConfigError
-from bookie.server.repeating import Repeating
-from bookie.server.settings import TlsSettings
-from bookie.server.tls_ciphers import split
-from bookie.server.tls_files import Identity, read_identity, read_trusted
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.settings import TlsSettings
+from bookie.server.process.repeating import Repeating
+from bookie.server.tls.ciphers import split
+from bookie.server.tls.files import Identity, read_identity, read_trusted
 
 __all__ = ["make_context", "TlsContexts"]
 

@@ -5,7 +5,7 @@ import hashlib
 from bookie._fast.wire.digest import Digester
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver
-from bookie.server.settings import Settings
+from bookie.server.configuration.settings import Settings
 from bookie.storage.layout import current
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.scrub.scrubbing import Scrub

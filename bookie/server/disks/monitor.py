@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from bookie.server.disk_state import Directory, DiskState, State, Usage, judge, measure
-from bookie.server.repeating import Repeating
-from bookie.server.settings import DiskSettings
+from bookie.server.configuration.settings import DiskSettings
+from bookie.server.disks.state import Directory, DiskState, State, Usage, judge, measure
+from bookie.server.process.repeating import Repeating
 from bookie.storage.disk_level import DiskLevel
 
 __all__ = ["DiskMonitor"]

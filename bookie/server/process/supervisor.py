@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from bookie._fast.base import fatal
-from bookie.server.notify import notify, watchdog_s
+from bookie.server.process.notify import notify, watchdog_s
 
 __all__ = ["EXIT_BOOKIE_FAILED", "EXIT_STUCK", "Supervisor"]
 

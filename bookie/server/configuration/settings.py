@@ -1,4 +1,4 @@
-"""Settings that belong to the server package: frozen values with units in their names. `config` fills them."""
+"""Settings that belong to the server package: frozen values with units in their names. `loader` fills them."""
 
 import os
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class NetworkSettings:
     port: int = 3181
     """0 lets the system choose; `DataPort.start` returns what it chose."""
     io_threads: int = 0
-    """0 means one for each CPU; `config` puts the number in."""
+    """0 means one for each CPU; `loader` puts the number in."""
     backlog: int = 1024
     frame_bytes_max: int = 5 * MIB
     """A whole frame with its 4-byte length."""
@@ -86,7 +86,7 @@ class NetworkSettings:
     spin_us: int = 0
     """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
     descriptors_left: int = 320
-    """Connections leave so many of the process to others; `shares` puts the number in."""
+    """Connections leave so many of the process to others; `process.shares` puts the number in."""
     tcp_nodelay: bool = True
     keepalive: bool = True
     linger_s: int = -1

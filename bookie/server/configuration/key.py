@@ -17,7 +17,7 @@ class Key:
 
     name: str
     field: str
-    """`part.field` of Settings; several joined by a blank; "" where config.py computes the field itself."""
+    """`part.field` of Settings; several joined by a blank; "" where `loader` computes the field itself."""
     kind: type
     default: str
     doc: str

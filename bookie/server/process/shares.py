@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bookie._fast.base import spare_descriptors
-from bookie.server.settings import AdminSettings, HttpSettings, Settings
+from bookie.server.configuration.settings import AdminSettings, HttpSettings, Settings
 
 __all__ = ["shared_out"]
 

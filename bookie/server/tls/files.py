@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, p
 from cryptography.x509 import Certificate, load_pem_x509_certificates
 
 from bookie.secret_files import FILE_BYTES_MAX, SecretRefused, read_secret
-from bookie.server.errors import ConfigError
-from bookie.server.settings import TlsSettings
+from bookie.server.configuration.errors import ConfigError
+from bookie.server.configuration.settings import TlsSettings
 
 __all__ = ["Identity", "read_identity", "read_trusted"]
 

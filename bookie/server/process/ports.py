@@ -4,7 +4,7 @@ import errno
 import os
 import socket
 
-from bookie.server.errors import ConfigError
+from bookie.server.configuration.errors import ConfigError
 
 __all__ = ["check_free"]
 

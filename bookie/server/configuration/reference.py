@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from bookie.server.foreign_keys import IGNORED, LATER, REFUSED
-from bookie.server.key import Key
-from bookie.server.keys import GROUPS
+from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.configuration.key import Key
+from bookie.server.configuration.keys import GROUPS
 
 __all__ = ["BEGIN", "END", "render"]
 

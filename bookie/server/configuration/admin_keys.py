@@ -1,6 +1,6 @@
 """The keys of the admin plane: where it listens, and who may do what there. Pure data, a part of `keys`."""
 
-from bookie.server.key import Group, Key
+from bookie.server.configuration.key import Group, Key
 
 __all__ = ["ADMIN"]
 

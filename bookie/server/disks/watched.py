@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bookie.server.disk_state import INDEX, JOURNAL, LEDGER, Directory
-from bookie.server.disks import DiskMonitor
+from bookie.server.configuration.settings import Settings
+from bookie.server.disks.monitor import DiskMonitor
+from bookie.server.disks.state import INDEX, JOURNAL, LEDGER, Directory
+from bookie.server.disks.status_file import StatusFiles, read
 from bookie.server.mode import Mode
-from bookie.server.settings import Settings
-from bookie.server.status_file import StatusFiles, read
 from bookie.storage.layout import current
 from bookie.storage.ledger_storage import LedgerStorage
 

@@ -1,15 +1,15 @@
 """Every key of the configuration file: type, default, range, unit, meaning, and the settings field it fills.
 
 Pure data. Names are Apache BookKeeper's where the meaning is the same; where our default is another, `differs` says
-what theirs is and why. `config` walks this table, `reference` prints it.
+what theirs is and why. `loader` walks this table, `reference` prints it.
 """
 
 from bookie._fast.base.bounds import BOUNDS
-from bookie.server.admin_keys import ADMIN
-from bookie.server.http_keys import HTTP
-from bookie.server.key import Group, Key, Value
-from bookie.server.recovery_keys import RECOVERY
-from bookie.server.scrub_keys import SCRUB
+from bookie.server.configuration.admin_keys import ADMIN
+from bookie.server.configuration.http_keys import HTTP
+from bookie.server.configuration.key import Group, Key, Value
+from bookie.server.configuration.recovery_keys import RECOVERY
+from bookie.server.configuration.scrub_keys import SCRUB
 from bookie.storage.settings import MIB
 
 __all__ = ["Group", "GROUPS", "Key", "KEYS", "Value"]

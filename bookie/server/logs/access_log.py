@@ -9,7 +9,7 @@ import threading
 
 from bookie._fast.server.access_log import AccessLogRoom
 from bookie.errors import StartRefused
-from bookie.server.settings import NetworkSettings
+from bookie.server.configuration.settings import NetworkSettings
 
 __all__ = ["AccessLog"]
 

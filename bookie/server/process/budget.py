@@ -11,7 +11,7 @@ from pathlib import Path
 from bookie._fast.server.access_log import BYTES_A_LOOP as ACCESS_BYTES
 from bookie._fast.server.long_polls import BUDGETED as POLL_BYTES
 from bookie.errors import StartRefused
-from bookie.server.settings import HttpSettings, NetworkSettings
+from bookie.server.configuration.settings import HttpSettings, NetworkSettings
 from bookie.storage.settings import MIB
 
 __all__ = ["allowed_bytes", "check", "parts"]

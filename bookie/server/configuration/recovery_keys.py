@@ -1,6 +1,6 @@
 """The keys of auto-recovery, which go to its service as they are. Pure data, a part of `keys`."""
 
-from bookie.server.key import Group, Key
+from bookie.server.configuration.key import Group, Key
 
 __all__ = ["RECOVERY", "RECOVERY_KEYS"]
 

@@ -1,6 +1,6 @@
 """The keys of the scrub. Pure data, a part of `keys`."""
 
-from bookie.server.key import Group, Key
+from bookie.server.configuration.key import Group, Key
 from bookie.storage.settings import MIB
 
 __all__ = ["SCRUB"]
