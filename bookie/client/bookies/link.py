@@ -23,13 +23,12 @@ from bookie.client.bookies.reads import Reads
 from bookie.client.contracts import LaneOwner
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.receive import ReceiveBuffer
-from bookie.client.wire.request import Ask, Key, Row, Wire
+from bookie.client.wire.request import OK, Key, Request, Row, Wire
 from bookie.client.wire.security import FRAME_PREFIX
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
     ClientClosed,
-    IncorrectParameter,
     ProtocolVersionMismatch,
     ReadError,
     RequestTimeout,
@@ -84,7 +83,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._on_error = on_error
         self._transport: asyncio.Transport | None = None
         self._buffer = ReceiveBuffer(wire.frame_bytes_max, wire.cut, skipped_bytes_max=SKIPPED_BYTES_MAX)
-        self._asks: dict[Key, Ask] = {}
+        self._unanswered: dict[Key, Request] = {}
         self._adds = AddsInFlight(by_transaction=wire.by_transaction)
         self._reads = Reads(bookie, wire, on_error)
         self._lanes: dict[int, Lane] = {}
@@ -106,20 +105,20 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     @property
     def pending(self) -> int:
         """Requests that wait for an answer."""
-        return len(self._asks) + self._adds.count + self._reads.count
+        return len(self._unanswered) + self._adds.count + self._reads.count
 
     @property
     def carries_adds(self) -> bool:
         """Whether somebody writes through it."""
         return bool(self._lanes)
 
-    async def ask(self, ask: Ask) -> Any:
+    async def ask(self, request: Request) -> Any:
         """The value of the answer. In V2 an earlier request of the same name is waited for first."""
-        if not self.wire.by_transaction and self._taken(ask.key):
-            due = self._due(ask.timeout_s)
-            while self.broken is None and self._taken(ask.key):
-                await self._name_wait(ask, due)
-        return await self.submit(ask)
+        if not self.wire.by_transaction and self._taken(request.key):
+            due = self._due(request.timeout_s)
+            while self.broken is None and self._taken(request.key):
+                await self._name_wait(request, due)
+        return await self.submit(request)
 
     async def read_many(self, ledger: int, entries: NDArray[np.int64], timeout_s: float) -> ReadAnswers:
         """Single reads of these entries, ascending; `timeout_s` 0 is for ever. In V2 it waits for their names."""
@@ -137,32 +136,29 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         found: ReadAnswers = await answers
         return found
 
-    def submit(self, ask: Ask, *, at_once: bool = False) -> asyncio.Future[Any]:
+    def submit(self, request: Request, *, at_once: bool = False) -> asyncio.Future[Any]:
         """Send it; its name is free. `at_once`: before the link is opened."""
         if self.broken is not None:
-            raise type(self.broken)(f"{self.bookie}: {ask}: {self.broken}")
-        if len(ask.frame) > self.wire.frame_bytes_max:
-            raise IncorrectParameter(
-                f"{ask}: its frame has {len(ask.frame)} bytes; the limit is {self.wire.frame_bytes_max}"
-            )
-        ask.answer = self._loop.create_future()
-        ask.due = self._due(ask.timeout_s)
-        self._asks[ask.key] = ask
+            raise type(self.broken)(f"{self.bookie}: {request}: {self.broken}")
+        request.fits(self.wire.frame_bytes_max)
+        request.answer = self._loop.create_future()
+        request.due = self._due(request.timeout_s)
+        self._unanswered[request.key] = request
         if self._timer is None:
             self._arm()
         if at_once or (self._flowing and not self._out and self.pending == 1):
             # Alone, it has nothing to be put together with in this turn of the loop.
             assert self._transport
-            self._transport.write(ask.frame)
+            self._transport.write(request.frame)
         else:
-            self._put(ask.frame, len(ask.frame))
-        return ask.answer
+            self._put(request.frame, len(request.frame))
+        return request.answer
 
     def _due(self, timeout_s: float) -> float:
         return self._loop.time() + timeout_s if timeout_s else NEVER_S
 
     def _taken(self, key: Key) -> bool:
-        if key in self._asks:
+        if key in self._unanswered:
             return True
         many = self._adds if key[0] == ADD else self._reads if key[0] == READ else None
         return many is not None and many.knows(key[1], np.array([key[2]], dtype=np.int64))
@@ -170,7 +166,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     def _read_known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
         if self.wire.by_transaction:
             return False
-        if self._asks and any((READ, ledger, entry) in self._asks for entry in entries.tolist()):
+        if self._unanswered and any((READ, ledger, entry) in self._unanswered for entry in entries.tolist()):
             return True
         return self._reads.knows(ledger, entries)
 
@@ -215,7 +211,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Whether an answer to one of them would be taken for another add's."""
         if self.wire.by_transaction:
             return False
-        if self._asks and any((ADD, ledger, entry) in self._asks for entry in entries.tolist()):
+        if self._unanswered and any((ADD, ledger, entry) in self._unanswered for entry in entries.tolist()):
             return True
         return self._adds.knows(ledger, entries)
 
@@ -353,28 +349,27 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     def _answer(self, row: Row, received: memoryview) -> None:
         """Complete one request; an answer that nobody waits for is dropped."""
         op, code, _, _, _, at, size = row
-        ask = self._asks.pop(self.wire.key(row), None)
-        if ask is None or ask.answer.done():
+        request = self._unanswered.pop(self.wire.key(row), None)
+        if request is None or request.answer.done():
             return
-        error = ask.codes.get(code) if ask.codes else None
         try:
-            error = error or self.wire.error_for(code, ask.default)
+            refusal = request.refusal(self.wire, self.bookie, code) if code != OK else None
         except ProtocolVersionMismatch as mismatch:
-            ask.fail(ProtocolVersionMismatch(f"{self.bookie}: {ask}: {mismatch}"))
+            request.fail(ProtocolVersionMismatch(f"{self.bookie}: {request}: {mismatch}"))
             raise
-        if error is not None:
-            self._on_error(error.code, 1)
-            ask.fail(error(f"{self.bookie}: {ask}: answered with code {code}: {error.__doc__}"))
+        if refusal is not None:
+            self._on_error(refusal.code, 1)
+            request.fail(refusal)
             return
         if size > self.wire.frame_bytes_max:
-            self._too_long(ask, size)
+            self._too_long(request, size)
             return
         if op == self.wire.batch_op:
             self._buffer.lend()
         try:
-            ask.answer.set_result(ask.decode(received[at : at + size]))
-        except ValueError as malformed:
-            ask.fail(ReadError(f"{self.bookie}: {ask}: malformed answer: {malformed}"))
+            request.answer.set_result(request.value(self.bookie, received[at : at + size]))
+        except ReadError as malformed:
+            request.fail(malformed)
 
     def _skip_oversized(self) -> int:
         """BR13: fail the request whose answer is longer than our frames, and pass over the answer; 0: too little came.
@@ -388,18 +383,20 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         for head in range(HEAD_BYTES):
             with contextlib.suppress(ValueError):
                 if self.wire.cut(head.to_bytes(FRAME_PREFIX, "big") + body[:head], HEAD_BYTES * 2, table)[0]:
-                    ask = next((self._asks.pop(self.wire.key(row), None) for row in table.tolist()), None)
-                    if ask is not None:
-                        self._too_long(ask, size)
+                    request = next((self._unanswered.pop(self.wire.key(row), None) for row in table.tolist()), None)
+                    if request is not None:
+                        self._too_long(request, size)
                     elif not self._reads.too_long(table):
                         continue
                     self._buffer.skip()
                     return 1
         raise ValueError(f"an answer of {size} bytes; the limit is {self.wire.frame_bytes_max}")
 
-    def _too_long(self, ask: Ask, size: int) -> None:
+    def _too_long(self, request: Request, size: int) -> None:
         limit = f"frame_bytes_max={self.wire.frame_bytes_max}"
-        ask.fail(ReadError(f"{self.bookie}: {ask}: the answer has {size} bytes, more than {limit}; raise that limit"))
+        request.fail(
+            ReadError(f"{self.bookie}: {request}: the answer has {size} bytes, more than {limit}; raise that limit")
+        )
 
     def _retry(self) -> None:
         """Names have become free: what waited for one looks again."""
@@ -420,12 +417,12 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Time out what is due. In V2 the name stays taken until the answer comes, however late."""
         self._timer = None
         now = self._loop.time()
-        for ask in [ask for ask in self._asks.values() if ask.due <= now]:
+        for request in [request for request in self._unanswered.values() if request.due <= now]:
             self._on_error(RequestTimeout.code, 1)
-            ask.fail(RequestTimeout(f"{self.bookie}: {ask}: no answer in time, but it may have been done; ask again"))
-            ask.due = math.inf
+            request.fail(request.late(self.bookie))
+            request.due = math.inf
             if self.wire.by_transaction:
-                del self._asks[ask.key]
+                del self._unanswered[request.key]
         try:
             self._reads.overdue(int(now * 1000))
         except ProtocolVersionMismatch as error:
@@ -454,13 +451,13 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._break(error)
         if self._transport is not None:
             self._transport.abort()
-        asks, self._asks = self._asks, {}
+        lost, self._unanswered = self._unanswered, {}
         if by_bookie and not self.wire.by_transaction:
-            self.closed_on_batch = any(ask.key[0] == self.wire.batch_op for ask in asks.values())
+            self.closed_on_batch = any(request.key[0] == self.wire.batch_op for request in lost.values())
         self._on_end(self)
-        self._on_error(error.code, max(len(asks), 1))
-        for ask in asks.values():
-            ask.fail(type(error)(f"{self.bookie}: {ask}: {error}"))
+        self._on_error(error.code, max(len(lost), 1))
+        for request in lost.values():
+            request.fail(type(error)(f"{self.bookie}: {request}: {error}"))
         self._reads.fail(error)
         for lane in list(self._lanes.values()):
             _end(lane, type(error)(f"{self.bookie}: {lane}: {error}"))

@@ -1,6 +1,6 @@
 """Single reads of one connection that were asked many at a time: one future for all, answers taken a table at a time.
 
-On the event loop. Beside what is asked one by one (`Ask`), which has a future and a name of its own for each.
+On the event loop. Beside what is asked one by one (`Request`), which has a future and a name of its own for each.
 """
 
 import asyncio

@@ -1,5 +1,9 @@
 """One TCP connection to one bookie: what the channels of both protocols share. Pipelined and thread-safe.
 
+Requests and what their answers mean come from `bookie.client.wire`, as for the links of the ledger client. Only this
+module knows sockets and threads: a compiled connection would take its place by offering `submit` for requests, and for
+streams `send`, `drop_stream`, `changed` and `raise_if_broken`.
+
 Any number of threads call; each call encodes and sends in its own thread, under a lock that keeps frames whole. One
 receiving thread per channel reads answers, cuts them without the GIL and completes replies a table at a time.
 """
@@ -9,19 +13,20 @@ import socket
 import struct
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 from typing_extensions import Buffer
 
 from bookie._fast.client.add_window import AddWindow
 from bookie.client.channel.reply import Reply, renewed
 from bookie.client.wire.flags import MIB
-from bookie.client.wire.receive import Cutter, ReceiveBuffer
-from bookie.client.wire.request import Key, Row
+from bookie.client.wire.receive import ReceiveBuffer
+from bookie.client.wire.request import OK, Key, Request, Row
 from bookie.client.wire.security import Link, Security, authenticate
+from bookie.client.wire.v2 import WireV2
+from bookie.client.wire.v3 import WireV3
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
@@ -30,8 +35,6 @@ from bookie.errors import (
     ReadError,
     RequestTimeout,
 )
-
-T = TypeVar("T")
 
 TICK_S = 1.0
 
@@ -45,21 +48,18 @@ class Limits:
     outstanding_max: int
 
 
-class Connection(ABC):
+class Connection:
     """Made by `connect`, ended by `close` (or as a context manager).
 
     `timeout_s` bounds each request, `outstanding_max` the requests in flight (a full channel makes callers wait), and
     `frame_bytes_max` what is sent and accepted. Every call may raise BookieUnavailable, RequestTimeout, ClientClosed.
     """
 
-    cutter: ClassVar[Cutter]
-    batch_op: ClassVar[int]
-    """Its answers are views of the receive buffer."""
-    names_are_reused: ClassVar[bool]
-    """A request that timed out keeps its name until it is answered: else its answer could be taken for another's."""
+    protocol: ClassVar[type[WireV2 | WireV3]]
 
     def __init__(self, link: Link, address: str, limits: Limits) -> None:
         self.address = address
+        self.wire = self.protocol(limits.frame_bytes_max)
         self.timeout_s = limits.timeout_s
         self.frame_bytes_max = limits.frame_bytes_max
         self.changed = threading.Condition()
@@ -68,7 +68,7 @@ class Connection(ABC):
         self._send_lock = threading.Lock()
         self._thread = threading.Thread(target=self._receive, name=f"bookie-channel-{address}", daemon=True)
         # Below: guarded by `changed`.
-        self._pending: dict[Key, Reply[object]] = {}
+        self._pending: dict[Key, Reply[Any]] = {}
         self._windows: list[AddWindow] = []  # of streams with unanswered adds
         self._broken: BookKeeperError | None = None
 
@@ -128,19 +128,12 @@ class Connection(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- what a protocol adds -----------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def auth(self, plugin: str, token: bytes) -> tuple[str, bytes]:
         """Send a token of an authentication provider; the bookie's plugin name and token. UnauthorizedAccess."""
-
-    @abstractmethod
-    def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
-        """The class that an answer's code means, None for OK. ProtocolVersionMismatch for a code of no meaning."""
-
-    @abstractmethod
-    def _key(self, row: Row) -> Key:
-        """Which request an answer belongs to."""
+        answer: tuple[str, bytes] = self.submit(self.wire.auth(plugin, token, self.timeout_s)).result()
+        return answer
 
     def _blocked(self, key: Key) -> bool:
         """Under `changed`: whether a request must wait. Raises when it must not be sent at all."""
@@ -169,28 +162,19 @@ class Connection(ABC):
         except OSError as error:
             self._break(BookieUnavailable(f"{self.address}: connection lost ({error}); reconnect and ask again"))
 
-    def _submit(
-        self,
-        key: Key,
-        frame: bytes,
-        what: str,
-        default: type[BookKeeperError],
-        decode: Callable[[memoryview], T],
-        *,
-        extra_s: float = 0.0,
-    ) -> Reply[T]:
-        """Send a request. The bookie may take `extra_s` longer than `timeout_s` to answer it."""
-        if len(frame) > self.frame_bytes_max:
-            raise IncorrectParameter(f"{what}: its frame has {len(frame)} bytes; the limit is {self.frame_bytes_max}")
-        deadline = time.monotonic() + self.timeout_s
-        reply = Reply(self.changed, f"{self.address}: {what}", default, decode, deadline + extra_s)
+    def submit(self, request: Request) -> Reply[Any]:
+        """Send a request, once its name is free and the channel is not full. IncorrectParameter, RequestTimeout."""
+        request.fits(self.frame_bytes_max)
+        now = time.monotonic()
+        reply: Reply[Any] = Reply(self.changed, self.address, request, now + request.timeout_s)
         with self.changed:
-            self._wait_while(lambda: self._blocked(key), deadline, what)
-            self._pending[key] = reply  # type: ignore[assignment]  # the table holds replies of every type
+            self._wait_while(lambda: self._blocked(request.key), now + self.timeout_s, request)
+            self._pending[request.key] = reply
+        frame, request.frame = request.frame, b""  # who keeps the reply does not keep what was sent
         self.send(frame)
         return reply
 
-    def _wait_while(self, blocked: Callable[[], bool], deadline: float, what: str) -> None:
+    def _wait_while(self, blocked: Callable[[], bool], deadline: float, what: object) -> None:
         """Under `changed`: until requests whose answers would be mistaken for ours, or too many, are answered."""
         while blocked():
             self.raise_if_broken()
@@ -200,7 +184,7 @@ class Connection(ABC):
 
     def _receive(self) -> None:
         """The receiving thread: until the connection ends, for whatever reason."""
-        buffer = ReceiveBuffer(self.frame_bytes_max, self.cutter)
+        buffer = ReceiveBuffer(self.frame_bytes_max, self.wire.cut)
         tick_s = min(self.timeout_s / 4, TICK_S)
         next_tick = time.monotonic() + tick_s
         try:
@@ -230,7 +214,7 @@ class Connection(ABC):
                 singles -= window.acknowledge(buffer.rows, count)
             if singles:
                 for row in buffer.rows[:count].tolist():
-                    if row[0] == self.batch_op:
+                    if row[0] == self.wire.batch_op:
                         buffer.lend()
                     self._answer(row, received)
             self.changed.notify_all()
@@ -239,19 +223,20 @@ class Connection(ABC):
     def _answer(self, row: Row, received: memoryview) -> None:
         """Complete the reply of one answer; an answer that nobody waits for is dropped."""
         code, at, size = row[1], row[5], row[6]
-        key = self._key(row)
+        key = self.wire.key(row)
         reply = self._pending.get(key)
         if reply is None:
             return
-        error = self.error_for(code, reply.default)  # raises for an unknown code: the reply fails with the connection
+        # An unknown code raises: then the reply fails with the connection.
+        refusal = reply.request.refusal(self.wire, self.address, code) if code != OK else None
         del self._pending[key]
-        if error is not None:
-            reply.fail(error(f"{reply.what}: answered with code {code}: {error.__doc__}"))
+        if refusal is not None:
+            reply.fail(refusal)
             return
         try:
-            reply.succeed(reply.decode(received[at : at + size]))
-        except ValueError as malformed:
-            reply.fail(ReadError(f"{reply.what}: malformed answer: {malformed}"))
+            reply.succeed(reply.request.value(self.address, received[at : at + size]))
+        except ReadError as malformed:
+            reply.fail(malformed)
 
     def _expire(self) -> None:
         """Time out what is due."""
@@ -260,7 +245,7 @@ class Connection(ABC):
             due = [key for key, reply in self._pending.items() if reply.deadline <= now]
             for key in due:
                 self._pending[key].expire()
-                if not self.names_are_reused:
+                if self.wire.by_transaction:
                     del self._pending[key]
             self.changed.notify_all()
 

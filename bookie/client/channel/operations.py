@@ -1,6 +1,7 @@
 """What a channel of either protocol can do, for callers who need not know which one it is."""
 
-from abc import abstractmethod
+import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,8 +17,10 @@ from bookie.client.entries.digest import Digest
 from bookie.client.wire.flags import LAST_ENTRY, MIB, Flags
 from bookie.errors import NoSuchEntry
 
+ENTRY_NAME = struct.Struct(">qq")
 
-class BookieChannel(Connection):
+
+class BookieChannel(Connection, ABC):
     """A `Channel` (V2) or a `ChannelV3`."""
 
     # --- adds ---------------------------------------------------------------------------------------------------------
@@ -38,9 +41,9 @@ class BookieChannel(Connection):
         stored = digest.seal(ledger, entry, payload, lac=lac, length=length)
         return self.add_stored_async(stored, digest.master_key, flags=flags)
 
-    @abstractmethod
     def add_stored_async(self, stored: Buffer, master_key: bytes, *, flags: int = 0) -> Reply[None]:
         """Store bytes that are an entry already, header and digest included: a copy from another replica."""
+        return self.submit(self.wire.add(*named(stored), stored, master_key, flags, self.timeout_s))
 
     @abstractmethod
     def add_stream(
@@ -79,9 +82,11 @@ class BookieChannel(Connection):
         """An entry as stored; `Digest.open` verifies it. NoSuchLedger, NoSuchEntry, ReadError, …"""
         return self.read_async(ledger, entry, flags=flags, master_key=master_key).result()
 
-    @abstractmethod
     def read_async(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> Reply[bytes]:
         """`read` without waiting for the answer."""
+        request = self.wire.read(ledger, entry, flags, master_key, self.timeout_s)
+        request.decode = self.wire.stored
+        return self.submit(request)
 
     def read_last(self, ledger: int) -> bytes:
         """The entry with the highest id that the bookie holds, as stored. NoSuchLedger, NoSuchEntry, ReadError, …"""
@@ -107,7 +112,6 @@ class BookieChannel(Connection):
         """Entries from `start` on, one at least. `max_count` <= 0: no count limit; `max_size`: bytes of the answer."""
         return self.batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key).result()
 
-    @abstractmethod
     def batch_read_async(
         self,
         ledger: int,
@@ -119,6 +123,8 @@ class BookieChannel(Connection):
         master_key: bytes | None = None,
     ) -> Reply[StoredBatch]:
         """`batch_read` without waiting for the answer."""
+        size = min(max_size, self.frame_bytes_max)
+        return self.submit(self.wire.batch_read(ledger, start, max_count, size, flags, master_key, self.timeout_s))
 
     def batch_read_all(
         self, ledger: int, first: int, last: int, *, max_count: int = 1000, max_size: int = MIB, in_flight: int = 4
@@ -130,3 +136,9 @@ class BookieChannel(Connection):
             max_count=max_count,
             in_flight=in_flight,
         )
+
+
+def named(stored: Buffer) -> tuple[int, int]:
+    """Ledger and id of an entry as stored; zeros where it is too short to name any."""
+    head = memoryview(stored)[: ENTRY_NAME.size]
+    return ENTRY_NAME.unpack(head) if len(head) == ENTRY_NAME.size else (0, 0)

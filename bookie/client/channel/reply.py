@@ -5,10 +5,10 @@ The channel's lock guards every field; one condition serves all replies of a cha
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from bookie.errors import BookKeeperError, RequestTimeout
+from bookie.client.wire.request import Request
+from bookie.errors import BookKeeperError
 
 T = TypeVar("T")
 
@@ -19,24 +19,16 @@ def renewed(error: BookKeeperError) -> BookKeeperError:
 
 
 class Reply(Generic[T]):
-    """What the `_async` calls return. `what` names the request in errors; `decode` turns the body into the value."""
+    """What the `_async` calls return: the `request`, sent to the bookie at `address`, and how it ended."""
 
-    __slots__ = ("_changed", "_error", "_value", "deadline", "decode", "default", "done", "what")
+    __slots__ = ("_changed", "_error", "_value", "address", "deadline", "done", "request")
 
-    def __init__(
-        self,
-        changed: threading.Condition,
-        what: str,
-        default: type[BookKeeperError],
-        decode: Callable[[memoryview], T],
-        deadline: float,
-    ) -> None:
+    def __init__(self, changed: threading.Condition, address: str, request: Request, deadline: float) -> None:
         self._changed = changed
         self._value: T | None = None
         self._error: BookKeeperError | None = None
-        self.what = what
-        self.default = default
-        self.decode = decode
+        self.address = address
+        self.request = request
         self.deadline = deadline
         self.done = False
 
@@ -67,4 +59,4 @@ class Reply(Generic[T]):
 
     def expire(self) -> None:
         """Under the channel's lock: the time is up."""
-        self.fail(RequestTimeout(f"{self.what}: no answer in time, but it may have been done; ask again"))
+        self.fail(self.request.late(self.address))

@@ -23,7 +23,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class Framer(Protocol):
-    """Builds the ADD frames of one ledger's writer; see `client_wire.AddFramer.build`."""
+    """Builds the ADD frames of one ledger's writer; see `framing_v2.AddFramer.build`."""
 
     def build(
         self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
@@ -118,7 +118,7 @@ class AddStream:
     def _raise_refusal(self) -> None:
         if self._window.error_entry < 0:
             return
-        error = self._channel.error_for(self._window.error_code, WriteError) or WriteError
+        error = self._channel.wire.error_for(self._window.error_code, WriteError) or WriteError
         raise error(
             f"{self._name(self._window.error_entry)}: refused with code {self._window.error_code}: {error.__doc__}"
         )

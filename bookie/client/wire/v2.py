@@ -1,4 +1,4 @@
-"""V2 on a link: requests as `Ask`s, answers by name, lanes' frames. Values only."""
+"""V2: requests as frames, answers by the ledger and entry that they name. Values only; any thread."""
 
 import itertools
 import struct
@@ -13,7 +13,7 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY
 from bookie.client.wire.messages import parsed
-from bookie.client.wire.request import Ask, Key, LaneNames, Row
+from bookie.client.wire.request import Key, LaneNames, Request, Row, read_of
 from bookie.errors import BookKeeperError, ReadError, UnauthorizedAccess, WriteError, error_from_v2
 from bookie.pb.wire_pb2 import AuthMessage
 
@@ -22,7 +22,7 @@ ENTRY_ID = struct.Struct(">q")
 
 
 class WireV2:
-    """Names are those of ledger and entry: see `bookie.client.channel.v2`."""
+    """Answers name ledger and entry, not a request: a second request of that name must wait for the first's answer."""
 
     cut = staticmethod(framing_v2.cut)
     batch_op = OP_BATCH_READ
@@ -41,19 +41,23 @@ class WireV2:
         """The class that a return code means, None for OK."""
         return error_from_v2(code, default)
 
+    def stored(self, body: memoryview, /) -> bytes:
+        """The entry in an answer to READ."""
+        return bytes(body)
+
     def lane_frames(
         self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], _entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]:
         """ADD frames of entries as stored, and the first transaction, which is nothing here. ValueError."""
         return framing_v2.stored_adds(lane.master_key, records, offsets, self.frame_bytes_max, lane.flags), 0
 
-    def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Ask:
+    def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Request:
         """ADD."""
         frame = framing_v2.add_frame(master_key, stored, flags)
         what = ("add of ledger {}, entry {}", ledger, entry)
-        return Ask((OP_ADD, ledger, entry), frame, what, WriteError, _nothing, timeout_s)
+        return Request((OP_ADD, ledger, entry), frame, what, WriteError, _nothing, timeout_s)
 
-    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Ask:
+    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Request:
         """READ."""
 
         def decode(body: memoryview) -> ReadAnswer:
@@ -63,8 +67,7 @@ class WireV2:
             return ReadAnswer(found, bytes(body), None, None)
 
         frame = framing_v2.read_frame(ledger, entry, flags, master_key)
-        what = ("read of ledger {}, entry {}", ledger, entry)
-        return Ask((OP_READ, ledger, entry), frame, what, ReadError, decode, timeout_s)
+        return Request((OP_READ, ledger, entry), frame, read_of(ledger, entry), ReadError, decode, timeout_s)
 
     def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
         """READs without flags; transactions are nothing here."""
@@ -79,19 +82,19 @@ class WireV2:
         flags: int,
         master_key: bytes | None,
         timeout_s: float,
-    ) -> Ask:
+    ) -> Request:
         """BATCH_READ."""
         number = next(self._request_ids)
         frame = framing_v2.batch_read_frame(ledger, start, number, max_count, max_size, flags, master_key)
         what = ("batch read of ledger {} from entry {}", ledger, start)
         decode = lambda run: StoredBatch(ledger, start, run)  # noqa: E731
-        return Ask((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
+        return Request((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
 
-    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Ask:
+    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request:
         """AUTH."""
         message = AuthMessage(authPluginName=plugin, payload=token).SerializeToString()
         what = ("authentication by {}", plugin)
-        return Ask((OP_AUTH, 0, 0), framing_v2.auth_frame(message), what, UnauthorizedAccess, _token, timeout_s)
+        return Request((OP_AUTH, 0, 0), framing_v2.auth_frame(message), what, UnauthorizedAccess, _token, timeout_s)
 
 
 def _nothing(_: Any) -> None:

@@ -1,5 +1,6 @@
-"""V3 on a link: requests as `Ask`s, answers by transaction, lanes' frames. Values only."""
+"""V3: requests as frames, answers by the transaction that they name. Values only; any thread."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from bookie.client.wire import answers_v3 as answers
 from bookie.client.wire import requests_v3 as requests
 from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.client.wire.messages import framed
-from bookie.client.wire.request import Ask, Key, LaneNames, Row
+from bookie.client.wire.request import Key, LaneNames, Request, Row, read_of
 from bookie.errors import (
     BookKeeperError,
     IllegalOperation,
@@ -31,7 +32,7 @@ NOT_SERVED: dict[int, type[BookKeeperError]] = {int(pb.EBADREQ): IllegalOperatio
 
 
 class WireV3:
-    """Answers name a transaction of ours, each used once on a connection."""
+    """Answers name a transaction of ours, each used once on a connection. Any thread."""
 
     cut = staticmethod(framing_v3.cut)
     batch_op: int = pb.BATCH_READ_ENTRY
@@ -40,11 +41,13 @@ class WireV3:
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._used = 0
+        self._lock = threading.Lock()
 
     def transactions(self, count: int) -> int:
         """The first of so many new transactions."""
-        first = self._used + 1
-        self._used += count
+        with self._lock:
+            first = self._used + 1
+            self._used += count
         return first
 
     def key(self, row: Row) -> Key:
@@ -54,6 +57,10 @@ class WireV3:
     def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
         """The class that a status means, None for EOK."""
         return error_from_v3(code, default)
+
+    def stored(self, body: memoryview, /) -> bytes:
+        """The entry in an answer to READ_ENTRY. ValueError."""
+        return answers.entry(body)
 
     def lane_frames(
         self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
@@ -74,34 +81,44 @@ class WireV3:
         )
         return frames, first
 
-    def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Ask:
-        """ADD_ENTRY."""
+    def add(
+        self,
+        ledger: int,
+        entry: int,
+        stored: Buffer,
+        master_key: bytes,
+        flags: int,
+        timeout_s: float,
+        *,
+        deferred_sync: bool = False,
+    ) -> Request:
+        """ADD_ENTRY. `deferred_sync`: the answer comes when the entry is written, and only a force makes it durable."""
         body = bytes(stored)
         if len(body) < STORED_BYTES_MIN:
             raise IncorrectParameter(
-                f"ledger {ledger}, entry {entry}: as stored it has at least {STORED_BYTES_MIN} bytes, not {len(body)}"
+                f"ledger {ledger}, entry {entry}: an entry as stored has at least {STORED_BYTES_MIN} bytes,"
+                f" this one {len(body)}"
             )
-        message = requests.add(self.transactions(1), body, master_key, flags, deferred_sync=False)
+        message = requests.add(self.transactions(1), body, master_key, flags, deferred_sync=deferred_sync)
         what = ("add of ledger {}, entry {}", ledger, entry)
-        return self._ask(message, what, WriteError, answers.nothing, timeout_s)
+        return self._request(message, what, WriteError, answers.nothing, timeout_s)
 
-    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Ask:
+    def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Request:
         """READ_ENTRY."""
         message = requests.read(self.transactions(1), ledger, entry, flags, master_key)
-        what = ("read of ledger {}, entry {}", ledger, entry)
         decode = answers.read if entry != LAST_ENTRY else _last
-        return self._ask(message, what, ReadError, decode, timeout_s)
+        return self._request(message, read_of(ledger, entry), ReadError, decode, timeout_s)
 
     def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
         """READ_ENTRYs without flags, and the transaction of the first; they count up."""
         first = self.transactions(len(entries))
         return single_reads.requests_v3(ledger, entries, first), first
 
-    def wait_for_lac(self, ledger: int, previous_lac: int, timeout_ms: int, timeout_s: float) -> Ask:
+    def wait_for_lac(self, ledger: int, previous_lac: int, timeout_ms: int, timeout_s: float) -> Request:
         """READ_ENTRY that waits at the bookie."""
         message = requests.wait_for_lac(self.transactions(1), ledger, previous_lac, timeout_ms)
         what = ("wait for the LAC of ledger {} to pass {}", ledger, previous_lac)
-        return self._ask(message, what, ReadError, answers.read, timeout_s and timeout_s + timeout_ms / 1000)
+        return self._request(message, what, ReadError, answers.read, timeout_s and timeout_s + timeout_ms / 1000)
 
     def batch_read(
         self,
@@ -112,60 +129,62 @@ class WireV3:
         flags: int,
         master_key: bytes | None,
         timeout_s: float,
-    ) -> Ask:
+    ) -> Request:
         """BATCH_READ_ENTRY, an extension."""
         message = requests.batch_read(self.transactions(1), ledger, start, max_count, max_size, flags, master_key)
         what = ("batch read of ledger {} from entry {}", ledger, start)
-        ask = self._ask(message, what, ReadError, answers.batch(ledger, start), timeout_s)
-        ask.codes = NOT_SERVED
-        return ask
+        request = self._request(message, what, ReadError, answers.batch(ledger, start), timeout_s)
+        request.codes = NOT_SERVED
+        return request
 
-    def read_lac(self, ledger: int, timeout_s: float) -> Ask:
+    def read_lac(self, ledger: int, timeout_s: float) -> Request:
         """READ_LAC."""
         what = ("read of the LAC of ledger {}", ledger)
-        return self._ask(requests.read_lac(self.transactions(1), ledger), what, ReadError, answers.lacs, timeout_s)
+        return self._request(requests.read_lac(self.transactions(1), ledger), what, ReadError, answers.lacs, timeout_s)
 
-    def write_lac(self, ledger: int, lac: int, packet: bytes, master_key: bytes, timeout_s: float) -> Ask:
+    def write_lac(self, ledger: int, lac: int, packet: bytes, master_key: bytes, timeout_s: float) -> Request:
         """WRITE_LAC."""
         message = requests.write_lac(self.transactions(1), ledger, lac, packet, master_key)
         what = ("write of LAC {} of ledger {}", lac, ledger)
-        return self._ask(message, what, WriteError, answers.nothing, timeout_s)
+        return self._request(message, what, WriteError, answers.nothing, timeout_s)
 
-    def force(self, ledger: int, timeout_s: float) -> Ask:
+    def force(self, ledger: int, timeout_s: float) -> Request:
         """FORCE_LEDGER."""
         what = ("force of ledger {}", ledger)
-        return self._ask(requests.force(self.transactions(1), ledger), what, WriteError, answers.nothing, timeout_s)
+        return self._request(requests.force(self.transactions(1), ledger), what, WriteError, answers.nothing, timeout_s)
 
-    def write_close(self, ledger: int, master_key: bytes, timeout_s: float) -> Ask:
+    def write_close(self, ledger: int, master_key: bytes, timeout_s: float) -> Request:
         """WRITE_CLOSE, an extension."""
         message = requests.write_close(self.transactions(1), ledger, master_key)
-        return self._ask(message, ("write close of ledger {}", ledger), WriteError, answers.nothing, timeout_s)
+        return self._request(message, ("write close of ledger {}", ledger), WriteError, answers.nothing, timeout_s)
 
-    def list_entries(self, ledger: int, timeout_s: float) -> Ask:
+    def list_entries(self, ledger: int, timeout_s: float) -> Request:
         """GET_LIST_OF_ENTRIES_OF_LEDGER."""
         message = requests.list_entries(self.transactions(1), ledger)
-        return self._ask(message, ("list of entries of ledger {}", ledger), ReadError, answers.available, timeout_s)
+        return self._request(message, ("list of entries of ledger {}", ledger), ReadError, answers.available, timeout_s)
 
-    def bookie_info(self, timeout_s: float) -> Ask:
+    def bookie_info(self, timeout_s: float) -> Request:
         """GET_BOOKIE_INFO."""
         message = requests.bookie_info(self.transactions(1))
-        return self._ask(message, ("bookie info",), ReadError, answers.bookie_info, timeout_s)
+        return self._request(message, ("bookie info",), ReadError, answers.bookie_info, timeout_s)
 
-    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Ask:
+    def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request:
         """AUTH."""
         message = requests.auth(self.transactions(1), plugin, token)
         what = ("authentication by {}", plugin)
-        return self._ask(message, what, UnauthorizedAccess, answers.auth, timeout_s)
+        return self._request(message, what, UnauthorizedAccess, answers.auth, timeout_s)
 
-    def _ask(
+    def _request(
         self,
         message: pb.Request,
         what: tuple[Any, ...],
         default: type[BookKeeperError],
         decode: Callable[[memoryview], Any],
         timeout_s: float,
-    ) -> Ask:
-        return Ask((message.header.txnId, message.header.operation), framed(message), what, default, decode, timeout_s)
+    ) -> Request:
+        return Request(
+            (message.header.txnId, message.header.operation), framed(message), what, default, decode, timeout_s
+        )
 
 
 def _last(body: memoryview) -> answers.ReadAnswer:
