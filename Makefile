@@ -7,6 +7,10 @@ SHELL := /bin/bash
 VENV ?= .venv
 PY := $(VENV)/bin/python
 MARKS ?= not crash and not fuzz and not sim and not slow
+# One path through each area and all that is cheap; of the tests with Java and Spark those that are marked `quick`.
+QUICK_MARKS ?= not thorough and not upstream and not slow and not crash and not fuzz and not sim and (quick or not interop)
+# Every test that needs no Java; `make interop`, `spark`, `sim`, `crash` and `fuzz` run the others.
+FULL_MARKS ?= not interop and not crash and not fuzz and not sim
 INTEROP_MARKS ?= interop and not crash and not pulsar
 SPARK_MARKS ?= not crash
 PYTEST ?= $(PY) -m pytest
@@ -32,7 +36,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # The room of planned disk faults is built too; an installed package does without it.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire clean
+.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire clean
 
 help:                 ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -96,10 +100,22 @@ stop:                 ## end the bookie that make run left behind
 		echo "pid $$pid did not end within 30 s; see run/bookie.log" >&2; exit 1
 
 # --- checks -----------------------------------------------------------------------------------------------------------
-test: build           ## all tests but the long ones; interop tests skip where Java cannot be had
+# Its tests wait for starts, disks and time limits more than they compute.
+test: WORKERS = 4
+test: build optional  ## the quick suite, minutes: a real path through each area; Java and Spark where they can be had
+	$(PYTEST) $(PARALLEL) --hypothesis-profile=quick -m "$(QUICK_MARKS)" $(PYTEST_ARGS)
+	@echo "That was the quick suite. To run all tests, as CI does: make test-all (about an hour). Its parts: make help."
+
+test-full: build optional   ## all tests that need no Java, at full length
+	$(PYTEST) $(PARALLEL) -m "$(FULL_MARKS)" $(PYTEST_ARGS)
+
+test-all: build       ## everything: test-full, interop, spark, sim, crash and fuzz, one after the other
+	@for part in test-full interop spark sim crash fuzz; do echo "=== make $$part"; \
+		$(MAKE) --no-print-directory $$part || exit 1; done
+
+optional: build
 	@$(MAKE) --no-print-directory java || echo "no Java: the interop tests will say so and skip"
 	@$(MAKE) --no-print-directory $(PYSPARK) || echo "no PySpark: the tests of bookie.spark will say so and skip"
-	$(PYTEST) $(PARALLEL) -m "$(MARKS)" $(PYTEST_ARGS)
 
 # A tree of its own for each flavour, so that they never mix; mtimes are kept, so that only what changed is compiled.
 define copy_tree

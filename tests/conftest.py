@@ -23,6 +23,7 @@ pytest_plugins = [
 os.environ.pop("CI", None)
 settings.register_profile("bookie", deadline=None, print_blob=True, derandomize="BOOKIE_SAME_DRAWS" in os.environ)
 settings.load_profile("bookie")
+settings.register_profile("quick", settings.get_profile("bookie"), max_examples=25)  # make test
 
 
 def stale_rooms() -> list[str]:

@@ -203,6 +203,7 @@ def test_uris_that_cannot_be_used(query: str, says: str) -> None:
         open_driver(query).start()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -256,6 +257,7 @@ def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
     keeper.close()
 
 
+@pytest.mark.thorough
 def test_too_many_at_a_time(slow: tuple[Slow, WorkPool, Any]) -> None:
     """Excess is answered RESOURCE_EXHAUSTED at once, in words; what waits is served, unless nobody waits for it."""
     control, pool, stub = slow

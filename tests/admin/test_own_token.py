@@ -51,6 +51,7 @@ os.setresuid({OTHER}, {OTHER}, {OTHER})
     )
 
 
+@pytest.mark.thorough
 def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookieProcess]]) -> None:
     """At the first start, mode 600; a restart keeps it; who uses the store and the admin port names nothing."""
     (bookie,) = bookies(1)

@@ -189,6 +189,7 @@ def test_a_client_of_the_store_needs_what_it_does(guarded: BookieProcess, tmp_pa
     metrics.stop()
 
 
+@pytest.mark.thorough
 def test_sessions_have_limits(bookies: Callable[..., list[BookieProcess]]) -> None:
     """In all and of one address: more are refused in words that name the key; a session that ends makes room."""
     for key in ("metadataSessionsMax", "metadataSessionsPerPeerMax"):

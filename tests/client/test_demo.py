@@ -47,6 +47,7 @@ def test_writes_and_reads_back(address: str) -> None:
     assert max(map(len, again.stdout.splitlines()[:-1])) <= 80
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

@@ -13,6 +13,7 @@ STEPS = ["marked", "swapped", "appended", "log synced", "index committed", "clea
 LEDGER_PUT = 51
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b4_b5_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path) -> None:
     """The mark never says more than the disk holds, and replaying twice is replaying once."""
@@ -20,6 +21,7 @@ def test_b4_b5_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path) 
     assert not die_at_step(tmp_path, number, directories=1 + number % 2)
 
 
+@pytest.mark.thorough
 def test_b4_b5_an_end_between_two_records_of_ledgers_loses_nothing(tmp_path: Path) -> None:
     """The transaction that held some of the changed ledgers' records never was; replay brings all of them."""
     assert not die_at_step(tmp_path, LEDGER_PUT, directories=2)

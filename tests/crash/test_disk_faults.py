@@ -84,18 +84,21 @@ def both(cells: dict[str, dict[str, Any]], more: dict[str, dict[str, Any]]) -> l
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", both(FATAL, MORE_FATAL))
 def test_b2_after_a_failure_nothing_is_acknowledged(fault: dict[str, Any], tmp_path: Path) -> None:
     """The process ends, and what it had acknowledged is there after the next start."""
     assert not fail_the_disk(tmp_path, dict(fault))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("nth", [4, 9])
 def test_b2_a_failed_index_commit_ends_the_process(nth: int, tmp_path: Path) -> None:
     """LMDB goes on after a failed commit, and would lose what that one held."""
     assert not fail_an_index_sync(tmp_path, nth)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", both(FULL, MORE_FULL))
 def test_b15_a_full_disk_is_survived(fault: dict[str, Any], tmp_path: Path) -> None:
     """Read-only while there is no room, writable again when there is, and nothing is lost."""

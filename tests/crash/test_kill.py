@@ -32,6 +32,7 @@ def test_kills(life: int, tmp_path: Path) -> None:
     assert not kill_again_and_again(tmp_path, f"{SEED}/{life}", min(CYCLES_A_LIFE, CYCLES - life * CYCLES_A_LIFE))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not build.faults(), reason="build with BOOKIE_FAULTS=1")
 def test_power_cuts(tmp_path: Path) -> None:
     """B1, B3: five times all that was not synced is lost or torn, sector by sector."""

@@ -24,6 +24,7 @@ STORIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("keys", "step"), STORIES.values(), ids=STORIES)
 def test_b4_a_key_that_replaced_an_empty_one_starts_again(keys: tuple[bytes, ...], step: int, tmp_path: Path) -> None:
     """The journal still tells the older key, the index the newer one, or not yet: each start finds every entry."""

@@ -62,6 +62,7 @@ PLANTED: dict[str, tuple[int, str, Story]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
     """The story that holds the invariant accuses the bookie of breaking it."""

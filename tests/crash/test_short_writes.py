@@ -39,6 +39,7 @@ class ShortOfBreath(BookieProcess):
         return [sys.executable, "-c", SERVER.format(transferred=self.transferred), *rest]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("transferred", [-1, 5000, 40960])
 @pytest.mark.parametrize("flush_interval", ["50", "100000"])
 def test_short_writes_lose_nothing(tmp_path: Path, transferred: int, flush_interval: str) -> None:

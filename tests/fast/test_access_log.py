@@ -81,6 +81,7 @@ def test_files_take_turns(tmp_path: Path, log_path: Path) -> None:
     assert newest_first == list(range(399, 399 - len(newest_first), -1))
 
 
+@pytest.mark.thorough
 def test_a_share_of_them(tmp_path: Path, log_path: Path) -> None:
     """About a tenth of four thousand; none without a path."""
     with local_bookie(tmp_path / "one", access_log=str(log_path), access_log_share=0.1) as bookie:

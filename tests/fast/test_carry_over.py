@@ -143,6 +143,7 @@ def mark(root: Path, directory: int = 1) -> Mark | None:
     return read_mark(root / f"ledgers-{directory}/current/lastMark")
 
 
+@pytest.mark.thorough
 def test_b15_a_full_directory_does_not_fill_the_journals_disk(tmp_path: Path, faulty: ModuleType) -> None:
     """What it holds in memory is journaled again, its mark moves in place, and the files behind it go; over a crash on
     the full disk, and one more when it has room.
@@ -178,6 +179,7 @@ AHEAD = shutil.ignore_patterns("*.preparing", "*.spare")
 STEPS = CARRYING, CARRIED, CARRY_MARKED = 71, 72, 73
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleType, step: int) -> None:
     """The files as they are at each step are those that a kill leaves: everything is replayed from them, also on a
@@ -236,6 +238,7 @@ def test_b15_a_directory_that_cannot_be_helped(tmp_path: Path, faulty: ModuleTyp
     one.stop()
 
 
+@pytest.mark.thorough
 def test_b15_a_directory_that_is_slow_before_it_is_full(tmp_path: Path, faulty: ModuleType) -> None:
     """While a flush stands still nothing can be done for the journals: they stop at their limit all the same, and go on
     when the disk says that it is full.

@@ -59,6 +59,7 @@ def dies(root: Path, step: int) -> None:
     one.checkpoint()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_after_any_step(tmp_path: Path, step: int) -> None:
     """B4, B6, B8, B10: what was durable before is there after the next start, and the start after that."""

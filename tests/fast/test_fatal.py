@@ -69,6 +69,7 @@ one.crash()
     run("one = Opened(root)\nassert one.direct.read(1, 0).status == 'OK'\none.stop()", tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", [".log", "lastMark.tmp"])
 def test_a_checkpoint_that_fails_is_the_end(tmp_path: Path, suffix: str) -> None:
     """B2, B4: no second try of a failed sync; the journal still has everything."""

@@ -85,6 +85,7 @@ def calls_of(op: str, tmp_path: Path) -> int:
     return count
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("op", ["open", "pwritev", "fdatasync", "fallocate", "rename"])
 @pytest.mark.parametrize(("action", "code"), [("EIO", errno.EIO), ("ENOSPC", errno.ENOSPC)])
 def test_after_any_failure_the_writer_is_poisoned(tmp_path: Path, op: str, action: str, code: int) -> None:
@@ -124,6 +125,7 @@ def check_whole(directory: Path) -> None:
     assert all(model.read_map(path.read_bytes()) for path in directory.glob("*.log"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("transferred", [-1, 100, 4095, 4096, 5000])
 def test_short_writes_are_continued(tmp_path: Path, transferred: int) -> None:
     """Every write stops early, at a block's end or within one, and goes on: nothing is lost, no error comes out."""

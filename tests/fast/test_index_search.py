@@ -152,6 +152,7 @@ def questions(runs: Runs, numbers: random.Random, ledgers: list[int], count: int
     return [(numbers.choice(ledgers), numbers.randrange(650)) for _ in range(count)]
 
 
+@pytest.mark.thorough
 def test_b7_no_flip_makes_a_wrong_denial(file: Path, found: RunFile) -> None:
     """B7: 10,000 single bits flipped in the pages of an open index: every answer is true, or an error.
 

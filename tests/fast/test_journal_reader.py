@@ -163,6 +163,7 @@ def test_every_truncation_point_of_one_group(file: Path) -> None:
             assert found.records == [] or data[cut:] == rest
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("groups", [ONE_BY_ONE, [b"".join(ONE_BY_ONE)]], ids=["three groups", "one group"])
 def test_every_bit_flip(file: Path, groups: list[bytes]) -> None:
     """B3: no flipped bit changes, adds or silently drops a record that a good group follows."""
@@ -291,6 +292,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         scan_journal(tmp_path / "nowhere.txn", 1)
 
 
+@pytest.mark.thorough
 def test_a_group_longer_than_what_is_held(file: Path) -> None:
     """It is read twice; a flipped bit in any part of it keeps all of it back, as damage, for more follows."""
     big = b"".join(model.record(1, entry, bytes(5 << 20)) for entry in range(20))

@@ -225,6 +225,7 @@ def test_who_is_alone_loses_nothing(loops: Loops) -> None:
         assert peer.answer().body == entry_of(1, 0, PAYLOAD)
 
 
+@pytest.mark.thorough
 def test_peers_that_are_gone_before_their_turn(spoken: Wire) -> None:
     """Of connections in line some end, in every way: all of them are forgotten, the others go on."""
     loops = spoken.loops

@@ -21,6 +21,7 @@ def test_seeds(name: str) -> None:
             target(seed[:end])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TARGETS)
 @given(data=st.data())
 def test_mutated_seeds(name: str, data: st.DataObject) -> None:

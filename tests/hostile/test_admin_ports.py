@@ -129,6 +129,7 @@ def test_bare_connections_to_every_port(new_bookies: Bookies, many_descriptors: 
     assert bookie.stop() == 0
 
 
+@pytest.mark.thorough
 def test_bodies_that_do_not_come(bookies: Bookies) -> None:
     """300 probes that announce a body and send none: they have their answer, and keep none from anybody."""
     (bookie,) = bookies(1, **HTTP)
@@ -144,6 +145,7 @@ def test_bodies_that_do_not_come(bookies: Bookies) -> None:
         assert all(ended(one) for one in hanging)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", [
     b"", b"G", b"GET /livez HTTP/1.1\r\nhost: ", HALF_A_BODY,
     b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /li",
@@ -165,6 +167,7 @@ def test_requests_without_an_end(bookies: Bookies, part: bytes) -> None:
         assert metric(bookie, "pybookie_port_peers_turned_away_total", port="http", reason=reason) >= least
 
 
+@pytest.mark.thorough
 def test_requests_that_come_byte_by_byte(bookies: Bookies) -> None:
     """Each byte comes in time, the whole does not: it is closed all the same."""
     (bookie,) = bookies(1, **HTTP, httpServerReceiveTimeoutMs="500")
@@ -182,6 +185,7 @@ def test_requests_that_come_byte_by_byte(bookies: Bookies) -> None:
                             break
 
 
+@pytest.mark.thorough
 def test_answers_that_nobody_takes(bookies: Bookies) -> None:
     """Peers that never read large answers are closed, and their places are others' meanwhile."""
     (bookie,) = bookies(1, **HTTP, httpServerSendTimeoutMs="500")
@@ -195,6 +199,7 @@ def test_answers_that_nobody_takes(bookies: Bookies) -> None:
     until(lambda: "it did not take its answer in time" in bookie.log_text())
 
 
+@pytest.mark.thorough
 def test_connections_of_one_address(bookies: Bookies) -> None:
     """One address has its limit, at both ports; what another one wants is not touched by it."""
     (bookie,) = bookies(
@@ -241,6 +246,7 @@ def test_a_flood_leaves_other_addresses_alone(bookies: Bookies) -> None:
         assert kept.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.thorough
 def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
     """Silent ones give way to operators; those who have begun to speak and go no further are closed in time."""
     (bookie,) = bookies(
@@ -257,6 +263,7 @@ def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
         ask_admin(bookie)
 
 
+@pytest.mark.thorough
 def test_probes_while_every_thread_of_the_console_is_busy(bookies: Bookies) -> None:
     """All of them, and the queue before them, wait for a bookie that does not answer: each probe is answered."""
     first, second = bookies(2, **HTTP, httpServerThreads="2")
@@ -273,6 +280,7 @@ def test_probes_while_every_thread_of_the_console_is_busy(bookies: Bookies) -> N
         second.thaw()
 
 
+@pytest.mark.thorough
 def test_handshakes_that_stop_half_way(bookies: Bookies, tmp_path: Path) -> None:
     """With TLS on both ports: more of them than there are places keep neither a probe nor an operator out, and end."""
     ca = Authority(tmp_path / "ca")
@@ -314,6 +322,7 @@ def test_what_is_no_request_fills_no_log(bookies: Bookies) -> None:
     assert bookie.log_since(logged).count("Invalid HTTP request") <= 30
 
 
+@pytest.mark.thorough
 def test_an_admin_connection_without_calls_is_closed(bookies: Bookies) -> None:
     """A client of gRPC opens another one by itself."""
     (bookie,) = bookies(1, **HTTP, adminIdleTimeoutMs="1000")

@@ -98,6 +98,7 @@ def test_storage_opens_files_beside_a_flood_of_connections(small: Callable[..., 
         assert peer.ask(add(2, 0)).code == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("many_descriptors")
 def test_background_work_comes_later(small: Callable[..., BookieProcess]) -> None:
     """Neither collection nor scrub ends the process, and a log that cannot be opened now is not taken for a bad one."""

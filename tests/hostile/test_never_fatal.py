@@ -58,6 +58,7 @@ def check(bookie: LocalBookie, wanted: dict[tuple[int, int], bytes]) -> None:
             assert peer.ask(read(ledger, at)).body == data
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", [scattered, backwards, many_ledgers, interleaved])
 def test_adds_of_any_shape(shape: object, tmp_path: Path) -> None:
     """Two flushes, the second of which overrides what the first stored, then two starts."""

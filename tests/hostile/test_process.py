@@ -69,6 +69,7 @@ def within_budget(bookie: BookieProcess) -> bool:
     return peak <= budget(bookie)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cold", [False, True])
 def test_clients_that_never_read(bookies: Bookies, *, cold: bool) -> None:
     """S6: a hundred of them request batch after batch; they are paused or closed, never buffered without end."""

@@ -162,6 +162,7 @@ def test_the_ring_goes_on_although_an_answer_comes_to_a_full_connection_after_it
         assert (COLD, 100, 1) in found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["v3", "tls"])
 def test_long_polls_that_end_on_full_connections(name: str, bookie: LocalBookie, ca: Authority) -> None:
     """B18: each change answers a poll of a peer that does not read, between flushes; every one of them ends."""
@@ -214,6 +215,7 @@ def served_wholly(peer: Peer, answers: int) -> bool:
     return True
 
 
+@pytest.mark.thorough
 def test_when_the_budget_of_output_is_used_up_the_slowest_are_closed(tmp_path: Path) -> None:
     """B17: what is wanted back does not fit into the budget: those go that have taken nothing for longest, which the
     log and a counter say; whoever stays gets its bytes, nothing stays pinned, flushes go on.
@@ -243,6 +245,7 @@ def test_when_the_budget_of_output_is_used_up_the_slowest_are_closed(tmp_path: P
         assert bookie.storage.checkpoint()
 
 
+@pytest.mark.thorough
 def test_many_who_hold_little_close_nobody_who_reads(tmp_path: Path) -> None:
     """B17: none of them holds much, all together more than the budget: they go, and are told apart from broken frames;
     who adds and reads beside them always finds room for its answers.
@@ -281,6 +284,7 @@ def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path) -> No
         assert bookie.stat("turned_away_12") == 0
 
 
+@pytest.mark.thorough
 def test_who_never_reads_all_of_it_does_not_make_its_buffer_grow(tmp_path: Path) -> None:
     """B17: short answers are copied; a peer that always leaves some unread gets many times the budget through."""
     with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 8 * MIB}) as bookie, bookie.peer(**SLOW) as peer:

@@ -149,6 +149,7 @@ def served(bookie: LocalBookie, readers: list[Reader]) -> None:
     assert all(bookie.stat(f"turned_away_{reason}") == 0 for reason in range(13))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["singles", "batches", "adds"])
 @pytest.mark.parametrize("rate", TOTAL)
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
@@ -157,6 +158,7 @@ def test_a_steady_reader_is_never_closed(bookie: LocalBookie, protocol: str, rat
     served(bookie, [Reader(Wire(protocol, bookie), kind, rate)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["singles", "batches", "adds"])
 def test_four_of_them_and_somebody_else(bookie: LocalBookie, kind: str) -> None:
     """B17: at three rates, in both protocols. Four at 80 MB/s made the bookie close others, too."""

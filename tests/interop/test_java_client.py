@@ -24,7 +24,9 @@ def batch_read(client: Client, **arguments: int) -> Answer:
     return read
 
 
-@pytest.mark.parametrize(("ensemble", "write", "ack"), [(1, 1, 1), (3, 2, 2), (3, 3, 2)])
+@pytest.mark.parametrize(
+    ("ensemble", "write", "ack"), [(1, 1, 1), pytest.param(3, 2, 2, marks=pytest.mark.quick), (3, 3, 2)]
+)
 def test_the_life_of_a_ledger(start_bookies: Start, client: Client, ensemble: int, write: int, ack: int) -> None:
     """Create, add, read, batch-read, fence by opening with recovery, refuse the old writer, read again, delete."""
     start_bookies(ensemble)

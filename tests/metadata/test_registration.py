@@ -231,6 +231,7 @@ def test_a_restarted_store_process_finds_us_again(store_process: StoreProcess) -
     assert not given_up.values
 
 
+@pytest.mark.thorough
 def test_giving_up_ends_with_the_reason(store_process: StoreProcess) -> None:
     """B20: re-register or exit: after the allowed retries the bookie is told once, with the exit code for it."""
     driver = open_driver(store_process.uri, session_timeout_ms=1000)

@@ -23,6 +23,7 @@ def many_descriptors() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.thorough
 def test_a_thousand_readers_that_do_not_read(
     bookies: Callable[..., list[BookieProcess]], many_descriptors: int
 ) -> None:

@@ -127,6 +127,7 @@ def index_of(bookie: BookieProcess) -> Path:
     return bookie.ledgers / "current" / "locations.lmdb"
 
 
+@pytest.mark.thorough
 def test_b17_a_lost_disk_is_repaired_byte_for_byte(cluster: Cluster) -> None:
     """Everything that has to be here is, exactly as the others hold it; what cannot be known is limbo, not absent.
 
@@ -228,6 +229,7 @@ class OldBookie(LossyProxy):
         return self.BATCH_READ in data
 
 
+@pytest.mark.thorough
 def test_replicas_without_batch_reads(cluster: Cluster) -> None:
     """Each is asked for batches once, and then entry by entry."""
     *others, victim = cluster.bookies

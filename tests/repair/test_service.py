@@ -143,6 +143,7 @@ def test_what_the_scrub_finds_is_copied_from_replicas(damaged: Damaged) -> None:
     assert damaged.until(lambda now: now["scrub_passes"] > 0)["repair_repaired"] == 0
 
 
+@pytest.mark.thorough
 def test_a_read_that_fails_asks_for_the_repair(damaged: Damaged) -> None:
     """No scrub runs. EIO, never "no such entry"; soon the entry is there again."""
     damaged.write(1, damaged.bookies)

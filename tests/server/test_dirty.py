@@ -115,6 +115,7 @@ def test_b17_a_kill_with_an_unsynced_journal(bookies: Bookies) -> None:
     assert read(bookie, 1, 0) == b"kept"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("remains", [0, 4096, 1 << 20])
 def test_b17_a_power_cut_with_an_unsynced_journal(bookies: Bookies, remains: int) -> None:
     """What the disk may not have got is not denied: no start without a check, and limbo with it. The journal may lack
@@ -138,6 +139,7 @@ def test_b17_a_power_cut_with_an_unsynced_journal(bookies: Bookies, remains: int
         read(bookie, 1, 1 if remains > 4096 else 0)
 
 
+@pytest.mark.thorough
 def test_b17_the_journal_is_switched_on_again(bookies: Bookies) -> None:
     """A crash without a journal is not forgotten because the next run has one."""
     (bookie,) = bookies(**UNJOURNALED, **PATIENT)

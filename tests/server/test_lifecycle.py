@@ -67,6 +67,7 @@ def test_after_a_kill(bookies: Bookies) -> None:
     assert bookie.log_text().count("the last run did not end in order") == 1
 
 
+@pytest.mark.thorough
 def test_after_a_kill_without_a_journal(bookies: Bookies) -> None:
     """B17: what was acknowledged may be gone, so it does not answer for it until an operator says so."""
     (bookie,) = bookies(journalWriteData="false")
@@ -113,6 +114,7 @@ def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytes
     assert seen == ["stopped"]
 
 
+@pytest.mark.thorough
 def test_registration_follows(bookies: Bookies, new_bookies: Bookies, store: Callable[..., MetadataDriver]) -> None:
     """B20: registered where it can be reached once it serves, gone after a stop, read-only if it is told to be."""
     owner, other = bookies(2)
@@ -138,6 +140,7 @@ def test_a_full_disk(bookies: Bookies, store: Callable[..., MetadataDriver]) -> 
     assert driver.bookies.present(read_only=True) == {bookie.id}
 
 
+@pytest.mark.thorough
 def test_a_full_disk_where_read_only_is_forbidden(new_bookies: Bookies) -> None:
     """readOnlyModeEnabled=false: it ends, in order, with 5."""
     (bookie,) = new_bookies(diskUsageThreshold="0.01", diskUsageWarnThreshold="0.01", readOnlyModeEnabled="false")
@@ -181,6 +184,7 @@ def add(connection: socket.socket, ledger: int, entry: int, payload: bytes) -> i
     return None if got is None else got[0]
 
 
+@pytest.mark.thorough
 def test_a_failed_journal_write_ends_the_process(bookies: Bookies) -> None:
     """B2: nothing is acknowledged after the write failed, the exit code is 5, and the next start recovers."""
     (bookie,) = bookies()
@@ -290,6 +294,7 @@ def test_spinning_threads_do_not_keep_it_from_stopping(new_bookies: Bookies) -> 
     assert bookie.stop() == 0
 
 
+@pytest.mark.thorough
 def test_several_directories(bookies: Bookies) -> None:
     """Journals, ledger and index directories of their own, started twice."""
     (bookie,) = bookies(1)

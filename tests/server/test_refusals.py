@@ -93,6 +93,7 @@ FRESH: dict[str, tuple[Prepare, str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("prepare", "says"), FRESH.values(), ids=FRESH.keys())
 def test_a_new_bookie_is_refused(new_bookies: Callable[..., list[BookieProcess]], prepare: Prepare, says: str) -> None:
     """Nothing is created: no directory, no store, no cookie."""
@@ -162,6 +163,7 @@ USED: dict[str, tuple[Prepare, str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("prepare", "says"), USED.values(), ids=USED.keys())
 def test_a_used_bookie_is_refused(new_bookies: Callable[..., list[BookieProcess]], prepare: Prepare, says: str) -> None:
     """What a bookie stored is as it was, byte for byte, and no new directory is left (B16)."""

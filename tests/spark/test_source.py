@@ -28,6 +28,7 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
             yield made
 
 
+@pytest.mark.quick
 def test_every_column_of_every_entry(world: World) -> None:
     """BR12. As the writer wrote them: ids, payloads of several sizes, the ledger's length so far, the LAC, metadata."""
     custom = {"application": b"spark", "topic": b"a"}

@@ -279,6 +279,7 @@ repaired(one)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_each_step_leaves_one_index_whole(tmp_path: Path, step: int) -> None:
     """Old or new: the next start denies nothing, repairs what is left, and reads every entry."""

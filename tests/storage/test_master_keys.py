@@ -100,6 +100,7 @@ def test_the_word_that_nothing_follows_takes_no_key(tmp_path: Path) -> None:
     opened.stop()
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.sampled_from(CANDIDATES), st.booleans(), st.booleans()), min_size=1, max_size=8))
 def test_a_start_takes_what_admission_took(
     tmp_path_factory: pytest.TempPathFactory, story: list[tuple[bytes, bool, bool]]

@@ -132,6 +132,7 @@ def test_the_newest_copy_is_the_one_found(tmp_path: Path) -> None:
     index.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_an_end_behind_this_step_is_made_good(tmp_path: Path, step: str) -> None:
     """kill -9 behind each step: the next start begins again, or goes on, and ends with the same index."""
@@ -428,6 +429,7 @@ def test_given_back(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", GIVING_BACK)
 def test_an_end_behind_this_step_of_giving_back_is_made_good(tmp_path: Path, step: str) -> None:
     """The next call begins again; the former database is kept, and Java finds the ledgers."""

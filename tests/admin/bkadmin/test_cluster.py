@@ -153,6 +153,7 @@ def test_reading_that_ends_early(pair: list[BookieProcess], driver: MetadataDriv
     assert (none.code, none.out, none.err.count("\n")) == (1, "", 1)
 
 
+@pytest.mark.thorough
 def test_a_test_that_fails_leaves_no_ledger(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
     """Its ledger goes again, whatever ended the test."""
     failed = bkadmin("simpletest", "-e", 2, "-n", 2, "--entry-size", 6 << 20)
@@ -181,6 +182,7 @@ def test_slips_of_the_pen(pair: list[BookieProcess], driver: MetadataDriver, bka
     assert bkadmin("bookieid", "--conf", pair[1].conf, "-o", "json").json == {"bookie": pair[1].id}
 
 
+@pytest.mark.thorough
 def test_a_bookie_is_taken_out(
     pair: list[BookieProcess], bookies: Bookies, driver: MetadataDriver, bkadmin: BkAdmin
 ) -> None:

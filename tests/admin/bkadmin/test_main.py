@@ -124,6 +124,7 @@ def _talk_in_clear(server: socket.socket) -> None:
                 one.sendall(b"HTTP/1.0 400 no\r\n\r\n")
 
 
+@pytest.mark.thorough
 def test_what_runs_long_has_a_log() -> None:
     """Auto-recovery that waits for its metadata store says so, line by line as a bookie does; SIGTERM ends it."""
     uri = ("-u", "grpc://127.0.0.1:1")

@@ -275,6 +275,7 @@ def test_a_bookie_that_dies_under_a_watcher(bookies: Callable[..., list[BookiePr
     assert "what was shown is a part" in said
 
 
+@pytest.mark.thorough
 def test_a_bookie_that_hangs_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
     """Changes are rare, so the stream is quiet; a bookie that gives no sign of life within --timeout ends it."""
     (bookie,) = bookies(1)

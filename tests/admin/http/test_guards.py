@@ -177,6 +177,7 @@ def _control(port: int) -> Any:
     return SimpleNamespace(http=http, access=AccessSettings(), metadata=None, own_token=None, names=())
 
 
+@pytest.mark.thorough
 def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Cluster]) -> None:
     """Forty peers ask for 8 MiB each and read nothing: who waits for longest is closed, long before its time."""
     cluster = cluster_of(httpServerMaxOutputMemorySizeMb="16", httpServerSendTimeoutMs="600000", httpServerThreads="2")

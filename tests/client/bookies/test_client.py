@@ -183,6 +183,7 @@ def test_closing(bookie: Here, config: ClientConfig) -> None:
     with_client(config, bookie, work)
 
 
+@pytest.mark.thorough
 def test_a_bookie_that_goes_and_comes_back(bookies: Bookies) -> None:
     """Found by its registration; when it goes what was outstanding fails once; the next request connects anew."""
     store_owner, bookie = bookies(2)

@@ -240,6 +240,7 @@ def test_leaving_after_a_fence_tells_the_fence(uri: str) -> None:
             ledger.append_async(b"late")
 
 
+@pytest.mark.thorough
 def test_a_forked_child_is_refused_and_the_parent_goes_on(uri: str) -> None:
     """The child cannot use the parent's connections, and leaving its with blocks does no harm."""
     with BookKeeper(uri) as bk, bk.create_ledger() as ledger:
@@ -263,6 +264,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(uri: str) -> None:
         assert ledger.append(b"parent again") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["end", "sys.exit(3)", "raise SystemExit(3)"])
 def test_an_interpreter_that_ends_without_closing(uri: str, how: str) -> None:
     """It ends, with its own code, and says nothing."""

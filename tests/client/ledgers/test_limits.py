@@ -75,6 +75,7 @@ def resident_kib() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
+@pytest.mark.thorough
 def test_br10_memory_stays_flat_under_torn_answers(shelf: Shelf) -> None:
     """BR10: a bookie that hangs up in the middle of an answer, again and again, costs no memory that grows."""
     whole = model.pack(

@@ -127,6 +127,7 @@ def test_an_error_that_nobody_foresaw(shelf: Shelf, v2: bool) -> None:
     shelf.read(ledger, metadata({0: shelf.ids[:2]}, 999), work, use_v2_wire_protocol=v2)
 
 
+@pytest.mark.thorough
 def test_no_speculation_waits_for_the_time_limit(shelf: Shelf) -> None:
     """Switched off, a bookie that does not answer costs the time limit of reads, and that is the error."""
     ledger = shelf.ledger(range(3), places=(0,))

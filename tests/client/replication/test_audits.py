@@ -13,6 +13,7 @@ from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 
 
+@pytest.mark.thorough
 def test_the_check_of_all_ledgers(cluster: Cluster) -> None:
     """A bookie that runs but lacks its first or last entry is found, closed or open; what is right is left alone."""
     one, two, three, _ = cluster.ids

@@ -43,6 +43,7 @@ def test_a_setting_that_is_wrong_refuses_the_start(new_bookies: Callable[..., li
     assert "ensemblePlacementPolicy='nonsense': it must be one of" in process.log_text()
 
 
+@pytest.mark.thorough
 def test_it_runs_alone(cluster: Cluster) -> None:
     """A process without a bookie audits and copies, until SIGTERM."""
     one, two, *_ = cluster.ids

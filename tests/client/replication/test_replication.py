@@ -234,6 +234,7 @@ def test_a_bookie_dies_and_is_decommissioned(cluster: Cluster) -> None:
     assert cluster.bookies_of(elsewhere) == [(one, two)]
 
 
+@pytest.mark.thorough
 def test_bug_38_an_auditor_finds_who_died_before(cluster: Cluster) -> None:
     """bookkeeper#4419: nobody ever saw the ghost, but ledgers name it; while disabled, nothing happens."""
     one, two, *_ = cluster.ids

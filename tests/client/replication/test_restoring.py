@@ -21,6 +21,7 @@ def restored(cluster: Cluster, *ledgers: int, lost: str = GHOST, fence: bool = F
     return asyncio.run(run())
 
 
+@pytest.mark.thorough
 def test_nobody_is_fought(cluster: Cluster) -> None:
     """A ledger that a replicator holds is left to it, all are where copying is off; then it is copied, once, and the
     lock is free again; one that was deleted stops no other.

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+import pytest
+
 from bookie.client.bookies import BookieClient
 from bookie.client.config import ClientConfig
 from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
@@ -23,6 +25,7 @@ async def there(call: Callable[[], T]) -> T:
     return await asyncio.to_thread(call)
 
 
+@pytest.mark.thorough
 def test_write_close_is_told_and_not_waited_for(five: list[BookieProcess]) -> None:
     """To the bookie that advertises it, which never answers; the other one hears nothing after the adds."""
 

@@ -2,11 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from tests.client.replication.conftest import comes_true
 from tests.client.writing.cluster import client, run, uri_of
 from tests.fixtures.bookies import BookieProcess
 
 
+@pytest.mark.thorough
 def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
     """A connection lost with nothing to do, or behind the ack quorum, changes the ensemble with the next add only."""
 
@@ -33,6 +36,7 @@ def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
     run(story())
 
 
+@pytest.mark.thorough
 def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProcess]) -> None:
     """A bookie that restarts while its writer rests is written to again."""
 
@@ -50,6 +54,7 @@ def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProce
     run(story())
 
 
+@pytest.mark.thorough
 def test_an_ensemble_that_must_not_change(five: list[BookieProcess]) -> None:
     """The feature disable_ensemble_change: who fails is asked again, until that is switched off."""
 

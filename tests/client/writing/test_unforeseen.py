@@ -13,6 +13,7 @@ from tests.fixtures.bookies import BookieProcess
 DEAD = "127.0.0.1:1"
 
 
+@pytest.mark.thorough
 def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that fails ends the adds that wait for another bookie; the ledger is closed at its LAC."""
 
@@ -49,6 +50,7 @@ class Failing:
         return await self.store.read(ledger)
 
 
+@pytest.mark.thorough
 def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> None:
     """Behind a connection that was made anew an add waits for that: it ends with the ledger."""
 

@@ -433,6 +433,7 @@ def test_deferred_syncs_bear_no_change(five: list[BookieProcess]) -> None:
     run(story())
 
 
+@pytest.mark.thorough
 def test_a_bookie_that_was_away_is_not_trusted_with_a_force(five: list[BookieProcess]) -> None:
     """BP-14: killed and back between an add that was acknowledged unsynced and its force: what it answers now is about
     what it still has, so the ledger ends where it was forced last.

@@ -39,6 +39,7 @@ def written(bk: BookKeeper, log: str) -> tuple[int, ...]:
     return bk.logs.get(log).value.ledgers
 
 
+@pytest.mark.quick
 def test_rows_become_entries_in_order(spark: Any, three_uri: str, bk: BookKeeper) -> None:
     """One ledger a partition, ordered by partition; its metadata says who wrote it; a second write comes behind."""
     frame = spark.range(0, 1000, 1, 2).selectExpr("concat('row ', id) AS value")

@@ -114,6 +114,7 @@ def test_into_nothing(directory: Path) -> None:
     opened.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b3_a_crash_leaves_the_old_index_or_the_new(directory: Path, step: str) -> None:
     """The process ends between any two steps: one index or the other, and the next rebuild ends well."""

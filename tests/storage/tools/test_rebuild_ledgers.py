@@ -79,6 +79,7 @@ def test_a_lost_index_comes_back(tmp_path: Path) -> None:
     again.stop()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b3_a_crash_leaves_no_index_or_the_whole(tmp_path: Path, step: str) -> None:
     """The process ends between any two steps; the next rebuild ends well, and leaves nothing beside the index."""
