@@ -156,6 +156,7 @@ def test_a_read_that_fails_asks_for_the_repair(damaged: Damaged) -> None:
     assert damaged.read(1, 7) == sealed(1, 7)
 
 
+@pytest.mark.thorough
 def test_with_one_replica_there_is_nothing_to_copy_from(damaged: Damaged) -> None:
     """It is named and counted; the entry is EIO or fails its digest, and the others are served."""
     damaged.write(1, [damaged.victim])
@@ -174,6 +175,7 @@ def test_with_one_replica_there_is_nothing_to_copy_from(damaged: Damaged) -> Non
     assert damaged.read(1, 10) == sealed(1, 10)
 
 
+@pytest.mark.thorough
 def test_replicas_that_come_back_are_asked_again(damaged: Damaged) -> None:
     """What no replica gave is repaired when one is there again, without another pass: a failed read asks anew."""
     damaged.write(1, damaged.bookies[1:])

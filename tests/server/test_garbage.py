@@ -134,6 +134,7 @@ def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> 
     assert collected.codes(ledgers[25:]) == {OK}
 
 
+@pytest.mark.thorough
 def test_a_stop_in_the_middle_of_a_slow_compaction(collected: Collected) -> None:
     """At this pace a log takes a quarter of an hour; the stop does not wait for it, and nothing is lost."""
     collected.bookie.settings["compactionRateByBytes"] = "1024"

@@ -48,6 +48,7 @@ def add(opened: Opened, entries: dict[int, int]) -> None:
     assert opened.direct.commit()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("entries", "later"),
     [
