@@ -65,16 +65,16 @@ $(DEPS): pyproject.toml
 	@$(PY) -m pip install --quiet -r $(VENV)/requirements.txt
 	@touch $@
 
-# The rooms are compiled in place; the editable install then only adds metadata and commands.
+# The modules are compiled in place; the editable install then only adds metadata and commands.
 $(BUILT): $(DEPS) setup.py build_proto.py $(MODULES)
-	@echo "compiling the rooms"
+	@echo "compiling the modules"
 	@$(PY) setup.py --quiet build_ext --inplace
 	@BOOKIE_MODULES_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@echo $(CURDIR)/bookie/spark/discovered > $$($(PY) -c 'import site; print(site.getsitepackages()[0])')/bookie-spark.pth
 	@$(PY) -m compileall -q bookie admin   # else every start compiles them where Python may not write bytecode
 	@touch $@
 
-build: $(BUILT)       ## the virtual environment and the compiled rooms
+build: $(BUILT)       ## the virtual environment and the compiled modules
 
 # --- run --------------------------------------------------------------------------------------------------------------
 ALIVE = [ -f run/bookie.pid ] && kill -0 "$$(cat run/bookie.pid)" 2>/dev/null
@@ -126,12 +126,12 @@ define copy_tree
 		$$(ls -d admin perf proto 2>/dev/null) | tar -x -C $(1)
 endef
 
-# What runs compiled rooms. The others are Python alone, or talk to bookies only as these do: metadata, planes, placement,
-# auto-recovery, commands, documents and the load generator gain nothing from a room that checks itself.
+# What runs compiled modules. The others are Python alone, or talk to bookies only as these do: metadata, planes, placement,
+# auto-recovery, commands, documents and the load generator gain nothing from a module that checks itself.
 DEBUG_TESTS := $(addprefix tests/,client crash fast fuzz golden hostile metrics repair server storage)
 DEBUG_IGNORED := $(addprefix --ignore=tests/client/,placement replication)
 
-test-debug: $(DEPS)   ## the tests of compiled rooms on a build with bounds checks and asserts
+test-debug: $(DEPS)   ## the tests of compiled modules on a build with bounds checks and asserts
 	$(call copy_tree,$(DEBUG_TREE))
 	cd $(DEBUG_TREE) && BOOKIE_DEBUG=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace
 	@cd $(DEBUG_TREE) && $(abspath $(PY)) -m compileall -q bookie admin
@@ -143,14 +143,14 @@ LIBASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=
 ASAN_ENV = env LD_PRELOAD="$(LIBASAN)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONMALLOC=malloc PYTHONPATH=$(abspath $(ASAN_TREE))
 
-asan: $(DEPS)         ## a build that checks every memory access of the rooms
+asan: $(DEPS)         ## a build that checks every memory access of the modules
 	@case "$(LIBASAN)" in */*\ */*) ;; *) echo "gcc has no libasan and libubsan: apt-get install libgcc-12-dev" >&2; exit 1 ;; esac
 	$(call copy_tree,$(ASAN_TREE))
 	@if [ -d build/cython ]; then mkdir -p $(ASAN_TREE)/build && cp -a build/cython $(ASAN_TREE)/build/; fi
 	cd $(ASAN_TREE) && BOOKIE_SANITIZE=address,undefined $(abspath $(PY)) setup.py --quiet build_ext --inplace
 
 ASAN_TESTS ?= tests/fast tests/hostile tests/storage
-test-asan: asan       ## the tests of the rooms, and hostile clients, on that build
+test-asan: asan       ## the tests of the modules, and hostile clients, on that build
 	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest $(PARALLEL) $(ASAN_TESTS) \
 		-m "$(MARKS) and not interop" $(PYTEST_ARGS)
 
@@ -252,7 +252,7 @@ fuzz: asan            ## each fuzz target for BOOKIE_FUZZ_SECONDS (60) on that b
 	@[ -f $(VENV)/.fuzz ] || { $(PY) -m pip install --quiet 'atheris>=3.0' && touch $(VENV)/.fuzz; }
 	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest $(LONG) -q -n $(FUZZERS) --dist worksteal -m fuzz tests/fuzz $(PYTEST_ARGS)
 
-bench: build          ## micro benchmarks of the compiled rooms; perf/README.md tells of the load generator and the peers
+bench: build          ## micro benchmarks of the compiled modules; perf/README.md tells of the load generator and the peers
 	$(PYTEST) -p benchmark perf/micro $(BENCH_ARGS)
 
 docs: $(DEPS)         ## docs/ as a site in build/site; a warning is an error

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bookie._fast.store.direct import Direct, Refused
-from bookie._fast.store.read_pool import ReadPoolRoom
+from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
@@ -43,7 +43,7 @@ def opened(root: Path) -> Iterator[tuple[LedgerStorage, Direct]]:
     )
     storage.open()
     assert storage.stores is not None
-    pool = ReadPoolRoom(storage.stores, queue_max=100)
+    pool = ReadPoolWorkers(storage.stores, queue_max=100)
     user = Direct(storage.stores, pool)
     try:
         yield storage, user

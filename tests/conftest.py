@@ -1,4 +1,4 @@
-"""What every test run starts with: plugins, the check that compiled rooms are ours and fresh, the report header."""
+"""What every test run starts with: plugins, the check that compiled modules are ours and fresh, the report header."""
 
 import importlib.util
 import os
@@ -26,8 +26,8 @@ settings.load_profile("bookie")
 settings.register_profile("quick", settings.get_profile("bookie"), max_examples=25)  # make test
 
 
-def stale_rooms() -> list[str]:
-    """Compiled rooms that are missing, come from another tree, or are older than their source: one line each."""
+def stale_modules() -> list[str]:
+    """Compiled modules that are missing, come from another tree, or are older than their source: one line each."""
     found = []
     for source in sorted((ROOT / "bookie/_fast").rglob("*.pyx")):
         name = ".".join(source.relative_to(ROOT).with_suffix("").parts)
@@ -46,22 +46,22 @@ def stale_rooms() -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test anything but the compiled rooms of this tree. Ctrl-C means something again for what tests start:
+    """Refuse to test anything but the compiled modules of this tree. Ctrl-C means something again for what tests start:
     a shell that puts a run into the background lets all of it ignore that. Keys, tokens and users that tests write
     are theirs alone, or no bookie would take them.
     """
     os.umask(0o077)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if stale := stale_rooms():
+    if stale := stale_modules():
         pytest.exit("\n".join(["run `make build` first:", *stale]), returncode=4)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is under test: build flavour, checksum instruction, LMDB, and the Java peer or why there is none."""
-    from bookie._fast.base import build, crc
+    from bookie._fast.base import crc, process
 
-    lines = [f"bookie: {build.flavour()} build, crc32c by {crc.implementation()}, lmdb {metadata.version('lmdb')}"]
+    lines = [f"bookie: {process.flavour()} build, crc32c by {crc.implementation()}, lmdb {metadata.version('lmdb')}"]
     peer = config.pluginmanager.get_plugin("tests.fixtures.java_peer")
     if peer is not None:
         lines.append(f"java peer: {peer.describe()}")

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from bookie._fast.base import fatal
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.base.scheduling import wish_short_slice
-from bookie._fast.server.batch_stats import BatchView, merged, tally
+from bookie._fast.base.process import wish_short_slice
 from bookie._fast.server.complaints import REASONS_SPOKEN
 from bookie._fast.server.directory_ops import DirectoryView
-from bookie._fast.server.io_loop import IoLoopRoom
-from bookie._fast.server.net_limits import NetLimitsRoom
-from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRoom
-from bookie._fast.store.read_pool import ReadPoolRoom
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.server.io_loop import IoLoopRunner
+from bookie._fast.server.limits import PortLimits
+from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRequests
+from bookie._fast.server.stats import BatchView, merged, tally
+from bookie._fast.store.read_pool import ReadPoolWorkers
+from bookie._fast.store.storage import StorageEngine
 from bookie.auth.provider import ServerProvider
 from bookie.errors import StartRefused
 from bookie.metadata.bookies.identity import is_loopback
@@ -67,9 +67,9 @@ class DataPort:
         self.provider = provider
         self.tls = tls
         self._listener: socket.socket | None = None
-        self._loops: list[IoLoopRoom] = []
+        self._loops: list[IoLoopRunner] = []
         self._threads: list[threading.Thread] = []
-        self._limits: NetLimitsRoom | None = None
+        self._limits: PortLimits | None = None
         self._complaints = ComplaintLog(self._complained, self._tell)
         self._access = AccessLog(settings) if settings.access_log else None
         self._desk: Desk | None = None
@@ -84,7 +84,7 @@ class DataPort:
             raise RuntimeError("the storage is not started")
         self._listener = self._listen()
         loops = settings.io_threads or cores()
-        self._limits = NetLimitsRoom(
+        self._limits = PortLimits(
             frame_bytes_max=settings.frame_bytes_max,
             nesting_max=settings.nesting_max,
             batch_bytes_max=settings.batch_bytes_max,
@@ -116,10 +116,10 @@ class DataPort:
             clear_login=self.tls is None or self.tls.settings.clear_login,
         )
         self._desk = self._make_desk(stores)
-        access = self._access.room if self._access is not None else None
-        self._loops = [IoLoopRoom(stores, pool, self._limits, self._desk.room, access=access) for _ in range(loops)]
+        access = self._access.buffer if self._access is not None else None
+        self._loops = [IoLoopRunner(stores, pool, self._limits, self._desk.queue, access=access) for _ in range(loops)]
         self._loops[0].listen(self._listener.fileno(), self._loops)
-        self._loops += self._sealed_loops(stores, pool, self._limits, self._desk.room)
+        self._loops += self._sealed_loops(stores, pool, self._limits, self._desk.queue)
         for index, loop in enumerate(self._loops):
             self._threads.append(self._spawn(f"io-{index}", loop.run, carries_data=True))
         for index in range(settings.policy_threads):
@@ -137,14 +137,14 @@ class DataPort:
         return host, port
 
     def _sealed_loops(
-        self, stores: StoresRoom, pool: ReadPoolRoom, limits: NetLimitsRoom, policy: PolicyRoom
-    ) -> list[IoLoopRoom]:
+        self, stores: StorageEngine, pool: ReadPoolWorkers, limits: PortLimits, policy: PolicyRequests
+    ) -> list[IoLoopRunner]:
         """Loops for TLS, to which those in clear move connections after START_TLS; none where TLS is not configured."""
         if self.tls is None:
             return []
         threads = self.tls.settings.io_threads
-        access = self._access.room if self._access is not None else None
-        sealed = [IoLoopRoom(stores, pool, limits, policy, self.tls.room, access) for _ in range(threads)]
+        access = self._access.buffer if self._access is not None else None
+        sealed = [IoLoopRunner(stores, pool, limits, policy, self.tls.server_context, access) for _ in range(threads)]
         for loop in self._loops:
             loop.move_encrypted_to(sealed)
         self.tls.start()
@@ -166,9 +166,9 @@ class DataPort:
             ) from error
         return listener
 
-    def _make_desk(self, stores: StoresRoom) -> Desk:
+    def _make_desk(self, stores: StorageEngine) -> Desk:
         settings = self.settings
-        room = PolicyRoom(
+        queue = PolicyRequests(
             jobs_max=settings.policy_queue_max,
             bytes_max=settings.policy_bytes_max // 2,
             frame_bytes_max=settings.auth_bytes_max,
@@ -177,7 +177,7 @@ class DataPort:
             wire.GET_BOOKIE_INFO: BookieInfo(self.storage.storage.ledger_directories),
             wire.GET_LIST_OF_ENTRIES_OF_LEDGER: EntryList(stores, settings.frame_bytes_max),
         }
-        return Desk(room, answers, Authentication(self.provider) if self.provider else None)
+        return Desk(queue, answers, Authentication(self.provider) if self.provider else None)
 
     @staticmethod
     def _spawn(name: str, body: Callable[[], None], *, carries_data: bool = False) -> threading.Thread:
@@ -224,7 +224,7 @@ class DataPort:
     def _stop_desk(self) -> None:
         """The loops have ended: whatever is answered now is for nobody."""
         if self._desk is not None:
-            self._desk.room.stop()
+            self._desk.queue.stop()
         for thread in self._clerks:
             thread.join()
 
@@ -278,8 +278,8 @@ class DataPort:
         """Counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` complaints."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._desk.stats() if self._desk is not None else {}
-        total |= self.tls.room.stats() if self.tls is not None else NO_TLS
-        total |= self._access.room.stats() if self._access is not None else {}
+        total |= self.tls.server_context.stats() if self.tls is not None else NO_TLS
+        total |= self._access.buffer.stats() if self._access is not None else {}
         for loop in self._loops:
             for name, value in loop.stats().items():
                 each = (

@@ -1,1 +1,1 @@
-"""The ledger storage: policy over the compiled rooms. Directories, recovery, checkpoints, cookies of one bookie."""
+"""The ledger storage: policy over the compiled modules. Directories, recovery, checkpoints, cookies of one bookie."""

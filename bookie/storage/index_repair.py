@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from bookie._fast.entrylog.map import read_map
 from bookie._fast.index.view import Index
 from bookie._fast.store import quarantine
-from bookie._fast.store.gc.index_repair import IndexRepairRoom
-from bookie._fast.store.storage import StoreRoom, StoresRoom
+from bookie._fast.store.gc.index_repair import DirectoryIndexRepair
+from bookie._fast.store.storage import DirectoryStore, StorageEngine
 from bookie.storage.tools.index_swap import abandoned_index, make_room
 from bookie.storage.tools.log_files import LogFile, entry_logs
 from bookie.storage.tools.rebuild_index import LogTaken, RebuildOptions, fill_index
@@ -48,12 +48,14 @@ class _Stopped(Exception):
 class IndexRepair:
     """Of one ledger directory. `run` is its thread's body; `stop` any thread, idempotent."""
 
-    def __init__(self, stores: StoresRoom, room: StoreRoom, directory: Path, index: Path, map_bytes: int) -> None:
+    def __init__(
+        self, stores: StorageEngine, handle: DirectoryStore, directory: Path, index: Path, map_bytes: int
+    ) -> None:
         self._stores = stores
         self._directory = directory
         self._index = index
         self._map_bytes = map_bytes
-        self._room = IndexRepairRoom(stores, room, index, abandoned_index(index), map_bytes)
+        self._repair = DirectoryIndexRepair(stores, handle, index, abandoned_index(index), map_bytes)
         self._stopping = threading.Event()
         self._repairs = 0
 
@@ -67,21 +69,21 @@ class IndexRepair:
             except (OSError, MemoryError) as error:
                 facts = {"directory": self._directory, "error": error, "again_in_s": RETRY_S}
                 log.error("repairing the location index failed, it is tried again", extra=facts)
-                self._room.note()
+                self._repair.note()
                 self._stopping.wait(RETRY_S)
 
     def stop(self) -> None:
         """End `run` at its next look."""
         self._stopping.set()
-        self._room.stop()
+        self._repair.stop()
 
     def stats(self) -> dict[str, int]:
         """What is counted of it, and how many repairs succeeded. Any thread."""
-        return self._room.stats() | {"index_repairs": self._repairs}
+        return self._repair.stats() | {"index_repairs": self._repairs}
 
     def tell(self) -> None:
         """One line in the log if damage was met since the last call. Any thread, one at a time."""
-        damage = self._room.take_damage()
+        damage = self._repair.take_damage()
         if damage is not None:
             facts = {"directory": self._directory, "times": damage[0], "ledger": damage[1]}
             remedy = (
@@ -93,14 +95,14 @@ class IndexRepair:
         """Repair what is damaged now, or search for what is in doubt, or wait for damage; whether there was any."""
         if self.salvage_damaged():
             return True
-        if doubtful := [ledger for ledger, lasting in self._room.doubts() if not lasting]:
+        if doubtful := [ledger for ledger, lasting in self._repair.doubts() if not lasting]:
             self.search(np.array(doubtful, np.int64))
             return True
-        return self._room.wait(wait_s)
+        return self._repair.wait(wait_s)
 
     def salvage_damaged(self) -> bool:
         """`salvage` if damage was noted; whether it was."""
-        damaged = self._room.wait(0)
+        damaged = self._repair.wait(0)
         if damaged:
             self.salvage()
         return damaged
@@ -113,7 +115,7 @@ class IndexRepair:
         begun = time.monotonic()
         try:
             make_room(new)
-            runs, lost, ledgers, doubtful = self._room.salvage()
+            runs, lost, ledgers, doubtful = self._repair.salvage()
         finally:
             shutil.rmtree(new, ignore_errors=True)
         self._repairs += 1
@@ -140,7 +142,7 @@ class IndexRepair:
             options = RebuildOptions(skip_unreadable=True, map_bytes=self._map_bytes, stretch_bytes=STRETCH_BYTES)
             report = fill_index(found, logs, ledgers=ledgers, options=options, progress=pace)
             lasting = self._hidden(ledgers, report.logs, unsure)
-            self._room.take_found(found, ledgers, lasting.astype(np.uint8))
+            self._repair.take_found(found, ledgers, lasting.astype(np.uint8))
         finally:
             found.close()
             shutil.rmtree(path, ignore_errors=True)
@@ -187,4 +189,4 @@ class IndexRepair:
             return True
         if not taken.torn:
             return False
-        return path.stat().st_size - taken.end > TAIL_BYTES or self._room.points_into(int(path.stem, 16), taken.end)
+        return path.stat().st_size - taken.end > TAIL_BYTES or self._repair.points_into(int(path.stem, 16), taken.end)

@@ -1,6 +1,6 @@
 """The ledger storage of one bookie: the facade that the server holds.
 
-Policy only: which directories, in which order things open, replay, run and stop. Bytes move in the compiled rooms, on
+Policy only: which directories, in which order things open, replay, run and stop. Bytes move in the compiled modules, on
 threads that this module starts and joins.
 """
 
@@ -15,17 +15,17 @@ from pathlib import Path
 from bookie._fast.base import fatal
 from bookie._fast.base.file import Files
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.base.scheduling import wish_short_slice
+from bookie._fast.base.process import wish_short_slice
 from bookie._fast.entrylog import set as log_set
-from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.store import quarantine
-from bookie._fast.store.checkpoint import CheckpointRoom
-from bookie._fast.store.gc.collector import CollectorRoom
-from bookie._fast.store.gc.scrub import ScrubRoom
+from bookie._fast.store.checkpoint import Checkpointer
+from bookie._fast.store.gc.collector import DirectoryCollector
+from bookie._fast.store.gc.scrub import Scrubber
 from bookie._fast.store.ledger_table import LEDGER_BYTES
-from bookie._fast.store.read_pool import ReadPoolRoom
+from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie._fast.store.read_pool import bytes_max as read_pool_bytes
-from bookie._fast.store.storage import StoreRoom, StoresRoom
+from bookie._fast.store.storage import DirectoryStore, StorageEngine
 from bookie.durable import PRIVATE_DIRECTORY, make_directories
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
@@ -83,16 +83,16 @@ class LedgerStorage:
         self.storage = storage
         self.journal = journal
         self.files = files if files is not None else Files()
-        self.stores: StoresRoom | None = None
-        self.pool: ReadPoolRoom | None = None
-        self.checkpoints: CheckpointRoom | None = None
+        self.stores: StorageEngine | None = None
+        self.pool: ReadPoolWorkers | None = None
+        self.checkpoints: Checkpointer | None = None
         self.on_failed_read: Callable[[str, int, int], None] = lambda _directory, _ledger, _entry: None
         """Told the directory, ledger and entry of reads that the disk failed, each once a second at most."""
-        self._rooms: list[StoreRoom] = []
-        self._collectors: list[CollectorRoom] = []
-        self._scrubs: list[ScrubRoom] = []
+        self._directory_stores: list[DirectoryStore] = []
+        self._collectors: list[DirectoryCollector] = []
+        self._scrubs: list[Scrubber] = []
         self.repairs: list[IndexRepair] = []
-        self._journals: list[JournalRoom] = []
+        self._journals: list[JournalCommitter] = []
         self._threads: list[threading.Thread] = []
         self._flush_thread: threading.Thread | None = None
         self._java_locks = ExitStack()
@@ -134,18 +134,18 @@ class LedgerStorage:
             fence_all=self.storage.fence_all,
             progress=scan_progress,
         )
-        self._rooms = [
+        self._directory_stores = [
             self._open_store(ledger, index / INDEX_NAME) for ledger, index in zip(ledger_dirs, index_dirs, strict=True)
         ]
         self._journals = [self._make_journal(path) for path in journal_dirs]
         self.stores = self._make_stores()
-        for room, index in zip(self._rooms, index_dirs, strict=True):
-            room.load_ledgers()
+        for store, index in zip(self._directory_stores, index_dirs, strict=True):
+            store.load_ledgers()
             made = index / INDEX_NAME, self.storage.index_map_bytes
-            self.repairs.append(IndexRepair(self.stores, room, Path(room.directory), *made))
+            self.repairs.append(IndexRepair(self.stores, store, Path(store.directory), *made))
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
         marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
-        self.checkpoints = CheckpointRoom(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
+        self.checkpoints = Checkpointer(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
         replay = Replay(
             self.stores,
             self.files,
@@ -166,9 +166,9 @@ class LedgerStorage:
             log.error("started on a full disk: read-only, with what the journal has in memory", extra={"full": full})
         return report
 
-    def _make_stores(self) -> StoresRoom:
-        return StoresRoom(
-            self._rooms,
+    def _make_stores(self) -> StorageEngine:
+        return StorageEngine(
+            self._directory_stores,
             self._journals,
             self.files,
             write_data=self.journal.write_data,
@@ -176,19 +176,21 @@ class LedgerStorage:
             readahead_entries=self.storage.readahead_entries,
             adaptive_readahead=self.storage.adaptive_readahead,
             uncached_bytes=self.storage.uncached_read_bytes,
-            flush_bytes=min(self.storage.write_cache_bytes // len(self._rooms) // 4, self.storage.flush_bytes),
+            flush_bytes=min(
+                self.storage.write_cache_bytes // len(self._directory_stores) // 4, self.storage.flush_bytes
+            ),
         )
 
     def _limit_ledgers(self) -> None:
-        most = max(1, self.storage.ledgers_max // len(self._rooms))
-        for room in self._rooms:
-            room.limit_ledgers(most)
-            if (count := room.ledger_count()) > most:
-                facts = {"directory": room.directory, "ledgers": count, "most": most}
+        most = max(1, self.storage.ledgers_max // len(self._directory_stores))
+        for store in self._directory_stores:
+            store.limit_ledgers(most)
+            if (count := store.ledger_count()) > most:
+                facts = {"directory": store.directory, "ledgers": count, "most": most}
                 remedy = "raise dbStorage_maxLedgers: new ledgers are refused, and memory is more than was budgeted"
                 log.warning("more ledgers than may be held", extra={**facts, "remedy": remedy})
 
-    def _open_store(self, directory: Path, index: Path) -> StoreRoom:
+    def _open_store(self, directory: Path, index: Path) -> DirectoryStore:
         index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
         require_sound_index(index)
         tell_bad_logs(directory)
@@ -201,9 +203,9 @@ class LedgerStorage:
         mend_index(directory, index, self.storage.index_map_bytes)
         return self._make_store(directory, index)
 
-    def _make_store(self, directory: Path, index: Path) -> StoreRoom:
+    def _make_store(self, directory: Path, index: Path) -> DirectoryStore:
         count = len(self.storage.ledger_directories)
-        return StoreRoom(
+        return DirectoryStore(
             str(directory),
             str(index),
             self.files,
@@ -225,10 +227,10 @@ class LedgerStorage:
             return 0
         return max(1, self.storage.ledger_logs_max // len(self.storage.ledger_directories))
 
-    def _make_journal(self, directory: Path) -> JournalRoom:
+    def _make_journal(self, directory: Path) -> JournalCommitter:
         settings = self.journal
         limits = backlog_limits(self.storage, settings, directory)
-        return JournalRoom(
+        return JournalCommitter(
             str(directory),
             self.files,
             buffer_bytes=settings.buffer_bytes,
@@ -262,24 +264,24 @@ class LedgerStorage:
         return True
 
     def _open_journals(self, journal_dirs: list[Path]) -> None:
-        for room, directory in zip(self._journals, journal_dirs, strict=True):
+        for journal, directory in zip(self._journals, journal_dirs, strict=True):
             for leftover in leftover_journal_files(directory):
                 leftover.unlink()
             existing = journal_files(directory)
             first = existing[-1] + 1 if existing else int(time.time() * 1000) + 1
-            if not room.open(first, existing):
+            if not journal.open(first, existing):
                 log.error("the journal disk is full, its next file has to wait", extra={"directory": directory})
 
     def start(self) -> None:
         """Start the journal, flush and read threads. The storage is open."""
         assert self.stores is not None
         assert self.checkpoints is not None
-        self.pool = ReadPoolRoom(self.stores, queue_max=self.storage.read_queue_max)
-        for index, room in enumerate(self._journals):
-            self._spawn(f"journal-{index}", room.run)
-            self._spawn(f"journal-prepare-{index}", room.run_prepare)
+        self.pool = ReadPoolWorkers(self.stores, queue_max=self.storage.read_queue_max)
+        for index, journal in enumerate(self._journals):
+            self._spawn(f"journal-{index}", journal.run)
+            self._spawn(f"journal-prepare-{index}", journal.run_prepare)
             if not self.journal.sync_data:
-                self._spawn(f"journal-sync-{index}", room.run_sync)
+                self._spawn(f"journal-sync-{index}", journal.run_sync)
         for index in range(self.storage.read_threads):
             self._spawn(f"read-{index}", self.pool.run)
         self._flush_thread = self._spawn("flush", self.checkpoints.run)
@@ -311,8 +313,8 @@ class LedgerStorage:
         if self._stopped:
             return
         self._stopped = True
-        for room in self._journals:
-            room.stop()
+        for journal in self._journals:
+            journal.stop()
         if self.pool is not None:
             self.pool.stop()
         if self.checkpoints is not None:
@@ -323,19 +325,19 @@ class LedgerStorage:
             thread.join()
         if self._started and self.checkpoints is not None and fatal.wait(0) is None:
             self._last_checkpoint(self.checkpoints)
-        for room in self._journals:
-            room.close()
+        for journal in self._journals:
+            journal.close()
         for collector in self._collectors:
             collector.close()
         for scrub in self._scrubs:
             scrub.close()
-        for store in self._rooms:
+        for store in self._directory_stores:
             store.close()
         self._java_locks.close()
 
-    def _last_checkpoint(self, checkpoints: CheckpointRoom) -> None:
+    def _last_checkpoint(self, checkpoints: Checkpointer) -> None:
         """Leave nothing to replay; on a full disk the journal, where there is one, keeps what could not be flushed."""
-        outcomes = [room.sync() for room in self._journals]  # each, whatever became of the one before
+        outcomes = [journal.sync() for journal in self._journals]  # each, whatever became of the one before
         synced = all(outcomes)
         self.journaled = synced and self.journal.write_data
         try:
@@ -351,17 +353,17 @@ class LedgerStorage:
         assert self.checkpoints is not None
         return self.checkpoints.checkpoint()
 
-    def collectors(self) -> list[CollectorRoom]:
+    def collectors(self) -> list[DirectoryCollector]:
         """What garbage collection works with, one a ledger directory; its thread ends before `stop`."""
         assert self.stores is not None
         if not self._collectors:
-            self._collectors = [CollectorRoom(self.stores, room) for room in self._rooms]
+            self._collectors = [DirectoryCollector(self.stores, store) for store in self._directory_stores]
         return self._collectors
 
-    def scrub_rooms(self) -> list[ScrubRoom]:
+    def scrubbers(self) -> list[Scrubber]:
         """What a scrub works with, one a ledger directory; its thread ends before `stop`."""
         if not self._scrubs:
-            self._scrubs = [ScrubRoom(room) for room in self._rooms]
+            self._scrubs = [Scrubber(store) for store in self._directory_stores]
         return self._scrubs
 
     def set_read_only(self, read_only: bool) -> None:  # noqa: FBT001  (its only meaning)
@@ -394,39 +396,42 @@ class LedgerStorage:
         self.tell_put_off()
         journals = zip(self.journal.directories, self._journals, strict=False)
         self._backlog.tell(
-            [(room.directory, stats) for room, (_, stats) in zip(self._rooms, self.store_stats(), strict=False)],
-            [(str(path), room.stats()) for path, room in journals],
+            [
+                (store.directory, stats)
+                for store, (_, stats) in zip(self._directory_stores, self.store_stats(), strict=False)
+            ],
+            [(str(path), journal.stats()) for path, journal in journals],
         )
 
     def tell_put_off(self) -> None:
         """One line in the log for each directory whose flush is tried again, for another reason than a full disk."""
         for index, reason in self.checkpoints.take_put_off() if self.checkpoints is not None else ():
-            facts = {"directory": self._rooms[index].directory, "reason": reason, "remedy": PUT_OFF_REMEDY}
+            facts = {"directory": self._directory_stores[index].directory, "reason": reason, "remedy": PUT_OFF_REMEDY}
             log.error("a flush came to nothing and is tried again", extra=facts)
 
     def tell_quarantined(self) -> None:
         """One line in the log for each ledger that came into quarantine since the last call, or has a new reason."""
-        for room in self._rooms:
-            for ledger, reasons in quarantine.news(room, NEWS_AT_A_TIME):
-                facts = {"ledger": ledger, "directory": room.directory, "reason": "; ".join(reasons)}
+        for store in self._directory_stores:
+            for ledger, reasons in quarantine.news(store, NEWS_AT_A_TIME):
+                facts = {"ledger": ledger, "directory": store.directory, "reason": "; ".join(reasons)}
                 log.error("a ledger is in quarantine", extra={**facts, "remedy": QUARANTINE_REMEDY})
 
     def tell_failed_reads(self) -> None:
         """One line in the log for each directory whose disk failed reads since the last call. Any thread."""
-        for room in self._rooms:
-            failed = room.take_failed_reads()
+        for store in self._directory_stores:
+            failed = store.take_failed_reads()
             if failed is None:
                 continue
             times, entries = failed
-            facts = {"directory": room.directory, "times": times, "ledger": entries[0][0], "entry": entries[0][1]}
+            facts = {"directory": store.directory, "times": times, "ledger": entries[0][0], "entry": entries[0][1]}
             for ledger, entry in entries:
-                self.on_failed_read(room.directory, ledger, entry)
+                self.on_failed_read(store.directory, ledger, entry)
             remedy = "look at the disk; bookie.storage.tools: check_logs and check_index tell what is damaged"
             log.error("reads failed and were answered with EIO", extra={**facts, "remedy": remedy})
 
     def quarantined(self) -> list[quarantine.Quarantine]:
         """Ledgers in quarantine, ascending in each directory, and why."""
-        return [one for room in self._rooms for one in quarantine.listed(room)]
+        return [one for store in self._directory_stores for one in quarantine.listed(store)]
 
     def memory_budget(self) -> dict[str, int]:
         """Bytes by name; their sum is what the storage may hold at most."""
@@ -446,28 +451,30 @@ class LedgerStorage:
 
     def readahead(self) -> tuple[int, int]:
         """Bytes and entries that a miss reads now: the least of all directories."""
-        return min(room.readahead() for room in self._rooms)
+        return min(store.readahead() for store in self._directory_stores)
 
     def store_stats(self) -> list[tuple[Labels, dict[str, int]]]:
         """Of each ledger directory: the labels that Apache BookKeeper tells it by, and its counters."""
-        repairs = [repair.stats() for repair in self.repairs] or [{} for _ in self._rooms]  # while it opens
+        repairs = [repair.stats() for repair in self.repairs] or [{} for _ in self._directory_stores]  # while it opens
         names = "held_back_bytes", "mark_age_s"
         waiting = self.stores.held_back() if self.checkpoints is not None and self.stores is not None else []
-        backlogs = [dict(zip(names, one, strict=True)) for one in waiting] or [{} for _ in self._rooms]
-        parts = enumerate(zip(list(self._rooms), repairs, backlogs, strict=False))
-        return [(self._store_labels(index), room.stats() | repair | more) for index, (room, repair, more) in parts]
+        backlogs = [dict(zip(names, one, strict=True)) for one in waiting] or [{} for _ in self._directory_stores]
+        parts = enumerate(zip(list(self._directory_stores), repairs, backlogs, strict=False))
+        return [(self._store_labels(index), store.stats() | repair | more) for index, (store, repair, more) in parts]
 
     def store_ops(self) -> list[tuple[Labels, dict[str, OpView | tuple[OpView, OpView]]]]:
-        """The same of its times, see `StoreRoom.ops`."""
-        return [(self._store_labels(index), room.ops()) for index, room in enumerate(list(self._rooms))]
+        """The same of its times, see `DirectoryStore.ops`."""
+        return [(self._store_labels(index), store.ops()) for index, store in enumerate(list(self._directory_stores))]
 
     def journal_stats(self) -> list[tuple[Labels, dict[str, int]]]:
         """Of each journal, by `journalIndex`."""
-        return [((("journalIndex", str(index)),), room.stats()) for index, room in enumerate(list(self._journals))]
+        return [
+            ((("journalIndex", str(index)),), journal.stats()) for index, journal in enumerate(list(self._journals))
+        ]
 
     def journal_ops(self) -> list[tuple[Labels, dict[str, OpView]]]:
-        """The same of its times, see `JournalRoom.ops`."""
-        return [((("journalIndex", str(index)),), room.ops()) for index, room in enumerate(list(self._journals))]
+        """The same of its times, see `JournalCommitter.ops`."""
+        return [((("journalIndex", str(index)),), journal.ops()) for index, journal in enumerate(list(self._journals))]
 
     def _store_labels(self, index: int) -> Labels:
         indexes = self.storage.index_directories or self.storage.ledger_directories

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bookie._fast.base.file import Files
 from bookie._fast.store.replay import NOT_HERE, replay_file
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 from bookie.errors import StartRefused
 from bookie.storage.group_ends import ends_at, is_ours, was_written
 from bookie.storage.layout import journal_files
@@ -83,7 +83,7 @@ def files_to_replay(directory: Path, files: list[int], marks: Sequence[Mark], ow
 
 
 def replay_journal(
-    stores: StoresRoom,
+    stores: StorageEngine,
     opener: Files,
     directory: Path,
     marks: Sequence[Mark],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bookie._fast.base.file import Files
 from bookie._fast.store.replay import NOT_HERE, end_lag, replay_file
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 from bookie.errors import StartRefused
 from bookie.storage.layout import journal_files
 from bookie.storage.marks import Mark, mark_name
@@ -27,7 +27,7 @@ class Replay:
 
     def __init__(
         self,
-        stores: StoresRoom,
+        stores: StorageEngine,
         opener: Files,
         ledger_dirs: Sequence[Path],
         journal_dirs: Sequence[Path],

@@ -1,4 +1,4 @@
-"""Settings of the storage rooms: plain frozen values with units in their names. The server's loader fills them."""
+"""Settings of the storage modules: plain frozen values with units in their names. The server's loader fills them."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bookie._fast.base.file import Files
-from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.store.direct import JournalWriter
 
 MIB = 1 << 20
@@ -21,7 +21,7 @@ RECORD = bytes(1024)
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[JournalWriter]:
     """A journal that syncs each group."""
-    room = JournalRoom(
+    committer = JournalCommitter(
         str(tmp_path),
         Files(),
         buffer_bytes=32 * MIB,
@@ -36,11 +36,11 @@ def writer(tmp_path: Path) -> Iterator[JournalWriter]:
         sync_data=True,
         reuse_files=True,
     )
-    room.open(1, [])
-    writer = JournalWriter(room)
+    committer.open(1, [])
+    writer = JournalWriter(committer)
     yield writer
     writer.close()
-    room.close()
+    committer.close()
 
 
 @pytest.mark.parametrize("records", [1, 100, 5000])

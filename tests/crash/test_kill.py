@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.base import build
+from bookie._fast.base import process
 from tests.crash.scenarios import cut_power, kill_again_and_again
 
 CYCLES = int(os.environ.get("BOOKIE_CRASH_CYCLES", "200"))
@@ -33,7 +33,7 @@ def test_kills(life: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(not build.faults(), reason="build with BOOKIE_FAULTS=1")
+@pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_FAULTS=1")
 def test_power_cuts(tmp_path: Path) -> None:
     """B1, B3: five times all that was not synced is lost or torn, sector by sector."""
     print(f"BOOKIE_SEED={SEED}")

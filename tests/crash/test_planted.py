@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.base import build
+from bookie._fast.base import process
 from tests.crash import scenarios
 from tests.crash.power_cut import one_sector
 from tests.history.checker import Violation
 
-pytestmark = pytest.mark.skipif(not build.faults(), reason="build with BOOKIE_FAULTS=1")
+pytestmark = pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_FAULTS=1")
 
 SEED = str(random.SystemRandom().randrange(1 << 32))
 ATTEMPTS = 3

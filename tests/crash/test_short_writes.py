@@ -1,6 +1,6 @@
 """A disk that never takes a write whole: direct writes stop within a block, and what was acknowledged survives kill -9.
 
-Needs the rooms for tests: `BOOKIE_FAULTS=1 make build`.
+Needs the modules for tests: `BOOKIE_FAULTS=1 make build`.
 """
 
 import random

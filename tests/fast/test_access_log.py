@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bookie._fast.server.access_log import AccessLogRoom
+from bookie._fast.server.access_log import AccessLogBuffer
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import add, batch, entry_of, read
 from tests.reference.wire_v2 import encode_request
@@ -114,4 +114,4 @@ def test_settings_out_of_range(log_path: Path, wrong: dict[str, float]) -> None:
     """Named."""
     settings = {"sample_rate": 1.0, "file_bytes_max": 100, "files_max": 2, **wrong}
     with pytest.raises(ValueError, match="a rate in"):
-        AccessLogRoom(log_path, **settings)  # type: ignore[arg-type]
+        AccessLogBuffer(log_path, **settings)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from bookie._fast.base.bounds import BOUNDS, entry_bytes_max, group_entry_bytes,
 from bookie._fast.base.file import Files
 from bookie._fast.cache.write import WriteHalf
 from bookie._fast.index.codec import pack_run, unpack_run
-from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.store.direct import JournalWriter
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -63,17 +63,17 @@ def test_a_group_takes_the_entry_that_is_said_to_fit(
     buffer_bytes: int, alignment: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """And not a byte more: the rest is for padding."""
-    room = JournalRoom(
+    committer = JournalCommitter(
         str(tmp_path_factory.mktemp("journal")), Files(), buffer_bytes=buffer_bytes, alignment_bytes=alignment,
         file_bytes_max=16 * MIB, prealloc_bytes=MIB, backups_max=0, group_wait_ms=0, group_bytes=0, group_entries=0,
         flush_when_empty=True, sync_data=True, reuse_files=False,
     )  # fmt: skip
-    writer = JournalWriter(room)
+    writer = JournalWriter(committer)
     most = group_entry_bytes(buffer_bytes, alignment)
     assert writer.append(entry_of(0, most + 1)) == 0
     assert writer.append(entry_of(0, most)) == 1
     writer.close()
-    room.close()
+    committer.close()
 
 
 def test_the_journals_groups_end_where_their_numbers_do() -> None:

@@ -49,8 +49,8 @@ def opened(root: Path, files: object, **settings: object) -> Opened:
 @contextmanager
 def running(one: Opened) -> Iterator[None]:
     """With the threads of journals and of the flush."""
-    rooms = one.storage._journals
-    bodies = [body for room in rooms for body in (room.run, room.run_prepare)]
+    committers = one.storage._journals
+    bodies = [body for committer in committers for body in (committer.run, committer.run_prepare)]
     threads = [threading.Thread(target=body) for body in (*bodies, one.checkpoints.run)]
     for thread in threads:
         thread.start()
@@ -58,8 +58,8 @@ def running(one: Opened) -> Iterator[None]:
         yield
     finally:
         one.checkpoints.stop()
-        for room in rooms:
-            room.stop()
+        for committer in committers:
+            committer.stop()
         for thread in threads:
             thread.join()
 
@@ -146,7 +146,7 @@ def mark(root: Path, directory: int = 1) -> Mark | None:
 @pytest.mark.thorough
 def test_b15_a_full_directory_does_not_fill_the_journals_disk(tmp_path: Path, faulty: ModuleType) -> None:
     """What it holds in memory is journaled again, its mark moves in place, and the files behind it go; over a crash on
-    the full disk, and one more when it has room.
+    the full disk, and one more when it has committer.
     """
     one = opened(tmp_path, faulty.FaultyFiles())
     full(faulty)
@@ -219,7 +219,7 @@ def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleTy
 
 def test_b15_a_directory_that_cannot_be_helped(tmp_path: Path, faulty: ModuleType) -> None:
     """A file system that copies on write takes no mark on a full disk: at its limit the journal takes no more adds,
-    nothing is journaled again in vain, and with room in the directory it goes on.
+    nothing is journaled again in vain, and with committer in the directory it goes on.
     """
     one = opened(tmp_path, faulty.FaultyFiles(), backlog_bytes_max=32 * MIB)
     full(faulty)

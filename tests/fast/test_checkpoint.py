@@ -195,8 +195,8 @@ def test_writers_readers_and_checkpoints_at_once(tmp_path: Path) -> None:
         while not done.is_set():
             one.checkpoint()
 
-    [room] = one.storage._journals
-    journal = threading.Thread(target=room.run)
+    [committer] = one.storage._journals
+    journal = threading.Thread(target=committer.run)
     writers = [threading.Thread(target=write, args=(one, ledger)) for ledger in range(2)]
     others = [threading.Thread(target=read, args=(one, ledger, done, wrong)) for ledger in range(2)]
     others.append(threading.Thread(target=flush))
@@ -205,7 +205,7 @@ def test_writers_readers_and_checkpoints_at_once(tmp_path: Path) -> None:
     for thread in writers:
         thread.join()
     done.set()
-    room.stop()
+    committer.stop()
     for thread in (*others, journal):
         thread.join()
     assert not wrong

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie._fast.store.entry_ranges import entry_ranges
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 from tests.reference.entry_ranges import maximal_ranges
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 
 
-def stores(opened: Opened) -> StoresRoom:
+def stores(opened: Opened) -> StorageEngine:
     """The room under the facade."""
     assert opened.storage.stores is not None
     return opened.storage.stores

@@ -8,27 +8,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bookie._fast.entrylog.ids import COMPACTION, FLUSH, LogIdsRoom
+from bookie._fast.entrylog.ids import COMPACTION, FLUSH, EntryLogIds
 
 
 def test_names_that_exist_are_skipped(tmp_path: Path) -> None:
     """A file that is there belongs to somebody, whatever `lastId` says."""
     (tmp_path / "3.log").write_bytes(b"")
     (tmp_path / "5.log").write_bytes(b"")
-    ids = LogIdsRoom(tmp_path, 3)
+    ids = EntryLogIds(tmp_path, 3)
     assert [ids.create(), ids.create(), ids.create()] == [4, 6, 7]
     assert ids.next_id == 8
 
 
 def test_ids_come_round_past_those_still_open(tmp_path: Path) -> None:
     """After 7fffffff comes 0; an open log's id is not handed out again though its file is gone."""
-    ids = LogIdsRoom(tmp_path, 0x7FFFFFFF)
+    ids = EntryLogIds(tmp_path, 0x7FFFFFFF)
     assert [ids.create(), ids.create()] == [0x7FFFFFFF, 0]
     (tmp_path / "7fffffff.log").unlink()
     (tmp_path / "0.log").unlink()
-    assert LogIdsRoom(tmp_path, 0x7FFFFFFF).create() == 0x7FFFFFFF
+    assert EntryLogIds(tmp_path, 0x7FFFFFFF).create() == 0x7FFFFFFF
     (tmp_path / "7fffffff.log").unlink()
-    again = LogIdsRoom(tmp_path, 0)
+    again = EntryLogIds(tmp_path, 0)
     assert again.create() == 0
     (tmp_path / "0.log").unlink()
     assert again.create() == 1
@@ -36,7 +36,7 @@ def test_ids_come_round_past_those_still_open(tmp_path: Path) -> None:
 
 def test_last_id_never_goes_back(tmp_path: Path) -> None:
     """Two writers publish in any order: the file tells the highest, until the ids come round."""
-    ids = LogIdsRoom(tmp_path, 9)
+    ids = EntryLogIds(tmp_path, 9)
     ids.publish(0xB)
     assert (tmp_path / "lastId").read_text() == "b\n"
     ids.publish(0xA)
@@ -48,7 +48,7 @@ def test_last_id_never_goes_back(tmp_path: Path) -> None:
 
 def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     """Nothing is open after a creation that failed."""
-    ids = LogIdsRoom(tmp_path / "gone", 7)
+    ids = EntryLogIds(tmp_path / "gone", 7)
     with pytest.raises(OSError, match="cannot create"):
         ids.create()
     with pytest.raises(OSError, match="lastId"):
@@ -59,7 +59,7 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
 
 def test_many_threads_never_share_an_id(tmp_path: Path) -> None:
     """Flush, compaction and a log per ledger create at once."""
-    ids = LogIdsRoom(tmp_path)
+    ids = EntryLogIds(tmp_path)
     made: list[int] = []
 
     def work() -> None:
@@ -86,7 +86,7 @@ class OpenSet(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ids = LogIdsRoom(self.directory)
+        self.ids = EntryLogIds(self.directory)
         self.written: dict[int, int] = {}
         self.closed: dict[int, int] = {}
 

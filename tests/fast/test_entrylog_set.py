@@ -1,5 +1,4 @@
-"""Which entry log takes an entry, when it is closed, and what a flush that failed leaves (entrylog.set, base.by_age,
-entrylog.logs_per_ledger)."""
+"""Which entry log takes an entry, when it is closed, and what a failed flush leaves (entrylog.set, base.by_age)."""
 
 import errno
 import random
@@ -12,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bookie._fast.entrylog.set import LogSetRoom, bytes_max
+from bookie._fast.entrylog.set import EntryLogSet, bytes_max
 from tests.reference import entry_log, log_set
 
 
@@ -42,7 +41,7 @@ class LikeTheModel(RuleBasedStateMachine):
 
         self.directory = tempfile.TemporaryDirectory()
         self.path = Path(self.directory.name)
-        self.room = LogSetRoom(self.path, active_max=active_max)
+        self.logs = EntryLogSet(self.path, active_max=active_max)
         self.model = log_set.LogSet(active_max)
         self.dice = random.Random(seed)
         self.count = 0
@@ -52,41 +51,41 @@ class LikeTheModel(RuleBasedStateMachine):
         """One entry."""
         entry = entry_log.entry(ledger, self.count, self.dice.randbytes(size))
         self.count += 1
-        log_id, offset = self.room.append(ledger, entry)
+        log_id, offset = self.logs.append(ledger, entry)
         assert log_id == self.model.append(ledger, entry)
         assert offset == len(entry_log.build(self.model.logs[log_id].entries[:-1], closed=False))
 
     @rule(ledger=st.integers(0, 4))
     def mark(self, ledger: int) -> None:
         """A ledger's end is announced."""
-        self.room.mark(ledger)
+        self.logs.mark(ledger)
         self.model.mark(ledger)
 
     @rule(ledger=st.one_of(st.none(), st.integers(0, 4)))
     def end_marked(self, ledger: int | None) -> None:
         """Marked logs are closed."""
-        self.room.end_marked(ledger)
+        self.logs.end_marked(ledger)
         self.model.end_marked(ledger)
 
     @rule()
     def expire(self) -> None:
         """Much later."""
-        self.room.expire(1000)
+        self.logs.expire(1000)
         for ledger in [one for one in self.model.taking if self.model.active_max]:
             self.model.close(ledger)
 
     @rule()
     def expire_nothing(self) -> None:
         """A little later."""
-        self.room.expire(1)
+        self.logs.expire(1)
 
     @rule()
     def commit(self) -> None:
         """Sync and settle: all there, and the files are the model's."""
-        self.room.sync()
+        self.logs.sync()
         self.model.sync()
         self.compare()
-        self.room.settle()
+        self.logs.settle()
         self.model.settle()
         assert own_descriptors(self.path) == len(self.model.taking)
 
@@ -94,9 +93,9 @@ class LikeTheModel(RuleBasedStateMachine):
     def give_up(self, synced: bool) -> None:
         """The flush failed before or after its sync."""
         if synced:
-            self.room.sync()
+            self.logs.sync()
             self.model.sync()
-        self.room.give_up()
+        self.logs.give_up()
         self.model.give_up()
 
     def compare(self) -> None:
@@ -111,22 +110,22 @@ class LikeTheModel(RuleBasedStateMachine):
     @invariant()
     def counted(self) -> None:
         """What the counters say, and which logs are open."""
-        if not hasattr(self, "room"):
+        if not hasattr(self, "logs"):
             return
-        stats = self.room.stats()
+        stats = self.logs.stats()
         if self.model.active_max:
             assert stats["active"] == len(self.model.taking)
         assert (stats["displaced"], stats["write_closed"]) == (self.model.displaced, self.model.write_closed)
-        several, noted = self.room.counts()
+        several, noted = self.logs.counts()
         assert several == self.model.several
         assert (noted.times, noted.total) == (len(self.model.noted), sum(self.model.noted))
         for log_id, log in self.model.logs.items():
-            assert self.room.is_open(log_id) == log.open
+            assert self.logs.is_open(log_id) == log.open
 
     def teardown(self) -> None:
         """Leave nothing."""
-        if hasattr(self, "room"):
-            del self.room
+        if hasattr(self, "logs"):
+            del self.logs
             self.directory.cleanup()
 
 
@@ -141,25 +140,25 @@ def entry_of(ledger: int, at: int = 0, size: int = 50) -> bytes:
 
 def test_one_publication_a_sync(tmp_path: Path) -> None:
     """`lastId` covers all logs of a flush when it is synced, and is written once."""
-    room = LogSetRoom(tmp_path, active_max=100)
+    logs = EntryLogSet(tmp_path, active_max=100)
     for ledger in range(50):
-        room.append(ledger, entry_of(ledger))
+        logs.append(ledger, entry_of(ledger))
     assert not (tmp_path / "lastId").exists()
-    room.sync()
+    logs.sync()
     assert (tmp_path / "lastId").read_text() == "31\n"
 
 
 def test_descriptors_and_memory_are_bounded(tmp_path: Path) -> None:
     """300 ledgers in one flush, 20 logs at a time: 20, and those in the batch that is being closed."""
-    room = LogSetRoom(tmp_path, active_max=20)
+    logs = EntryLogSet(tmp_path, active_max=20)
     most = 0
     for ledger in range(300):
-        room.append(ledger, entry_of(ledger))
+        logs.append(ledger, entry_of(ledger))
         most = max(most, own_descriptors(tmp_path) if ledger % 7 == 0 else 0)
-    room.sync()
+    logs.sync()
     assert 20 < most <= 20 + 64
     assert own_descriptors(tmp_path) == 20
-    room.settle()
+    logs.settle()
     found = files(tmp_path)
     assert len(found) == 300
     assert sum(entry_log.read_map(data) is not None for data in found.values()) == 280
@@ -173,27 +172,27 @@ def test_a_full_disk_at_any_call(tmp_path: Path, faulty: ModuleType, op: str) ->
     for nth in range(1, 60):
         directory = tmp_path / f"{nth}"
         directory.mkdir()
-        room = LogSetRoom(directory, active_max=3, files=faulty.FaultyFiles())
+        logs = EntryLogSet(directory, active_max=3, files=faulty.FaultyFiles())
         first = [entry_of(ledger) for ledger in range(4)]
         again = [entry_of(ledger, 1, 9000) for ledger in range(1, 7)]
         for entry in first:
-            room.append(int.from_bytes(entry[:8]), entry)
-        room.sync()
-        room.settle()
+            logs.append(int.from_bytes(entry[:8]), entry)
+        logs.sync()
+        logs.settle()
         before = {log_id: entry_log.scan(data).records for log_id, data in files(directory).items()}
         failing = faulty.plan(op, "ENOSPC", nth=nth)
-        failed = flush(room, again)
+        failed = flush(logs, again)
         if failed:
             with pytest.raises(OSError, match="No space"):
-                room.append(1, again[0])
-            room.give_up()
+                logs.append(1, again[0])
+            logs.give_up()
             left = {log_id: entry_log.scan(data).records for log_id, data in files(directory).items()}
             assert {log_id: left[log_id][: len(records)] for log_id, records in before.items()} == before
             assert set(left) == set(before)
-            assert not flush(room, again)
+            assert not flush(logs, again)
         struck = faulty.hits(failing)
         faulty.clear()
-        room.settle()
+        logs.settle()
         assert set(held(directory)) == set(first + again)
         if not struck:
             assert nth > 1
@@ -201,14 +200,14 @@ def test_a_full_disk_at_any_call(tmp_path: Path, faulty: ModuleType, op: str) ->
     raise AssertionError("the calls of a flush do not end")
 
 
-def flush(room: LogSetRoom, entries: list[bytes]) -> bool:
+def flush(logs: EntryLogSet, entries: list[bytes]) -> bool:
     """Append, announce an end, sync; whether the disk was full."""
     try:
         for entry in entries:
-            room.append(int.from_bytes(entry[:8]), entry)
-        room.mark(2)
-        room.end_marked()
-        room.sync()
+            logs.append(int.from_bytes(entry[:8]), entry)
+        logs.mark(2)
+        logs.end_marked()
+        logs.sync()
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -229,16 +228,16 @@ def held(directory: Path) -> list[bytes]:
 @pytest.mark.parametrize("op", ["pwritev", "fdatasync", "open"])
 def test_a_failing_disk_is_for_ever(tmp_path: Path, faulty: ModuleType, op: str) -> None:
     """B2: after EIO in any log of the set every call answers it, giving up included, and no file is removed."""
-    room = LogSetRoom(tmp_path, active_max=8, files=faulty.FaultyFiles())
+    logs = EntryLogSet(tmp_path, active_max=8, files=faulty.FaultyFiles())
     for ledger in range(4):
-        room.append(ledger, entry_of(ledger))
-    room.sync()
-    room.settle()
+        logs.append(ledger, entry_of(ledger))
+    logs.sync()
+    logs.settle()
     faulty.plan(op, "EIO", suffix=".log")
     with pytest.raises(OSError, match=r"[Ii]nput/output"):
-        flush(room, [entry_of(ledger, 1) for ledger in range(10)])
-    room.give_up()
-    for again in (room.sync, lambda: room.append(9, entry_of(9))):
+        flush(logs, [entry_of(ledger, 1) for ledger in range(10)])
+    logs.give_up()
+    for again in (logs.sync, lambda: logs.append(9, entry_of(9))):
         with pytest.raises(OSError, match=r"[Ii]nput/output"):
             again()
     assert len(files(tmp_path)) >= 4

@@ -134,9 +134,9 @@ def test_a_failed_sync_of_the_zeros_ahead_is_the_end(tmp_path: Path) -> None:
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         """
-from bookie._fast.testing import faulty as faulty
+from bookie._fast.testing import faulty
 from tests.fast.test_journal_commit import journal, record, running
-with journal(root, faulty.FaultyFiles(), sync_data=False) as (room, writer), running(room.run_prepare, stop=room.stop):
+with journal(root, faulty.FaultyFiles(), sync_data=False) as (one, writer), running(one.run_prepare, stop=one.stop):
     faulty.plan("fdatasync", "ENOSPC", suffix=".txn")
     for number in range(32):   # beyond the middle of the first zeros, not beyond them
         writer.append(record(number, 16384))
@@ -154,23 +154,23 @@ def test_b2_an_error_that_the_disk_tells_once_reaches_the_group_that_it_belongs_
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         """
-from bookie._fast.testing import faulty as faulty
+from bookie._fast.testing import faulty
 from tests.fast.test_journal_commit import journal, record, running
-with journal(root, faulty.FaultyFiles()) as (room, writer):
+with journal(root, faulty.FaultyFiles()) as (committer, writer):
     for number in range(40):   # beyond the middle of the first zeros: the preparing thread has work
         writer.append(record(number, 16384))
         assert writer.commit()
     lost = faulty.plan("pwritev", "LOST", suffix=".txn")
     stalled = faulty.plan("fdatasync", "STALL", suffix=".txn")
     writer.append(record(40, 16384))
-    before, committed = room.stats()["groups"], []
-    committer = threading.Thread(target=lambda: committed.append(writer.commit()))
-    committer.start()
+    before, committed = committer.stats()["groups"], []
+    thread = threading.Thread(target=lambda: committed.append(writer.commit()))
+    thread.start()
     assert faulty.wait_hit(stalled, 60) and faulty.hits(lost) == 1
-    with running(room.run_prepare, stop=room.stop):
+    with running(committer.run_prepare, stop=committer.stop):
         assert fatal.wait(60) == ("journal: sync of the zeros ahead failed", 5)
-    committer.join()
-    assert committed == [False] and room.stats()["groups"] == before
+    thread.join()
+    assert committed == [False] and committer.stats()["groups"] == before
 """,
         tmp_path,
     )

@@ -1,6 +1,6 @@
 """Faults on a plan (`testing.faulty`), and what the entry log and the readers make of them (B2, B6).
 
-Needs the rooms for tests: `BOOKIE_FAULTS=1 make build`.
+Needs the modules for tests: `BOOKIE_FAULTS=1 make build`.
 """
 
 import errno

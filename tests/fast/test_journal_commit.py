@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.base import fatal
 from bookie._fast.base.file import Files
-from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.journal.reader import scan_journal
 from bookie._fast.store.direct import JournalWriter
 from tests.fixtures.faults import go_on
@@ -46,16 +46,16 @@ FOREVER_MS = 1e9
 @contextmanager
 def journal(
     directory: Path, files: Files | None = None, **settings: object
-) -> Iterator[tuple[JournalRoom, JournalWriter]]:
+) -> Iterator[tuple[JournalCommitter, JournalWriter]]:
     """An open journal without threads of its own, and somebody who appends to it."""
-    room = JournalRoom(str(directory), files or Files(), **{**DEFAULTS, **settings})
-    room.open(FIRST, [])
-    writer = JournalWriter(room)
+    committer = JournalCommitter(str(directory), files or Files(), **{**DEFAULTS, **settings})
+    committer.open(FIRST, [])
+    writer = JournalWriter(committer)
     try:
-        yield room, writer
+        yield committer, writer
     finally:
         writer.close()
-        room.close()
+        committer.close()
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def test_like_the_model(tmp_path_factory: pytest.TempPathFactory, groups: list[l
     """B3: header, groups, padding and closing fields, byte for byte; zeros behind; the mark behind the last group."""
     directory = tmp_path_factory.mktemp("journal")
     expected = model.header() + model.group(b"", model.HEADER, FIRST, 4096)
-    with journal(directory, alignment_bytes=alignment) as (room, writer):
+    with journal(directory, alignment_bytes=alignment) as (committer, writer):
         for number, sizes in enumerate(groups, 1):
             records = [record(at, size) for at, size in enumerate(sizes)]
             assert [writer.append(data) for data in records] == [number] * len(records)
@@ -114,8 +114,8 @@ def test_like_the_model(tmp_path_factory: pytest.TempPathFactory, groups: list[l
             assert writer.commit()
             assert writer.published() == number
             expected += model.group(b"".join(map(framed, records)), len(expected), FIRST, alignment)
-            assert room.mark() == (FIRST, len(expected))
-        assert room.stats()["groups"] == len(groups)
+            assert committer.mark() == (FIRST, len(expected))
+        assert committer.stats()["groups"] == len(groups)
     data = (directory / f"{FIRST:x}.txn").read_bytes()
     assert data[: len(expected)] == expected
     assert not any(data[len(expected) :])
@@ -139,7 +139,7 @@ def test_meta_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize("recycle", [False, True])
 def test_a_record_that_fills_its_group(tmp_path: Path, alignment: int, *, recycle: bool) -> None:
     """The last byte of a group is used, nothing beyond it; who comes later waits for a commit."""
-    with journal(tmp_path, alignment_bytes=alignment, reuse_files=recycle, backups_max=0) as (room, writer):
+    with journal(tmp_path, alignment_bytes=alignment, reuse_files=recycle, backups_max=0) as (committer, writer):
         sizes = [writer.capacity() - 4, writer.capacity() - 4 - 31, writer.capacity() - 4 - alignment + 8]
         for number, size in enumerate(sizes * 20, 1):
             assert writer.append(record(0, writer.capacity() - 3)) == 0
@@ -148,17 +148,20 @@ def test_a_record_that_fills_its_group(tmp_path: Path, alignment: int, *, recycl
                 assert not writer.has_room(0)
                 assert writer.append(record(0, 16)) == 0
             assert writer.commit()
-            writer.trim(room.mark()[0])
-        kept = replayed(tmp_path, room.file_ids())
+            writer.trim(committer.mark()[0])
+        kept = replayed(tmp_path, committer.file_ids())
         assert kept == [record(number, size) for number, size in enumerate(sizes * 20, 1)][-len(kept) :]
 
 
 def test_a_lone_add_does_not_wait(tmp_path: Path) -> None:
     """The group goes as soon as the journal is free."""
-    with journal(tmp_path, group_wait_ms=FOREVER_MS) as (room, writer), running(room.run, stop=room.stop):
+    with (
+        journal(tmp_path, group_wait_ms=FOREVER_MS) as (committer, writer),
+        running(committer.run, stop=committer.stop),
+    ):
         for entry in range(5):
             assert writer.wait(writer.append(record(entry, 50)), 60)
-        stats = room.stats()
+        stats = committer.stats()
         assert (stats["groups"], stats["flush_wait"], stats["flush_bytes"]) == (5, 0, 0)
 
 
@@ -166,30 +169,30 @@ def test_a_lone_add_does_not_wait(tmp_path: Path) -> None:
 def test_a_group_goes_when_it_is_full(tmp_path: Path, limits: dict[str, int]) -> None:
     """Above its bytes or its entries, and not before: the wait would last for ever."""
     policy: dict[str, Any] = {"group_wait_ms": FOREVER_MS, "flush_when_empty": False, **limits}
-    with journal(tmp_path, **policy) as (room, writer), running(room.run, stop=room.stop):
+    with journal(tmp_path, **policy) as (committer, writer), running(committer.run, stop=committer.stop):
         for entry in range(3):
             assert writer.append(record(entry, 300)) == 1
-        assert room.stats()["groups"] == 0
+        assert committer.stats()["groups"] == 0
         assert writer.append(record(3, 300)) == 1
         assert writer.wait(1, 60)
-        stats = room.stats()
+        stats = committer.stats()
         assert (stats["groups"], stats["entries"], stats["flush_bytes"], stats["flush_wait"]) == (1, 4, 1, 0)
 
 
 def test_a_group_goes_when_its_wait_is_over(tmp_path: Path) -> None:
     """The bound of journalMaxGroupWaitMSec."""
     with (
-        journal(tmp_path, group_wait_ms=1, flush_when_empty=False) as (room, writer),
-        running(room.run, stop=room.stop),
+        journal(tmp_path, group_wait_ms=1, flush_when_empty=False) as (committer, writer),
+        running(committer.run, stop=committer.stop),
     ):
         assert writer.wait(writer.append(record(0, 50)), 60)
-        assert room.stats()["flush_wait"] == 1
+        assert committer.stats()["flush_wait"] == 1
 
 
 def test_what_was_appended_is_committed_at_the_end(tmp_path: Path) -> None:
     """`stop` does not wait for the group to fill."""
-    with journal(tmp_path, group_wait_ms=FOREVER_MS, flush_when_empty=False) as (room, writer):
-        with running(room.run, stop=room.stop):
+    with journal(tmp_path, group_wait_ms=FOREVER_MS, flush_when_empty=False) as (committer, writer):
+        with running(committer.run, stop=committer.stop):
             writer.append(record(0, 50))
         assert writer.published() == 1
     assert replayed(tmp_path, [FIRST]) == [record(0, 50)]
@@ -197,8 +200,8 @@ def test_what_was_appended_is_committed_at_the_end(tmp_path: Path) -> None:
 
 def test_many_appenders(tmp_path: Path) -> None:
     """Each record is durable once, in its appender's order, in the group it was told; full groups are waited for."""
-    with journal(tmp_path, buffer_bytes=64 * KIB, file_bytes_max=MIB, backups_max=50) as (room, first):
-        writers = [first, *(JournalWriter(room) for _ in range(3))]
+    with journal(tmp_path, buffer_bytes=64 * KIB, file_bytes_max=MIB, backups_max=50) as (committer, first):
+        writers = [first, *(JournalWriter(committer) for _ in range(3))]
 
         def append(ledger: int) -> None:
             writer, at = writers[ledger], 0
@@ -208,7 +211,7 @@ def test_many_appenders(tmp_path: Path) -> None:
                 if group == 0 or at % 50 == 0:
                     assert writer.wait(group or writer.published() + 1, 60)
 
-        with running(room.run, room.run_prepare, stop=room.stop):
+        with running(committer.run, committer.run_prepare, stop=committer.stop):
             threads = [threading.Thread(target=append, args=(ledger,)) for ledger in range(4)]
             for thread in threads:
                 thread.start()
@@ -216,8 +219,8 @@ def test_many_appenders(tmp_path: Path) -> None:
                 thread.join()
         for writer in writers[1:]:
             writer.close()
-        ids = room.file_ids()
-        assert room.stats()["entries"] == 2000
+        ids = committer.file_ids()
+        assert committer.stats()["entries"] == 2000
     found = replayed(tmp_path, ids)
     for ledger in range(4):
         mine = [data for data in found if data[7] == ledger]
@@ -229,15 +232,15 @@ def test_groups_and_zeros_never_meet(tmp_path: Path) -> None:
     numbers = random.Random(5)
     sizes = [numbers.randrange(16, 90 * KIB) for _ in range(400)]
     with (
-        journal(tmp_path, file_bytes_max=16 * MIB, buffer_bytes=MIB) as (room, writer),
-        running(room.run_prepare, stop=room.stop),
+        journal(tmp_path, file_bytes_max=16 * MIB, buffer_bytes=MIB) as (committer, writer),
+        running(committer.run_prepare, stop=committer.stop),
     ):
         for entry, size in enumerate(sizes):
             assert writer.append(record(entry, size))
             if numbers.random() < 0.4 or not writer.has_room(90 * KIB):
                 assert writer.commit()
         assert writer.commit()
-        ids = room.file_ids()
+        ids = committer.file_ids()
     assert len(ids) > 1
     assert replayed(tmp_path, ids) == [record(entry, size) for entry, size in enumerate(sizes)]
 
@@ -246,17 +249,17 @@ def test_old_bytes_of_a_recycled_file(tmp_path: Path) -> None:
     """B5: groups of the file's former life lie behind the end, whole and well-formed, and are not replayed."""
     written: dict[int, list[bytes]] = {}
     stale = 0
-    with journal(tmp_path, file_bytes_max=MIB, backups_max=0) as (room, writer):
+    with journal(tmp_path, file_bytes_max=MIB, backups_max=0) as (committer, writer):
         for entry in range(80):
-            data = record(entry, 40 * KIB if len(room.file_ids()) < 3 and entry < 60 else 3000)
+            data = record(entry, 40 * KIB if len(committer.file_ids()) < 3 and entry < 60 else 3000)
             writer.append(data)
             assert writer.commit()
-            written.setdefault(room.mark()[0], []).append(data)
-            writer.trim(room.mark()[0])
-            assert room.file_ids() == [room.mark()[0]]
-            [file_id] = room.file_ids()
+            written.setdefault(committer.mark()[0], []).append(data)
+            writer.trim(committer.mark()[0])
+            assert committer.file_ids() == [committer.mark()[0]]
+            [file_id] = committer.file_ids()
             assert replayed(tmp_path, [file_id]) == written[file_id]
-            content = (tmp_path / f"{file_id:x}.txn").read_bytes()[room.mark()[1] :]
+            content = (tmp_path / f"{file_id:x}.txn").read_bytes()[committer.mark()[1] :]
             assert not any(content[:4]), "a reader that knows no checksums stops here"
             stale += any(content)
     assert stale > 10
@@ -264,19 +267,19 @@ def test_old_bytes_of_a_recycled_file(tmp_path: Path) -> None:
 
 def test_what_trimming_keeps(tmp_path: Path) -> None:
     """journalMaxBackups files below the mark, and everything from the mark on."""
-    with journal(tmp_path, file_bytes_max=64 * KIB, reuse_files=False) as (room, writer):
+    with journal(tmp_path, file_bytes_max=64 * KIB, reuse_files=False) as (committer, writer):
         for entry in range(8):
             writer.append(record(entry, 60 * KIB))
             assert writer.commit()
-        ids = room.file_ids()
+        ids = committer.file_ids()
         assert len(ids) >= 8
         writer.trim(ids[0])
-        assert room.file_ids() == ids
+        assert committer.file_ids() == ids
         writer.trim(ids[5])
-        assert room.file_ids() == ids[3:]
+        assert committer.file_ids() == ids[3:]
         assert sorted(int(path.stem, 16) for path in tmp_path.glob("*.txn")) == ids[3:]
         writer.trim(ids[5])
-        assert room.file_ids() == ids[3:]
+        assert committer.file_ids() == ids[3:]
 
 
 def test_where_direct_writes_are_refused() -> None:
@@ -291,10 +294,10 @@ def test_where_direct_writes_are_refused() -> None:
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     """An error that names it, before anything runs."""
-    room = JournalRoom(str(tmp_path / "absent"), Files(), **DEFAULTS)
+    committer = JournalCommitter(str(tmp_path / "absent"), Files(), **DEFAULTS)
     with pytest.raises(FileNotFoundError, match="absent"):
-        room.open(FIRST, [])
-    room.close()
+        committer.open(FIRST, [])
+    committer.close()
 
 
 @pytest.mark.parametrize(("op", "suffix"), [("rename", ".txn"), ("open", ".preparing"), ("fdatasync", ".preparing")])
@@ -302,17 +305,17 @@ def test_a_first_file_that_cannot_be_made(tmp_path: Path, op: str, suffix: str) 
     """The start fails with the disk's error; nothing was acknowledged, so nothing else has to end."""
     faulty = pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     faulty.clear()
-    room = JournalRoom(str(tmp_path), faulty.FaultyFiles(), **DEFAULTS)
+    committer = JournalCommitter(str(tmp_path), faulty.FaultyFiles(), **DEFAULTS)
     try:
         rule = faulty.plan(op, "EIO", suffix=suffix)
         with pytest.raises(OSError, match=str(tmp_path)) as failed:
-            room.open(FIRST, [])
+            committer.open(FIRST, [])
         assert failed.value.errno == errno.EIO
         assert faulty.hits(rule) == 1
         assert fatal.wait(0) is None
     finally:
         faulty.clear()
-        room.close()
+        committer.close()
 
 
 def test_syncs(tmp_path: Path) -> None:
@@ -321,39 +324,39 @@ def test_syncs(tmp_path: Path) -> None:
     for sync_data, expected in ((True, 4), (False, 0)):
         directory = tmp_path / str(sync_data)
         directory.mkdir()
-        with journal(directory, files=faulty.FaultyFiles(), sync_data=sync_data) as (room, writer):
+        with journal(directory, files=faulty.FaultyFiles(), sync_data=sync_data) as (committer, writer):
             faulty.clear()
             for entry in range(4):
                 writer.append(record(entry, 100))
                 assert writer.commit()
                 assert writer.published() == entry + 1
             assert [call.op for call in faulty.trace()].count("fdatasync") == expected
-            assert room.sync()
+            assert committer.sync()
             assert [call.op for call in faulty.trace()].count("fdatasync") == expected + (not sync_data)
         faulty.clear()
 
 
 def test_a_loop_leaves_a_new_file_to_the_journal_thread(tmp_path: Path) -> None:
     """To begin one may wait for room on the disk, and a loop has others to serve."""
-    with journal(tmp_path, file_bytes_max=MIB) as (room, writer):
-        while room.mark()[1] + 32 * KIB < MIB:
+    with journal(tmp_path, file_bytes_max=MIB) as (committer, writer):
+        while committer.mark()[1] + 32 * KIB < MIB:
             assert writer.append(record(1, 16 * KIB))
             assert writer.commit_as_loop()
         before = writer.published()
         group = writer.append(record(2, 100 * KIB))
         assert writer.commit_as_loop()
-        assert (writer.published(), room.file_ids()) == (before, [FIRST])
-        with running(room.run, stop=room.stop):
+        assert (writer.published(), committer.file_ids()) == (before, [FIRST])
+        with running(committer.run, stop=committer.stop):
             assert writer.wait(group, 60.0)
-        assert room.file_ids() == [FIRST, FIRST + 1]
+        assert committer.file_ids() == [FIRST, FIRST + 1]
     assert replayed(tmp_path, [FIRST + 1]) == [record(2, 100 * KIB)]
 
 
 def test_a_loop_never_waits_for_another_committer(tmp_path: Path, faulty: ModuleType) -> None:
     """Which may wait for the disk: its own record goes with the next group."""
-    with journal(tmp_path, faulty.FaultyFiles()) as (room, writer):
+    with journal(tmp_path, faulty.FaultyFiles()) as (committer, writer):
         rule = faulty.plan("pwritev", "STALL", suffix=".txn")
-        with running(room.run, stop=room.stop):
+        with running(committer.run, stop=committer.stop):
             assert writer.append(record(1, 100)) == 1
             while not faulty.hits(rule):
                 assert writer.published() == 0

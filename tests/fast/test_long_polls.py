@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bookie._fast.server.long_polls import PollsRoom
+from bookie._fast.server.long_polls import LongPolls
 from tests.reference.long_polls import Ledger, Polls
 from tests.reference.storage import entry, lac_packet
 from tests.storage.opened import Opened
@@ -22,10 +22,10 @@ LEDGERS = st.sampled_from(IDS)
 OWNERS = st.integers(0, 3)
 
 
-def polls_on(one: Opened) -> PollsRoom:
+def polls_on(one: Opened) -> LongPolls:
     """The polls of one more loop."""
     assert one.storage.stores is not None
-    return PollsRoom(one.storage.stores, waiting_max=WAITING_MAX, per_owner_max=PER_OWNER_MAX)
+    return LongPolls(one.storage.stores, waiting_max=WAITING_MAX, per_owner_max=PER_OWNER_MAX)
 
 
 class Waits(RuleBasedStateMachine):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bookie._fast.base.pace import PaceRoom
+from bookie._fast.base.pace import Pacer
 
 AGES = 10**9
 """Bytes that take longer than any test at a byte a second."""
@@ -13,7 +13,7 @@ AGES = 10**9
 
 def test_without_a_limit_nothing_waits() -> None:
     """Rate 0: any amount, at once."""
-    pace = PaceRoom()
+    pace = Pacer()
     assert all(pace.take(AGES) for _ in range(100))
 
 
@@ -26,9 +26,9 @@ def test_without_a_limit_nothing_waits() -> None:
     ],
     ids=["unlimited", "faster", "stopped"],
 )
-def test_a_change_wakes_who_waits(change: Callable[[PaceRoom], None], goes: bool) -> None:
+def test_a_change_wakes_who_waits(change: Callable[[Pacer], None], goes: bool) -> None:
     """A debt of years at the old rate is gone, or its payment is called off."""
-    pace = PaceRoom(1)
+    pace = Pacer(1)
     assert pace.take(AGES), "the first one goes on credit"
     answers: list[bool] = []
     waiting = threading.Thread(target=lambda: answers.append(pace.take(1)))
@@ -41,7 +41,7 @@ def test_a_change_wakes_who_waits(change: Callable[[PaceRoom], None], goes: bool
 
 def test_a_pause_ends_with_resume() -> None:
     """Paused work waits whatever the rate; resumed it goes on."""
-    pace = PaceRoom()
+    pace = Pacer()
     pace.pause(True)
     answers: list[bool] = []
     waiting = threading.Thread(target=lambda: answers.append(pace.take(1)))

@@ -1,22 +1,22 @@
-"""Rooms policy and gate: the queue of requests that Python answers."""
+"""Modules policy and gate: the queue of requests that Python answers."""
 
 import threading
 
-from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRoom
+from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRequests
 
 
 def test_a_stop_ends_every_waiting_thread() -> None:
     """Threads wait in `take` without the GIL; `stop` lets all of them go, also those that come later."""
-    room = PolicyRoom(jobs_max=4, bytes_max=1 << 16, frame_bytes_max=1 << 10)
+    requests = PolicyRequests(jobs_max=4, bytes_max=1 << 16, frame_bytes_max=1 << 10)
     taken: list[object] = []
     threads = [
-        threading.Thread(target=lambda lane: taken.append(room.take(lane)), args=(lane,))
+        threading.Thread(target=lambda lane: taken.append(requests.take(lane)), args=(lane,))
         for lane in (LOGINS, REQUESTS, REQUESTS)
     ]
     for thread in threads:
         thread.start()
-    room.stop()
+    requests.stop()
     for thread in threads:
         thread.join()
-    assert [*taken, room.take(LOGINS)] == [None] * 4
-    assert room.stats()["policy_queued"] == 0
+    assert [*taken, requests.take(LOGINS)] == [None] * 4
+    assert requests.stats()["policy_queued"] == 0

@@ -15,7 +15,7 @@ from bookie._fast.store import quarantine
 from bookie._fast.store.direct import Refused
 from bookie._fast.store.gc.ledger_removal import delete_ledgers
 from bookie._fast.store.quarantine import REASONS, Quarantine
-from bookie._fast.store.storage import StoreRoom, StoresRoom
+from bookie._fast.store.storage import DirectoryStore, StorageEngine
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
 
@@ -37,13 +37,13 @@ def one(tmp_path: Path) -> Iterator[Opened]:
     opened.crash()
 
 
-def stores(opened: Opened) -> StoresRoom:
+def stores(opened: Opened) -> StorageEngine:
     assert opened.storage.stores is not None
     return opened.storage.stores
 
 
-def room(opened: Opened) -> StoreRoom:
-    return opened.storage._rooms[0]
+def handle(opened: Opened) -> DirectoryStore:
+    return opened.storage._directory_stores[0]
 
 
 def answer(opened: Opened, ledger: int, at: int) -> str | list[bytes]:
@@ -94,7 +94,7 @@ def test_it_outlives_a_restart(one: Opened, tmp_path: Path, caplog: pytest.LogCa
     one.checkpoint()
     one.crash()
     again = Opened(tmp_path)
-    assert quarantine.listed(room(again)) == [Quarantine(1, (BAD_RECORD,))]
+    assert quarantine.listed(handle(again)) == [Quarantine(1, (BAD_RECORD,))]
     assert again.storage.stats()["quarantined_ledgers"] == 1
     assert refusal(again, 1) == "IO_ERROR"
     assert answer(again, 1, 7) == "UNKNOWN_STATE"
@@ -115,7 +115,7 @@ def test_each_reason_is_told_once(one: Opened, caplog: pytest.LogCaptureFixture)
     told = [record.__dict__ for record in caplog.records if record.levelno == logging.ERROR]
     assert [(facts["ledger"], facts["reason"]) for facts in told] == [(1, BAD_RECORD), (1, REASONS[4])]
     assert "bkadmin quarantine lift" in told[0]["remedy"]
-    assert quarantine.listed(room(one)) == [Quarantine(1, (REASONS[4], BAD_RECORD))]
+    assert quarantine.listed(handle(one)) == [Quarantine(1, (REASONS[4], BAD_RECORD))]
 
 
 def test_it_is_lifted(one: Opened, tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_it_is_lifted(one: Opened, tmp_path: Path) -> None:
     one.checkpoint()
     assert quarantine.lift(stores(one), 1)
     assert not quarantine.lift(stores(one), 1)
-    assert quarantine.listed(room(one)) == []
+    assert quarantine.listed(handle(one)) == []
     assert answer(one, 1, 7) == "NO_ENTRY"
     assert refusal(one, 1) == "OK"
     one.stop()
     again = Opened(tmp_path)
-    assert quarantine.listed(room(again)) == []
+    assert quarantine.listed(handle(again)) == []
     assert answer(again, 1, 9) == [entry(1, 9)]
     again.stop()
 
@@ -136,8 +136,8 @@ def test_it_is_lifted(one: Opened, tmp_path: Path) -> None:
 def test_a_deleted_ledger_leaves_it(one: Opened) -> None:
     """Whoever writes a ledger of that id later begins anew; its fence is kept, as the ledger may have had one."""
     one.checkpoint()
-    assert delete_ledgers(stores(one), room(one), [1]) == 1
-    assert quarantine.listed(room(one)) == []
+    assert delete_ledgers(stores(one), handle(one), [1]) == 1
+    assert quarantine.listed(handle(one)) == []
     assert one.storage.stats()["quarantined_ledgers"] == 0
     assert refusal(one, 1) == "FENCED"
 

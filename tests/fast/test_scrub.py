@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bookie._fast.store.gc.scrub import DELETED, DISAGREES, ELSEWHERE, LIVE, ORPHAN, ScrubRoom
+from bookie._fast.store.gc.scrub import DELETED, DISAGREES, ELSEWHERE, LIVE, ORPHAN, Scrubber
 from tests.reference.entry_log import HEADER, entry
 from tests.storage.opened import Opened
 
@@ -15,19 +15,19 @@ BYTES = 4 + 16 + 10
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[ScrubRoom]:
+def scrubber(tmp_path: Path) -> Iterator[Scrubber]:
     store = Opened(tmp_path)
     for number in range(ENTRIES):
         store.direct.add(entry(1, number, b"0123456789"))
     store.direct.fence(2)
     assert store.direct.commit()
     store.checkpoint()
-    (found,) = store.storage.scrub_rooms()
+    (found,) = store.storage.scrubbers()
     yield found
     store.stop()
 
 
-def test_verdicts(room: ScrubRoom) -> None:
+def test_verdicts(scrubber: Scrubber) -> None:
     """Each of them, of a record that lies at 1024, one that lies elsewhere, of unknown ledgers and entries."""
     rows = [
         (1, 0, HEADER, BYTES - 4, LIVE),
@@ -38,21 +38,21 @@ def test_verdicts(room: ScrubRoom) -> None:
         (3, 0, HEADER, BYTES - 4, DELETED),
     ]
     ledger, number, offset, length, wanted = (np.array(column) for column in zip(*rows, strict=True))
-    log_id = next(iter(room.live_bytes()))
-    assert room.judge(log_id, ledger, number, offset, length).tolist() == wanted.tolist()
-    assert room.judge(log_id + 1, ledger, number, offset, length).tolist()[0] == ELSEWHERE
+    log_id = next(iter(scrubber.live_bytes()))
+    assert scrubber.judge(log_id, ledger, number, offset, length).tolist() == wanted.tolist()
+    assert scrubber.judge(log_id + 1, ledger, number, offset, length).tolist()[0] == ELSEWHERE
 
 
-def test_what_the_index_has_of_a_log(room: ScrubRoom) -> None:
+def test_what_the_index_has_of_a_log(scrubber: Scrubber) -> None:
     """Its bytes; its records by offset, also of a stretch of it, and only as many as are asked for."""
-    ((log_id, live),) = room.live_bytes().items()
+    ((log_id, live),) = scrubber.live_bytes().items()
     assert live == ENTRIES * BYTES
-    assert room.is_open(log_id)
-    whole = room.pointed(log_id)
+    assert scrubber.is_open(log_id)
+    whole = scrubber.pointed(log_id)
     assert (whole.entry.tolist(), whole.more) == (list(range(ENTRIES)), False)
     assert whole.offset.tolist() == [HEADER + BYTES * number for number in range(ENTRIES)]
-    part = room.pointed(log_id, HEADER + 10 * BYTES + 1, HEADER + 20 * BYTES)
+    part = scrubber.pointed(log_id, HEADER + 10 * BYTES + 1, HEADER + 20 * BYTES)
     assert part.entry.tolist() == list(range(11, 20))
-    few = room.pointed(log_id, most=7)
+    few = scrubber.pointed(log_id, most=7)
     assert (len(few.entry), few.more) == (7, True)
-    assert len(room.pointed(log_id + 1).entry) == 0
+    assert len(scrubber.pointed(log_id + 1).entry) == 0

@@ -16,14 +16,14 @@ LOGS = 150
 BODY = f"""
 import sys
 from pathlib import Path
-from bookie._fast.entrylog.set import LogSetRoom
+from bookie._fast.entrylog.set import EntryLogSet
 from tests.reference import entry_log
-room = LogSetRoom(Path(sys.argv[1]), active_max={LOGS})
+logs = EntryLogSet(Path(sys.argv[1]), active_max={LOGS})
 for ledger in range({LOGS}):
-    room.append(ledger, entry_log.entry(ledger, 0, bytes(5000)))
-room.sync()
+    logs.append(ledger, entry_log.entry(ledger, 0, bytes(5000)))
+logs.sync()
 print("synced", flush=True)
-room.append(0, entry_log.entry(0, 1, b"never synced"))
+logs.append(0, entry_log.entry(0, 1, b"never synced"))
 import os; os._exit(0)
 """
 

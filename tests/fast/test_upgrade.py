@@ -396,4 +396,4 @@ def test_stop_while_connections_change_over(tmp_path: Path, party: Party) -> Non
             for peer in peers:
                 peer.sock.sendall(START_TLS)
         assert bookie.port.tls is not None
-        assert bookie.port.tls.room.stats()["tls_connections"] == 0
+        assert bookie.port.tls.server_context.stats()["tls_connections"] == 0

@@ -56,14 +56,14 @@ def stored(records: tuple[memoryview, Any, Any]) -> dict[int, bytes]:
 
 
 class Course:
-    """One random course of events, in the room and in the model."""
+    """One random course of events, in the window_ and in the model."""
 
     def __init__(self, sizes: tuple[int, int, int], first: int, seed: int, *, advanced: bool) -> None:
         self.chance = random.Random(seed)
         self.sizes = sizes
         self.advanced = advanced
         self.count_max = self.chance.choice([3, 40, 200])
-        self.room = window(sizes, first=first, count_max=self.count_max, advanced=advanced)
+        self.window_ = window(sizes, first=first, count_max=self.count_max, advanced=advanced)
         self.model = model.WriteWindow(7, sizes, first=first, count_max=self.count_max, advanced=advanced)
         self.sent: list[tuple[int, int]] = []
         self.adds: list[Add] = []
@@ -77,17 +77,17 @@ class Course:
                 expected = self.model.append(payload, entry)
             except KeyError:
                 with pytest.raises(KeyError):
-                    self.room.append(payload, -1 if entry is None else entry)
+                    self.window_.append(payload, -1 if entry is None else entry)
                 continue
-            add = self.room.append(payload, -1 if entry is None else entry)
+            add = self.window_.append(payload, -1 if entry is None else entry)
             assert (None if add is None else add.entry) == expected
             self.adds += [add] if add else []
 
     def send(self) -> None:
         """What was added leaves, each entry to its write set."""
-        while self.room.take(1.0, self.chance.choice([1, 1000, 1 << 20])):
+        while self.window_.take(1.0, self.chance.choice([1, 1000, 1 << 20])):
             for index in range(self.sizes[0]):
-                records = self.room.batch(index)
+                records = self.window_.batch(index)
                 for entry, bytes_ in stored(records).items() if records else ():
                     assert bytes_ == self.model.pending[entry].stored
                     assert index in self.model.write_set(entry)
@@ -102,32 +102,36 @@ class Course:
             index, entry = self.sent.pop()
             code = self.chance.choice([0, 0, 0, -104])
             expected = self.model.answered(index, entry, code)
-            assert ack(self.room, index, entry, code=code) == ([expected] if expected else [])
-        assert self.room.release() == self.model.release()
+            assert ack(self.window_, index, entry, code=code) == ([expected] if expected else [])
+        assert self.window_.release() == self.model.release()
 
     def replace(self) -> None:
         """Another bookie at an index: it gets what it lacks."""
         index = self.chance.randrange(self.sizes[0])
-        self.room.unack(index)
+        self.window_.unack(index)
         self.model.unack(index)
         self.sent = [one for one in self.sent if one[0] != index]
-        ids = self.room.unacked(index)
+        ids = self.window_.unacked(index)
         assert ids.tolist() == self.model.unacked(index)
         if len(ids):
-            assert stored(self.room.records(ids)) == {int(k): self.model.pending[int(k)].stored for k in ids}
+            assert stored(self.window_.records(ids)) == {int(k): self.model.pending[int(k)].stored for k in ids}
             self.sent += [(index, int(entry)) for entry in ids]
 
     def hold(self) -> None:
         """A change begins or ends."""
-        self.room.holding = self.model.holding = not self.room.holding
-        assert self.room.release() == self.model.release()
+        self.window_.holding = self.model.holding = not self.window_.holding
+        assert self.window_.release() == self.model.release()
 
     def check(self) -> None:
         """Both know the same."""
-        assert (self.room.head, self.room.next, self.room.lac) == (self.model.head, self.model.next, self.model.lac)
-        assert (self.room.length, self.room.head_length) == (self.model.length, self.model.head_length)
-        assert self.room.count == len(self.model.pending)
-        assert self.room.bytes == sum(len(entry.stored) + 4 for entry in self.model.pending.values())
+        assert (self.window_.head, self.window_.next, self.window_.lac) == (
+            self.model.head,
+            self.model.next,
+            self.model.lac,
+        )
+        assert (self.window_.length, self.window_.head_length) == (self.model.length, self.model.head_length)
+        assert self.window_.count == len(self.model.pending)
+        assert self.window_.bytes == sum(len(entry.stored) + 4 for entry in self.model.pending.values())
         assert all(add.done() == (add.entry < self.model.head) for add in self.adds)
 
 
@@ -139,8 +143,8 @@ def test_any_course(sizes: tuple[int, int, int], first: int, seed: int, advanced
     for _ in range(25):
         course.chance.choice([course.add, course.add, course.send, course.answer, course.replace, course.hold])()
         course.check()
-    assert course.room.fail(ValueError("over")) == sorted(course.model.pending)
-    assert (course.room.count, course.room.bytes, course.room.unsent) == (0, 0, 0)
+    assert course.window_.fail(ValueError("over")) == sorted(course.model.pending)
+    assert (course.window_.count, course.window_.bytes, course.window_.unsent) == (0, 0, 0)
 
 
 def test_acked_in_order() -> None:
@@ -258,7 +262,7 @@ def test_ids_that_share_a_place() -> None:
 
 
 def test_missing_id_is_let_in() -> None:
-    """Ids of one's own: the one that all others wait for finds room, else nobody would ever get on."""
+    """Ids of one's own: the one that all others wait for finds window_, else nobody would ever get on."""
     w = window((1, 1, 1), count_max=2, advanced=True)
     assert w.append(b"", 2)
     assert w.append(b"", 1)

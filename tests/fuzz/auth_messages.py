@@ -80,7 +80,7 @@ def v2(data: bytes) -> None:
 
 
 def v3(data: bytes) -> None:
-    """A V3 frame's body, when the compiled room lets it through: it parses and has its part."""
+    """A V3 frame's body, when the compiled module lets it through: it parses and has its part."""
     try:
         request = wire.Request.FromString(data)
     except DecodeError:

@@ -127,7 +127,7 @@ def main() -> None:
     target, seeds = TARGETS[sys.argv.pop(1)]
     for seed in seeds():
         target(seed)
-    with atheris.instrument_imports():  # the models' branches are what guides the fuzzer through the compiled rooms'
+    with atheris.instrument_imports():  # the models' branches are what guides the fuzzer through the compiled modules'
         importlib.reload(record_model)
         importlib.reload(wire_model)
         importlib.reload(v3_model)

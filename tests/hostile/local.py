@@ -85,14 +85,14 @@ def local_bookie(
         ]
         owner[name] = value
     ledgers = StorageSettings(**{"ledger_directories": (directory / "ledgers",), **storage})
-    rooms = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
-    port = DataPort(rooms, NetworkSettings(**network), provider, TlsContexts(tls) if tls else None)
+    stored = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
+    port = DataPort(stored, NetworkSettings(**network), provider, TlsContexts(tls) if tls else None)
     try:
-        rooms.open()
-        rooms.start()
-        yield LocalBookie(rooms, port, port.start())
+        stored.open()
+        stored.start()
+        yield LocalBookie(stored, port, port.start())
     finally:
         go_on()
         port.stop(STOP_S)
-        rooms.stop()
+        stored.stop()
         port.close()

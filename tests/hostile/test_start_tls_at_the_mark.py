@@ -1,4 +1,4 @@
-"""A connection that ends while START_TLS is the frame that lifts its output above the mark (rooms intake, upgrade).
+"""A connection that ends while START_TLS is the frame that lifts its output above the mark (modules intake, upgrade).
 
 What it had sent is held until its peer reads. When that peer is gone by then, the answer to START_TLS closes the
 connection, and its held input with it, in the middle of being served: nothing may look at that input afterwards. The

@@ -1,4 +1,4 @@
-"""The location index as a dictionary, and its values packed in plain Python: the oracle of the compiled rooms.
+"""The location index as a dictionary, and its values packed in plain Python: the oracle of the compiled modules.
 
 `Model` is what a reader should see after each commit; `pack_run` writes the bytes of docs/formats/index.md.
 """

@@ -1,4 +1,4 @@
-"""Entries and runs of `u32 length | entry` in plain Python: the oracle of the rooms record and digest."""
+"""Entries and runs of `u32 length | entry` in plain Python: the oracle of the modules record and digest."""
 
 import hashlib
 import hmac

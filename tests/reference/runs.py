@@ -1,4 +1,4 @@
-"""The runs of a ledger as a dictionary: the oracle of the rooms runs and write_cache."""
+"""The runs of a ledger as a dictionary: the oracle of the modules runs and write_cache."""
 
 import struct
 

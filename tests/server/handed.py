@@ -5,7 +5,7 @@ socket.
 from dataclasses import dataclass, field
 
 from bookie._fast.server import policy, users
-from bookie._fast.server.users import UserRoom
+from bookie._fast.server.users import AuthenticatedUser
 from bookie.pb import wire_pb2 as wire
 
 
@@ -20,14 +20,14 @@ class Handed:
     kind: int = policy.REQUEST
     operation: int = wire.AUTH
     answers: list[tuple[bytes, int]] = field(default_factory=list)
-    user: UserRoom | None = None
+    user: AuthenticatedUser | None = None
 
     @property
     def answered(self) -> bool:
         """Once is enough."""
         return bool(self.answers)
 
-    def answer(self, body: bytes, action: int, user: UserRoom | None = None, may: int = users.ALL) -> None:
+    def answer(self, body: bytes, action: int, user: AuthenticatedUser | None = None, may: int = users.ALL) -> None:
         """Note it, and who was let in; what that one may do is a matter of tests over sockets."""
         assert (action == policy.AUTHENTICATED) == (user is not None)
         assert 0 < may <= users.ALL

@@ -1,6 +1,6 @@
 """Limits of the data port as an operator meets them: a key, what happens beyond it, and the metric that tells.
 
-What is refused and what passes, in every case, is tested with the rooms: tests/fast/test_limits.py, test_admission.py,
+What is refused and what passes, in every case, is tested in tests/fast/test_limits.py, test_admission.py,
 test_io_loop.py, tests/hostile/test_long_polls.py, test_policy_requests.py.
 """
 

@@ -1,4 +1,4 @@
-"""Requests that Python answers, handed to the handlers as the compiled room would: what goes in, what comes out."""
+"""Requests that Python answers, handed to the handlers as the compiled module would: what goes in, what comes out."""
 
 import os
 from collections.abc import Sequence
@@ -197,20 +197,20 @@ def test_who_shares_a_name_is_taken_back_alone(tmp_path: Path, monkeypatch: pyte
 
     write(secrets)
     auth_ = Authentication(token_server(AuthSettings(token_file=str(file))))
-    rooms = []
+    users = []
     for secret in secrets:
         task = Handed(auth("token", secret.encode()))
         assert serve(auth_, task)[1] == policy.AUTHENTICATED
         assert task.user is not None
-        rooms.append(task.user)
+        users.append(task.user)
     assert [row.name for row in auth_.users()] == ["others", "token:line-1", "token:line-2"]
 
     write([*secrets[:3], *secrets[4:]])
     assert auth_.refresh()
-    assert [room.revoked for room in rooms] == [number == 3 for number in range(6)]
+    assert [user.revoked for user in users] == [number == 3 for number in range(6)]
     again = Handed(auth("token", secrets[5].encode()))
     assert serve(auth_, again)[1] == policy.AUTHENTICATED
-    assert again.user is rooms[5]
+    assert again.user is users[5]
     assert serve(auth_, Handed(auth("token", secrets[3].encode())))[1] == policy.CLOSE
     assert auth_.users()[0].name == "others"
 

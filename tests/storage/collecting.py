@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bookie._fast.store.gc.collector import Collected, CollectorRoom
+from bookie._fast.store.gc.collector import Collected, DirectoryCollector
 from tests.reference.storage import Ledger, Stores, entry
 from tests.storage.opened import MIB, Opened, check_index
 
@@ -22,7 +22,7 @@ class Collecting:
     def open(self) -> None:
         """Replay what is there."""
         self.one = Opened(self.root, **self.settings)  # type: ignore[arg-type]
-        self.collector: CollectorRoom = self.one.storage.collectors()[0]
+        self.collector: DirectoryCollector = self.one.storage.collectors()[0]
         self.directory = Path(self.collector.directory)
 
     def add(self, ledger: int, ids: range, mark: bytes = b"", size: int = 100) -> None:

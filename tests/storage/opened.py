@@ -9,9 +9,9 @@ from typing import Any
 from bookie._fast.base.file import Files
 from bookie._fast.entrylog.scan import scan_entry_log
 from bookie._fast.index.view import Index
-from bookie._fast.store.checkpoint import CheckpointRoom
+from bookie._fast.store.checkpoint import Checkpointer
 from bookie._fast.store.direct import Direct
-from bookie._fast.store.read_pool import ReadPoolRoom
+from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.recovery import RecoveryReport
 from bookie.storage.settings import JournalSettings, StorageSettings
@@ -56,8 +56,8 @@ class Opened:
         self.report: RecoveryReport = self.storage.open(same_boot=same_boot)
         assert self.storage.stores is not None
         assert self.storage.checkpoints is not None
-        self.checkpoints: CheckpointRoom = self.storage.checkpoints
-        self.pool = ReadPoolRoom(self.storage.stores, queue_max=100)
+        self.checkpoints: Checkpointer = self.storage.checkpoints
+        self.pool = ReadPoolWorkers(self.storage.stores, queue_max=100)
         self.reader = threading.Thread(target=self.pool.run, daemon=True)
         self.reader.start()
         self.direct = Direct(self.storage.stores, self.pool)

@@ -249,8 +249,11 @@ def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, syn
         assert one.report.entries == COUNT + 3, "the mark did not move"
         one.crash()
     one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=16 * MIB, sync_data=sync)
-    [room] = one.storage._journals
-    threads = [threading.Thread(target=body) for body in (room.run, room.run_prepare, room.run_sync)[: 2 + (not sync)]]
+    [committer] = one.storage._journals
+    threads = [
+        threading.Thread(target=body)
+        for body in (committer.run, committer.run_prepare, committer.run_sync)[: 2 + (not sync)]
+    ]
     for thread in threads:
         thread.start()
     waiting = one.direct.fence(2)
@@ -261,7 +264,7 @@ def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, syn
     assert not one.storage.full_directories()
     one.checkpoint()
     one.pool.stop()
-    room.stop()
+    committer.stop()
     for thread in threads:
         thread.join()
     one.crash()

@@ -192,10 +192,10 @@ def test_a_damaged_doubt_is_found_by_a_scrub(tmp_path: Path) -> None:
     leaf = max(each.end for each in stretches(index_file(one).read_bytes()) if each.part == "doubts leaf")
     flip(one, leaf - 1, 0)
     with pytest.raises(OSError, match="damaged"):
-        one.storage.scrub_rooms()[0].check_tables()
+        one.storage.scrubbers()[0].check_tables()
     one.storage.repairs[0].salvage()
     assert one.storage.stats()["doubtful_ledgers"] == doubtful
-    one.storage.scrub_rooms()[0].check_tables()
+    one.storage.scrubbers()[0].check_tables()
     repaired(one)
     assert readable(one) == LEDGERS * ENTRIES
     one.stop()
@@ -337,7 +337,7 @@ for room in (0, 64 << 10, 80 << 10):
         print(error)
 assert readable(one) < LEDGERS * ENTRIES
 os.unlink(Path(sys.argv[1]) / "filler")
-one.storage.repairs[0]._room.note()
+one.storage.repairs[0]._repair.note()
 repaired(one)
 assert readable(one) == LEDGERS * ENTRIES
 one.stop()

@@ -30,8 +30,8 @@ WEEK_MS = 7 * DAY_MS
 
 def pass_time(one: Collecting, ms: int) -> None:
     """As if the bookie had run so much longer."""
-    [room] = one.one.storage._rooms
-    kept_fences.pass_time(room, ms)
+    [handle] = one.one.storage._directory_stores
+    kept_fences.pass_time(handle, ms)
 
 
 class Nobody:
@@ -238,7 +238,7 @@ def test_b8_a_damaged_fence_is_a_fence(tmp_path: Path, clock: bool) -> None:
     """Its value, or that of the clock, with one bit flipped refused every start: "cannot read the ledgers index"."""
     one = fenced_and_deleted(tmp_path)
     pass_time(one, DAY_MS)
-    kept_fences.drop_fences(one.one.storage._rooms[0], WEEK_MS)  # which stores the clock
+    kept_fences.drop_fences(one.one.storage._directory_stores[0], WEEK_MS)  # which stores the clock
     one.one.crash()
     path = tmp_path / "ledgers-0/current/locations.lmdb/data.mdb"
     data = bytearray(path.read_bytes())

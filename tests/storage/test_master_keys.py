@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.base.file import Files
 from bookie._fast.index.view import Index
-from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.store.direct import JournalWriter, Refused
 from tests.hostile.peer import KEY, entry_of
 from tests.storage.opened import MIB, STORAGE, Opened
@@ -134,20 +134,20 @@ def test_a_replay_takes_an_older_key_of_another_size(size: int, tmp_path: Path) 
     assert opened.direct.commit()
     opened.crash()
     journals = sorted((tmp_path / "journal-0" / "current").glob("*.txn"))
-    room = JournalRoom(
+    committer = JournalCommitter(
         str(tmp_path / "journal-0" / "current"), Files(), buffer_bytes=2 * MIB, alignment_bytes=4096,
         file_bytes_max=2 * MIB, prealloc_bytes=MIB, backups_max=5, group_wait_ms=0, group_bytes=0, group_entries=0,
         flush_when_empty=True, sync_data=True, reuse_files=False,
     )  # fmt: skip
     ids = [int(path.stem, 16) for path in journals]
-    room.open(ids[-1] + 1, ids)
-    writer = JournalWriter(room)
+    committer.open(ids[-1] + 1, ids)
+    writer = JournalWriter(committer)
     for ledger in (1, 2):
         assert writer.append_meta(ledger, -0x1000, b"k" * size)
     assert writer.append(entry_of(2, 0))
     assert writer.commit()
     writer.close()
-    room.close()
+    committer.close()
     opened = Opened(tmp_path)
     for ledger in (1, 2):
         state = opened.direct.ledger(ledger)

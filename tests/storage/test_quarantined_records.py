@@ -57,7 +57,7 @@ def status(one: Opened, ledger: int, at: int) -> str | list[bytes]:
 
 def check(one: Opened, reason: int) -> None:
     """Ledger 1 is in quarantine, has entries 0 to 4 and the same behind the bad record; ledger 2 is as ever."""
-    assert quarantine.listed(one.storage._rooms[0]) == [(1, (REASONS[reason],))]
+    assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[reason],))]
     assert [status(one, 1, at) for at in range(5)] == [[entry(1, at)] for at in range(5)]
     assert status(one, 1, 9) == status(one, 1, -1) == "UNKNOWN_STATE"
     with pytest.raises(Refused, match="IO_ERROR"):
@@ -88,7 +88,7 @@ def test_a_key_that_nobody_knows(tmp_path: Path) -> None:
     """The first record of a ledger: without it its entries would be taken for those of a deleted one, and denied."""
     put(tmp_path, FILE, model.build([key_of_size(-1, b"") + framed(entry(1, 0)) + framed(entry(1, 1))], FILE))
     one = Opened(tmp_path)
-    assert quarantine.listed(one.storage._rooms[0]) == [(1, (REASONS[3],))]
+    assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[3],))]
     assert status(one, 1, 1) == [entry(1, 1)]
     one.stop()
 
@@ -123,7 +123,7 @@ def test_a_ledger_record_that_cannot_be_read(tmp_path: Path) -> None:
         state = one.direct.ledger(1)
         assert state is not None
         assert state.fenced
-        assert quarantine.listed(one.storage._rooms[0]) == [(1, (REASONS[5],))]
+        assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[5],))]
         assert status(one, 1, 0) == [entry(1, 0)]
         assert status(one, 1, 1) == "UNKNOWN_STATE"
         assert status(one, 2, 1) == "NO_ENTRY"
@@ -139,7 +139,7 @@ def test_a_lac_in_the_index_that_is_none(packet: bytes, tmp_path: Path) -> None:
     index.commit()
     index.close()
     one = Opened(tmp_path)
-    assert quarantine.listed(one.storage._rooms[0]) == [(1, (REASONS[4],))]
+    assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[4],))]
     state = one.direct.ledger(1)
     assert state is not None
     assert state.explicit_lac is None

@@ -62,7 +62,7 @@ def scrubbed(
 ) -> tuple[list[Finding], dict[str, Any]]:
     """One pass: what it found, and what it counted."""
     found: list[Finding] = []
-    scrub = Scrub(ScrubSettings(rate_bytes_per_s=0, interval_s=1 << 20), store.storage.scrub_rooms(), ask)
+    scrub = Scrub(ScrubSettings(rate_bytes_per_s=0, interval_s=1 << 20), store.storage.scrubbers(), ask)
     scrub.follow(found.append)
     scrub.start()
     try:
@@ -215,7 +215,7 @@ def test_a_pass_goes_on_where_a_stop_cut_it_short(tmp_path: Path) -> None:
     """The cursor names the log to go on with; a damaged cursor begins anew."""
     with closed_logs(tmp_path) as store:
         keep_in = store.ledger_dirs[0] / "current"
-        slow = Scrub(ScrubSettings(), store.storage.scrub_rooms(), lambda _: None, keep_in=keep_in)
+        slow = Scrub(ScrubSettings(), store.storage.scrubbers(), lambda _: None, keep_in=keep_in)
         slow.pause(paused=True)
         slow.start()
         slow.begin()
@@ -226,7 +226,7 @@ def test_a_pass_goes_on_where_a_stop_cut_it_short(tmp_path: Path) -> None:
         slow.stop()
         cursor = CursorFile(keep_in).read()
         assert (cursor.number, cursor.began_ms > 0) == (1, True)
-        again = Scrub(ScrubSettings(rate_bytes_per_s=0), store.storage.scrub_rooms(), lambda _: None, keep_in=keep_in)
+        again = Scrub(ScrubSettings(rate_bytes_per_s=0), store.storage.scrubbers(), lambda _: None, keep_in=keep_in)
         again.start()
         assert again.wait(again.begin(), WAIT_S)
         assert again.status().number == 1

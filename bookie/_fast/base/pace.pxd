@@ -22,6 +22,6 @@ cdef void pace_pause(Pace* pace, bint paused) noexcept nogil
 # For good.
 cdef void pace_stop(Pace* pace) noexcept nogil
 
-cdef class PaceRoom:
+cdef class Pacer:
     # One limit, for what Python hands to a scan.
     cdef Pace pace

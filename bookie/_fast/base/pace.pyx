@@ -89,7 +89,7 @@ cdef void pace_stop(Pace* pace) noexcept nogil:
     pthread_mutex_unlock(&pace.lock)
 
 
-cdef class PaceRoom:
+cdef class Pacer:
     """One limit, for work that Python begins. Any thread."""
 
     def __cinit__(self, int64_t rate=0):

@@ -1,6 +1,6 @@
 """Bugs that tests switch on to prove that they would be found. Nothing in a build without BOOKIE_FAULTS=1.
 
-A room asks at the very line that would be wrong. Constant after the room is loaded; any thread.
+A module asks at the very line that would be wrong. Constant after the room is loaded; any thread.
 """
 
 cdef extern from "csrc/planted.h" nogil:

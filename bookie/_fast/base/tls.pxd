@@ -58,6 +58,6 @@ cdef void tls_close(Tls* tls, int fd) noexcept nogil
 # The peer's certificate (DER), verified by the handshake. 0: it has none, or there is no room for it.
 cdef uint32_t tls_certificate(Tls* tls, uint8_t* to, uint32_t room) noexcept nogil
 
-cdef class TlsServerRoom:
+cdef class TlsServerContext:
     cdef TlsServer server
     cdef object context      # keeps the pyOpenSSL context alive

@@ -1,6 +1,6 @@
 from OpenSSL.SSL import Context
 
-class TlsServerRoom:
+class TlsServerContext:
     def __init__(
         self, context: Context, *, handshakes_max: int, timeout_ms: int, per_address_max: int = ...
     ) -> None: ...

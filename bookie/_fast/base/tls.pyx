@@ -193,7 +193,7 @@ cdef uint32_t tls_certificate(Tls* tls, uint8_t* to, uint32_t room) noexcept nog
     return <uint32_t> size
 
 
-cdef class TlsServerRoom:
+cdef class TlsServerContext:
     """The context of new handshakes, and what is counted. Lives longer than the loops that use it.
 
     `context` is an `OpenSSL.SSL.Context` for servers, complete and without Python callbacks.

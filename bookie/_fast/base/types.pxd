@@ -1,4 +1,4 @@
-"""The C vocabulary that every room shares. No code, no state."""
+"""The C vocabulary that every module shares. No code, no state."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef enum Status:

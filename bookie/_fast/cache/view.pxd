@@ -1,1 +1,1 @@
-"""The runs of a ledger as Python sees them, for tests; no contract for other rooms."""
+"""The runs of a ledger as Python sees them, for tests; no contract for other modules."""

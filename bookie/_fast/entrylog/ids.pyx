@@ -270,7 +270,7 @@ cdef FileOps* log_ids_ops(LogIds* ids) noexcept nogil:
     return ids.ops
 
 
-cdef class LogIdsRoom:
+cdef class EntryLogIds:
     """The ids of one directory, for tests and tools. Any thread."""
     cdef LogIds* ids
     cdef Files files

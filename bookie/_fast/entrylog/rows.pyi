@@ -2,7 +2,7 @@ from os import PathLike
 from typing import final
 
 from bookie._fast.base.file import Files
-from bookie._fast.base.pace import PaceRoom
+from bookie._fast.base.pace import Pacer
 from bookie._fast.wire.record_rows import RowSheet
 from bookie._fast.wire.row_file import RowFile
 
@@ -14,7 +14,7 @@ class LogRows(RowFile):
         sheet: RowSheet,
         start: int = 0,
         files: Files | None = None,
-        pace: PaceRoom | None = None,
+        pace: Pacer | None = None,
     ) -> None: ...
     @property
     def stopped(self) -> bool: ...

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 from bookie._fast.base.bounds cimport RECORD_BYTES_MAX
 from bookie._fast.base.cursor cimport load_i32
 from bookie._fast.base.file cimport Files
-from bookie._fast.base.pace cimport Pace, PaceRoom
+from bookie._fast.base.pace cimport Pace, Pacer
 from bookie._fast.base.types cimport LENGTH_PREFIX, Status
 from bookie._fast.base.window cimport Window, window_at, window_load
 from bookie._fast.entrylog.scan cimport (
@@ -110,7 +110,7 @@ cdef class LogRows(RowFile):
     OSError when the file cannot be read, ValueError when it is no entry log.
     """
 
-    def __cinit__(self, path, RowSheet sheet not None, uint64_t start=0, Files files=None, PaceRoom pace=None):
+    def __cinit__(self, path, RowSheet sheet not None, uint64_t start=0, Files files=None, Pacer pace=None):
         cdef Status status
         self.open(path, sheet, files)
         self.pace = pace

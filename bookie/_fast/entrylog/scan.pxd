@@ -53,5 +53,5 @@ cdef Status log_next(LogCursor* cursor, LogRecord* record) noexcept nogil
 cdef bint log_held(const LogCursor* cursor) noexcept nogil
 cdef void log_close(LogCursor* cursor) noexcept nogil
 
-# The door from a status of the entry log rooms to an exception that names `path`.
+# The door from a status of the entry log modules to an exception that names `path`.
 cdef object log_check(Status status, path)

@@ -163,7 +163,7 @@ cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, 
 
 
 cdef object log_check(Status status, path):
-    """The one door from a status of this room to an exception."""
+    """The one door from a status of this module to an exception."""
     if status == Status.OK:
         return None
     if status == Status.CORRUPT:

@@ -9,11 +9,20 @@ disk's work: map written, map synced, header written, header synced.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.by_age cimport ByAge
 from bookie._fast.base.file cimport iovec
+from bookie._fast.base.op_stats cimport OpStats
 from bookie._fast.base.sync_many cimport SYNCS_MOST
 from bookie._fast.base.types cimport Status
 from bookie._fast.entrylog.ids cimport LogIds
-from bookie._fast.entrylog.logs_per_ledger cimport LogCounts
+
+cdef struct LogCounts:
+    # How many entry logs each ledger took, where each has its own: counted while a ledger is written, noted when it
+    # ends, or early when more than `most` are counted, those whose first log lies furthest back.
+    ByAge counts
+    uint32_t most
+    int64_t several              # atomic; ledgers that began a second log
+    OpStats noted                # logs of each ledger that ended
 
 cdef enum:
     LOGS_ENDING_MOST = SYNCS_MOST

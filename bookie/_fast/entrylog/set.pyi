@@ -3,7 +3,7 @@ from os import PathLike
 from bookie._fast.base.file import Files
 from bookie._fast.base.op_stats import OpView
 
-class LogSetRoom:
+class EntryLogSet:
     def __init__(
         self,
         directory: str | PathLike[str],

@@ -12,7 +12,7 @@ from bookie._fast.base.by_age cimport Aged, ByAge, aged_drop, aged_find, aged_pu
 from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport store_u32
 from bookie._fast.base.file cimport Files, iovec
-from bookie._fast.base.op_stats cimport op_view
+from bookie._fast.base.op_stats cimport op_note, op_view
 from bookie._fast.base.sync cimport bk_add, bk_load, now_ns
 from bookie._fast.base.sync_many cimport SYNCS_MOST
 from bookie._fast.base.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, Status
@@ -27,13 +27,6 @@ from bookie._fast.entrylog.ids cimport (
     log_ids_ops,
     log_ids_publish,
     log_ids_settle,
-)
-from bookie._fast.entrylog.logs_per_ledger cimport (
-    LogCount,
-    log_counts_begin,
-    log_counts_end,
-    log_counts_free,
-    log_counts_init,
 )
 from bookie._fast.entrylog.scan cimport log_check
 from bookie._fast.entrylog.writer cimport (
@@ -98,6 +91,60 @@ cdef struct LogSet:
     Status failed                # NO_SPACE or IO_ERROR
     LogSetStats stats
     LogCounts counts
+
+cdef struct LogCount:
+    Aged aged                    # by first log
+    int64_t logs
+
+
+cdef bint log_counts_init(LogCounts* counts, uint32_t most) noexcept nogil:
+    """False without memory. One of zeros may be freed."""
+    counts.most = most
+    return by_age_init(&counts.counts)
+
+
+cdef void free_count(Chained* thing) noexcept nogil:
+    free(thing)
+
+
+cdef void log_counts_free(LogCounts* counts) noexcept nogil:
+    by_age_free(&counts.counts, free_count)
+
+
+cdef void end_count(LogCounts* counts, LogCount* count) noexcept nogil:
+    aged_drop(&counts.counts, &count.aged)
+    op_note(&counts.noted, count.logs, 1)
+    free(count)
+
+
+cdef LogCount* new_count(LogCounts* counts, int64_t ledger) noexcept nogil:
+    cdef LogCount* count
+    if counts.counts.table.count >= counts.most and counts.counts.oldest != NULL:
+        end_count(counts, <LogCount*> counts.counts.oldest)
+    count = <LogCount*> calloc(1, sizeof(LogCount))
+    if count == NULL:
+        return NULL
+    count.aged.chained.ledger = ledger
+    aged_put(&counts.counts, &count.aged)
+    return count
+
+
+cdef void log_counts_begin(LogCounts* counts, int64_t ledger) noexcept nogil:
+    """The ledger begins a log. Without memory it is not counted."""
+    cdef LogCount* count = <LogCount*> aged_find(&counts.counts, ledger)
+    if count == NULL:
+        count = new_count(counts, ledger)
+    if count != NULL:
+        count.logs += 1
+        if count.logs == 2:
+            bk_add(&counts.several, 1)
+
+
+cdef void log_counts_end(LogCounts* counts, int64_t ledger) noexcept nogil:
+    """No more logs are expected of the ledger: note how many it took, if any."""
+    cdef LogCount* count = <LogCount*> aged_find(&counts.counts, ledger)
+    if count != NULL:
+        end_count(counts, count)
 
 
 cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int64_t expiry_ns) noexcept nogil:
@@ -457,7 +504,7 @@ cdef const LogCounts* log_set_counts(LogSet* logs) noexcept nogil:
     return &logs.counts
 
 
-cdef class LogSetRoom:
+cdef class EntryLogSet:
     """A set for tests: one thread drives it by hand."""
     cdef LogSet* set
     cdef LogIds* ids

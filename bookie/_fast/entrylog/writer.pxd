@@ -1,7 +1,7 @@
 """The entry log writer: files `<hex id>.log`, byte-compatible with Apache BookKeeper (docs/formats/entry-log.md).
 
 One thread a writer (the flush thread, or compaction with a writer of its own); any number of writers a directory, which
-take their ids from one LogIds. Reading and scanning are rooms of their own (log_reader, log_scan); their names can be
+take their ids from one LogIds. Reading and scanning are modules of their own (log_reader, log_scan); their names can be
 had from here too.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t

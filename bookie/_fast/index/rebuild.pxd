@@ -10,8 +10,13 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from bookie._fast.base.types cimport Status
 from bookie._fast.entrylog.ledger_bytes cimport LedgerMap
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun
-from bookie._fast.index.located cimport Located
 from bookie._fast.index.location cimport LocationIndex
+
+cdef struct Located:
+    int64_t ledger               # >= 0, as is `entry`
+    int64_t entry
+    uint32_t offset              # of the length word
+    uint32_t length              # entry bytes, without the prefix
 
 cdef enum:
     REBUILD_GAP_MOST = 8         # a hole of more ids than this starts a new stored run, as at a flush

@@ -33,6 +33,6 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil
 cdef bint index_publish(LocationIndex* index) noexcept nogil
 cdef void index_abort(LocationIndex* index) noexcept nogil
 
-# For the rooms that keep tables of their own here. Whether a put may go on; and what one came to.
+# For the modules that keep tables of their own here. Whether a put may go on; and what one came to.
 cdef Status index_ready(LocationIndex* index) noexcept nogil
 cdef Status index_noted(LocationIndex* index, Status status) noexcept nogil

@@ -24,7 +24,7 @@ cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil
 cdef bint journal_idle(Journal* journal) noexcept nogil
 # The last group that holds anything: once it is synced, so is all that was appended before the call.
 cdef int64_t journal_last_group(Journal* journal) noexcept nogil
-cdef class JournalRoom:
+cdef class JournalCommitter:
     cdef Journal* journal
     cdef uint64_t mapped         # bytes of the memory of each group
     cdef object files

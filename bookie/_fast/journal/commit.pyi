@@ -1,7 +1,7 @@
 from bookie._fast.base.file import Files
 from bookie._fast.base.op_stats import OpView
 
-class JournalRoom:
+class JournalCommitter:
     def __init__(
         self,
         directory: str,

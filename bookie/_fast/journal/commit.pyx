@@ -325,7 +325,7 @@ cdef bint await_first_file(Journal* journal) noexcept nogil:
     return journal.fd >= 0
 
 
-cdef class JournalRoom:
+cdef class JournalCommitter:
     """One journal directory. `open` starts a new file; `run` and `run_prepare` are the bodies of its two threads."""
 
     def __cinit__(self):

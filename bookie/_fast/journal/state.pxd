@@ -1,6 +1,6 @@
 """What a journal is made of: two groups, the file they go to, the one that follows, and what was published.
 
-State only, owned by the JournalRoom of `journal`; each part says which lock guards it.
+State only, owned by the JournalCommitter of `journal`; each part says which lock guards it.
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 

@@ -54,7 +54,7 @@ cdef AccessRow* access_row(AccessRing* ring) noexcept nogil
 # Adds time and client (the peer of socket `fd`).
 cdef void access_noted(AccessRing* ring, AccessRow* row, int fd, int64_t latency_ns) noexcept nogil
 
-cdef class AccessLogRoom:
+cdef class AccessLogBuffer:
     cdef AccessRing rings[ACCESS_RINGS_MOST]
     cdef int ring_count
     cdef uint64_t share

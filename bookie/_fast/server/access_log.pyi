@@ -4,7 +4,7 @@ from bookie._fast.base.file import Files
 
 BYTES_A_LOOP: int
 
-class AccessLogRoom:
+class AccessLogBuffer:
     def __init__(
         self,
         path: str | PathLike[str],

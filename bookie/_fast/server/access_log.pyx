@@ -120,7 +120,7 @@ cdef int line_of(const AccessRow* row, char* out) noexcept nogil:
                     <unsigned int> row.port, row.latency_us)
 
 
-cdef class AccessLogRoom:
+cdef class AccessLogBuffer:
     """The rings and their writer: `run` is the body of its thread. The newest file has the path itself, older ones
     .1, .2 and so on behind it; a start begins a new one.
     """

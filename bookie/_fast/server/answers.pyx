@@ -18,7 +18,6 @@ from bookie._fast.server.access_log cimport (
     access_row,
     access_wanted,
 )
-from bookie._fast.server.batch_stats cimport batch_note
 from bookie._fast.server.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
 from bookie._fast.server.directory_ops cimport (
     DIRECTORY_LAST,
@@ -30,6 +29,7 @@ from bookie._fast.server.directory_ops cimport (
 )
 from bookie._fast.server.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
 from bookie._fast.server.loop_state cimport directory_of
+from bookie._fast.server.stats cimport batch_note
 from bookie._fast.store.gather cimport answer_release, region_unpin
 from bookie._fast.store.ledger_writes cimport stores_explicit_lac
 from bookie._fast.store.stores cimport Store, store_of

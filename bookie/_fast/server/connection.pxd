@@ -61,7 +61,7 @@ cdef struct Conn:
     uint64_t sliced          # of these, in slices
     uint32_t slices          # items that reference cache memory
     uint32_t looked          # items before this one were looked at for regions that are wanted back
-    int64_t settled          # Stores.unpin_wanted up to which all items were
+    int64_t settled          # Storage.unpin_wanted up to which all items were
     int64_t stuck_ns         # since when the kernel has taken nothing of the output; 0: there is none
     bint dirty
     Conn* next_dirty

@@ -1,4 +1,4 @@
-"""Requests in, answers out: one place that decides, rooms below that do the work."""
+"""Requests in, answers out: one place that decides, modules below that do the work."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 

@@ -1,27 +1,27 @@
 from typing import Any
 
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.base.tls import TlsServerRoom
-from bookie._fast.server.access_log import AccessLogRoom
-from bookie._fast.server.batch_stats import BatchView
+from bookie._fast.base.tls import TlsServerContext
+from bookie._fast.server.access_log import AccessLogBuffer
 from bookie._fast.server.directory_ops import DirectoryView
-from bookie._fast.server.net_limits import NetLimitsRoom
-from bookie._fast.server.policy import PolicyRoom
-from bookie._fast.store.read_pool import ReadPoolRoom
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.server.limits import PortLimits
+from bookie._fast.server.policy import PolicyRequests
+from bookie._fast.server.stats import BatchView
+from bookie._fast.store.read_pool import ReadPoolWorkers
+from bookie._fast.store.storage import StorageEngine
 
-class IoLoopRoom:
+class IoLoopRunner:
     def __init__(
         self,
-        stores: StoresRoom,
-        pool: ReadPoolRoom,
-        limits: NetLimitsRoom,
-        policy: PolicyRoom | None = None,
-        tls: TlsServerRoom | None = None,
-        access: AccessLogRoom | None = None,
+        stores: StorageEngine,
+        pool: ReadPoolWorkers,
+        limits: PortLimits,
+        policy: PolicyRequests | None = None,
+        tls: TlsServerContext | None = None,
+        access: AccessLogBuffer | None = None,
     ) -> None: ...
-    def move_encrypted_to(self, loops: list[IoLoopRoom]) -> None: ...
-    def listen(self, listener_fd: int, peers: list[IoLoopRoom]) -> None: ...
+    def move_encrypted_to(self, loops: list[IoLoopRunner]) -> None: ...
+    def listen(self, listener_fd: int, peers: list[IoLoopRunner]) -> None: ...
     def run(self) -> None: ...
     def one_round(self) -> None: ...
     def stop(self, now: bool) -> None: ...

@@ -25,19 +25,19 @@ from bookie._fast.base.sync cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from bookie._fast.base.tls cimport TlsServerRoom
+from bookie._fast.base.tls cimport TlsServerContext
 from bookie._fast.base.types cimport CLOSED, Status
 from bookie._fast.base.waker cimport waker_clear, waker_init, waker_wake
 from bookie._fast.cache.write cimport half_taken
 from bookie._fast.journal.commit cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal.state cimport Journal
-from bookie._fast.server.access_log cimport AccessLogRoom
+from bookie._fast.server.access_log cimport AccessLogBuffer
 from bookie._fast.server.awaited cimport drop_acks, serve_acks, serve_inbox, serve_policy, serve_polls
-from bookie._fast.server.batch_stats cimport batch_view
 from bookie._fast.server.complaints cimport complaints_drain, complaints_init
 from bookie._fast.server.connection cimport Conn, conn_goes_on
 from bookie._fast.server.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.server.intake cimport take_turn
+from bookie._fast.server.limits cimport PortLimits
 from bookie._fast.server.long_polls cimport polls_free, polls_init, polls_timeout_ms
 from bookie._fast.server.loop_ops cimport LOOP_CHANNEL_WRITE, op_took, ops_free, ops_init, ops_round, ops_view
 from bookie._fast.server.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES
@@ -54,9 +54,9 @@ from bookie._fast.server.membership cimport (
     release,
     take_handed,
 )
-from bookie._fast.server.net_limits cimport NetLimitsRoom
-from bookie._fast.server.policy cimport PolicyJob, PolicyRoom, policy_collect, policy_free, policy_inbox_init
+from bookie._fast.server.policy cimport PolicyJob, PolicyRequests, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.server.slow_readers cimport settle, settle_all
+from bookie._fast.server.stats cimport batch_view
 from bookie._fast.server.turn cimport LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, LINES, Line
 from bookie._fast.server.turns cimport (
     FRESH_COST,
@@ -72,8 +72,8 @@ from bookie._fast.server.turns cimport (
 from bookie._fast.server.upgrade cimport drop_moved, expire_handshakes, move_on, take_moved
 from bookie._fast.store.gather cimport answer_release
 from bookie._fast.store.notices cimport BOARD_MOST
-from bookie._fast.store.read_pool cimport Inbox, PoolJob, ReadPoolRoom, pool_free
-from bookie._fast.store.storage cimport StoresRoom, stores_request_flush
+from bookie._fast.store.read_pool cimport Inbox, PoolJob, ReadPoolWorkers, pool_free
+from bookie._fast.store.storage cimport StorageEngine, stores_request_flush
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
@@ -322,7 +322,7 @@ cdef void run(IoLoop* loop) noexcept nogil:
     close_inbox(&loop.inbox)
 
 
-cdef class IoLoopRoom:
+cdef class IoLoopRunner:
     """One I/O loop; `run` is the body of its thread. The first one of a group accepts for all (`listen`)."""
 
     def __cinit__(self):
@@ -331,8 +331,8 @@ cdef class IoLoopRoom:
         self.loop.listener = -1
         self.loop.spare_fd = -1
 
-    def __init__(self, StoresRoom stores, ReadPoolRoom pool, NetLimitsRoom limits, PolicyRoom policy=None,
-                 TlsServerRoom tls=None, AccessLogRoom access=None):
+    def __init__(self, StorageEngine stores, ReadPoolWorkers pool, PortLimits limits, PolicyRequests policy=None,
+                 TlsServerContext tls=None, AccessLogBuffer access=None):
         cdef IoLoop* loop = &self.loop
         cdef epoll_event event
         self.stores_room = stores
@@ -382,7 +382,7 @@ cdef class IoLoopRoom:
         self.loop.listener = listener_fd
         self.loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
         for peer in peers:
-            self.loop.peers[self.loop.peer_count] = &(<IoLoopRoom> peer).loop
+            self.loop.peers[self.loop.peer_count] = &(<IoLoopRunner> peer).loop
             self.loop.peer_count += 1
         event.events = EPOLLIN
         event.data.ptr = &self.loop
@@ -392,7 +392,7 @@ cdef class IoLoopRoom:
     def move_encrypted_to(self, list loops) -> None:
         """START_TLS moves this loop's connections on to `loops`, which serve TLS, in turn. Before it runs."""
         for other in loops:
-            self.loop.tls_loops[self.loop.tls_loop_count] = &(<IoLoopRoom> other).loop
+            self.loop.tls_loops[self.loop.tls_loop_count] = &(<IoLoopRunner> other).loop
             self.loop.tls_loop_count += 1
 
     def run(self) -> None:

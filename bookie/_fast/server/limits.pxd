@@ -1,4 +1,4 @@
-"""The limits of the data port. State only; `net_limits` fills it.
+"""The limits of the data port. `PortLimits` fills them in.
 
 Shared by all I/O loops and constant once they run, but for the counters at the end, which are atomic.
 """
@@ -49,3 +49,6 @@ cdef struct NetLimits:
     int64_t early_bytes      # of these, of connections that are WAITING
     int64_t connections
     int64_t revocations      # of users; a loop that has seen fewer looks for their connections
+
+cdef class PortLimits:
+    cdef NetLimits limits

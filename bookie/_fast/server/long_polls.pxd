@@ -12,7 +12,7 @@ from bookie._fast.base.types cimport Status
 from bookie._fast.base.waker cimport Waker
 from bookie._fast.store.gather cimport ReadRequest
 from bookie._fast.store.notices cimport Notices
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 cdef enum:
     POLL_BYTES = 512         # what a poll is counted with in the budget: more than it takes
@@ -56,7 +56,7 @@ cdef struct PollStats:
     int64_t long_polls_refused   # over a limit
 
 cdef struct Polls:
-    Stores* stores
+    Storage* stores
     PollLimits* limits
     uint64_t bit             # of this loop in Ledger.watchers
     Notices notices
@@ -68,7 +68,7 @@ cdef struct Polls:
     PollStats stats
 
 # Take place `index` of the stores' loops; `waker` wakes the owning loop.
-cdef void polls_init(Polls* polls, Stores* stores, PollLimits* limits, uint32_t index, Waker* waker) noexcept nogil
+cdef void polls_init(Polls* polls, Storage* stores, PollLimits* limits, uint32_t index, Waker* waker) noexcept nogil
 # Free all memory; every poll must have been cancelled or taken.
 cdef void polls_free(Polls* polls) noexcept nogil
 # Begin to wait until the ledger's LAC is above `previous_lac`. PENDING: it waits now. OK: answer at once.

@@ -16,7 +16,7 @@ from bookie._fast.base.types cimport NEED_MORE, NO_LEDGER, OK, PENDING, TOO_MANY
 from bookie._fast.base.waker cimport waker_clear, waker_init
 from bookie._fast.store.ledger_table cimport Ledger, ledger_find
 from bookie._fast.store.notices cimport BOARD_MOST, NOTICES_MOST, notices_take
-from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.store.stores cimport Shard, shard_of, store_of
 
 cdef extern from "<unistd.h>" nogil:
@@ -191,7 +191,7 @@ cdef void discard(Polls* polls, Poll* poll) noexcept nogil:
 
 # --- what a loop does
 
-cdef void polls_init(Polls* polls, Stores* stores, PollLimits* limits, uint32_t index, Waker* waker) noexcept nogil:
+cdef void polls_init(Polls* polls, Storage* stores, PollLimits* limits, uint32_t index, Waker* waker) noexcept nogil:
     memset(polls, 0, sizeof(Polls))
     polls.stores = stores
     polls.limits = limits
@@ -387,7 +387,7 @@ cdef int polls_timeout_ms(const Polls* polls, int64_t now) noexcept nogil:
 BUDGETED = POLL_BYTES
 
 
-cdef class PollsRoom:
+cdef class LongPolls:
     """The polls of a loop that is not there, for tests: time is what they say it is."""
 
     cdef Polls polls
@@ -396,7 +396,7 @@ cdef class PollsRoom:
     cdef dict owners
     cdef object stores_room
 
-    def __cinit__(self, StoresRoom stores, *, waiting_max: int, per_owner_max: int):
+    def __cinit__(self, StorageEngine stores, *, waiting_max: int, per_owner_max: int):
         self.stores_room = stores
         self.owners = {}
         self.limits.waiting_max = waiting_max

@@ -51,4 +51,4 @@ cdef void op_since(LoopOps* ops, int op, bint success, int64_t begun, int64_t ro
 cdef void ops_round(LoopOps* ops, int64_t begun, int64_t now) noexcept nogil
 # {name: (refused or failed, went well)} as OpViews; and OpViews of `adds`.
 cdef tuple ops_view(const LoopOps* ops)
-# No Python surface: other compiled rooms cimport this one.
+# No Python surface: other compiled modules cimport this one.

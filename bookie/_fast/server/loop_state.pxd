@@ -16,11 +16,11 @@ from bookie._fast.server.directory_ops cimport DirectoryOps
 from bookie._fast.server.limits cimport NetLimits
 from bookie._fast.server.long_polls cimport Polls
 from bookie._fast.server.loop_ops cimport LoopOps
-from bookie._fast.server.loop_stats cimport LoopStats
 from bookie._fast.server.policy cimport PolicyInbox, PolicyQueue
+from bookie._fast.server.stats cimport LoopStats
 from bookie._fast.server.turn cimport Turns
 from bookie._fast.store.read_pool cimport Inbox, ReadPool
-from bookie._fast.store.stores cimport STORES_MOST, Stores
+from bookie._fast.store.stores cimport STORES_MOST, Storage
 
 cdef enum:
     INPUT_BYTES = 1 << 18
@@ -37,11 +37,11 @@ cdef struct IoLoop:
     Waker waker
     int listener             # -1: others accept for this loop
     int spare_fd             # given up for a moment when descriptors run out
-    Stores* stores
+    Storage* stores
     ReadPool* pool
     NetLimits* limits
     Inbox inbox
-    PolicyQueue* policy      # NULL: Python answers nothing (tests of rooms)
+    PolicyQueue* policy      # NULL: Python answers nothing (tests of modules)
     PolicyInbox policy_done
     AckQueue acks[STORES_MOST]      # wait for a sync
     AckQueue written[STORES_MOST]   # wait for a write

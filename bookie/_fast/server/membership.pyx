@@ -34,8 +34,7 @@ from bookie._fast.server.complaints cimport (
 )
 from bookie._fast.server.connection cimport conn_drop, conn_flush, conn_free, conn_new
 from bookie._fast.server.gate cimport gate_closed
-from bookie._fast.server.limits cimport AUTH_WAITING
-from bookie._fast.server.limits cimport NetLimits
+from bookie._fast.server.limits cimport AUTH_WAITING, NetLimits
 from bookie._fast.server.long_polls cimport polls_cancel
 from bookie._fast.server.loop_state cimport HANDED_MOST, SEALED_BYTES, Handed
 from bookie._fast.server.turn cimport LINE_BUSY, LINE_NONE

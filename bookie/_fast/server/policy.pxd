@@ -1,9 +1,9 @@
 """Requests that Python answers: a bounded queue from the I/O loops to a few Python threads, and back.
 
-A loop copies what it read into a job and submits it. Python threads wait in `PolicyRoom.take` without the GIL, and give
-each job back with bytes and an action; it lands in the inbox of the loop that submitted it, which writes the answer.
-Logins and requests wait in lanes of their own, each as long as the settings say and with threads of its own: requests
-that wait for a disk let everybody log in. A job belongs to its loop until it is submitted and again once it is
+A loop copies what it read into a job and submits it. Python threads wait in `PolicyRequests.take` without the GIL, and
+give each job back with bytes and an action; it lands in the inbox of the loop that submitted it, which writes the
+answer. Logins and requests wait in lanes of their own, each as long as the settings say and with threads of its own:
+requests that wait for a disk let everybody log in. A job belongs to its loop until it is submitted and again once it is
 collected; nobody else touches its connection.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -91,5 +91,5 @@ cdef int64_t policy_share(const PolicyQueue* queue) noexcept nogil
 cdef PolicyJob* policy_collect(PolicyInbox* inbox) noexcept nogil
 cdef void policy_free(PolicyJob* job) noexcept nogil
 
-cdef class PolicyRoom:
+cdef class PolicyRequests:
     cdef PolicyQueue queue

@@ -2,7 +2,7 @@ from typing import Final
 
 from typing_extensions import Buffer
 
-from bookie._fast.server.users import UserRoom
+from bookie._fast.server.users import AuthenticatedUser
 
 NOTHING: Final[int]
 AUTHENTICATED: Final[int]
@@ -25,9 +25,9 @@ class Task:
     peer: str
     @property
     def answered(self) -> bool: ...
-    def answer(self, body: Buffer, action: int, user: UserRoom | None = None, may: int = ...) -> None: ...
+    def answer(self, body: Buffer, action: int, user: AuthenticatedUser | None = None, may: int = ...) -> None: ...
 
-class PolicyRoom:
+class PolicyRequests:
     def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int) -> None: ...
     def take(self, lane: int) -> Task | None: ...
     def stop(self) -> None: ...

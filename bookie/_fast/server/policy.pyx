@@ -16,7 +16,7 @@ from bookie._fast.base.sync cimport (
 )
 from bookie._fast.base.types cimport OK, TOO_MANY_REQUESTS
 from bookie._fast.base.waker cimport waker_wake
-from bookie._fast.server.users cimport MAY_ALL, UserRoom, user_hold, user_release
+from bookie._fast.server.users cimport MAY_ALL, AuthenticatedUser, user_hold, user_release
 from bookie._fast.wire.request cimport AUTH
 
 import socket
@@ -164,7 +164,8 @@ cdef class Task:
     cdef readonly bytes frame
     cdef readonly str peer
 
-    def answer(self, const unsigned char[::1] body not None, int action, UserRoom user=None, int may=MAY_ALL) -> None:
+    def answer(self, const unsigned char[::1] body not None, int action, AuthenticatedUser user=None,
+               int may=MAY_ALL) -> None:
         """Send `body` (of one frame, without its length; empty: nothing) and then do `action`. Once.
 
         AUTHENTICATED: as `user`, None for nobody in particular, who may do so much. Without a user a connection that
@@ -203,7 +204,7 @@ cdef class Task:
         self.give_back(POLICY_CLOSE)
 
 
-cdef class PolicyRoom:
+cdef class PolicyRequests:
     """The queue; made before the loops and closed after them. Any number of threads `take`."""
 
     def __cinit__(self):

@@ -36,5 +36,5 @@ cdef void login_enter(Login* login, User* user, uint8_t may) noexcept nogil
 # It is nobody's any more. Idempotent.
 cdef void login_leave(Login* login) noexcept nogil
 
-cdef class UserRoom:
+cdef class AuthenticatedUser:
     cdef User* user

@@ -5,7 +5,7 @@ WRITE: Final[int]
 ADMIN: Final[int]
 ALL: Final[int]
 
-class UserRoom:
+class AuthenticatedUser:
     def __init__(self) -> None: ...
     @property
     def connections(self) -> int: ...

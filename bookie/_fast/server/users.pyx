@@ -38,7 +38,7 @@ cdef void login_leave(Login* login) noexcept nogil:
         user_release(user)
 
 
-cdef class UserRoom:
+cdef class AuthenticatedUser:
     """One who was let in; made by Python at the first login of a name and credential."""
 
     def __cinit__(self):

@@ -10,9 +10,9 @@ disk. What was copied when it came to nothing is replayed twice, which changes n
 is journaled, under its shard's lock, so that adds beside it follow in their order.
 """
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 # OK also where there is nothing to do, or a directory cannot be helped; IO_ERROR: a mark was not written.
-cdef Status stores_carry_over(Stores* stores) noexcept nogil
+cdef Status stores_carry_over(Storage* stores) noexcept nogil
 # Whether checkpoints lag so far behind that one is due before its time. Any thread.
-cdef bint stores_hurry(Stores* stores) noexcept nogil
+cdef bint stores_hurry(Storage* stores) noexcept nogil

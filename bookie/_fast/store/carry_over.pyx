@@ -28,7 +28,7 @@ cdef enum:
     TICK_US = 500
 
 cdef struct Carry:
-    Stores* stores
+    Storage* stores
     Store* store
     int64_t groups[STORES_MOST]  # of each journal, the last group that took a copy
     uint64_t unsynced            # bytes of copies since all were synced
@@ -87,7 +87,7 @@ cdef Status list_ledgers(Shard* shard, Ids* ids) noexcept nogil:
     return OK
 
 
-cdef bint is_stopping(Stores* stores) noexcept nogil:
+cdef bint is_stopping(Storage* stores) noexcept nogil:
     cdef bint stopping
     pthread_mutex_lock(&stores.flush_lock)
     stopping = stores.stopping
@@ -243,7 +243,7 @@ cdef Status carry_shard(Carry* carry, Shard* shard) noexcept nogil:
     return status
 
 
-cdef Status carry_store(Stores* stores, Store* store) noexcept nogil:
+cdef Status carry_store(Storage* stores, Store* store) noexcept nogil:
     """All of it, and the mark."""
     cdef int64_t ids[STORES_MOST]
     cdef uint64_t offsets[STORES_MOST]
@@ -273,7 +273,7 @@ cdef Status carry_store(Stores* stores, Store* store) noexcept nogil:
     return status
 
 
-cdef bint is_held_back(Stores* stores, const Store* store) noexcept nogil:
+cdef bint is_held_back(Storage* stores, const Store* store) noexcept nogil:
     """Whether a journal keeps too much for a directory that could not be flushed. Not while that lags: what it lacks is
     in old files only.
     """
@@ -290,7 +290,7 @@ cdef bint is_held_back(Stores* stores, const Store* store) noexcept nogil:
     return False
 
 
-cdef Status stores_carry_over(Stores* stores) noexcept nogil:
+cdef Status stores_carry_over(Storage* stores) noexcept nogil:
     cdef uint32_t i
     cdef Status status
     cdef bint carried = False
@@ -312,7 +312,7 @@ cdef Status stores_carry_over(Stores* stores) noexcept nogil:
     return OK
 
 
-cdef bint stores_hurry(Stores* stores) noexcept nogil:
+cdef bint stores_hurry(Storage* stores) noexcept nogil:
     cdef uint32_t i
     for i in range(stores.journal_count):
         if bk_load(&stores.journals[i].backlog.hurry):

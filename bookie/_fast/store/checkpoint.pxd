@@ -7,7 +7,7 @@ One thread at a time; it never takes the GIL between a request and the end of a 
 from libc.stdint cimport int64_t, uint64_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Store, Stores
+from bookie._fast.store.stores cimport Store, Storage
 
 # Steps between which tests inject faults and kills; reported in this order.
 cdef enum Step:
@@ -21,13 +21,13 @@ cdef enum Step:
     STEP_TRIMMED = 8
 
 # Flush one store. OK: everything cached before the call, and every changed ledger, is on disk and indexed.
-cdef Status store_flush(Stores* stores, Store* store) noexcept nogil
+cdef Status store_flush(Storage* stores, Store* store) noexcept nogil
 # Flush all stores, then move the mark and trim the journals.
-cdef Status stores_checkpoint(Stores* stores) noexcept nogil
+cdef Status stores_checkpoint(Storage* stores) noexcept nogil
 
-cdef class CheckpointRoom:
+cdef class Checkpointer:
     cdef object stores_room
-    cdef Stores* stores
+    cdef Storage* stores
     cdef int64_t interval_ns
     cdef public object catch_up      # goes on with a replay that a full disk broke off; True: it has ended
     cdef _require_open(self)

@@ -1,11 +1,11 @@
 from collections.abc import Callable, Sequence
 
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 
-class CheckpointRoom:
+class Checkpointer:
     catch_up: Callable[[], bool] | None
     def __init__(
-        self, stores: StoresRoom, *, interval_ms: int, marks: Sequence[Sequence[tuple[int, int, int]]] = ()
+        self, stores: StorageEngine, *, interval_ms: int, marks: Sequence[Sequence[tuple[int, int, int]]] = ()
     ) -> None: ...
     def run(self) -> None: ...
     def checkpoint(self) -> bool: ...

@@ -52,7 +52,7 @@ from bookie._fast.store.last_entry cimport learn_last_alone
 from bookie._fast.store.last_mark cimport marks_trim, marks_write
 from bookie._fast.store.ledger_table cimport Ledger, ledger_take_closed
 from bookie._fast.store.spare_half cimport SPARE_TICK_US, spare_await, spare_clear, spares_take_back
-from bookie._fast.store.storage cimport StoresRoom, stores_judge_space, stores_request_flush
+from bookie._fast.store.storage cimport StorageEngine, stores_judge_space, stores_request_flush
 from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, shard_of
 
 cdef enum:
@@ -173,12 +173,12 @@ cdef inline uint64_t entry_of(const uint8_t* record) noexcept nogil:
     return (<uint64_t> load_u32(record + LENGTH_PREFIX + 8) << 32) | load_u32(record + LENGTH_PREFIX + 12)
 
 
-cdef inline bint behind(Stores* stores, Store* store) noexcept nogil:
+cdef inline bint behind(Storage* stores, Store* store) noexcept nogil:
     """The half that takes adds is well on its way to the next flush, and this one is not over yet."""
     return half_taken(&store.halves[bk_load(&store.active)]) > stores.flush_bytes // 2
 
 
-cdef Status append_ledger(Stores* stores, Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
+cdef Status append_ledger(Storage* stores, Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
     """Append a ledger's runs in large gathers, then note where each record went."""
     cdef iovec parts[PARTS_MOST]
     cdef Run* runs[PARTS_MOST]
@@ -294,7 +294,7 @@ cdef Status or_end(Status status) noexcept nogil:
     return status
 
 
-cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
+cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
     """Append, sync the log, commit the index: the three steps that must follow each other."""
     cdef uint32_t i
     cdef int64_t started = now_ns()
@@ -326,7 +326,7 @@ cdef Status write_out(Stores* stores, Store* store, Flushing* flushing, Indexing
     return status
 
 
-cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogil:
+cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nogil:
     """Bring an inactive half to disk and index; on failure it stays as it is, to be tried again."""
     cdef int64_t started = now_ns()
     cdef int64_t before = store.stats.flushed_bytes
@@ -364,7 +364,7 @@ cdef Status flush_half(Stores* stores, Store* store, int64_t half) noexcept nogi
     return status
 
 
-cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
+cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:
     cdef Status status
     cdef int64_t half, started
     if not bk_load(&store.spare_clean) and not bk_load(&store.spare_read):
@@ -385,7 +385,7 @@ cdef Status store_flush(Stores* stores, Store* store) noexcept nogil:
     return flush_half(stores, store, half)
 
 
-cdef Status store_checkpoint(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
+cdef Status store_checkpoint(Storage* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
     """One directory, as far as its mark: what it promises is its own, so that it waits for no other."""
     cdef Status status = store_flush(stores, store)
     if status == OK and bk_load(&store.lagging):
@@ -401,7 +401,7 @@ cdef void note_late(Store* store, Status status) noexcept nogil:
         bk_store(&store.put_off_for, status)
 
 
-cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
+cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
     cdef int64_t ids[STORES_MOST]
     cdef uint64_t offsets[STORES_MOST]
     cdef uint32_t i
@@ -430,7 +430,7 @@ cdef Status stores_checkpoint(Stores* stores) noexcept nogil:
     return late
 
 
-cdef Status run_once(Stores* stores) noexcept nogil:
+cdef Status run_once(Storage* stores) noexcept nogil:
     """One checkpoint; a full disk refuses adds. What was put off is tried again, a failed write is the end."""
     cdef Status status = stores_checkpoint(stores)
     bk_store(&stores.put_off, status != OK)
@@ -440,7 +440,7 @@ cdef Status run_once(Stores* stores) noexcept nogil:
     return or_end(status)
 
 
-cdef void rest(Stores* stores) noexcept nogil:
+cdef void rest(Storage* stores) noexcept nogil:
     """After a flush that was put off: whoever waits for room asks for another at once, and it would end as this."""
     cdef int64_t deadline = now_ns() + REST_NS
     pthread_mutex_lock(&stores.flush_lock)
@@ -449,7 +449,7 @@ cdef void rest(Stores* stores) noexcept nogil:
     pthread_mutex_unlock(&stores.flush_lock)
 
 
-cdef bint may_catch_up(Stores* stores) noexcept nogil:
+cdef bint may_catch_up(Storage* stores) noexcept nogil:
     """A directory whose replay did not end has flushed what it took: there is room for more."""
     cdef uint32_t i
     for i in range(stores.count):
@@ -459,10 +459,10 @@ cdef bint may_catch_up(Stores* stores) noexcept nogil:
     return False
 
 
-cdef class CheckpointRoom:
+cdef class Checkpointer:
     """The flush thread: a checkpoint every interval, and whenever one is asked for."""
 
-    def __init__(self, StoresRoom stores, *, interval_ms: int, marks=()):
+    def __init__(self, StorageEngine stores, *, interval_ms: int, marks=()):
         """`marks`: of each journal (file id, offset, generation) of each store, as they were found at start."""
         self.stores_room = stores
         self.stores = stores.stores
@@ -475,7 +475,7 @@ cdef class CheckpointRoom:
 
     def run(self) -> None:
         """Body of the flush thread, until `stop` or a fatal failure."""
-        cdef Stores* stores = self.stores
+        cdef Storage* stores = self.stores
         cdef int64_t asked, deadline, tick, early
         cdef Status status
         with nogil:
@@ -507,7 +507,7 @@ cdef class CheckpointRoom:
 
     def checkpoint(self) -> bool:
         """Ask the running flush thread for a checkpoint that covers everything until now, and wait for it."""
-        cdef Stores* stores = self.stores
+        cdef Storage* stores = self.stores
         cdef int64_t mine
         with nogil:
             stores_request_flush(stores)
@@ -562,7 +562,7 @@ cdef class CheckpointRoom:
             raise OSError(5, f"the checkpoint failed (status {<int> status}): entry log, index or mark was not written")
 
     def stop(self) -> None:
-        cdef Stores* stores = self.stores
+        cdef Storage* stores = self.stores
         with nogil:
             pthread_mutex_lock(&stores.flush_lock)
             stores.stopping = True

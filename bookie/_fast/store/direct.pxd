@@ -1,17 +1,17 @@
 """The stores and a journal without a socket: what an I/O loop would ask of them, asked from Python.
 
-For tests and tools that work on a bookie's directories. One Python thread at a time an object; the rooms beneath take
+For tests and tools that work on a bookie's directories. One Python thread at a time an object; the modules beneath take
 care of themselves. What `read` answers stays pinned until it is released.
 """
 from bookie._fast.base.waker cimport Waker
-from bookie._fast.journal.commit cimport JournalRoom
+from bookie._fast.journal.commit cimport JournalCommitter
 from bookie._fast.store.gather cimport Answer
 from bookie._fast.store.lane cimport Lane
 from bookie._fast.store.read_pool cimport Inbox, ReadPool
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 cdef class JournalWriter:
-    cdef JournalRoom room
+    cdef JournalCommitter committer
     cdef Waker waker         # woken once a published group
 
 cdef class Held:
@@ -20,7 +20,7 @@ cdef class Held:
 cdef class Direct:
     cdef object stores_room
     cdef object pool_room
-    cdef Stores* stores
+    cdef Storage* stores
     cdef ReadPool* pool      # NULL: what is not in memory stays unread
     cdef Inbox inbox
     cdef Lane lane

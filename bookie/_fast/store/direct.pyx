@@ -18,7 +18,7 @@ from bookie._fast.base.sync cimport (
 from bookie._fast.base.types cimport LENGTH_PREFIX, OK, PENDING, Status
 from bookie._fast.base.waker cimport Waker, waker_clear, waker_init
 from bookie._fast.journal.commit cimport (
-    JournalRoom,
+    JournalCommitter,
     journal_append,
     journal_append_meta,
     journal_commit,
@@ -39,8 +39,8 @@ from bookie._fast.store.ledger_writes cimport (
     stores_write_close,
     stores_write_lac,
 )
-from bookie._fast.store.read_pool cimport PoolJob, ReadPoolRoom, pool_free, pool_submit
-from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.store.read_pool cimport PoolJob, ReadPoolWorkers, pool_free, pool_submit
+from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.store.stores cimport Shard, Store, shard_of, store_of
 
 cdef extern from "<poll.h>" nogil:
@@ -122,19 +122,19 @@ cdef void discharge(Journal* journal, const Waker* waker) noexcept nogil:
 
 
 cdef class JournalWriter:
-    """Appends to an open JournalRoom as an I/O loop does, with or without the room's own threads."""
+    """Appends to an open JournalCommitter as an I/O loop does, with or without the committer's own threads."""
 
-    def __cinit__(self, JournalRoom room):
-        self.room = room
-        if not waker_init(&self.waker) or not enlist(room.journal, &self.waker):
+    def __cinit__(self, JournalCommitter committer):
+        self.committer = committer
+        if not waker_init(&self.waker) or not enlist(committer.journal, &self.waker):
             raise OSError("no descriptor for a waker, or too many writers of one journal")
 
     def append(self, const uint8_t[::1] record not None) -> int:
-        """The number of the group that took the record, 0 when it has no room."""
+        """The number of the group that took the record, 0 when it has no committer."""
         cdef int64_t group
         with nogil:
-            group = journal_append(self.room.journal, &record[0], <uint32_t> record.shape[0])
-            journal_kick(self.room.journal)
+            group = journal_append(self.committer.journal, &record[0], <uint32_t> record.shape[0])
+            journal_kick(self.committer.journal)
         return group
 
     def append_meta(self, int64_t ledger, int64_t kind, data: bytes | None = None) -> int:
@@ -144,58 +144,58 @@ cdef class JournalWriter:
         if data is not None:
             bytes_ = data
             size = <uint32_t> len(data)
-        return journal_append_meta(self.room.journal, ledger, kind, bytes_, size)
+        return journal_append_meta(self.committer.journal, ledger, kind, bytes_, size)
 
     def has_room(self, uint32_t size) -> bool:
-        return journal_has_room(self.room.journal, size)
+        return journal_has_room(self.committer.journal, size)
 
     def capacity(self) -> int:
         """Bytes of records that a group holds."""
-        return self.room.journal.group_capacity
+        return self.committer.journal.group_capacity
 
     def commit(self) -> bool:
         """Write and sync the open group in this thread; False after a failure."""
         cdef bint ok
         with nogil:
-            ok = journal_commit(self.room.journal, NULL)
+            ok = journal_commit(self.committer.journal, NULL)
         return ok
 
     def commit_as_loop(self) -> bool:
         """The same by an I/O loop, which leaves to the journal thread what may have to wait."""
         cdef bint ok
         with nogil:
-            ok = journal_commit(self.room.journal, &self.waker)
+            ok = journal_commit(self.committer.journal, &self.waker)
         return ok
 
     def published(self) -> int:
         """The newest group that is durable."""
-        return bk_load(&self.room.journal.synced_group)
+        return bk_load(&self.committer.journal.synced_group)
 
     def zeroed_to(self) -> int:
         """The current file is ready for plain overwrites up to here."""
-        return bk_load(&self.room.journal.zeroed_to)
+        return bk_load(&self.committer.journal.zeroed_to)
 
     def wait(self, int64_t group, double timeout_s) -> bool:
         """Whether the group was published in time."""
         cdef bint done
         cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
         with nogil:
-            done = await_group(self.room.journal, group, deadline, &self.waker)
+            done = await_group(self.committer.journal, group, deadline, &self.waker)
         return done
 
     def trim(self, int64_t mark_file_id) -> None:
         """What a checkpoint does once a mark names this file."""
         with nogil:
-            journal_trim(self.room.journal, mark_file_id)
+            journal_trim(self.committer.journal, mark_file_id)
 
     def close(self) -> None:
         if self.waker.fd >= 0:
-            discharge(self.room.journal, &self.waker)
+            discharge(self.committer.journal, &self.waker)
             close_fd(self.waker.fd)
             self.waker.fd = -1
 
     def __dealloc__(self):
-        if self.room is not None:
+        if self.committer is not None:
             self.close()
 
 
@@ -243,7 +243,7 @@ cdef class Held:
 cdef class Direct:
     """The stores of a bookie as its I/O loops see them. Keys of any length; entries begin with ledger and entry id."""
 
-    def __cinit__(self, StoresRoom stores, ReadPoolRoom pool=None):
+    def __cinit__(self, StorageEngine stores, ReadPoolWorkers pool=None):
         cdef uint32_t i
         self.stores_room = stores
         self.pool_room = pool

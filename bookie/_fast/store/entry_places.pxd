@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.location cimport IndexHit
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 # Up to `most` places from entry `first` on, ascending, into `hits`; *found of them. OK, or what the index answers.
-cdef Status places_find(Stores* stores, int64_t ledger, int64_t first, uint32_t most, IndexHit* hits,
+cdef Status places_find(Storage* stores, int64_t ledger, int64_t first, uint32_t most, IndexHit* hits,
                         uint32_t* found) noexcept nogil

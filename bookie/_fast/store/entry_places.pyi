@@ -1,6 +1,6 @@
 from typing import NamedTuple
 
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 
 class Place(NamedTuple):
     entry: int
@@ -8,4 +8,4 @@ class Place(NamedTuple):
     offset: int  # of the length word
     length: int  # of the entry, without the length word
 
-def entry_places(stores: StoresRoom, ledger: int, first: int = 0, most: int = 1000) -> list[Place]: ...
+def entry_places(stores: StorageEngine, ledger: int, first: int = 0, most: int = 1000) -> list[Place]: ...

@@ -6,7 +6,7 @@ from libc.stdlib cimport free, malloc
 
 from bookie._fast.base.types cimport IO_ERROR, NO_ENTRY, OK
 from bookie._fast.index.location cimport IndexReader, index_next, index_reader, index_reader_free
-from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.store.stores cimport store_of
 
 Place = namedtuple("Place", ("entry", "log_id", "offset", "length"))
@@ -15,7 +15,7 @@ cdef enum:
     MOST = 100_000
 
 
-cdef Status places_find(Stores* stores, int64_t ledger, int64_t first, uint32_t most, IndexHit* hits,
+cdef Status places_find(Storage* stores, int64_t ledger, int64_t first, uint32_t most, IndexHit* hits,
                         uint32_t* found) noexcept nogil:
     cdef IndexReader* reader = index_reader(store_of(stores, ledger).index)
     cdef Status status = OK
@@ -32,7 +32,7 @@ cdef Status places_find(Stores* stores, int64_t ledger, int64_t first, uint32_t 
     return OK if status == NO_ENTRY else status
 
 
-def entry_places(StoresRoom stores, int64_t ledger, int64_t first=0, uint32_t most=1000) -> list[Place]:
+def entry_places(StorageEngine stores, int64_t ledger, int64_t first=0, uint32_t most=1000) -> list[Place]:
     """Up to `most` places (100,000 at a time) from entry `first` on, ascending; `offset` is that of the length word.
 
     OSError when the index cannot be read, MemoryError.

@@ -5,7 +5,7 @@ Any Python thread, without the GIL. Memory grows with the ranges, not with the e
 from libc.stdint cimport int64_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 cdef struct EntryRange:
     int64_t first
@@ -17,4 +17,4 @@ cdef struct EntryRanges:
     size_t room
 
 # OK, NO_LEDGER, NO_MEMORY, or what the index answers. `ranges` starts zeroed; whatever the answer, free its items.
-cdef Status ranges_collect(Stores* stores, int64_t ledger, EntryRanges* ranges) noexcept nogil
+cdef Status ranges_collect(Storage* stores, int64_t ledger, EntryRanges* ranges) noexcept nogil

@@ -11,7 +11,7 @@ from bookie._fast.cache.runs cimport LedgerRuns, Run, RunPlace, map_find, run_de
 from bookie._fast.index.codec cimport IndexRun
 from bookie._fast.index.location cimport IndexReader, index_each_run, index_reader, index_reader_free
 from bookie._fast.store.ledger_table cimport ledger_find
-from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.store.stores cimport Shard, Store, shard_of, store_of
 
 cdef enum:
@@ -106,7 +106,7 @@ cdef void merge(EntryRanges* ranges) noexcept nogil:
     ranges.count = kept + 1
 
 
-cdef Status ranges_collect(Stores* stores, int64_t ledger, EntryRanges* ranges) noexcept nogil:
+cdef Status ranges_collect(Storage* stores, int64_t ledger, EntryRanges* ranges) noexcept nogil:
     cdef Store* store = store_of(stores, ledger)
     cdef Shard* shard = shard_of(store, ledger)
     cdef IndexReader* reader
@@ -132,7 +132,7 @@ cdef Status ranges_collect(Stores* stores, int64_t ledger, EntryRanges* ranges) 
     return status
 
 
-def entry_ranges(StoresRoom stores, int64_t ledger):
+def entry_ranges(StorageEngine stores, int64_t ledger):
     """(first, last) of each maximal range of stored entries, ascending; None: the ledger is unknown here.
 
     OSError when the index cannot be read, MemoryError.

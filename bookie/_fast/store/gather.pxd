@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.base.types cimport Slice, Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.cache.runs cimport Run
-from bookie._fast.store.stores cimport Store, Stores
+from bookie._fast.store.stores cimport Store, Storage
 
 cdef enum:
     SLICES_MOST = 128
@@ -54,7 +54,7 @@ cdef struct Answer:
 cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogil
 # What is in memory now. PENDING when entry `answer.next` must come from the disk, or when the LAC is wanted and not
 # known yet (slices so far stay pinned).
-cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer* answer) noexcept nogil
+cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer* answer) noexcept nogil
 # Reference what fits of a run that holds `answer.next` at `slot`; how many entries. With the shard's lock.
 cdef uint32_t answer_take(const ReadRequest* request, Answer* answer, const Run* run, uint32_t slot,
                           int64_t upper) noexcept nogil

@@ -136,7 +136,7 @@ cdef void tell_lac(const ReadRequest* request, const Ledger* ledger, Answer* ans
             answer.has_lac = False
 
 
-cdef void answer_from_memory(Stores* stores, const ReadRequest* request, Answer* answer) noexcept nogil:
+cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer* answer) noexcept nogil:
     cdef Store* store = store_of(stores, request.ledger)
     cdef Shard* shard = shard_of(store, request.ledger)
     cdef LedgerRuns* layers[LAYERS]

@@ -28,14 +28,14 @@ cdef void encode(uint8_t* mark, int64_t file_id, uint64_t offset, int64_t genera
     store_u32(mark + 20, crc32c(crc32c(0, mark, 20), mark + 24, 8))
 
 
-cdef void path_of(const Stores* stores, const Store* store, uint32_t journal, char* path) noexcept nogil:
+cdef void path_of(const Storage* stores, const Store* store, uint32_t journal, char* path) noexcept nogil:
     if stores.journal_count == 1:
         snprintf(path, PATH_BYTES, "%s/lastMark", store.directory)
     else:
         snprintf(path, PATH_BYTES, "%s/lastMark.%u", store.directory, journal)
 
 
-cdef int write_mark(Stores* stores, const char* path, const char* temporary, const char* directory,
+cdef int write_mark(Storage* stores, const char* path, const char* temporary, const char* directory,
                     const uint8_t* mark) noexcept nogil:
     """Temporary, sync, rename, directory sync: a mark is either the old one or the new one."""
     cdef int fd = stores.ops.open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, PRIVATE_MODE)
@@ -53,7 +53,7 @@ cdef int write_mark(Stores* stores, const char* path, const char* temporary, con
     return rc
 
 
-cdef int overwrite_mark(Stores* stores, const char* path, const uint8_t* mark) noexcept nogil:
+cdef int overwrite_mark(Storage* stores, const char* path, const uint8_t* mark) noexcept nogil:
     """Without a mark: that of the file is written over itself."""
     cdef uint8_t there[MARK_BYTES]
     cdef const uint8_t* said = mark
@@ -82,7 +82,7 @@ cdef void note(Store* store, uint32_t journal, int64_t file_id) noexcept nogil:
     store.backlog.beyond = 0
 
 
-cdef Status marks_overwrite(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
+cdef Status marks_overwrite(Storage* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
     cdef char path[PATH_BYTES]
     cdef uint8_t mark[MARK_BYTES]
     cdef Status status
@@ -97,7 +97,7 @@ cdef Status marks_overwrite(Stores* stores, Store* store, const int64_t* ids, co
     return OK
 
 
-cdef Status marks_probe(Stores* stores, Store* store) noexcept nogil:
+cdef Status marks_probe(Storage* stores, Store* store) noexcept nogil:
     cdef char path[PATH_BYTES]
     cdef uint32_t j
     cdef int rc
@@ -111,7 +111,7 @@ cdef Status marks_probe(Stores* stores, Store* store) noexcept nogil:
     return OK
 
 
-cdef Status marks_write(Stores* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
+cdef Status marks_write(Storage* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
     """On a full disk in place, so that the next start need not replay what is indexed already. NO_SPACE none the less.
     """
     cdef char path[PATH_BYTES]
@@ -134,7 +134,7 @@ cdef Status marks_write(Stores* stores, Store* store, const int64_t* ids, const 
     return OK
 
 
-cdef void marks_trim(Stores* stores) noexcept nogil:
+cdef void marks_trim(Storage* stores) noexcept nogil:
     cdef int64_t least
     cdef uint32_t i, j
     for j in range(stores.journal_count):

@@ -5,7 +5,7 @@ Ids, LACs and keys beyond `bounds` are refused here, before anything is kept of 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 cdef enum AddKind:
     ADD_PLAIN = 0
@@ -14,16 +14,16 @@ cdef enum AddKind:
 
 # Add one entry: key, fence, cache, journal. OK with the journal group that makes it durable (0: nothing to wait for);
 # FULL: try again after the loops are woken. IO_ERROR: the ledger is in quarantine.
-cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
+cdef Status stores_add(Storage* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
                        const uint8_t* data, uint32_t size, AddKind kind, int64_t* group) noexcept nogil
 # Fence: OK with the group to wait for (0: long durable). Creates an unknown ledger, fenced, with this key.
-cdef Status stores_fence(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
+cdef Status stores_fence(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                          int64_t* group) noexcept nogil
 # Store an explicit LAC packet (`ledger, lac, digest`, LAC_PACKET_MAX bytes at most).
-cdef Status stores_write_lac(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
+cdef Status stores_write_lac(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                              const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil
 # A copy of the ledger's explicit LAC packet, for the caller to free; NULL: it has none, or no memory.
-cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger, uint32_t* size) noexcept nogil
+cdef uint8_t* stores_explicit_lac(Storage* stores, int64_t ledger, uint32_t* size) noexcept nogil
 # The writer says that nothing follows: advice, which leaves no trace in key or journal. OK, also for an unknown ledger,
 # to which nothing happens; UNAUTHORIZED, BAD_REQUEST.
-cdef Status stores_write_close(Stores* stores, int64_t ledger, const uint8_t* key, uint32_t key_size) noexcept nogil
+cdef Status stores_write_close(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size) noexcept nogil

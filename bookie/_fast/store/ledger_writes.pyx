@@ -38,7 +38,7 @@ from bookie._fast.store.notices cimport post_notices, take_watchers
 from bookie._fast.store.stores cimport Shard, Store, journal_of, shard_of, store_of
 
 
-cdef Status log_key(Stores* stores, Shard* shard, Ledger* ledger) noexcept nogil:
+cdef Status log_key(Storage* stores, Shard* shard, Ledger* ledger) noexcept nogil:
     """The key record goes before the ledger's first record in this process's journal."""
     cdef int64_t id = ledger.chained.ledger
     if ledger.key_logged:
@@ -78,7 +78,7 @@ cdef void close_writes(Store* store, Shard* shard, Ledger* ledger) noexcept nogi
         bk_add_relaxed(&store.stats.ledgers_closed, 1)
 
 
-cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, int64_t entry, const uint8_t* key,
+cdef Status add_locked(Storage* stores, Store* store, Shard* shard, int64_t id, int64_t entry, const uint8_t* key,
                        uint32_t key_size, const uint8_t* data, uint32_t size, AddKind kind,
                        int64_t* group, uint64_t* watchers) noexcept nogil:
     cdef Ledger* ledger
@@ -120,7 +120,7 @@ cdef Status add_locked(Stores* stores, Store* store, Shard* shard, int64_t id, i
     return OK
 
 
-cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
+cdef Status stores_add(Storage* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
                        const uint8_t* data, uint32_t size, AddKind kind, int64_t* group) noexcept nogil:
     cdef Store* store = store_of(stores, ledger)
     cdef Shard* shard = shard_of(store, ledger)
@@ -139,7 +139,8 @@ cdef Status stores_add(Stores* stores, int64_t ledger, int64_t entry, const uint
     return status
 
 
-cdef Status stores_write_close(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size) noexcept nogil:
+cdef Status stores_write_close(Storage* stores, int64_t ledger_id, const uint8_t* key,
+                               uint32_t key_size) noexcept nogil:
     cdef Store* store = store_of(stores, ledger_id)
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
@@ -154,7 +155,7 @@ cdef Status stores_write_close(Stores* stores, int64_t ledger_id, const uint8_t*
     return status
 
 
-cdef Status stores_fence(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
+cdef Status stores_fence(Storage* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
                          int64_t* group) noexcept nogil:
     cdef Store* store = store_of(stores, ledger_id)
     cdef Shard* shard = shard_of(store, ledger_id)
@@ -195,7 +196,7 @@ cdef int64_t explicit_lac(const Ledger* ledger) noexcept nogil:
     return load_i64(ledger.explicit_lac + 8) if ledger.explicit_lac != NULL else -1
 
 
-cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
+cdef Status stores_write_lac(Storage* stores, int64_t ledger_id, const uint8_t* key, uint32_t key_size,
                              const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil:
     cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
     cdef Ledger* ledger
@@ -230,7 +231,7 @@ cdef Status stores_write_lac(Stores* stores, int64_t ledger_id, const uint8_t* k
     return status
 
 
-cdef uint8_t* stores_explicit_lac(Stores* stores, int64_t ledger_id, uint32_t* size) noexcept nogil:
+cdef uint8_t* stores_explicit_lac(Storage* stores, int64_t ledger_id, uint32_t* size) noexcept nogil:
     cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef uint8_t* copy = NULL

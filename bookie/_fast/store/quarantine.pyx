@@ -13,7 +13,7 @@ from bookie._fast.store.ledger_table cimport (
     ledger_find,
     ledger_quarantine,
 )
-from bookie._fast.store.storage cimport StoreRoom, StoresRoom, stores_request_flush
+from bookie._fast.store.storage cimport DirectoryStore, StorageEngine, stores_request_flush
 from bookie._fast.store.stores cimport SHARDS, Shard, Store, shard_of, store_of
 
 cdef enum:
@@ -34,7 +34,7 @@ REASONS = (
 Quarantine = namedtuple("Quarantine", "ledger reasons")
 
 
-cdef bint stores_quarantine(Stores* stores, int64_t ledger_id, QuarantineReason reason) noexcept nogil:
+cdef bint stores_quarantine(Storage* stores, int64_t ledger_id, QuarantineReason reason) noexcept nogil:
     cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef bint fresh
@@ -47,7 +47,7 @@ cdef bint stores_quarantine(Stores* stores, int64_t ledger_id, QuarantineReason 
     return fresh
 
 
-def put(StoresRoom stores, int64_t ledger, reason: str) -> bool:
+def put(StorageEngine stores, int64_t ledger, reason: str) -> bool:
     """Put a ledger into quarantine for one of REASONS; whether that is new. False for a ledger that is unknown here.
 
     ValueError for another reason.
@@ -59,7 +59,7 @@ def put(StoresRoom stores, int64_t ledger, reason: str) -> bool:
     return fresh
 
 
-def lift(StoresRoom stores, int64_t ledger_id) -> bool:
+def lift(StorageEngine stores, int64_t ledger_id) -> bool:
     """Let a ledger out, durably with the next checkpoint; False: it was not in quarantine."""
     cdef Shard* shard = shard_of(store_of(stores.stores, ledger_id), ledger_id)
     cdef Ledger* ledger
@@ -106,13 +106,13 @@ cdef int64_t collect(Store* store, bint fresh, Note* out, int64_t most) noexcept
     return found
 
 
-cdef list _collected(StoreRoom room, bint fresh, int64_t most):
+cdef list _collected(DirectoryStore handle, bint fresh, int64_t most):
     cdef Note* notes = <Note*> malloc((most + 1) * sizeof(Note))
     cdef int64_t found
     if notes == NULL:
         raise MemoryError
     with nogil:
-        found = collect(room.store, fresh, notes, most)
+        found = collect(handle.store, fresh, notes, most)
     try:
         return [
             Quarantine(notes[i].ledger, tuple(name for n, name in enumerate(REASONS) if notes[i].reasons >> n & 1))
@@ -122,13 +122,13 @@ cdef list _collected(StoreRoom room, bint fresh, int64_t most):
         free(notes)
 
 
-def listed(StoreRoom room) -> list[Quarantine]:
+def listed(DirectoryStore handle) -> list[Quarantine]:
     """Every ledger of the directory that is in quarantine, ascending."""
     cdef int i
-    most = sum(room.store.shards[i].ledgers.quarantined.count for i in range(SHARDS)) + ROOM_FOR_MORE
-    return sorted(_collected(room, False, most))
+    most = sum(handle.store.shards[i].ledgers.quarantined.count for i in range(SHARDS)) + ROOM_FOR_MORE
+    return sorted(_collected(handle, False, most))
 
 
-def news(StoreRoom room, int64_t most) -> list[Quarantine]:
+def news(DirectoryStore handle, int64_t most) -> list[Quarantine]:
     """Up to `most` ledgers with the reasons that no earlier call told."""
-    return _collected(room, True, most)
+    return _collected(handle, True, most)

@@ -8,11 +8,11 @@ from bookie._fast.base.types cimport Status
 from bookie._fast.index.location cimport IndexReader
 from bookie._fast.store.gather cimport Answer, ReadRequest
 from bookie._fast.store.loads cimport Loads
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 cdef struct Reading:
     # What a read of one store needs.
-    Stores* stores
+    Storage* stores
     IndexReader* index       # of the ledger's store; this thread's
     Loads* loads             # all threads'
 

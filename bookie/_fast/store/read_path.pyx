@@ -44,7 +44,7 @@ from bookie._fast.store.gather cimport (
 from bookie._fast.store.last_entry cimport learn_last
 from bookie._fast.store.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.store.loads cimport load_before, load_begin, load_end
-from bookie._fast.store.stores cimport Shard, Store, Stores, shard_of, store_of
+from bookie._fast.store.stores cimport Shard, Store, Storage, shard_of, store_of
 from bookie._fast.wire.request cimport PIGGYBACK
 
 cdef extern from "<unistd.h>" nogil:
@@ -218,7 +218,7 @@ cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answe
     return IO_ERROR
 
 
-cdef Page* uncached(Stores* stores, int64_t ledger, Plan* what, uint64_t span) noexcept nogil:
+cdef Page* uncached(Storage* stores, int64_t ledger, Plan* what, uint64_t span) noexcept nogil:
     """A page outside the ring for `span` bytes, or for one record."""
     cdef uint64_t record = <uint64_t> what.hit.length + LENGTH_PREFIX
     cdef Page* page = uncached_page(&stores.uncached, ledger, page_bytes(&what.hit, span))
@@ -230,7 +230,7 @@ cdef Page* uncached(Stores* stores, int64_t ledger, Plan* what, uint64_t span) n
     return page
 
 
-cdef Page* page_outside(Stores* stores, const ReadRequest* request, const Answer* answer, Plan* what) noexcept nogil:
+cdef Page* page_outside(Storage* stores, const ReadRequest* request, const Answer* answer, Plan* what) noexcept nogil:
     """The ring cannot take the page now: one outside it for no more than was asked. Where the budget of those is used
     up, who holds nothing of it waits a little for either; NULL: in vain.
     """
@@ -254,7 +254,7 @@ cdef Page* page_outside(Stores* stores, const ReadRequest* request, const Answer
     return page
 
 
-cdef Status fetch(Stores* stores, const ReadRequest* request, Answer* answer, Plan* what) noexcept nogil:
+cdef Status fetch(Storage* stores, const ReadRequest* request, Answer* answer, Plan* what) noexcept nogil:
     """CLOSED: the log that the index told is gone."""
     cdef Store* store = store_of(stores, request.ledger)
     cdef Page* page = ring_page(&store.ring, request.ledger, page_bytes(&what.hit, what.span))
@@ -386,7 +386,7 @@ cdef Status learn_lac(Reading* reading, int64_t ledger_id) noexcept nogil:
     return status
 
 
-cdef bint doubtful(Stores* stores, int64_t ledger_id) noexcept nogil:
+cdef bint doubtful(Storage* stores, int64_t ledger_id) noexcept nogil:
     cdef Shard* shard = shard_of(store_of(stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef bint found
@@ -397,7 +397,7 @@ cdef bint doubtful(Stores* stores, int64_t ledger_id) noexcept nogil:
     return found
 
 
-cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
+cdef void conclude(Storage* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
     """The disk ended the gathering: what was gathered is the answer, or the reason why there is nothing."""
     if answer.count:
         answer.status = OK
@@ -413,7 +413,7 @@ cdef void conclude(Stores* stores, const ReadRequest* request, Answer* answer, S
 
 cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil:
     """Memory first, then the disk, until the request is satisfied. Pool threads only."""
-    cdef Stores* stores = reading.stores
+    cdef Storage* stores = reading.stores
     cdef Status status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
     cdef bint learnt = False
     answer_begin(answer, request)

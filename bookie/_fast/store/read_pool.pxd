@@ -10,7 +10,7 @@ from bookie._fast.base.waker cimport Waker
 from bookie._fast.store.gather cimport Answer, ReadRequest
 from bookie._fast.store.lane cimport Lane
 from bookie._fast.store.loads cimport Loads
-from bookie._fast.store.stores cimport Stores
+from bookie._fast.store.stores cimport Storage
 
 cdef struct Inbox:
     # Where a loop's finished jobs wait; newest first.
@@ -30,7 +30,7 @@ cdef struct PoolJob:
     PoolJob* next
 
 cdef struct ReadPool:
-    Stores* stores
+    Storage* stores
     Loads loads
     pthread_mutex_t lock     # guards the queue
     pthread_cond_t filled
@@ -52,6 +52,6 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, 
 # Any thread; its answer is released.
 cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil
 
-cdef class ReadPoolRoom:
+cdef class ReadPoolWorkers:
     cdef ReadPool pool
     cdef object stores_room

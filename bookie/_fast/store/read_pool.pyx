@@ -25,7 +25,7 @@ from bookie._fast.index.location cimport IndexReader, index_reader, index_reader
 from bookie._fast.store.gather cimport answer_begin, answer_release
 from bookie._fast.store.loads cimport loads_init
 from bookie._fast.store.read_path cimport Reading, answer_from_disk, learn_lac, read_ahead
-from bookie._fast.store.storage cimport StoresRoom
+from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.wire.request cimport URGENT
 
 
@@ -182,7 +182,7 @@ def bytes_max(int64_t queue_max) -> int:
     return jobs_most(queue_max) * sizeof(PoolJob)
 
 
-cdef class ReadPoolRoom:
+cdef class ReadPoolWorkers:
     """The read pool's queue; `run` is the body of each of its threads."""
 
     def __cinit__(self):
@@ -190,7 +190,7 @@ cdef class ReadPoolRoom:
         cond_init(&self.pool.filled)
         loads_init(&self.pool.loads)
 
-    def __init__(self, StoresRoom stores, *, queue_max: int):
+    def __init__(self, StorageEngine stores, *, queue_max: int):
         self.stores_room = stores
         self.pool.stores = stores.stores
         self.pool.queued_max = queue_max

@@ -1,13 +1,13 @@
 from collections.abc import Collection
 
 from bookie._fast.base.file import Files
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 
 NOT_HERE: int
 
-def end_lag(stores: StoresRoom, at: int) -> None: ...
+def end_lag(stores: StorageEngine, at: int) -> None: ...
 def replay_file(
-    stores: StoresRoom,
+    stores: StorageEngine,
     files: Files,
     path: str,
     journal_id: int,

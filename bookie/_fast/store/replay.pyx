@@ -46,8 +46,8 @@ from bookie._fast.store.ledger_table cimport (
     ledger_set_lac,
 )
 from bookie._fast.store.pack_cache cimport pack_cache
-from bookie._fast.store.storage cimport StoresRoom
-from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Store, Stores, shard_of
+from bookie._fast.store.storage cimport StorageEngine
+from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Store, Storage, shard_of
 
 cdef extern from "<fcntl.h>" nogil:
     int O_RDONLY
@@ -56,7 +56,7 @@ cdef extern from "<fcntl.h>" nogil:
 NOT_HERE = -1                # in place of an offset: the whole file is behind the mark
 
 cdef struct Replay:
-    Stores* stores
+    Storage* stores
     uint64_t begins[STORES_MOST]     # of each store: its mark in this file; what lies before is in its logs
     bint full[STORES_MOST]           # of each store: neither its memory nor its disk takes more, its entries are held
     int64_t held[STORES_MOST]        # where the first of them lies; -1: none
@@ -254,7 +254,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     return OK
 
 
-def end_lag(StoresRoom stores, int at) -> None:
+def end_lag(StorageEngine stores, int at) -> None:
     """A store has all that the journals have: its ledgers are as certain as ever. Any thread."""
     cdef Store* store = stores.stores.stores[at]
     cdef Shard* shard
@@ -273,7 +273,7 @@ def end_lag(StoresRoom stores, int at) -> None:
         bk_store(&store.lagging, 0)
 
 
-def replay_file(StoresRoom stores, Files files, path: str, int64_t journal_id, uint64_t start, begins: list[int], *,
+def replay_file(StorageEngine stores, Files files, path: str, int64_t journal_id, uint64_t start, begins: list[int], *,
                 full=(), again: bool = False) -> tuple[dict[str, int], list[int]]:
     """Replay the journal file at `path`, from the group at `start`, into each store from its offset in `begins`.
 

@@ -13,7 +13,7 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int) noexcept
 
 
-cdef bint take_back(Stores* stores, Store* store) noexcept nogil:
+cdef bint take_back(Storage* stores, Store* store) noexcept nogil:
     """Make a flushed half the spare one. False: readers still point into it."""
     cdef Half* half = &store.halves[bk_load(&store.active) ^ 1]
     cdef int i
@@ -43,7 +43,7 @@ cdef void clear_shard(Shard* shard, int64_t half) noexcept nogil:
         map_free(&old)
 
 
-cdef void spare_clear(Stores* stores, Store* store) noexcept nogil:
+cdef void spare_clear(Storage* stores, Store* store) noexcept nogil:
     cdef int64_t half = bk_load(&store.active) ^ 1
     cdef uint32_t i
     for i in range(SHARDS):
@@ -53,7 +53,7 @@ cdef void spare_clear(Stores* stores, Store* store) noexcept nogil:
         stores_want_back(stores, &store.halves[half].region)
 
 
-cdef bint spares_take_back(Stores* stores) noexcept nogil:
+cdef bint spares_take_back(Storage* stores) noexcept nogil:
     cdef uint32_t i
     cdef bint all_of_them = True
     for i in range(stores.count):
@@ -62,7 +62,7 @@ cdef bint spares_take_back(Stores* stores) noexcept nogil:
     return all_of_them
 
 
-cdef bint spare_await(Stores* stores, Store* store) noexcept nogil:
+cdef bint spare_await(Storage* stores, Store* store) noexcept nogil:
     while bk_load(&store.spare_read) and not take_back(stores, store):
         if fatal_is_set():
             return False

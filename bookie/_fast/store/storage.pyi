@@ -1,8 +1,8 @@
 from bookie._fast.base.file import Files
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.journal.commit import JournalRoom
+from bookie._fast.journal.commit import JournalCommitter
 
-class StoreRoom:
+class DirectoryStore:
     directory: str
     def __init__(
         self,
@@ -31,11 +31,11 @@ class StoreRoom:
     def readahead(self) -> tuple[int, int]: ...
     def close(self) -> None: ...
 
-class StoresRoom:
+class StorageEngine:
     def __init__(
         self,
-        rooms: list[StoreRoom],
-        journals: list[JournalRoom],
+        handles: list[DirectoryStore],
+        journals: list[JournalCommitter],
         files: Files,
         *,
         write_data: bool,

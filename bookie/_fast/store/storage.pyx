@@ -48,7 +48,7 @@ from bookie._fast.index.location cimport (
     index_reader,
     index_reader_free,
 )
-from bookie._fast.journal.commit cimport JournalRoom
+from bookie._fast.journal.commit cimport JournalCommitter
 from bookie._fast.journal.files cimport journal_bytes_since
 from bookie._fast.store.failed_reads cimport failed_reads_init, failed_reads_take
 from bookie._fast.store.ledger_counts cimport FENCES_CLOCK
@@ -65,7 +65,7 @@ from bookie._fast.store.stats cimport StoreOps
 from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, shard_of, store_of
 
 
-cdef void stores_judge_space(Stores* stores) noexcept nogil:
+cdef void stores_judge_space(Storage* stores) noexcept nogil:
     cdef uint32_t i
     cdef bint all_full = True
     pthread_mutex_lock(&stores.flush_lock)       # the last to judge has seen all that led to it
@@ -76,14 +76,14 @@ cdef void stores_judge_space(Stores* stores) noexcept nogil:
     pthread_mutex_unlock(&stores.flush_lock)
 
 
-cdef void stores_request_flush(Stores* stores) noexcept nogil:
+cdef void stores_request_flush(Storage* stores) noexcept nogil:
     pthread_mutex_lock(&stores.flush_lock)
     stores.flush_requests += 1
     pthread_cond_signal(&stores.flush_wanted)
     pthread_mutex_unlock(&stores.flush_lock)
 
 
-cdef void stores_want_back(Stores* stores, Region* region) noexcept nogil:
+cdef void stores_want_back(Storage* stores, Region* region) noexcept nogil:
     cdef int i
     if bk_load(&region.wanted):
         return
@@ -94,12 +94,12 @@ cdef void stores_want_back(Stores* stores, Region* region) noexcept nogil:
 
 
 cdef void ring_want_back(void* context, Region* region) noexcept nogil:
-    stores_want_back(<Stores*> context, region)
+    stores_want_back(<Storage*> context, region)
 
 
 cdef void ring_drop(void* context, Page* page) noexcept nogil:
     """Called with the ring's lock; nobody takes that while holding a shard."""
-    cdef Store* store = store_of(<Stores*> context, page.ledger)
+    cdef Store* store = store_of(<Storage*> context, page.ledger)
     cdef Shard* shard = shard_of(store, page.ledger)
     cdef LedgerRuns* runs
     cdef uint64_t unused
@@ -145,7 +145,7 @@ cdef Status load_fence(void* context, int64_t ledger, int64_t deleted_ms) noexce
     return OK if ledger_keep_fence(&shard.ledgers, ledger, deleted_ms) else NO_MEMORY
 
 
-cdef class StoreRoom:
+cdef class DirectoryStore:
     """One ledger directory, opened: caches, index, entry logs. The ring's memory is numpy's."""
 
     def __cinit__(self):
@@ -333,11 +333,11 @@ cdef class StoreRoom:
         free(self.store)
 
 
-cdef class StoresRoom:
+cdef class StorageEngine:
     """All stores and journals of a bookie, as the data path sees them."""
 
     def __cinit__(self):
-        self.stores = <Stores*> calloc(1, sizeof(Stores))
+        self.stores = <Storage*> calloc(1, sizeof(Storage))
         if self.stores != NULL:
             self.stores.high_priority_ok = 1
             self.stores.any_full = 1
@@ -347,28 +347,29 @@ cdef class StoresRoom:
         cond_init(&self.stores.flush_wanted)
         cond_init(&self.stores.flush_done)
 
-    def __init__(self, list rooms, list journals, Files files, *, write_data: bool, readahead_bytes: int,
+    def __init__(self, list handles, list journals, Files files, *, write_data: bool, readahead_bytes: int,
                  readahead_entries: int, adaptive_readahead: bool, flush_bytes: int,
                  uncached_bytes: int = 16 << 20):
         cdef Store* store
-        if not 0 < len(rooms) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
-            raise ValueError(f"1 to {STORES_MOST} ledger and journal directories, not {len(rooms)} and {len(journals)}")
-        self.rooms = rooms
+        if not 0 < len(handles) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
+            raise ValueError(f"{len(handles)} ledger and {len(journals)} journal directories: give 1 to {STORES_MOST}"
+                             " of each")
+        self.handles = handles
         self.journals = journals
-        self.stores.count = len(rooms)
+        self.stores.count = len(handles)
         self.stores.journal_count = len(journals)
         self.stores.ops = files.ops
         self.stores.write_data = write_data
         self.stores.flush_bytes = flush_bytes
         self.stores.uncached.bytes_max = uncached_bytes
-        for i, room in enumerate(rooms):
-            self.stores.stores[i] = (<StoreRoom> room).store
-            store = (<StoreRoom> room).store
+        for i, handle in enumerate(handles):
+            self.stores.stores[i] = (<DirectoryStore> handle).store
+            store = (<DirectoryStore> handle).store
             store.ring.context = self.stores
             readahead_init(&store.ahead, readahead_bytes, readahead_entries, adaptive_readahead,
                            store.ring.segment_bytes // 2)
         for i, journal in enumerate(journals):
-            self.stores.journals[i] = (<JournalRoom> journal).journal
+            self.stores.journals[i] = (<JournalCommitter> journal).journal
 
     def full(self) -> tuple[list[int], list[int]]:
         """Stores whose last flush or mark, and journals whose last group, found no space, and journals that hold more

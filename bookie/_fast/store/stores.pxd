@@ -51,7 +51,7 @@ cdef struct Store:
     LogSet* log                  # what a flush appends to; the flush thread's
     EntryLogReaders* logs
     uint64_t log_bytes_max
-    const char* directory        # `current`; owned by the StoreRoom
+    const char* directory        # `current`; owned by the DirectoryStore
     StoreBacklog backlog
     int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
     int64_t lagging              # atomic; a full disk kept its replay from ending: no adds, and its mark stays
@@ -63,7 +63,7 @@ cdef struct Store:
     CacheStats cache
     Readahead ahead
 
-cdef struct Stores:
+cdef struct Storage:
     # All ledger directories and journals of the bookie; ledger L belongs to store L mod count, journal L mod journals.
     Store* stores[STORES_MOST]
     uint32_t count
@@ -89,10 +89,10 @@ cdef struct Stores:
     Uncached uncached            # reads that no ring can take now
     int64_t unpin_wanted         # atomic; bumped: one more region is `wanted`, loops look through all they reference
 
-cdef inline Store* store_of(Stores* stores, int64_t ledger) noexcept nogil:
+cdef inline Store* store_of(Storage* stores, int64_t ledger) noexcept nogil:
     return stores.stores[<uint64_t> ledger % stores.count]
 
-cdef inline Journal* journal_of(Stores* stores, int64_t ledger) noexcept nogil:
+cdef inline Journal* journal_of(Storage* stores, int64_t ledger) noexcept nogil:
     return stores.journals[<uint64_t> ledger % stores.journal_count]
 
 cdef inline Shard* shard_of(Store* store, int64_t ledger) noexcept nogil:

@@ -34,5 +34,5 @@ cdef void digest_sum(const Digest* digest, const uint8_t* head, size_t head_size
 cdef bint digest_holds(const Digest* digest, const uint8_t* entry, size_t size) noexcept nogil
 
 cdef class Digester:
-    # What Python hands to compiled rooms that build or verify entries.
+    # What Python hands to compiled modules that build or verify entries.
     cdef Digest digest

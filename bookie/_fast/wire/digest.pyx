@@ -71,7 +71,7 @@ cdef bint digest_holds(const Digest* digest, const uint8_t* entry, size_t size) 
 
 
 cdef class Digester:
-    """One kind of digest with its key, ready for compiled rooms. Immutable; any thread."""
+    """One kind of digest with its key, ready for compiled modules. Immutable; any thread."""
 
     def __init__(self, int kind, const uint8_t[::1] mac_key):
         if mac_key.shape[0] != MAC_KEY_BYTES:

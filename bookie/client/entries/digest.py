@@ -1,6 +1,6 @@
 """Digest types and keys of a ledger: sealing an entry as it is stored, and opening one that came back.
 
-Values only; any thread. Whole batches are sealed and verified by the compiled rooms, which take `Digest.digester`.
+Values only; any thread. Whole batches are sealed and verified by the compiled modules, which take `Digest.digester`.
 """
 
 import hashlib

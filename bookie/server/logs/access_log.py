@@ -7,7 +7,7 @@ import errno
 import logging
 import threading
 
-from bookie._fast.server.access_log import AccessLogRoom
+from bookie._fast.server.access_log import AccessLogBuffer
 from bookie.errors import StartRefused
 from bookie.server.configuration.settings import NetworkSettings
 
@@ -23,7 +23,7 @@ class AccessLog:
     def __init__(self, settings: NetworkSettings) -> None:
         self.path = settings.access_log
         try:
-            self.room = AccessLogRoom(self.path, sample_rate=settings.access_log_share,
+            self.buffer = AccessLogBuffer(self.path, sample_rate=settings.access_log_share,
                                       file_bytes_max=settings.access_log_file_bytes_max,
                                       files_max=settings.access_log_files_max)  # fmt: skip
         except ValueError as error:
@@ -38,13 +38,13 @@ class AccessLog:
     def stop(self) -> None:
         """Write what is left and end."""
         self._ended.set()
-        self.room.stop()
+        self.buffer.stop()
         if self._thread.is_alive():
             self._thread.join()
-        self.room.close()
+        self.buffer.close()
 
     def _run(self) -> None:
-        while failed := self.room.run():
+        while failed := self.buffer.run():
             reason = errno.errorcode.get(failed, str(failed))
             log.warning("cannot write the access log", extra={"path": self.path, "error": reason})
             if self._ended.wait(RETRY_S):

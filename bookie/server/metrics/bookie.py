@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from bookie._fast.server.batch_stats import BatchView, Histogram
+from bookie._fast.server.stats import BatchView, Histogram
 from bookie.metrics.family import Family, gauge, histogram, merged
 from bookie.server.configuration.settings import StatisticsSettings
 from bookie.server.data_port import DataPort

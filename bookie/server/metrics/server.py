@@ -12,7 +12,7 @@ REFUSALS = {
     2: "no_ledger", 3: "no_entry", 4: "bad_request", 5: "io_error", 6: "unauthorized", 7: "bad_version", 8: "fenced",
     9: "read_only", 10: "too_many_requests", 11: "unknown_state",
 }  # fmt: skip
-"""What is answered when it is not what was asked for, by its number in the compiled rooms."""
+"""What is answered when it is not what was asked for, by its number in the compiled modules."""
 
 TURNED_AWAY = (
     "bad_length", "bad_frame", "output_budget", "input_budget", "connections", "connections_of_address",

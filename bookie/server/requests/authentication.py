@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from bookie._fast.server import policy
 from bookie._fast.server.policy import Task
-from bookie._fast.server.users import UserRoom
+from bookie._fast.server.users import AuthenticatedUser
 from bookie.auth.provider import AuthenticationFailed, Outcome, RereadProvider, ServerProvider, ServerSession
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies
@@ -55,7 +55,7 @@ class _Open:
 class _User:
     name: str
     outcome: Outcome
-    room: UserRoom
+    entry: AuthenticatedUser
 
 
 class Authentication:
@@ -84,7 +84,7 @@ class Authentication:
         with self._lock:
             gone = {key: user for key, user in self._users.items() if not provider.knows(user.outcome)}
             for key, user in gone.items():
-                user.room.revoke()
+                user.entry.revoke()
                 del self._users[key]
         for user in gone.values():
             log.warning("its connections end: what let it in was taken back", extra={"user": user.name})
@@ -95,8 +95,8 @@ class Authentication:
         found: dict[str, UserCounts] = {}
         with self._lock:
             for user in self._users.values():
-                old, room = found.get(user.name, UserCounts(user.name, 0, 0, 0)), user.room
-                counts = old.connections + room.connections, old.logins + room.logins, old.refused + room.refused
+                old, entry = found.get(user.name, UserCounts(user.name, 0, 0, 0)), user.entry
+                counts = old.connections + entry.connections, old.logins + entry.logins, old.refused + entry.refused
                 found[user.name] = UserCounts(user.name, *counts)
         return sorted(found.values())
 
@@ -213,7 +213,7 @@ class Authentication:
         log.debug("authenticated", extra={"peer": task.peer, "principal": outcome.principal})
         task.answer(body, policy.AUTHENTICATED, self._user(outcome.principal, outcome), int(outcome.rights))
 
-    def _user(self, name: str, outcome: Outcome) -> UserRoom:
+    def _user(self, name: str, outcome: Outcome) -> AuthenticatedUser:
         """Registered before it is looked at once more: a refresh finds it, or has changed what is known before.
 
         Beyond USERS_MAX many share one name. What may be taken back stays a user of its own even so: there are as
@@ -230,12 +230,12 @@ class Authentication:
                     key, found = OTHERS, self._users.get(OTHERS)
             elif found is not None and found.name == OTHERS:
                 name = OTHERS
-            room = found.room if found else UserRoom()
-            self._users[key] = _User(name, outcome, room)
+            entry = found.entry if found else AuthenticatedUser()
+            self._users[key] = _User(name, outcome, entry)
             if reread is not None and not reread.knows(outcome):
-                room.revoke()
+                entry.revoke()
                 del self._users[key]
-        return room
+        return entry
 
     def _reject(self, task: Task, why: str) -> None:
         self._open.pop(task.session, None)

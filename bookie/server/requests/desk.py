@@ -1,14 +1,14 @@
 """The threads that answer what Python answers: they wait in the compiled module `server.policy`, work, and give the job
 back.
 
-`run` is the body of each thread. They end when the room is stopped, which happens after the I/O loops have ended.
+`run` is the body of each thread. They end when the queue is stopped, which happens after the I/O loops have ended.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 
 from bookie._fast.server import policy
-from bookie._fast.server.policy import PolicyRoom, Task
+from bookie._fast.server.policy import PolicyRequests, Task
 from bookie.pb import wire_pb2 as wire
 from bookie.server.logs.complaints import Complaint
 from bookie.server.logs.seldom import Seldom
@@ -27,15 +27,15 @@ class Desk:
     """`answers` by operation; `authentication` is None when everybody is let in."""
 
     def __init__(
-        self, room: PolicyRoom, answers: Mapping[int, Answer], authentication: Authentication | None = None
+        self, queue: PolicyRequests, answers: Mapping[int, Answer], authentication: Authentication | None = None
     ) -> None:
-        self.room = room
+        self.queue = queue
         self._answers = dict(answers)
         self._authentication = authentication
 
     def run(self, lane: int) -> None:
-        """Serve logins, or requests, until the room is stopped and has none of them."""
-        while (task := self.room.take(lane)) is not None:
+        """Serve logins, or requests, until the queue is stopped and has none of them."""
+        while (task := self.queue.take(lane)) is not None:
             try:
                 self._serve(task)
             except Exception as error:  # noqa: BLE001 - its text may hold what a peer sent, so only its kind is logged
@@ -70,7 +70,7 @@ class Desk:
         """Counters and gauges."""
         who = self._authentication
         return {
-            **self.room.stats(),
+            **self.queue.stats(),
             "auth_sessions": who.sessions() if who else 0,
             "auth_accepted": who.accepted if who else 0,
             "auth_rejected": who.rejected if who else 0,

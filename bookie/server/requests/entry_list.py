@@ -3,7 +3,7 @@
 import logging
 
 from bookie._fast.store.entry_ranges import entry_ranges
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 from bookie.availability import encode, encode_periodic
 from bookie.pb import wire_pb2 as wire
 from bookie.server.logs.seldom import Seldom
@@ -21,7 +21,7 @@ log.addFilter(Seldom())  # peers can bring these lines about
 class EntryList:
     """Answers for `stores`; a list that no frame of `frame_bytes_max` can hold is an I/O error."""
 
-    def __init__(self, stores: StoresRoom, frame_bytes_max: int) -> None:
+    def __init__(self, stores: StorageEngine, frame_bytes_max: int) -> None:
         self._stores = stores
         self._bytes_max = frame_bytes_max - OVERHEAD_BYTES
 

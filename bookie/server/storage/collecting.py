@@ -24,7 +24,7 @@ def make_garbage(
     first = settings.storage.ledger_directories[0]
     return Garbage(
         settings.garbage,
-        [LedgerDirectory(room, settings.garbage) for room in storage.collectors()],
+        [LedgerDirectory(collector, settings.garbage) for collector in storage.collectors()],
         LedgersOfBookie(driver, bookie_ids),
         own_instance=lambda: cookie_of(first).instance_id,
         checkpoint=storage.checkpoint,

@@ -26,4 +26,4 @@ def make_scrub(settings: Settings, storage: LedgerStorage, driver: MetadataDrive
         mac_key = hashlib.sha1(b"mac" + metadata.password, usedforsecurity=False).digest()
         return Digester(metadata.digest_type, mac_key)
 
-    return Scrub(settings.scrub, storage.scrub_rooms(), ask, keep_in=current(settings.storage.ledger_directories[0]))
+    return Scrub(settings.scrub, storage.scrubbers(), ask, keep_in=current(settings.storage.ledger_directories[0]))

@@ -18,7 +18,7 @@ from bookie._fast.store.direct import Direct, LedgerState, Refused
 from bookie._fast.store.entry_places import Place, entry_places
 from bookie._fast.store.entry_ranges import entry_ranges
 from bookie._fast.store.quarantine import Quarantine
-from bookie._fast.store.storage import StoresRoom
+from bookie._fast.store.storage import StorageEngine
 from bookie.errors import (
     BookKeeperError,
     DataUnknown,
@@ -191,7 +191,7 @@ class Stored:
         """Tell of the directory, ledger and entry of reads that fail, from now on."""
         self._storage.on_failed_read = listener
 
-    def _stores(self) -> StoresRoom:
+    def _stores(self) -> StorageEngine:
         """For whoever holds the lock."""
         stores = self._storage.stores
         if self._closed or stores is None:

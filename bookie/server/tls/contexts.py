@@ -12,7 +12,7 @@ from OpenSSL import SSL
 from OpenSSL.crypto import X509
 
 from bookie._fast.base.openssl_c import version
-from bookie._fast.base.tls import TlsServerRoom
+from bookie._fast.base.tls import TlsServerContext
 from bookie.changed_files import ChangedFiles
 from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.settings import TlsSettings
@@ -112,7 +112,7 @@ class TlsContexts:
             settings.trust_store,
             settings.trust_store_password_path,
         )
-        self.room = TlsServerRoom(
+        self.server_context = TlsServerContext(
             make_context(settings),
             handshakes_max=settings.handshakes_max,
             timeout_ms=settings.handshake_timeout_ms,
@@ -135,7 +135,7 @@ class TlsContexts:
         if not self._files.changed():
             return False
         try:
-            self.room.replace(make_context(self.settings))
+            self.server_context.replace(make_context(self.settings))
         except ConfigError as error:
             log.error("TLS files have changed but cannot be used, the former ones stay: %s", error)
             return False

@@ -1,7 +1,7 @@
 """A ledger's replicas beside each other: what each bookie has of each entry that it should hold. Event loop of a task.
 
 A bookie is asked which entries it has, then for those that are in the sample, as it stores them: in batches where it
-serves them, else many single reads at a time. Digests are verified by the compiled rooms.
+serves them, else many single reads at a time. Digests are verified by the compiled modules.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Rows of a file as record batches, and what becomes of damage. A task's process; pyarrow is loaded when rows are made.
 
-The compiled rooms read, judge and copy a batch at a time without the GIL; Arrow takes their columns as they are.
+The compiled modules read, judge and copy a batch at a time without the GIL; Arrow takes their columns as they are.
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class Plan:
         )
 
     def sheet(self) -> RowSheet:
-        """What the rooms write rows on."""
+        """What the modules write rows on."""
         return RowSheet(
             [Digest.of(kind, self.password).digester for kind in TYPES[self.digest_type]],
             headers=self.validate != "none",

@@ -2,7 +2,7 @@
 
     settings     what an operator can set
     contracts    what a collection needs of the metadata store and of a ledger directory
-    directory    one such directory, on the compiled room
+    directory    one such directory, on the compiled module
     decision     which ledgers go: pure functions over sorted ids
     choice       which logs are compacted, and in which order: pure too
     ledgers      the first half of a cycle: they go

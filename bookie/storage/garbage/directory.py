@@ -5,7 +5,7 @@ Thread `garbage`; `progress` and `stop` any thread.
 
 import numpy as np
 
-from bookie._fast.store.gc.collector import Collected, CollectorRoom
+from bookie._fast.store.gc.collector import Collected, DirectoryCollector
 from bookie.storage.garbage.choice import LogUse
 from bookie.storage.garbage.contracts import Outcome, Work
 from bookie.storage.garbage.decision import Ids
@@ -34,24 +34,24 @@ OUTCOMES = {
 
 
 class LedgerDirectory:
-    """See `contracts.Directory`. The room is closed by who made it."""
+    """See `contracts.Directory`. The collector is closed by who made it."""
 
-    def __init__(self, room: CollectorRoom, settings: GarbageSettings) -> None:
-        self._room = room
+    def __init__(self, collector: DirectoryCollector, settings: GarbageSettings) -> None:
+        self._collector = collector
         self._settings = settings
         self._bytes = self._records = 0
         self._set_rate()
 
     @property
     def path(self) -> str:
-        return self._room.directory
+        return self._collector.directory
 
     def ledger_ids(self) -> Ids:
-        return self._room.ledger_ids()
+        return self._collector.ledger_ids()
 
     def log_use(self) -> LogUse:
-        closed = self._room.closed_logs()
-        found = self._room.live_bytes()
+        closed = self._collector.closed_logs()
+        found = self._collector.live_bytes()
         live = np.zeros(closed.ids.size, np.int64)
         if found.ids.size:
             at = np.minimum(np.searchsorted(found.ids, closed.ids), found.ids.size - 1)
@@ -59,27 +59,27 @@ class LedgerDirectory:
         return LogUse(closed.ids, np.maximum(closed.file_bytes - HEADER_BYTES, 0), live)
 
     def delete_ledgers(self, ledgers: Ids) -> None:
-        self._room.delete_ledgers(ledgers)
+        self._collector.delete_ledgers(ledgers)
 
     def drop_fences(self, kept_ms: int) -> int:
-        return self._room.drop_fences(kept_ms)
+        return self._collector.drop_fences(kept_ms)
 
     def unlink_log(self, log_id: int) -> Work:
-        return _work(self._room.unlink_log(log_id))
+        return _work(self._collector.unlink_log(log_id))
 
     def compact(self, log_id: int) -> Work:
-        collected = self._room.compact(log_id)
+        collected = self._collector.compact(log_id)
         self._bytes += collected.moved_bytes + collected.dropped_bytes
         self._records += collected.moved_records + collected.dropped_records
         self._set_rate()
         return _work(collected)
 
     def progress(self) -> tuple[int, int, int]:
-        found = self._room.progress()
+        found = self._collector.progress()
         return found["log_id"], found["log_done"], found["log_bytes"]
 
     def stop(self) -> None:
-        self._room.stop()
+        self._collector.stop()
 
     def _set_rate(self) -> None:
         """Entries are as large as those that were seen so far."""
@@ -88,7 +88,7 @@ class LedgerDirectory:
         if not settings.throttle_by_bytes:
             mean = self._bytes // self._records if self._records else RECORD_BYTES_GUESS
             rate = settings.rate_entries_per_s * max(mean, 1)
-        self._room.set_rate(rate)
+        self._collector.set_rate(rate)
 
 
 def _work(collected: Collected) -> Work:

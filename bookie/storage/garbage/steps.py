@@ -15,7 +15,7 @@ STEPS = (
     "dead log unlinked",
     "log compacted",
 )
-"""In the order of a cycle; those of one compaction are the compiled room's."""
+"""In the order of a cycle; those of one compaction are the compiled module's."""
 
 _watcher: list[Callable[[str], None]] = []
 

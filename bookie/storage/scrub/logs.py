@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast.base.pace import PaceRoom
+from bookie._fast.base.pace import Pacer
 from bookie._fast.entrylog.map import read_map
 from bookie._fast.entrylog.rows import LogRows
-from bookie._fast.store.gc.scrub import DISAGREES, LIVE, ORPHAN, UNKNOWN, Pointed, ScrubRoom
+from bookie._fast.store.gc.scrub import DISAGREES, LIVE, ORPHAN, UNKNOWN, Pointed, Scrubber
 from bookie._fast.wire import record
 from bookie._fast.wire.digest import Digester
 from bookie._fast.wire.record_rows import Rows, RowSheet
@@ -55,16 +55,16 @@ class LogScrub:
     """The logs of one ledger directory. `progress` is told of bytes read as they come."""
 
     def __init__(
-        self, room: ScrubRoom, digests: Digests, pace: PaceRoom, progress: Callable[[int], None] = lambda _: None
+        self, scrubber: Scrubber, digests: Digests, pace: Pacer, progress: Callable[[int], None] = lambda _: None
     ) -> None:
-        self.room = room
+        self.scrubber = scrubber
         self._digests = digests
         self._pace = pace
         self._progress = progress
 
     def path(self, log_id: int) -> Path:
         """Of one log."""
-        return Path(self.room.directory) / f"{log_id:x}.log"
+        return Path(self.scrubber.directory) / f"{log_id:x}.log"
 
     def scrub(self, log_id: int) -> LogScrubbed:
         """Read one log; one that is gone has nothing to tell."""
@@ -104,7 +104,7 @@ class LogScrub:
         return self._digests
 
     @property
-    def pace(self) -> PaceRoom:
+    def pace(self) -> Pacer:
         """What reading keeps to."""
         return self._pace
 
@@ -116,10 +116,10 @@ class LogScrub:
         """What the index has in a log, a stretch of it at a time; the last one reaches behind the end of the file."""
         while True:
             end = first + WINDOW_BYTES if first + WINDOW_BYTES < size else 1 << 63
-            part = self.room.pointed(log_id, first, end)
+            part = self.scrubber.pointed(log_id, first, end)
             while part.more:
                 end = first + (min(end, first + WINDOW_BYTES) - first) // 2
-                part = self.room.pointed(log_id, first, end)
+                part = self.scrubber.pointed(log_id, first, end)
             yield part
             first = end
             if end == 1 << 63:
@@ -145,7 +145,7 @@ class LogScrub:
     def _about(self, log_id: int, row: tuple[int, int, int, int], why: str) -> Finding:
         ledger, entry, offset, _ = row
         kind = Kind.DIGEST if why.startswith("its digest") else Kind.PLACE
-        return Finding(kind=kind, directory=self.room.directory, log_id=log_id, ledger=ledger, entry=entry,
+        return Finding(kind=kind, directory=self.scrubber.directory, log_id=log_id, ledger=ledger, entry=entry,
                        offset=offset, why=why)  # fmt: skip
 
     def _still(self, log_id: int, found: list[Finding]) -> list[Finding]:
@@ -153,7 +153,7 @@ class LogScrub:
         if not found:
             return []
         ids = np.array([(one.ledger, one.entry, one.offset) for one in found], np.int64)
-        now = self.room.judge(log_id, ids[:, 0], ids[:, 1], ids[:, 2], np.zeros(len(found), np.uint32))
+        now = self.scrubber.judge(log_id, ids[:, 0], ids[:, 1], ids[:, 2], np.zeros(len(found), np.uint32))
         return [one for one, verdict in zip(found, now.tolist(), strict=True) if verdict in (LIVE, DISAGREES)]
 
 
@@ -167,10 +167,10 @@ class _Scan:
 
     def __init__(self, of: LogScrub, log_id: int) -> None:
         self._of = of
-        self._room = of.room
+        self._scrubber = of.scrubber
         self._log_id = log_id
         self._path = of.path(log_id)
-        self._open = of.room.is_open(log_id)
+        self._open = of.scrubber.is_open(log_id)
         self._sums: dict[int, int] | None = {}
         self._odd = False
         self._asked_index = True
@@ -223,7 +223,7 @@ class _Scan:
         if not len(ledger):
             return
         offset, ok = rows.position[entries] - LENGTH_PREFIX, rows.ok[entries] != 0
-        verdict = self._room.judge(self._log_id, ledger, entry, offset, size)
+        verdict = self._scrubber.judge(self._log_id, ledger, entry, offset, size)
         live = verdict == LIVE
         self.done.records += len(ledger)
         self.done.live += int((size[live] + LENGTH_PREFIX).sum())
@@ -285,6 +285,6 @@ class _Scan:
 
     def _find(self, kind: Kind, why: str, ledger: int = -1, entry: int = -1, offset: int = -1) -> None:
         self.done.findings.append(
-            Finding(kind=kind, directory=self._room.directory, log_id=self._log_id, ledger=ledger, entry=entry,
+            Finding(kind=kind, directory=self._scrubber.directory, log_id=self._log_id, ledger=ledger, entry=entry,
                     offset=offset, why=why)
         )  # fmt: skip

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie._fast.base.pace import PaceRoom
-from bookie._fast.base.scheduling import wish_background
-from bookie._fast.store.gc.scrub import ScrubRoom
+from bookie._fast.base.pace import Pacer
+from bookie._fast.base.process import wish_background
+from bookie._fast.store.gc.scrub import Scrubber
 from bookie._fast.wire.digest import Digester
 from bookie.storage import descriptors
 from bookie.storage.layout import HEX_NAME
@@ -65,7 +65,7 @@ class Status:
 
 
 class Scrub:
-    """`start`, then `stop`, which may be called twice; then the rooms may be closed.
+    """`start`, then `stop`, which may be called twice; then the scrubbers may be closed.
 
     `ask_digest`: the Digester of a ledger from its metadata, None where it has none; BookKeeperError: not known now.
     """
@@ -73,7 +73,7 @@ class Scrub:
     def __init__(
         self,
         settings: ScrubSettings,
-        rooms: Sequence[ScrubRoom],
+        scrubbers: Sequence[Scrubber],
         ask_digest: Callable[[int], Digester | None],
         *,
         keep_in: Path | None = None,
@@ -81,8 +81,8 @@ class Scrub:
         """`keep_in`: the directory that keeps how far it got."""
         self._settings = settings
         self._digests = Digests(ask_digest)
-        self.pace = PaceRoom(settings.rate_bytes_per_s)
-        self._logs = [LogScrub(room, self._digests, self.pace, self._progress) for room in rooms]
+        self.pace = Pacer(settings.rate_bytes_per_s)
+        self._logs = [LogScrub(scrubber, self._digests, self.pace, self._progress) for scrubber in scrubbers]
         self._file = CursorFile(keep_in)
         self._cursor = self._file.read()
         self._counters = Counters()
@@ -276,15 +276,15 @@ class Scrub:
         self._settled_at = time.monotonic()
         logs = self._logs[at]
         try:
-            logs.room.check_tables()
-            live = logs.room.live_bytes()
+            logs.scrubber.check_tables()
+            live = logs.scrubber.live_bytes()
             for (_, log_id), seen in self._unsettled.items():
                 if live.get(log_id, 0) > seen:
                     for finding in logs.by_index(log_id):
                         self._tell(finding)
         except OSError as error:
             descriptors.pass_on_used_up(error)
-            self._tell(Finding(kind=Kind.INDEX, directory=logs.room.directory, why=str(error)))
+            self._tell(Finding(kind=Kind.INDEX, directory=logs.scrubber.directory, why=str(error)))
         self._unsettled = {}
 
     def _tell(self, finding: Finding) -> None:
@@ -302,7 +302,7 @@ class Scrub:
         self._cursor.bytes += count
 
     def _ids(self, at: int) -> list[int]:
-        names = (HEX_NAME.match(path.name) for path in Path(self._logs[at].room.directory).iterdir())
+        names = (HEX_NAME.match(path.name) for path in Path(self._logs[at].scrubber.directory).iterdir())
         return sorted(int(name[1], 16) for name in names if name and name[2] == "log")
 
     def _bytes_left(self, at: int) -> int:

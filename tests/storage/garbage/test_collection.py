@@ -1,5 +1,5 @@
 """The thread `garbage`: what runs in a cycle, in which order, and who may hold it up. The directory is scripted: it has
-logs of given use, and notes what is asked of it. What really happens to bytes is held by the tests of the rooms.
+logs of given use, and notes what is asked of it. What really happens to bytes is held by the tests of the modules.
 """
 
 import threading

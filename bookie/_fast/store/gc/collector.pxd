@@ -1,18 +1,18 @@
 """Garbage collection of one ledger directory, as policy asks for it: the Python door of removal and compaction.
 
 One Python thread; set_rate, pause, resume, stop and progress: any thread. The GIL is dropped for everything that reads
-a log or the index. Closed before the StoreRoom is.
+a log or the index. Closed before the DirectoryStore is.
 """
 from libc.stdint cimport uint32_t
 
 from bookie._fast.base.types cimport Status
 from bookie._fast.store.gc.compaction cimport Compaction, Result
-from bookie._fast.store.storage cimport StoreRoom, StoresRoom
+from bookie._fast.store.storage cimport DirectoryStore, StorageEngine
 
-cdef class CollectorRoom:
+cdef class DirectoryCollector:
     cdef Compaction compaction
-    cdef StoresRoom stores_room
-    cdef StoreRoom room
+    cdef StorageEngine engine
+    cdef DirectoryStore handle
     cdef readonly str directory
     cdef bint stopped
     cdef dict live               # log id -> live bytes, of logs that were closed before the walk

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast.entrylog.map import LogLedgers as LogLedgers
-from bookie._fast.store.storage import StoreRoom, StoresRoom
+from bookie._fast.store.storage import DirectoryStore, StorageEngine
 
 class ClosedLogs(NamedTuple):
     ids: NDArray[np.int64]  # ascending
@@ -40,14 +40,14 @@ class Collected(NamedTuple):
     entry: int | None
     offset: int | None  # where that record lies
 
-class CollectorRoom:
+class DirectoryCollector:
     """Garbage collection in one ledger directory: one thread, but set_rate, pause, resume, stop, progress any thread.
 
     OSError: the index cannot be read or written; a failed write or sync has set the fatal latch before.
     """
 
     directory: str
-    def __init__(self, stores: StoresRoom, room: StoreRoom) -> None: ...
+    def __init__(self, stores: StorageEngine, handle: DirectoryStore) -> None: ...
     # Every ledger of this directory, ascending. Taken before the metadata's listing.
     def ledger_ids(self) -> NDArray[np.int64]: ...
     # Logs that never change any more. Taken before live_bytes: only these may be judged by it.
@@ -77,5 +77,5 @@ class CollectorRoom:
     def stop(self) -> None: ...
     # log_id (-1: none), log_bytes, log_done, moved_bytes, dropped_bytes, logs_unlinked, bytes_unlinked, paused, rate.
     def progress(self) -> dict[str, int]: ...
-    # Before the StoreRoom closes.
+    # Before the DirectoryStore closes.
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Closed logs, live bytes, verified deletion, compaction: one class a directory. Thin over the rooms below."""
+"""Closed logs, live bytes, verified deletion, compaction: one class a directory. Thin over the modules below."""
 import errno
 import os
 import re
@@ -39,7 +39,7 @@ from bookie._fast.entrylog.map import LogLedgers, read_map, scan_ledgers
 from bookie._fast.store.gc.kept_fences import drop_fences
 from bookie._fast.store.gc.ledger_removal import delete_ledgers, ledger_ids
 
-__all__ = ["ClosedLogs", "Collected", "CollectorRoom", "LiveBytes", "LogLedgers"]
+__all__ = ["ClosedLogs", "Collected", "DirectoryCollector", "LiveBytes", "LogLedgers"]
 
 ClosedLogs = namedtuple("ClosedLogs", "ids file_bytes")
 LiveBytes = namedtuple("LiveBytes", "ids live runs")
@@ -69,19 +69,19 @@ cdef Status sum_up(void* context, const StoredRun* run) noexcept nogil:
 
 
 @cython.no_gc_clear
-cdef class CollectorRoom:
+cdef class DirectoryCollector:
     """See the stub."""
 
-    def __cinit__(self, StoresRoom stores, StoreRoom room):
+    def __cinit__(self, StorageEngine stores, DirectoryStore handle):
         cdef Status status
-        self.stores_room = stores
-        self.room = room
-        self.directory = room.directory
+        self.engine = stores
+        self.handle = handle
+        self.directory = handle.directory
         self.live = {}
         with nogil:
-            status = compaction_init(&self.compaction, stores.stores, room.store)
+            status = compaction_init(&self.compaction, stores.stores, handle.store)
         if status != OK:
-            raise MemoryError(f"{room.directory}: no memory, or no reader of the index, for garbage collection")
+            raise MemoryError(f"{handle.directory}: no memory, or no reader of the index, for garbage collection")
 
     def __dealloc__(self):
         compaction_free(&self.compaction)
@@ -110,7 +110,7 @@ cdef class CollectorRoom:
         raise OSError(errno.EIO, f"{doing}: the location index failed ({why})", self.directory)
 
     def ledger_ids(self):
-        return ledger_ids(self.room)
+        return ledger_ids(self.handle)
 
     def closed_logs(self):
         """Ids and sizes of the logs that never change any more."""
@@ -119,7 +119,7 @@ cdef class CollectorRoom:
         with os.scandir(self.directory) as listed:
             for item in listed:
                 name = LOG_NAME.fullmatch(item.name)
-                if name and not log_ids_is_open(self.room.store.ids, int(name[1], 16)):
+                if name and not log_ids_is_open(self.handle.store.ids, int(name[1], 16)):
                     try:
                         found.append((int(name[1], 16), item.stat().st_size))
                     except FileNotFoundError:
@@ -139,15 +139,15 @@ cdef class CollectorRoom:
         cdef int64_t[::1] ids, sums
         self.need()
         closed = self.closed_logs().ids
-        before = bk_load(&self.room.store.stats.flushed_entries)
+        before = bk_load(&self.handle.store.stats.flushed_entries)
         memset(&walk, 0, sizeof(walk))
         try:
             with nogil:
                 while status == OK:
                     status = index_walk(self.compaction.reader, &ledger, &entry, WALK_RUNS, sum_up, &walk)
             self.check(OK if status == END else status, "adding up live bytes")
-            before -= bk_load(&self.room.store.stats.flushed_entries)
-            bk_store(&self.room.store.stats.index_entries, walk.entries - before)
+            before -= bk_load(&self.handle.store.stats.flushed_entries)
+            bk_store(&self.handle.store.stats.index_entries, walk.entries - before)
             log_ids = np.empty(walk.logs.count, np.int64)
             live = np.empty(walk.logs.count, np.int64)
             if walk.logs.count:
@@ -166,7 +166,7 @@ cdef class CollectorRoom:
         """From the ledgers map, else by a scan."""
         path = f"{self.directory}/{log_id:x}.log"
         found = read_map(path)
-        return found if found is not None else scan_ledgers(path, self.room.files)
+        return found if found is not None else scan_ledgers(path, self.handle.files)
 
     def points_into(self, uint32_t log_id, uint64_t offset=0):
         cdef bint found = False
@@ -179,11 +179,11 @@ cdef class CollectorRoom:
 
     def delete_ledgers(self, ids):
         self.need()
-        return delete_ledgers(self.stores_room, self.room, ids)
+        return delete_ledgers(self.engine, self.handle, ids)
 
     def drop_fences(self, int64_t kept_ms):
         self.need()
-        return drop_fences(self.room, kept_ms)
+        return drop_fences(self.handle, kept_ms)
 
     cdef object told(self, const Result* r):
         return Collected(OUTCOMES[<int> r.outcome], r.moved_records, r.moved_bytes, r.dropped_records, r.dropped_bytes,
@@ -218,7 +218,7 @@ cdef class CollectorRoom:
             return STOPPED
         memset(&result, 0, sizeof(result))
         result.torn_at = result.ledger = -1
-        if log_ids_is_open(self.room.store.ids, log_id):
+        if log_ids_is_open(self.handle.store.ids, log_id):
             return STOPPED._replace(outcome="open")
         if self.live.get(log_id, -1) != 0 and self.points_into(log_id):
             return STOPPED._replace(outcome="live")
@@ -230,7 +230,7 @@ cdef class CollectorRoom:
             return STOPPED._replace(outcome="gone")
         except OSError:
             return STOPPED._replace(outcome="unreadable")
-        if ledgers is None or any(ledger_is_known(self.room.store, ledger) for ledger in ledgers.ledgers.tolist()):
+        if ledgers is None or any(ledger_is_known(self.handle.store, ledger) for ledger in ledgers.ledgers.tolist()):
             self.live[log_id] = 0
             return self.collect(log_id, False)
         result.dropped_bytes = int(ledgers.bytes.sum())

@@ -13,7 +13,7 @@ from bookie._fast.entrylog.writer cimport EntryLogWriter, LogBuffer
 from bookie._fast.index.location cimport IndexReader
 from bookie._fast.index.table cimport Moved
 from bookie._fast.store.gc.liveness cimport Liveness
-from bookie._fast.store.stores cimport Store, Stores
+from bookie._fast.store.stores cimport Store, Storage
 
 cdef enum:
     MOVES_MOST = 16384           # stretches, and
@@ -58,7 +58,7 @@ cdef struct Progress:
     int64_t bytes_unlinked
 
 cdef struct Compaction:
-    Stores* stores
+    Storage* stores
     Store* store
     Pace pace
     LogBuffer* buffer
@@ -75,7 +75,7 @@ cdef struct Compaction:
     Progress progress
 
 # NO_MEMORY, IO_ERROR (no reader) or OK. `compaction` is zeroed; free it whatever the answer.
-cdef Status compaction_init(Compaction* compaction, Stores* stores, Store* store) noexcept nogil
+cdef Status compaction_init(Compaction* compaction, Storage* stores, Store* store) noexcept nogil
 cdef void compaction_free(Compaction* compaction) noexcept nogil
 # Scan a closed log; with `move`, copy and index what is live, else end at it (COLLECT_LIVE). The log is removed when
 # the index points nowhere into it: `live_bytes` is what it pointed at by a walk that began after the log was closed, -1

@@ -76,7 +76,7 @@ cdef enum:
     FORGET_BYTES = 0x1000000     # what was scanned leaves the page cache in steps of this
 
 
-cdef Status compaction_init(Compaction* compaction, Stores* stores, Store* store) noexcept nogil:
+cdef Status compaction_init(Compaction* compaction, Storage* stores, Store* store) noexcept nogil:
     compaction.stores = stores
     compaction.store = store
     compaction.progress.log_id = -1

@@ -4,13 +4,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast.index.view import Index
-from bookie._fast.store.storage import StoreRoom, StoresRoom
+from bookie._fast.store.storage import DirectoryStore, StorageEngine
 
-class IndexRepairRoom:
+class DirectoryIndexRepair:
     """Of one ledger directory. `index` is the directory of its index, `new` where another one is made."""
 
     def __init__(
-        self, stores: StoresRoom, room: StoreRoom, index: str | PathLike[str], new: str | PathLike[str], map_bytes: int
+        self,
+        stores: StorageEngine,
+        handle: DirectoryStore,
+        index: str | PathLike[str],
+        new: str | PathLike[str],
+        map_bytes: int,
     ) -> None: ...
     def wait(self, timeout_s: float) -> bool:
         """Until damage is noted, or `stop`; whether it is."""

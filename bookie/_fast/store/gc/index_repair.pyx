@@ -55,7 +55,7 @@ from bookie._fast.store.gc.compaction cimport points_into
 from bookie._fast.store.gc.liveness cimport ledger_is_known
 from bookie._fast.store.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.store.ledger_table cimport KeptFence, Ledger, ledger_find, ledger_kept_fence
-from bookie._fast.store.storage cimport StoreRoom, StoresRoom, stores_request_flush
+from bookie._fast.store.storage cimport DirectoryStore, StorageEngine, stores_request_flush
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of
 
 cdef enum:
@@ -451,31 +451,31 @@ cdef Status index_take_found(Store* store, LocationIndex* found, const int64_t* 
     return status
 
 
-cdef class IndexRepairRoom:
+cdef class DirectoryIndexRepair:
     """See the stub."""
-    cdef StoresRoom stores
-    cdef StoreRoom room
+    cdef StorageEngine stores
+    cdef DirectoryStore handle
     cdef bytes old
     cdef bytes new
     cdef uint64_t map_bytes
 
-    def __init__(self, StoresRoom stores not None, StoreRoom room not None, index, new, uint64_t map_bytes):
-        self.stores, self.room = stores, room
+    def __init__(self, StorageEngine stores not None, DirectoryStore handle not None, index, new, uint64_t map_bytes):
+        self.stores, self.handle = stores, handle
         self.old, self.new, self.map_bytes = os.fsencode(index), os.fsencode(new), map_bytes
 
     def wait(self, double timeout_s):
         cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
         cdef bint noted
         with nogil:
-            noted = damage_wait(&self.room.store.index.damage, deadline)
+            noted = damage_wait(&self.handle.store.index.damage, deadline)
         return bool(noted)
 
     def stop(self):
-        if self.room.store.index != NULL:
-            damage_stop(&self.room.store.index.damage)
+        if self.handle.store.index != NULL:
+            damage_stop(&self.handle.store.index.damage)
 
     def note(self):
-        damage_note(&self.room.store.index.damage, -1)
+        damage_note(&self.handle.store.index.damage, -1)
 
     def salvage(self):
         cdef Repaired repaired
@@ -483,32 +483,32 @@ cdef class IndexRepairRoom:
         cdef const char* old = self.old
         cdef const char* new_ = self.new
         with nogil:
-            status = index_salvage(self.room.store, self.stores.stores.ops, old, new_, self.map_bytes, &repaired)
+            status = index_salvage(self.handle.store, self.stores.stores.ops, old, new_, self.map_bytes, &repaired)
         self.check(status, "copying what can be read of the location index")
         stores_request_flush(self.stores.stores)
         return repaired.runs, repaired.lost, repaired.ledgers, repaired.doubtful
 
     def doubts(self):
-        return doubts_list(&self.room.store.index.doubts)
+        return doubts_list(&self.handle.store.index.doubts)
 
     def is_open(self, uint32_t log_id):
-        return bool(log_ids_is_open(self.room.store.ids, log_id))
+        return bool(log_ids_is_open(self.handle.store.ids, log_id))
 
     def stats(self):
-        cdef LocationIndex* index = self.room.store.index
+        cdef LocationIndex* index = self.handle.store.index
         if index == NULL:
             return {"index_damage": 0, "doubtful_ledgers": 0}
         return {"index_damage": bk_load(&index.damage.total), "doubtful_ledgers": bk_load(&index.doubts.count)}
 
     def take_damage(self):
-        return damage_take(&self.room.store.index.damage) if self.room.store.index != NULL else None
+        return damage_take(&self.handle.store.index.damage) if self.handle.store.index != NULL else None
 
     def points_into(self, uint32_t log_id, uint64_t offset):
         cdef IndexReader* reader
         cdef bint found = False
         cdef Status status = NO_MEMORY
         with nogil:
-            reader = index_reader(self.room.store.index)
+            reader = index_reader(self.handle.store.index)
             if reader != NULL:
                 status = points_into(reader, log_id, offset, &found)
                 index_reader_free(reader)
@@ -524,7 +524,7 @@ cdef class IndexRepairRoom:
             raise ValueError("what was found is closed, or `lasting` is not of all ledgers")
         while at < count:
             with nogil:
-                status = index_take_found(self.room.store, found.raw, &ids[at], &lasting[at], count - at, &done,
+                status = index_take_found(self.handle.store, found.raw, &ids[at], &lasting[at], count - at, &done,
                                           &entry)
             self.check(status, "putting back what was found of ledgers")
             at += done
@@ -533,6 +533,6 @@ cdef class IndexRepairRoom:
         if status == NO_MEMORY:
             raise MemoryError(f"{what}: no memory")
         if status == NO_SPACE:
-            raise OSError(errno.ENOSPC, f"{what}: no space", self.room.directory)
+            raise OSError(errno.ENOSPC, f"{what}: no space", self.handle.directory)
         if status != OK:
-            raise OSError(errno.EIO, f"{what} failed (status {<int> status})", self.room.directory)
+            raise OSError(errno.EIO, f"{what} failed (status {<int> status})", self.handle.directory)

@@ -1,7 +1,7 @@
 """The fences of deleted ledgers, kept for a while: a writer that was fenced must not begin such a ledger anew.
 
 In the table `fences` of the index, so that they outlive the process, and in the ledger tables, where a ledger that
-comes to be is fenced from the start if its fence is kept. They are read back with the ledgers (StoreRoom).
+comes to be is fenced from the start if its fence is kept. They are read back with the ledgers (DirectoryStore).
 
 Their age is counted in a time of the store's own: how long bookies have run on it, measured by the monotonic clock. The
 wall clock may jump by years, and a fence that goes too early lets a fenced writer in.

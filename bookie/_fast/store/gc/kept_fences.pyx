@@ -18,7 +18,7 @@ from bookie._fast.store.ledger_table cimport (
     ledger_keep_fence,
     ledger_kept_fence,
 )
-from bookie._fast.store.storage cimport StoreRoom
+from bookie._fast.store.storage cimport DirectoryStore
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of
 
 cdef enum:
@@ -177,12 +177,12 @@ cdef Status fences_drop(Store* store, int64_t kept_ms, int64_t* dropped) noexcep
     return status
 
 
-def pass_time(StoreRoom room, int64_t ms) -> None:
+def pass_time(DirectoryStore handle, int64_t ms) -> None:
     """As if so much time had passed for the fences, for tests."""
-    room.store.ledgers.fences_ms += ms
+    handle.store.ledgers.fences_ms += ms
 
 
-def drop_fences(StoreRoom room, int64_t kept_ms) -> int:
+def drop_fences(DirectoryStore handle, int64_t kept_ms) -> int:
     """Drop fences that were kept for so long, measured while bookies ran on this directory; how many.
 
     OSError: ENOSPC (they are kept), EIO (the index failed).
@@ -190,8 +190,8 @@ def drop_fences(StoreRoom room, int64_t kept_ms) -> int:
     cdef int64_t dropped = 0
     cdef Status status
     with nogil:
-        status = fences_drop(room.store, kept_ms, &dropped)
+        status = fences_drop(handle.store, kept_ms, &dropped)
     if status == OK:
         return dropped
     code = errno.ENOSPC if status == NO_SPACE else errno.EIO
-    raise OSError(code, f"dropping old fences from the location index failed (status {<int> status})", room.directory)
+    raise OSError(code, f"dropping old fences from the location index failed (status {<int> status})", handle.directory)

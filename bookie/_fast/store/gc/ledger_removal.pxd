@@ -6,7 +6,7 @@ before. The caller has taken a checkpoint, so that the journals behind the mark 
 from libc.stdint cimport int64_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Store, Stores
+from bookie._fast.store.stores cimport Store, Storage
 
 cdef enum:
     REMOVE_RUNS_MOST = 20000     # in one transaction
@@ -17,5 +17,5 @@ cdef enum:
 # add that comes after a ledger has left memory creates it anew, with the key that it brings. If it was fenced or in
 # limbo (module store.gc.kept_fences) its writer's adds are refused, and recovery adds create it fenced. A ledger that
 # is fenced while it is deleted stays, empty, until the next time.
-cdef Status ledgers_delete(Stores* stores, Store* store, const int64_t* ids, size_t count,
+cdef Status ledgers_delete(Storage* stores, Store* store, const int64_t* ids, size_t count,
                            int64_t* known) noexcept nogil

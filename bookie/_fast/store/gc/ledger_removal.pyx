@@ -18,7 +18,7 @@ from bookie._fast.index.location cimport index_abort, index_begin, index_commit,
 from bookie._fast.store.gc.kept_fences cimport fence_keep, fences_fit, needs_fence
 from bookie._fast.store.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_changed, ledger_remove
 from bookie._fast.store.notices cimport post_notices, take_watchers
-from bookie._fast.store.storage cimport StoreRoom, StoresRoom
+from bookie._fast.store.storage cimport DirectoryStore, StorageEngine
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of, store_of
 
 cdef enum:
@@ -28,7 +28,7 @@ cdef enum:
 log = logging.getLogger(__name__)
 
 
-cdef bint forget(Stores* stores, Store* store, int64_t ledger_id) noexcept nogil:
+cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogil:
     """Out of memory; whether it was known."""
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
@@ -75,7 +75,7 @@ cdef Status delete_some(Store* store, const int64_t* ids, size_t count, size_t* 
     return index_commit(store.index)
 
 
-cdef Status ledgers_delete(Stores* stores, Store* store, const int64_t* ids, size_t count,
+cdef Status ledgers_delete(Storage* stores, Store* store, const int64_t* ids, size_t count,
                            int64_t* known) noexcept nogil:
     cdef size_t done, i
     cdef Status status = OK
@@ -101,7 +101,7 @@ cdef Status ledgers_delete(Stores* stores, Store* store, const int64_t* ids, siz
     return status
 
 
-def delete_ledgers(StoresRoom stores, StoreRoom room, ids) -> int:
+def delete_ledgers(StorageEngine stores, DirectoryStore handle, ids) -> int:
     """Delete ledgers of this directory, after a checkpoint; how many were known. Any order, unknown ones too.
 
     Fenced ones stay, to be deleted another time, while as many fences of deleted ledgers are kept as may be.
@@ -117,20 +117,20 @@ def delete_ledgers(StoresRoom stores, StoreRoom room, ids) -> int:
     if count == 0:
         return 0
     for i in range(count):
-        if view[i] < 0 or store_of(stores.stores, view[i]) != room.store:
-            raise ValueError(f"ledger {view[i]} does not belong to {room.directory}")
+        if view[i] < 0 or store_of(stores.stores, view[i]) != handle.store:
+            raise ValueError(f"ledger {view[i]} does not belong to {handle.directory}")
     with nogil:
-        count = fences_fit(room.store, &view[0], count)
-        status = ledgers_delete(stores.stores, room.store, &view[0], count, &known)
+        count = fences_fit(handle.store, &view[0], count)
+        status = ledgers_delete(stores.stores, handle.store, &view[0], count, &known)
     if count < <size_t> view.shape[0]:
         log.warning("fenced ledgers are not deleted before older fences have gone",
-                    extra={"ledgers": view.shape[0] - count, "directory": room.directory,
+                    extra={"ledgers": view.shape[0] - count, "directory": handle.directory,
                            "remedy": "dbStorage_maxLedgers says how many fences are kept"})
     if status == NO_SPACE:
-        raise OSError(errno.ENOSPC, "no space for the deletion of ledgers from the location index", room.directory)
+        raise OSError(errno.ENOSPC, "no space for the deletion of ledgers from the location index", handle.directory)
     if status != OK:
         raise OSError(errno.EIO, f"deleting ledgers from the location index failed (status {<int> status})",
-                      room.directory)
+                      handle.directory)
     return known
 
 
@@ -153,14 +153,14 @@ cdef int64_t look(Shard* shard, uint32_t begin, uint32_t* size, int64_t[::1] out
     return found
 
 
-cdef int64_t look_all(StoreRoom room, int64_t[::1] out) noexcept nogil:
+cdef int64_t look_all(DirectoryStore handle, int64_t[::1] out) noexcept nogil:
     """Every id once, in a shard whose table did not grow meanwhile; in one that did, it is looked at from the start."""
     cdef Shard* shard
     cdef int64_t found = 0
     cdef int64_t before
     cdef uint32_t begin, size, i, first_size
     for i in range(SHARDS):
-        shard = &room.store.shards[i]
+        shard = &handle.store.shards[i]
         before = found
         begin = 0
         first_size = 0
@@ -179,15 +179,15 @@ cdef int64_t look_all(StoreRoom room, int64_t[::1] out) noexcept nogil:
     return found
 
 
-def ledger_ids(StoreRoom room):
+def ledger_ids(DirectoryStore handle):
     """Every ledger that is known in this directory, ascending."""
     cdef int64_t found = -1
     cdef int64_t[::1] view
-    room_for = max(1024, room.ledger_count())
+    room_for = max(1024, handle.ledger_count())
     while found < 0:
         room_for += room_for // 8 + 1024
         ids = np.empty(room_for, np.int64)
         view = ids
         with nogil:
-            found = look_all(room, view)
+            found = look_all(handle, view)
     return np.unique(ids[:found])

@@ -3,7 +3,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie._fast.store.storage import StoreRoom
+from bookie._fast.store.storage import DirectoryStore
 
 LIVE: int
 ELSEWHERE: int
@@ -19,9 +19,9 @@ class Pointed(NamedTuple):
     length: NDArray[np.uint32]
     more: bool
 
-class ScrubRoom:
+class Scrubber:
     directory: str
-    def __init__(self, room: StoreRoom) -> None: ...
+    def __init__(self, handle: DirectoryStore) -> None: ...
     def is_open(self, log_id: int) -> bool: ...
     def judge(
         self, log_id: int, ledgers: NDArray[Any], entries: NDArray[Any], offsets: NDArray[Any], lengths: NDArray[Any]

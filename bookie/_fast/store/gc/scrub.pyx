@@ -31,7 +31,7 @@ from bookie._fast.index.location cimport (
 from bookie._fast.store.gc.compaction cimport WALK_RUNS
 from bookie._fast.store.gc.liveness cimport Verdict, judge, liveness_clear, liveness_free, liveness_init
 
-__all__ = ["DELETED", "DISAGREES", "ELSEWHERE", "LIVE", "ORPHAN", "UNKNOWN", "Pointed", "ScrubRoom"]
+__all__ = ["DELETED", "DISAGREES", "ELSEWHERE", "LIVE", "ORPHAN", "UNKNOWN", "Pointed", "Scrubber"]
 
 # The verdicts of `liveness`, and one more: the index could not be asked.
 LIVE, ELSEWHERE, DELETED, ORPHAN, DISAGREES, UNKNOWN = range(6)
@@ -95,24 +95,24 @@ cdef Status put_rows(void* context, const StoredRun* run) noexcept nogil:
 
 
 @cython.no_gc_clear
-cdef class ScrubRoom:
+cdef class Scrubber:
     """One ledger directory. OSError: the index cannot be read; MemoryError."""
 
-    def __cinit__(self, StoreRoom room):
+    def __cinit__(self, DirectoryStore handle):
         cdef Status status
-        self.room = room
-        self.directory = room.directory
-        self.reader = index_reader(room.store.index)
+        self.handle = handle
+        self.directory = handle.directory
+        self.reader = index_reader(handle.store.index)
         if self.reader == NULL:
-            raise OSError(errno.EIO, "no reader of the location index is left for a scrub", room.directory)
-        status = liveness_init(&self.liveness, room.store, self.reader)
+            raise OSError(errno.EIO, "no reader of the location index is left for a scrub", handle.directory)
+        status = liveness_init(&self.liveness, handle.store, self.reader)
         self.check(status, "beginning a scrub")
 
     def __dealloc__(self):
         liveness_free(&self.liveness)
 
     def close(self):
-        """Before the StoreRoom closes; idempotent. No call is under way."""
+        """Before the DirectoryStore closes; idempotent. No call is under way."""
         liveness_free(&self.liveness)
         if self.reader != NULL:
             index_reader_free(self.reader)
@@ -133,7 +133,7 @@ cdef class ScrubRoom:
 
     def is_open(self, uint32_t log_id):
         """Whether the log may still grow, or hold records that no commit points at yet."""
-        return bool(log_ids_is_open(self.room.store.ids, log_id))
+        return bool(log_ids_is_open(self.handle.store.ids, log_id))
 
     def judge(self, uint32_t log_id, ledgers, entries, offsets, lengths):
         """What the index says now of each record of a log: a verdict each."""

@@ -1,4 +1,4 @@
-"""How these rooms were built: with checks or for speed. No state; any thread."""
+"""How these modules were built: with checks or for speed, and with what only tests use. No state; any thread."""
 
 cdef extern from *:
     """

@@ -1,14 +1,13 @@
 """Filled before the first loop starts; only the counters change after that, atomically."""
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.server.addresses cimport addresses_free, addresses_init
-from bookie._fast.server.limits cimport AUTH_OPEN, AUTH_WAITING
 from bookie._fast.wire.proto cimport NESTING_MAX
 
 cdef enum:
     SHARE_OF_ADDRESS = 8         # the part of the room for urgent requests that one address may have
 
 
-cdef class NetLimitsRoom:
+cdef class PortLimits:
     """Limits and shared counters of all I/O loops."""
 
     def __init__(self, *, frame_bytes_max: int, batch_bytes_max: int, output_high: int, output_low: int,

@@ -1,7 +1,19 @@
-"""What an I/O loop counts: its own thread writes, anybody reads. No code."""
+"""What an I/O loop counts, and how long its batch reads took and how much they answered, in the histograms of BP-62.
+
+The loop's own thread writes, any thread reads.
+"""
 from libc.stdint cimport int64_t
 
-from bookie._fast.server.batch_stats cimport BatchStats
+cdef enum:
+    TIME_EDGES = 9
+    SIZE_EDGES = 8
+
+cdef struct BatchStats:
+    # Bucket i counts what is above edge i - 1 and not above edge i, the last one what is above all edges.
+    int64_t times[TIME_EDGES + 1]
+    int64_t sizes[SIZE_EDGES + 1]
+    int64_t sum_ns
+    int64_t sum_bytes
 
 cdef enum:
     CODES = 20
@@ -44,3 +56,8 @@ cdef struct LoopStats:
     int64_t upgrades         # connections that went on to TLS
     int64_t errors[CODES]    # by Status
     BatchStats batches
+
+# A batch read was answered `ns` after it came in, with `size` bytes of records; -1: with an error, which has no size.
+cdef void batch_note(BatchStats* stats, int64_t ns, int64_t size) noexcept nogil
+# As a BatchView.
+cdef object batch_view(const BatchStats* stats)

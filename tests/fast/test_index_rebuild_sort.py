@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.index.located import sort_rows
+from bookie._fast.index.rebuild import sort_rows
 
 IDS = st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1), st.integers(0, 200).map(lambda i: i << 40))
 ROWS = st.lists(st.tuples(IDS, IDS, st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=200)

@@ -1,9 +1,9 @@
-"""The histograms of batch reads (server.batch_stats): BP-62's buckets, an edge in the bucket below it."""
+"""The histograms of batch reads (server.stats): BP-62's buckets, an edge in the bucket below it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie._fast.server.batch_stats import merged, tally
+from bookie._fast.server.stats import merged, tally
 
 MS = 1_000_000
 MOST = 1 << 40

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from bookie._fast.base.scheduling import wish_short_slice
+from bookie._fast.base.process import wish_short_slice
 
 
 def test_the_wish_keeps_policy_and_niceness() -> None:

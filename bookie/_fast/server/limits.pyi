@@ -1,4 +1,4 @@
-class NetLimitsRoom:
+class PortLimits:
     def __init__(
         self,
         *,

@@ -1,8 +1,9 @@
-"""Scheduling of data threads against the policy threads of the same process, which may be busy in Python.
+"""How the compiled modules were built, and how the kernel schedules the threads of this process. Any thread.
 
-A thread with a shorter slice has an earlier deadline and preempts one with a longer slice when it wakes (EEVDF, Linux
-6.12 and later; sched_setattr(2)). It needs no privilege and takes no larger share of the processor. Older kernels
-ignore or refuse the request; nothing depends on it but latency beside busy threads. Work that can wait says so, too.
+Data threads compete with policy threads, which may be busy in Python. A thread with a shorter slice has an earlier
+deadline and preempts one with a longer slice when it wakes (EEVDF, Linux 6.12 and later; sched_setattr(2)). It needs no
+privilege and takes no larger share of the processor. Older kernels ignore or refuse the request; nothing depends on it
+but latency beside busy threads. Work that can wait says so, too.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -35,6 +36,16 @@ cdef enum:
     NICE_LAST = 19
     IOPRIO_WHO_PROCESS = 1   # which is a thread
     IOPRIO_IDLE = 3 << 13    # served when nobody else asks, by schedulers that know of it
+
+
+def flavour() -> str:
+    """`debug` (bounds checks, asserts) or `release`."""
+    return "debug" if DEBUG_BUILD else "release"
+
+
+def faults() -> bool:
+    """Whether tests can plant bugs and disk faults in this build."""
+    return FAULTS_BUILD
 
 
 def wish_short_slice() -> bool:

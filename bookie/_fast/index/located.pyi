@@ -1,3 +1,0 @@
-from collections.abc import Sequence
-
-def sort_rows(rows: Sequence[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]: ...

@@ -1,1 +1,0 @@
-# No Python surface: the index publishes what its readers take.

@@ -1,1 +1,0 @@
-# No Python surface: the index does this when it is opened.

@@ -1,1 +1,0 @@
-# Only I/O loops come here.

@@ -1,1 +1,0 @@
-# No Python surface: other compiled rooms cimport this one.

@@ -1,1 +1,0 @@
-# No Python surface: module `store.gc.collector` is its door.
