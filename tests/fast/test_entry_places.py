@@ -1,4 +1,4 @@
-"""Room entry_places: where entries lie is where a reader of the log finds them."""
+"""Module store.entry_places: where entries lie is where a reader of the log finds them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Room entry_ranges: which entries of a ledger are stored, whether in memory, on disk or both."""
+"""Module store.entry_ranges: which entries of a ledger are stored, whether in memory, on disk or both."""
 
 from pathlib import Path
 

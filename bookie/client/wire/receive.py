@@ -32,7 +32,7 @@ class Cutter(Protocol):
 
 
 class ReceiveBuffer:
-    """Cuts what a connection delivers into rows of `client_wire.RESPONSE`. `frame_bytes_max` bounds its memory.
+    """Cuts what a connection delivers into rows of `framing_v2.RESPONSE`. `frame_bytes_max` bounds its memory.
 
     With `skipped_bytes_max` a longer answer is not the connection's end: it is `oversized`, and can be skipped.
     """
