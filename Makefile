@@ -181,8 +181,11 @@ test-tsan: tsan       ## modules, storage, hostile clients and crash stories on 
 lint: build           ## style, types, layers and house rules
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint-types lint-style   # mypy takes as long as the others
 
+STUBS = $(subst /,.,$(basename $(shell find bookie/_fast -name '*.pyi')))
+
 lint-types: build
 	$(VENV)/bin/mypy
+	$(VENV)/bin/stubtest --concise --ignore-missing-stub --ignore-disjoint-bases --allowlist tests/stubtest-allowed.txt $(STUBS)
 
 lint-style: build
 	$(VENV)/bin/ruff check .

@@ -1,11 +1,11 @@
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 class AddsInFlight:
     count: int
-    def __init__(self, *, by_transaction: bool) -> None: ...
+    def __new__(cls, *, by_transaction: bool) -> Self: ...
     def knows(self, ledger: int, entries: NDArray[np.int64]) -> bool: ...
     def sent(self, lane: int, ledger: int, entries: NDArray[np.int64], transaction: int, due_ms: int) -> None: ...
     def take(

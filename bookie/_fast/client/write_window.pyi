@@ -7,8 +7,6 @@ from typing_extensions import Buffer
 
 from bookie._fast.wire.digest import Digester
 
-Records: TypeAlias = tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]
-
 _Records: TypeAlias = tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]
 
 class Add:
@@ -16,7 +14,7 @@ class Add:
     entry: int
     def done(self) -> bool: ...
     def result(self) -> int: ...
-    def wait(self, timeout: float = -1) -> bool: ...
+    def wait(self, timeout: float = -1.0) -> bool: ...
     def __await__(self) -> Generator[Any, None, int]: ...
 
 class WriteWindow:

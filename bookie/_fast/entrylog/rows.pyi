@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import final
+from typing import Self, final
 
 from bookie._fast.base.file import Files
 from bookie._fast.base.pace import Pacer
@@ -8,14 +8,14 @@ from bookie._fast.wire.row_file import RowFile
 
 @final
 class LogRows(RowFile):
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: str | PathLike[str],
         sheet: RowSheet,
         start: int = 0,
         files: Files | None = None,
         pace: Pacer | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def stopped(self) -> bool: ...
     @property

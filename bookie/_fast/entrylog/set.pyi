@@ -1,11 +1,12 @@
 from os import PathLike
+from typing import Self
 
 from bookie._fast.base.file import Files
 from bookie._fast.base.op_stats import OpView
 
 class EntryLogSet:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         directory: str | PathLike[str],
         *,
         active_max: int,
@@ -13,7 +14,7 @@ class EntryLogSet:
         size_limit: int = ...,
         next_id: int = 0,
         files: Files | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     def append(self, ledger: int, entry: bytes) -> tuple[int, int]: ...
     def mark(self, ledger: int) -> None: ...
     def end_marked(self, ledger: int | None = None) -> None: ...

@@ -1,16 +1,17 @@
 from os import PathLike
+from typing import Self
 
 from bookie._fast.base.file import Files
 
 class EntryLog:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         directory: str | PathLike[str],
         next_id: int = 0,
         size_limit: int = 1073741824,
         files: Files | None = None,
         beside: EntryLog | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def current_id(self) -> int: ...
     @property

@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import final
+from typing import Self, final
 
 from bookie._fast.base.file import Files
 from bookie._fast.wire.record_rows import RowSheet
@@ -7,9 +7,9 @@ from bookie._fast.wire.row_file import RowFile
 
 @final
 class JournalRows(RowFile):
-    def __init__(
-        self, path: str | PathLike[str], journal_id: int, sheet: RowSheet, files: Files | None = None
-    ) -> None: ...
+    def __new__(
+        cls, path: str | PathLike[str], journal_id: int, sheet: RowSheet, files: Files | None = None
+    ) -> Self: ...
     @property
     def position(self) -> int: ...
     @property

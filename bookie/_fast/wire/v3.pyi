@@ -2,7 +2,7 @@ from typing import TypedDict
 
 from typing_extensions import Buffer
 
-class Request(TypedDict):
+class _Request(TypedDict):
     version: int
     op: int
     flags: int
@@ -18,6 +18,6 @@ class Request(TypedDict):
     key: bytes | None
     body: bytes | None
 
-def parse(frame: Buffer, nesting: int = ...) -> tuple[int, Request]: ...
+def parse(frame: Buffer, nesting: int = ...) -> tuple[int, _Request]: ...
 def parse_often(frame: Buffer, times: int) -> int: ...
 def code(status: int) -> int: ...

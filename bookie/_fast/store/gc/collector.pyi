@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class DirectoryCollector:
     """
 
     directory: str
-    def __init__(self, stores: StorageEngine, handle: DirectoryStore) -> None: ...
+    def __new__(cls, stores: StorageEngine, handle: DirectoryStore) -> Self: ...
     # Every ledger of this directory, ascending. Taken before the metadata's listing.
     def ledger_ids(self) -> NDArray[np.int64]: ...
     # Logs that never change any more. Taken before live_bytes: only these may be judged by it.

@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ class Pointed(NamedTuple):
 
 class Scrubber:
     directory: str
-    def __init__(self, handle: DirectoryStore) -> None: ...
+    def __new__(cls, handle: DirectoryStore) -> Self: ...
     def is_open(self, log_id: int) -> bool: ...
     def judge(
         self, log_id: int, ledgers: NDArray[Any], entries: NDArray[Any], offsets: NDArray[Any], lengths: NDArray[Any]
