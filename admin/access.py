@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from admin.auditing import Few
+from admin.auditing import LineLimit
 from admin.roles import Role
 from bookie.changed_files import ChangedFiles
 from bookie.errors import SecurityError
@@ -39,7 +39,7 @@ ANYBODY = "local"
 STRANGERS = (ANYBODY, "unknown")
 
 log = logging.getLogger(__name__)
-_strangers = Few()
+_strangers = LineLimit()
 
 
 class NotAuthenticated(SecurityError):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Few", "NAMED", "of_http", "of_message", "SHOWN"]
+__all__ = ["LineLimit", "NAMED", "of_http", "of_message", "SHOWN"]
 
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "Bookie/LiftQuarantine": ("ledger",),
@@ -47,7 +47,7 @@ LINES_MAX = 10
 """A second, of what strangers are refused."""
 
 
-class Few:
+class LineLimit:
     """So many lines a second. Any thread."""
 
     def __init__(self, most: int = LINES_MAX, clock: Callable[[], float] = time.monotonic) -> None:

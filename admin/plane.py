@@ -1,7 +1,7 @@
 """The admin plane: one gRPC server on `adminPort`, started with the bookie through the group `bookie.planes`.
 
 gRPC's own threads and a pool of ours; no bytes of entries pass here but those that an operator reads. Every call goes
-through the gatekeeper: roles, limits, audit. The standard health service and reflection are always there.
+through the interceptor: roles, limits, audit. The standard health service and reflection are always there.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from grpc_reflection.v1alpha import reflection
 
 from admin.access import Access
 from admin.door import Limits
-from admin.gatekeeper import Gatekeeper, Share
 from admin.gateway import Gateway
+from admin.interceptor import CallInterceptor, Share
 from admin.services.garbage import GarbageService
 from admin.services.metadata_store import STREAMS_MAX as CHANGE_STREAMS_MAX
 from admin.services.metadata_store import MetadataService
@@ -73,7 +73,7 @@ class AdminPlane:
         self._strangers = Share(
             calls=STRANGERS_THREADS, waiting_max=STRANGERS_WAITING_MAX, streams_max=STRANGERS_STREAMS_MAX
         )
-        self._gatekeeper = Gatekeeper(Access(control.access, control.own_token), self._known, self._strangers)
+        self._gatekeeper = CallInterceptor(Access(control.access, control.own_token), self._known, self._strangers)
         self._own_token = control.own_token
         self._signpost: Signpost | None = None
         sessions = SessionLimits(control.access.sessions_max, control.access.sessions_per_peer_max)

@@ -46,7 +46,7 @@ class Need:
     asks: Callable[[Any], bool] = lambda _request: False
 
     def of(self, request: Any) -> Role | None:
-        """Of this very request: gRPC's message, or what HTTP has asked (`admin.http.asking.Wish`)."""
+        """Of this very request: gRPC's message, or what HTTP has asked (`admin.http.request.Wish`)."""
         return self.more if self.more is not None and self.asks(request) else self.role
 
 

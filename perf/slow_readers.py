@@ -131,7 +131,7 @@ class Beside:
                 self.peak_mib = max(self.peak_mib, memory_mib(self._bookie.pid, "RssAnon"))
 
 
-class Mob:
+class SlowReaders:
     """Peers that do not read."""
 
     def __init__(self, address: tuple[str, int], stack: ExitStack) -> None:
@@ -190,18 +190,18 @@ def measure(bookie: BookieProcess, readers: int, written_mib: int, ledgers: int 
     quiet = memory_mib(bookie.pid, "VmRSS")
     longest = 0.0
     with ExitStack() as stack:
-        mob = Mob(bookie.address, stack)
+        slow = SlowReaders(bookie.address, stack)
         beside = stack.enter_context(Beside(bookie))
-        mob.come(readers)
+        slow.come(readers)
         peer = stack.enter_context(Peer(bookie.address))
         for number in range(written_mib * MIB // (100 * LONG)):
             began = time.monotonic()
             fill(peer, LEDGERS, range(number * 100, number * 100 + 100))
             longest = max(longest, time.monotonic() - began)
             if number % TURN == TURN - 1:
-                mob.go(readers // 50)
-                mob.come(readers // 50, number * 100)
-        left = sum(not ended(one) for one in mob.peers)
+                slow.go(readers // 50)
+                slow.come(readers // 50, number * 100)
+        left = sum(not ended(one) for one in slow.peers)
     return {
         "readers": readers,
         "readers_left": left,

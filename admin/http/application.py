@@ -1,6 +1,6 @@
 """Which path leads where, who may go there, and what every answer carries. ASGI, on the event loop of the plane.
 
-Nothing here blocks: endpoints run in the threads of `Desk`, but for probes, which look at memory only. `admin.roles`
+Nothing here blocks: endpoints run on `RequestThreads`, but for probes, which look at memory only. `admin.roles`
 says what each path needs; the console's own files need nothing. Where the configuration names no tokens, processes of
 the bookie's own user and of root may do everything over the loopback address: they could read its own token. A page of
 another site can make a browser send requests here; `hosts` refuses them.
@@ -15,10 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
 from admin.auditing import of_http
-from admin.http.asking import Asked, Desk, Refused, Reply, Wish, reply_text
 from admin.http.files import File
 from admin.http.hosts import Hosts, check_origin
 from admin.http.moving import Movers
+from admin.http.request import HttpRequest, Parameters, Refused, Reply, RequestThreads, reply_text
 from admin.http.routes import ROUTES, Answer
 from admin.neighbours import is_ours
 from admin.roles import Role
@@ -55,7 +55,7 @@ class Application:
         self._access = access
         self._movers = movers
         self._files = files
-        self._desk = Desk(control.http.threads)
+        self._threads = RequestThreads(control.http.threads)
         self._hosts = Hosts(control.http, control.names)
         self._timeout_s = control.http.request_timeout_ms / 1000
 
@@ -87,7 +87,7 @@ class Application:
 
     def close(self) -> None:
         """Take no further calls."""
-        self._desk.close()
+        self._threads.close()
 
     async def _reply(self, request: Request, headers: dict[str, str]) -> Reply:
         path, method = request.url.path, "GET" if request.method == "HEAD" else request.method
@@ -107,12 +107,12 @@ class Application:
             headers["allow"] = ", ".join(answers)
             return self._other_method(path, answers)
         if answer.need.role is None:
-            return answer.endpoint(self._asked(request, PROBER, b""))  # reads no body, waits for no thread
+            return answer.endpoint(self._http_request(request, PROBER, b""))  # reads no body, waits for no thread
         if answer.need.role >= Role.OPERATE:
             check_origin(method, request.headers)
         caller = self._caller(request, answer.need.role)
         body = await _body(request)
-        self._require(request, caller, answer.need.of(Wish(request.query_params, body)) or Role.ADMIN)
+        self._require(request, caller, answer.need.of(Parameters(request.query_params, body)) or Role.ADMIN)
         return await self._ask(request, answer, caller, body)
 
     def _caller(self, request: Request, role: Role) -> Caller:
@@ -141,8 +141,8 @@ class Application:
         if role >= Role.OPERATE:
             audit(caller, _peer(request), f"{request.method} {request.url.path}", "refused")
 
-    def _asked(self, request: Request, caller: Caller, body: bytes) -> Asked:
-        return Asked(
+    def _http_request(self, request: Request, caller: Caller, body: bytes) -> HttpRequest:
+        return HttpRequest(
             control=self._control,
             movers=self._movers,
             access_guarded=self._access.guarded,
@@ -156,7 +156,7 @@ class Application:
 
     async def _ask(self, request: Request, answer: Answer, caller: Caller, body: bytes) -> Reply:
         try:
-            reply = await self._desk.run(answer.endpoint, self._asked(request, caller, body))
+            reply = await self._threads.run(answer.endpoint, self._http_request(request, caller, body))
         except Refused as refused:
             reply = reply_text(str(refused), refused.status)
         except NoSuchLedgerMetadata as error:

@@ -1,4 +1,4 @@
-"""Endpoints about the cluster's bookies: who is there, and how much room they have. Threads of Desk."""
+"""Endpoints about the cluster's bookies: who is there, and how much room they have. Runs on `RequestThreads`."""
 
 import time
 from collections import Counter
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from admin.bookie_calls import space
-from admin.http.asking import Asked, Refused, Reply, reply_json
+from admin.http.request import HttpRequest, Refused, Reply, reply_json
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import MetadataStoreError
 from bookie.metadata.bookies.service_info import parse_service_info
@@ -20,18 +20,18 @@ ANSWER_S = 5.0
 UNITS = ("", "KB", "MB", "GB", "TB")
 
 
-def list_bookies(asked: Asked) -> Reply:
+def list_bookies(request: HttpRequest) -> Reply:
     """Bookie ids, with host names where they are asked for."""
-    driver = asked.control.metadata
+    driver = request.control.metadata
     found: dict[str, str | None] = {}
-    for bookie in sorted(driver.bookies.present(read_only=asked.params.get("type") == "ro")):
-        found[bookie] = _host(asked, bookie) if asked.wants("print_hostnames") else None
+    for bookie in sorted(driver.bookies.present(read_only=request.params.get("type") == "ro")):
+        found[bookie] = _host(request, bookie) if request.wants("print_hostnames") else None
     return reply_json(found)
 
 
-def list_bookie_info(asked: Asked) -> Reply:
+def list_bookie_info(request: HttpRequest) -> Reply:
     """Room of each writable bookie, as upstream's text has it; a bookie that is silent is left out."""
-    answers = spaces(asked, sorted(asked.control.metadata.bookies.present(read_only=False)))
+    answers = spaces(request, sorted(request.control.metadata.bookies.present(read_only=False)))
     found = {bookie: one for bookie, one in answers.items() if isinstance(one, BookieInfo)}
     if not found:
         raise Refused(404, "Not found any Bookie info.")
@@ -40,14 +40,14 @@ def list_bookie_info(asked: Asked) -> Reply:
     return reply_json({**texts, "ClusterInfo: ": f"{{{_room(free, total)}}}"})
 
 
-def cluster_info(asked: Asked) -> Reply:
+def cluster_info(request: HttpRequest) -> Reply:
     """How the cluster stands."""
-    return reply_json(cluster_info_of(asked, bookie_states(asked.control.metadata.bookies)))
+    return reply_json(cluster_info_of(request, bookie_states(request.control.metadata.bookies)))
 
 
-def cluster_info_of(asked: Asked, states: Mapping[str, BookieState]) -> dict[str, Any]:
+def cluster_info_of(request: HttpRequest, states: Mapping[str, BookieState]) -> dict[str, Any]:
     """The same as a value."""
-    driver = asked.control.metadata
+    driver = request.control.metadata
     try:
         auditor = driver.election.auditor()
     except MetadataStoreError:
@@ -65,22 +65,22 @@ def cluster_info_of(asked: Asked, states: Mapping[str, BookieState]) -> dict[str
     }
 
 
-def spaces(asked: Asked, bookies: list[str]) -> dict[str, BookieInfo | str]:
+def spaces(request: HttpRequest, bookies: list[str]) -> dict[str, BookieInfo | str]:
     """What each says about its disks, or in a line why it says nothing."""
-    timeout_s = min(ANSWER_S, asked.timeout_s / 2)
-    end = time.monotonic() + asked.timeout_s
+    timeout_s = min(ANSWER_S, request.timeout_s / 2)
+    end = time.monotonic() + request.timeout_s
 
     def one(bookie: str) -> BookieInfo | str:
         if time.monotonic() > end:
             return "not asked: no time was left"
-        return space(asked.control.metadata, bookie, timeout_s)
+        return space(request.control.metadata, bookie, timeout_s)
 
     with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME)), thread_name_prefix="http-ask") as pool:
         return dict(zip(bookies, pool.map(one, bookies), strict=True))
 
 
-def _host(asked: Asked, bookie: str) -> str | None:
-    data = asked.control.metadata.bookies.info(bookie)
+def _host(request: HttpRequest, bookie: str) -> str | None:
+    data = request.control.metadata.bookies.info(bookie)
     end = parse_service_info(bookie, data).client_endpoint() if data is not None else None
     return end.host if end else None
 

@@ -17,14 +17,14 @@ from cryptography.x509.oid import NameOID
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from admin.door import Visitor
-from bookie.server.logs.seldom import Seldom
+from bookie.server.logs.throttle import LogThrottle
 
 __all__ = ["Connection", "Patience"]
 
 BYTES_A_SECOND = 64 * 1024
 LINGER_S = 1.0
 """Who was answered in the middle of a request may send on for so long, so that the answer is not lost to a reset."""
-logging.getLogger("uvicorn.error").addFilter(Seldom())  # peers can bring these lines about
+logging.getLogger("uvicorn.error").addFilter(LogThrottle())  # peers can bring these lines about
 UNDER_WAY = (h11.IDLE, h11.SEND_BODY)
 
 

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from admin.http.asking import Refused
+from admin.http.request import Refused
 from bookie.metadata.bookies.identity import is_loopback
 from bookie.server.configuration.settings import HttpSettings
 

@@ -1,11 +1,11 @@
-"""Endpoints about the cluster's ledgers, through its metadata store and our client. Threads of Desk."""
+"""Endpoints about the cluster's ledgers, through its metadata store and our client. Runs on `RequestThreads`."""
 
 import asyncio
 import base64
 from dataclasses import replace
 from typing import Any
 
-from admin.http.asking import Asked, Refused, Reply, reply_json
+from admin.http.request import HttpRequest, Refused, Reply, reply_json
 from bookie.client.aio import BookKeeper
 from bookie.client.entries.verified import Entry
 from bookie.client.replication.hosting import Shared
@@ -21,19 +21,19 @@ ANSWER_BYTES_MAX = 16 << 20
 JAVA_DIGESTS = {1: "CRC32", 2: "MAC", 3: "CRC32C", 4: "DUMMY"}
 
 
-def delete(asked: Asked) -> Reply:
+def delete(request: HttpRequest) -> Reply:
     """Its metadata goes now, its entries with the next garbage collection of each bookie."""
-    ledger = asked.number("ledger_id")
-    asked.control.metadata.ledgers.delete(ledger)
+    ledger = request.number("ledger_id")
+    request.control.metadata.ledgers.delete(ledger)
     return reply_json(f"Deleted ledger: {ledger}")
 
 
-def list_ledgers(asked: Asked) -> Reply:
+def list_ledgers(request: HttpRequest) -> Reply:
     """All ids; or with `print_metadata` a page of 100 with what the store has of each."""
-    ledgers = asked.control.metadata.ledgers
-    if not asked.wants("print_metadata"):
+    ledgers = request.control.metadata.ledgers
+    if not request.wants("print_metadata"):
         return reply_json({str(ledger): None for piece in ledgers.ranges() for ledger in piece})
-    page, found, seen = asked.number("page", 0), {}, 0
+    page, found, seen = request.number("page", 0), {}, 0
     # As upstream cuts them: the first page holds 99.
     first, last = (max((page - 1) * LEDGERS_A_PAGE - 1, 0), page * LEDGERS_A_PAGE - 1) if page else (0, 2**63)
     for piece in ledgers.ranges():
@@ -45,25 +45,25 @@ def list_ledgers(asked: Asked) -> Reply:
             except NoSuchLedgerMetadata:  # deleted since it was listed
                 continue
             found[str(ledger)] = (
-                as_java(ledger, value.value, value.created_ms) if asked.wants("decode_meta") else stored(value.value)
+                as_java(ledger, value.value, value.created_ms) if request.wants("decode_meta") else stored(value.value)
             )
         if seen >= last:
             break
     return reply_json(found)
 
 
-def metadata(asked: Asked) -> Reply:
+def metadata(request: HttpRequest) -> Reply:
     """One ledger as upstream shows it."""
-    ledger = asked.number("ledger_id")
-    found = asked.control.metadata.ledgers.read(ledger)
+    ledger = request.number("ledger_id")
+    found = request.control.metadata.ledgers.read(ledger)
     return reply_json({str(ledger): as_java(ledger, found.value, found.created_ms)})
 
 
-def read(asked: Asked) -> Reply:
+def read(request: HttpRequest) -> Reply:
     """Entries with their payloads as ASCII, at most a page of 1000."""
-    ledger = asked.number("ledger_id")
-    first, last = asked.number("start_entry_id", 0), asked.number("end_entry_id", -1, low=-1)
-    page = asked.number("page", -1, low=-1, high=2**40)
+    ledger = request.number("ledger_id")
+    first, last = request.number("start_entry_id", 0), request.number("end_entry_id", -1, low=-1)
+    page = request.number("page", -1, low=-1, high=2**40)
     found: dict[str, str] = {}
     if page > 0:
         begin, end = (page - 1) * ENTRIES_A_PAGE, page * ENTRIES_A_PAGE - 1
@@ -72,21 +72,21 @@ def read(asked: Asked) -> Reply:
     if last != -1 and first > last:
         text = f"parameter for start_entry_id: {first} and end_entry_id: {last} conflict with page={page}"
         raise Refused(500, text)
-    for entry in read_entries(asked, ledger, first, None if last == -1 else last, ENTRIES_A_PAGE):
+    for entry in read_entries(request, ledger, first, None if last == -1 else last, ENTRIES_A_PAGE):
         found[str(entry.id)] = bytes(entry.data).decode("ascii", "replace")
     return reply_json(found)
 
 
-def read_entries(asked: Asked, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
+def read_entries(request: HttpRequest, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
     """As a client reads them, each checked, without fencing; no more than fit an answer."""
-    return asyncio.run(_read(asked, ledger, first, last, count_max))
+    return asyncio.run(_read(request, ledger, first, last, count_max))
 
 
-async def _read(asked: Asked, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
+async def _read(request: HttpRequest, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
     entries: list[Entry] = []
     size = 0
     async with (
-        BookKeeper(Shared(asked.control.metadata), readEntryTimeoutSec=asked.timeout_s) as bk,
+        BookKeeper(Shared(request.control.metadata), readEntryTimeoutSec=request.timeout_s) as bk,
         bk.open_ledger(ledger, password=None, recovery=False) as handle,
     ):
         end = handle.last_add_confirmed if last is None else min(last, handle.last_add_confirmed)

@@ -1,8 +1,8 @@
-"""Where bookies stand, by the resolver that this bookie's configuration names for its own copies. Threads of Desk."""
+"""Where bookies stand, by the resolver that this bookie's configuration names. Runs on `RequestThreads`."""
 
 import threading
 
-from admin.http.asking import Asked
+from admin.http.request import HttpRequest
 from bookie.client.config import ClientConfig
 from bookie.client.placement.locations import Locations
 from bookie.client.placement.resolver import resolver_for
@@ -15,9 +15,9 @@ _lock = threading.Lock()
 _known: dict[tuple[str, ...], Locations] = {}
 
 
-def racks_of(asked: Asked, bookies: list[str]) -> dict[str, str]:
+def racks_of(request: HttpRequest, bookies: list[str]) -> dict[str, str]:
     """The rack of each that is known; empty where nobody is configured to tell. A bookie is looked up once."""
-    given = tuple(asked.control.configuration()[key] for key in KEYS)
+    given = tuple(request.control.configuration()[key] for key in KEYS)
     if not any(given):
         return {}
     with _lock:

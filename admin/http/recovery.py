@@ -1,8 +1,8 @@
-"""Endpoints about auto-recovery: its switch, its auditor, what waits for it, bookies to be emptied. Threads of Desk."""
+"""Endpoints about auto-recovery: switch, auditor, queue, bookies to be emptied. Runs on `RequestThreads`."""
 
 from typing import Any
 
-from admin.http.asking import Asked, Refused, Reply, reply_json, reply_text
+from admin.http.request import HttpRequest, Refused, Reply, reply_json, reply_text
 from bookie.metadata.records.replication import Mark
 
 __all__ = [
@@ -19,95 +19,95 @@ __all__ = [
 ]
 
 
-def status(asked: Asked) -> Reply:
+def status(request: HttpRequest) -> Reply:
     """Whether replicators of the cluster may take ledgers."""
-    return reply_json({"enabled": asked.control.metadata.replication.enabled()})
+    return reply_json({"enabled": request.control.metadata.replication.enabled()})
 
 
-def switch(asked: Asked) -> Reply:
+def switch(request: HttpRequest) -> Reply:
     """For the whole cluster."""
-    wish = asked.params.get("enabled")
+    wish = request.params.get("enabled")
     if wish is None:
-        raise Refused(400, f"Param 'enabled' not found in {dict(asked.params)}")
-    asked.control.metadata.replication.enable(enabled=wish.lower() == "true")
-    return status(asked)
+        raise Refused(400, f"Param 'enabled' not found in {dict(request.params)}")
+    request.control.metadata.replication.enable(enabled=wish.lower() == "true")
+    return status(request)
 
 
-def underreplicated(asked: Asked) -> Reply:
+def underreplicated(request: HttpRequest) -> Reply:
     """Ledgers that lack replicas; 404 when there are none."""
-    missing, excluded = asked.params.get("missingreplica"), asked.params.get("excludingmissingreplica")
+    missing, excluded = request.params.get("missingreplica"), request.params.get("excludingmissingreplica")
     found = [
         mark
-        for mark in marks_of(asked)
+        for mark in marks_of(request)
         if (not missing or missing in mark.missing) and (not excluded or excluded not in mark.missing)
     ]
     if not found:
         raise Refused(404, "No under replicated ledgers found")
-    if "printmissingreplica" in asked.params:
+    if "printmissingreplica" in request.params:
         return reply_json({str(mark.ledger): list(mark.missing) for mark in found})
     return reply_json([mark.ledger for mark in found])
 
 
-def marks_of(asked: Asked) -> list[Mark]:
+def marks_of(request: HttpRequest) -> list[Mark]:
     """All marks, by ledger."""
     return sorted(
-        (mark for piece in asked.control.metadata.replication.marks() for mark in piece), key=lambda one: one.ledger
+        (mark for piece in request.control.metadata.replication.marks() for mark in piece), key=lambda one: one.ledger
     )
 
 
-def auditor(asked: Asked) -> Reply:
+def auditor(request: HttpRequest) -> Reply:
     """Who is elected."""
-    elected = asked.control.metadata.election.auditor()
+    elected = request.control.metadata.election.auditor()
     if elected is None:
         raise Refused(404, "No auditor elected")
     return reply_text(f"Auditor: {elected}")
 
 
-def trigger_audit(asked: Asked) -> Reply:
+def trigger_audit(request: HttpRequest) -> Reply:
     """Have the auditor look for lost bookies: writing the delay that is set already is what it takes as an order."""
-    if asked.control.metadata.election.auditor() is None:
+    if request.control.metadata.election.auditor() is None:
         raise Refused(404, "Exception when do operation.No auditor elected: set autoRecoveryDaemonEnabled")
-    replication = asked.control.metadata.replication
+    replication = request.control.metadata.replication
     replication.set_lost_bookie_delay_s(replication.lost_bookie_delay_s() or 0)
     return reply_text("Success trigger audit.")
 
 
-def delay(asked: Asked) -> Reply:
+def delay(request: HttpRequest) -> Reply:
     """How long a bookie may be away."""
-    seconds = asked.control.metadata.replication.lost_bookie_delay_s()
+    seconds = request.control.metadata.replication.lost_bookie_delay_s()
     if seconds is None:
         raise Refused(404, "Exception when get lostBookieRecoveryDelay.nobody has set it yet")
     return reply_text(f"lostBookieRecoveryDelay value: {seconds}")
 
 
-def set_delay(asked: Asked) -> Reply:
+def set_delay(request: HttpRequest) -> Reply:
     """For the whole cluster; the same value again asks for an audit."""
-    seconds = asked.document(empty="Null request body for lostBookieRecoveryDelay.").get("delay_seconds")
+    seconds = request.document(empty="Null request body for lostBookieRecoveryDelay.").get("delay_seconds")
     if seconds is None:
         raise Refused(404, "Request body not contains lostBookieRecoveryDelay.")
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 2**31:
         raise Refused(400, "delay_seconds must be a whole number of seconds, from 0 to 2147483647")
-    asked.control.metadata.replication.set_lost_bookie_delay_s(seconds)
+    request.control.metadata.replication.set_lost_bookie_delay_s(seconds)
     return reply_text(f"Success set lostBookieRecoveryDelay to {seconds}")
 
 
-def recover(asked: Asked) -> Reply:
+def recover(request: HttpRequest) -> Reply:
     """Have what lies on a bookie that is gone copied to others."""
-    given = asked.document(empty="No request body provide.")
+    given = request.document(empty="No request body provide.")
     bookies = given.get("bookie_src")
     if not isinstance(bookies, list) or not bookies or not all(isinstance(one, str) for one in bookies):
         raise Refused(404, 'ERROR parameters: bookie_src must be a list of ids, as ["host:3181"]')
-    asked.movers.start(bookies[0], delete_cookie=_true(given.get("delete_cookie")))
+    request.movers.start(bookies[0], delete_cookie=_true(given.get("delete_cookie")))
     return reply_text("Success send recovery request command.")
 
 
-def decommission(asked: Asked) -> Reply:
+def decommission(request: HttpRequest) -> Reply:
     """The same for one id, and its cookie stays unless the body says otherwise."""
-    given = asked.document(empty="Null request body for DecommissionService.")
+    given = request.document(empty="Null request body for DecommissionService.")
     bookie = given.get("bookie_src")
     if not isinstance(bookie, str):
         raise Refused(404, "Request body not contains bookie_src.")
-    asked.movers.start(bookie, delete_cookie=_true(given.get("delete_cookie")))
+    request.movers.start(bookie, delete_cookie=_true(given.get("delete_cookie")))
     return reply_text(f"Success send decommission Bookie command {bookie}")
 
 

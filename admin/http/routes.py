@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from admin.http import cluster, ledgers, probes, recovery, this_bookie, views
-from admin.http.asking import Endpoint
+from admin.http.request import Endpoint
 from admin.roles import Need, needed_by_route
 
 __all__ = ["Answer", "ROUTES"]

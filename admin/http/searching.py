@@ -1,4 +1,4 @@
-"""Ledgers by id, custom metadata, state and bookie, with the sum of their sizes. Threads of Desk.
+"""Ledgers by id, custom metadata, state and bookie, with the sum of their sizes. Runs on `RequestThreads`.
 
 The store has no index over what ledgers say, so a search reads one after the other, for a bounded time; where it
 stopped it says so, and the next call goes on there.
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from admin.http.asking import Asked, Refused
+from admin.http.request import HttpRequest, Refused
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.driver import MetadataDriver, Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
@@ -20,21 +20,21 @@ TIME_SHARE = 0.5
 """Of the request's deadline."""
 
 
-def search(asked: Asked) -> dict[str, Any]:
+def search(request: HttpRequest) -> dict[str, Any]:
     """`after`: only ids above; `limit`: rows; `text` in a custom key or value, `key=value` exactly; `state`; `bookie`.
 
     `next` is None when all ledgers were looked at; sums are over those that fit.
     """
-    after, limit = asked.number("after", -1, low=-1), asked.number("limit", 100, low=1, high=SHOWN_MAX)
-    text, bookie = asked.params.get("text", ""), asked.params.get("bookie", "")
-    state = asked.params.get("state", "")
+    after, limit = request.number("after", -1, low=-1), request.number("limit", 100, low=1, high=SHOWN_MAX)
+    text, bookie = request.params.get("text", ""), request.params.get("bookie", "")
+    state = request.params.get("state", "")
     if state and state not in LedgerState.__members__:
         raise Refused(400, f"state={state[:40]!r} is not known; send OPEN, IN_RECOVERY or CLOSED")
-    end = time.monotonic() + TIME_SHARE * asked.timeout_s
+    end = time.monotonic() + TIME_SHARE * request.timeout_s
     rows: list[dict[str, Any]] = []
     looked, length, entries, last = 0, 0, 0, after
     complete = True
-    for ledger, found in _from(asked.control.metadata, after):
+    for ledger, found in _from(request.control.metadata, after):
         looked, last = looked + 1, ledger
         value = found.value
         if _fits(value, text, state, bookie):

@@ -1,8 +1,8 @@
-"""Endpoints about the bookie itself, with upstream's paths and shapes: state, disks, files, garbage. Desk's threads."""
+"""Endpoints about the bookie itself, with upstream's paths and shapes: state, disks, files, garbage."""
 
 from typing import Any
 
-from admin.http.asking import SERVING, Asked, Refused, Reply, reply_json, reply_text
+from admin.http.request import SERVING, HttpRequest, Refused, Reply, reply_json, reply_text
 from admin.sanity import sanity as sanity_test
 
 __all__ = [
@@ -31,113 +31,113 @@ KINDS = {"journal": ("journal files", "journal"), "entrylog": ("entrylog files",
          "index": ("index files", "index")}  # fmt: skip
 
 
-def is_ready(asked: Asked) -> Reply:
+def is_ready(request: HttpRequest) -> Reply:
     """It is registered and takes requests, read-only or not."""
-    if asked.control.state in SERVING:
+    if request.control.state in SERVING:
         return reply_text("OK")
     return reply_text("Bookie is not fully started yet", 503)
 
 
-def state(asked: Asked) -> Reply:
+def state(request: HttpRequest) -> Reply:
     """The four facts that upstream tells."""
-    now, disks = asked.control.state, asked.control.disk_state()
+    now, disks = request.control.state, request.control.disk_state()
     return reply_json({
         "running": now in SERVING,
-        "readOnly": asked.control.read_only,
+        "readOnly": request.control.read_only,
         "shuttingDown": now in ("stopping", "stopped"),
         "availableForHighPriorityWrites": disks.high_priority or not disks.read_only,
     })  # fmt: skip
 
 
-def read_only(asked: Asked) -> Reply:
+def read_only(request: HttpRequest) -> Reply:
     """Whether it takes no writes, for whatever reason."""
-    return reply_json({"readOnly": asked.control.read_only})
+    return reply_json({"readOnly": request.control.read_only})
 
 
-def set_read_only(asked: Asked) -> Reply:
+def set_read_only(request: HttpRequest) -> Reply:
     """The operator's wish; 400 where the configuration forbids it."""
-    wish = asked.document().get("readOnly", False)
+    wish = request.document().get("readOnly", False)
     if not isinstance(wish, bool):
         raise Refused(400, "readOnly must be true or false, without quotes")
-    given = asked.control.configuration()
+    given = request.control.configuration()
     if not wish and given["forceReadOnlyBookie"] == "true":
         raise Refused(400, "Bookie is in forceReadOnly mode, cannot transit to writable mode")
     if wish and given["readOnlyModeEnabled"] == "false":
         raise Refused(400, "Bookie is disabled ReadOnly mode, cannot transit to readOnly mode")
-    asked.control.set_read_only(read_only=wish)
-    return read_only(asked)
+    request.control.set_read_only(read_only=wish)
+    return read_only(request)
 
 
-def info(asked: Asked) -> Reply:
+def info(request: HttpRequest) -> Reply:
     """Bytes of its ledger disks, each file system counted once."""
-    systems = {one.usage.device: one.usage for one in asked.control.disk_state().directories
+    systems = {one.usage.device: one.usage for one in request.control.disk_state().directories
                if one.kind == "ledger" and one.usage is not None}  # fmt: skip
     free, total = sum(one.usable for one in systems.values()), sum(one.total for one in systems.values())
     return reply_json({"freeSpace": free, "totalSpace": total})
 
 
-def sanity(asked: Asked) -> Reply:
+def sanity(request: HttpRequest) -> Reply:
     """A ledger of this bookie alone is written and read back through its data port."""
-    passive = asked.control.read_only
+    passive = request.control.read_only
     return reply_json(
-        {"passed": not passive and not sanity_test(asked.control, asked.timeout_s / 2), "readOnly": passive}
+        {"passed": not passive and not sanity_test(request.control, request.timeout_s / 2), "readOnly": passive}
     )
 
 
-def last_log_mark(asked: Asked) -> Reply:
+def last_log_mark(request: HttpRequest) -> Reply:
     """Up to where each journal is checkpointed."""
-    marks = [mark for mark in asked.control.last_marks() if mark.counts]
+    marks = [mark for mark in request.control.last_marks() if mark.counts]
     found = {f"LastLogMark: Journal Id - {one.file_id}({one.file_id:x}.txn)": f"Pos - {one.offset}" for one in marks}
     return reply_json(found)
 
 
-def list_disk_file(asked: Asked) -> Reply:
+def list_disk_file(request: HttpRequest) -> Reply:
     """Names of files by kind, with tabs between."""
-    wanted = asked.params.get("file_type")
+    wanted = request.params.get("file_type")
     kinds = [KINDS[wanted]] if wanted in KINDS else list(KINDS.values())
-    files = list(asked.control.files())
+    files = list(request.control.files())
     return reply_json({
         title: "".join(f"{one.path.rpartition('/')[2]}\t" for one in files if one.kind == kind) for title, kind in kinds
     })  # fmt: skip
 
 
-def expand_storage(asked: Asked) -> Reply:  # noqa: ARG001 - an endpoint
+def expand_storage(request: HttpRequest) -> Reply:  # noqa: ARG001 - an endpoint
     """Not here: a ledger belongs to the directory of its id modulo their count."""
     raise Refused(500, "directories cannot be added to this bookie; start another bookie on the new disks")
 
 
-def configuration(asked: Asked) -> Reply:
+def configuration(request: HttpRequest) -> Reply:
     """Every key with the value that counts; secrets are masked."""
-    return reply_json(dict(asked.control.configuration()))
+    return reply_json(dict(request.control.configuration()))
 
 
-def change_configuration(asked: Asked) -> Reply:
+def change_configuration(request: HttpRequest) -> Reply:
     """Not here: what the process runs with is what its configuration file says."""
-    asked.document(empty="Request body not found. should contains k-v pairs")
+    request.document(empty="Request body not found. should contains k-v pairs")
     raise Refused(400, "settings are not changed while a bookie runs; change its configuration file and restart it")
 
 
-def gc_forced(asked: Asked) -> Reply:
+def gc_forced(request: HttpRequest) -> Reply:
     """Whether a forced collection runs or waits."""
-    return reply_json({"is_in_force_gc": str(_garbage(asked).status().forced).lower()})
+    return reply_json({"is_in_force_gc": str(_garbage(request).status().forced).lower()})
 
 
-def collect(asked: Asked) -> Reply:
+def collect(request: HttpRequest) -> Reply:
     """Begin a collection, with the compactions that the body asks for; without a body those that may run."""
-    garbage = _garbage(asked)
+    garbage = _garbage(request)
     before = garbage.status()
-    given = asked.document() if asked.body.strip() else {}
+    given = request.document() if request.body.strip() else {}
     major, minor = (
         str(given.get(name, not suspended)).lower() == "true"
         for name, suspended in (("forceMajor", before.major_suspended), ("forceMinor", before.minor_suspended))
     )
     garbage.force(major=major, minor=minor)
-    return reply_json(f"Triggered GC on BookieServer: {asked.control.bookie_id}")
+    return reply_json(f"Triggered GC on BookieServer: {request.control.bookie_id}")
 
 
-def gc_details(asked: Asked) -> Reply:
+def gc_details(request: HttpRequest) -> Reply:
     """One element, for one thread collects in all directories."""
-    found = _garbage(asked).status()
+    found = _garbage(request).status()
     return reply_json([{
         "forceCompacting": found.forced,
         "majorCompacting": found.compacting == "major",
@@ -151,55 +151,55 @@ def gc_details(asked: Asked) -> Reply:
     }])  # fmt: skip
 
 
-def suspended(asked: Asked) -> Reply:
+def suspended(request: HttpRequest) -> Reply:
     """Which compactions an operator has suspended."""
-    found = _garbage(asked).status()
+    found = _garbage(request).status()
     return reply_json({
         "isMajorGcSuspended": str(found.major_suspended).lower(),
         "isMinorGcSuspended": str(found.minor_suspended).lower(),
     })  # fmt: skip
 
 
-def suspend(asked: Asked) -> Reply:
+def suspend(request: HttpRequest) -> Reply:
     """Begin no such compaction any more."""
-    kinds = _kinds(asked, "suspend")
-    _garbage(asked).suspend(**kinds)
-    return _said(asked, "Suspend", kinds)
+    kinds = _kinds(request, "suspend")
+    _garbage(request).suspend(**kinds)
+    return _said(request, "Suspend", kinds)
 
 
-def resume(asked: Asked) -> Reply:
+def resume(request: HttpRequest) -> Reply:
     """Take that back."""
-    kinds = _kinds(asked, "resume")
-    _garbage(asked).resume(**kinds)
-    return _said(asked, "Resume", kinds)
+    kinds = _kinds(request, "resume")
+    _garbage(request).resume(**kinds)
+    return _said(request, "Resume", kinds)
 
 
-def compacting_index(asked: Asked) -> Reply:
+def compacting_index(request: HttpRequest) -> Reply:
     """The index needs no compaction of its own, so none ever runs."""
-    return reply_json({str(one): False for one in asked.control.directories.indexes})
+    return reply_json({str(one): False for one in request.control.directories.indexes})
 
 
-def compact_index(asked: Asked) -> Reply:
+def compact_index(request: HttpRequest) -> Reply:
     """Accepted, and nothing to do: pages of the index are used again by themselves."""
-    given = asked.document(empty_status=400, empty="Empty request body")
+    given = request.document(empty_status=400, empty="Empty request body")
     if given.get("entryLocationRocksDBCompact") is not True:
         return reply_text("Not trigger Entry Location RocksDB compact.")
-    known = {str(one) for one in asked.control.directories.indexes}
+    known = {str(one) for one in request.control.directories.indexes}
     named = str(given.get("entryLocations") or "")
     if not {one.strip() for one in named.split(",") if one.strip()} <= known:
         text = f"Specified trigger compact entryLocations: {named} is invalid. Bookie entry location path: "
         raise Refused(400, f"{text}{sorted(known)}.")
-    return reply_json(f"Triggered entry Location RocksDB compact on bookie:{asked.control.bookie_id}")
+    return reply_json(f"Triggered entry Location RocksDB compact on bookie:{request.control.bookie_id}")
 
 
-def _garbage(asked: Asked) -> Any:
-    if asked.control.garbage is None:
+def _garbage(request: HttpRequest) -> Any:
+    if request.control.garbage is None:
         raise Refused(503, "this bookie is not started yet; ask again in a moment")
-    return asked.control.garbage
+    return request.control.garbage
 
 
-def _kinds(asked: Asked, verb: str) -> dict[str, bool]:
-    given = asked.document(empty_status=400, empty="Empty request body")
+def _kinds(request: HttpRequest, verb: str) -> dict[str, bool]:
+    given = request.document(empty_status=400, empty="Empty request body")
     found = {kind: given.get(f"{verb}{kind.title()}") for kind in ("major", "minor")}
     if all(value is None for value in found.values()):
         raise Refused(400, f"No {verb}Major or {verb}Minor params found")
@@ -208,6 +208,6 @@ def _kinds(asked: Asked, verb: str) -> dict[str, bool]:
     return {kind: value is True for kind, value in found.items()}
 
 
-def _said(asked: Asked, verb: str, kinds: dict[str, bool]) -> Reply:
-    names = [f"{verb} {kind}GC on BookieServer: {asked.control.bookie_id}" for kind, named in kinds.items() if named]
+def _said(request: HttpRequest, verb: str, kinds: dict[str, bool]) -> Reply:
+    names = [f"{verb} {kind}GC on BookieServer: {request.control.bookie_id}" for kind, named in kinds.items() if named]
     return reply_json(", ".join(names))

@@ -1,4 +1,4 @@
-"""What the console asks for beyond upstream's endpoints: whole views in one answer each. Threads of Desk.
+"""What the console asks for beyond upstream's endpoints: whole views in one answer each. Runs on `RequestThreads`.
 
 These paths (`/api/console/...`) belong to the console of the same version; programs should use upstream's or gRPC.
 """
@@ -7,11 +7,11 @@ import base64
 import time
 from typing import Any
 
-from admin.http.asking import Asked, Reply, reply_json
 from admin.http.cluster import cluster_info_of, spaces
 from admin.http.ledgers import as_java, read_entries
 from admin.http.racks import racks_of
 from admin.http.recovery import marks_of
+from admin.http.request import HttpRequest, Reply, reply_json
 from admin.http.searching import search
 from bookie import __version__
 from bookie.client.placement.weights import shares
@@ -27,9 +27,9 @@ MULTIPLE_MAX = 3
 """Cap of a weight, as clients have it unless they are told otherwise."""
 
 
-def bookie(asked: Asked) -> Reply:
+def bookie(request: HttpRequest) -> Reply:
     """The bookie that serves this page, and what the caller may do."""
-    control = asked.control
+    control = request.control
     disks = control.disk_state()
     return reply_json({
         "bookie": control.bookie_id,
@@ -37,9 +37,9 @@ def bookie(asked: Asked) -> Reply:
         "state": control.state,
         "readOnly": control.read_only,
         "reasons": sorted(control.read_only_reasons),
-        "caller": asked.caller.name,
-        "role": asked.caller.role.word,
-        "guarded": asked.access_guarded,
+        "caller": request.caller.name,
+        "role": request.caller.role.word,
+        "guarded": request.access_guarded,
         "nowMs": _now_ms(),
         "disks": [
             {
@@ -63,23 +63,23 @@ def bookie(asked: Asked) -> Reply:
     })  # fmt: skip
 
 
-def metrics(asked: Asked) -> Reply:
+def metrics(request: HttpRequest) -> Reply:
     """Families whose names stand in `names`, separated by commas: samples as [suffix, labels, value]."""
-    names = set(asked.params.get("names", "").split(","))
+    names = set(request.params.get("names", "").split(","))
     found = {
         one.name: [[sample.suffix, dict(sample.labels), _finite(sample.value)] for sample in one.samples]
-        for one in asked.control.metrics()
+        for one in request.control.metrics()
         if one.name in names
     }
     return reply_json({"nowMs": _now_ms(), "families": found})
 
 
-def cluster(asked: Asked) -> Reply:
+def cluster(request: HttpRequest) -> Reply:
     """All bookies with their room, the weight that gives them, and their racks."""
-    driver = asked.control.metadata
+    driver = request.control.metadata
     states = bookie_states(driver.bookies)
     present = [one for one, state in states.items() if state is not BookieState.ABSENT]
-    told = spaces(asked, present)
+    told = spaces(request, present)
     free = {
         one: info.free
         for one, info in told.items()
@@ -88,7 +88,7 @@ def cluster(asked: Asked) -> Reply:
     capped = shares(list(free.values()), MULTIPLE_MAX, "median")
     total = sum(capped) or 1.0
     weights = {one: share / total for one, share in zip(free, capped, strict=True)}
-    racks = racks_of(asked, list(states))
+    racks = racks_of(request, list(states))
     rows: list[dict[str, Any]] = []
     for one, state in states.items():
         answer = told.get(one)
@@ -103,19 +103,19 @@ def cluster(asked: Asked) -> Reply:
             "rack": racks.get(one),
         })  # fmt: skip
     instance = driver.cluster.instance_id()
-    info = cluster_info_of(asked, states)
+    info = cluster_info_of(request, states)
     return reply_json({"nowMs": _now_ms(), "instance": instance, "info": info, "bookies": rows})
 
 
-def ledgers(asked: Asked) -> Reply:
+def ledgers(request: HttpRequest) -> Reply:
     """Ledgers that fit, with the sum of their sizes (`searching`)."""
-    return reply_json(search(asked))
+    return reply_json(search(request))
 
 
-def ledger(asked: Asked) -> Reply:
+def ledger(request: HttpRequest) -> Reply:
     """One, with who holds what."""
-    ledger_id = asked.number("ledger_id")
-    driver = asked.control.metadata
+    ledger_id = request.number("ledger_id")
+    driver = request.control.metadata
     found = driver.ledgers.read(ledger_id)
     mark = driver.replication.marked(ledger_id)
     return reply_json({
@@ -129,10 +129,10 @@ def ledger(asked: Asked) -> Reply:
     })  # fmt: skip
 
 
-def entries(asked: Asked) -> Reply:
+def entries(request: HttpRequest) -> Reply:
     """A few entries; long ones are cut."""
-    ledger_id, first = asked.number("ledger_id"), asked.number("first", 0)
-    count = asked.number("count", 20, low=1, high=ENTRIES_MAX)
+    ledger_id, first = request.number("ledger_id"), request.number("first", 0)
+    count = request.number("count", 20, low=1, high=ENTRIES_MAX)
     return reply_json({
         "entries": [
             {
@@ -140,15 +140,15 @@ def entries(asked: Asked) -> Reply:
                 "bytes": len(one.data),
                 "data": base64.b64encode(bytes(one.data[:SHOWN_BYTES_MAX])).decode(),
             }
-            for one in read_entries(asked, ledger_id, first, None, count)
+            for one in read_entries(request, ledger_id, first, None, count)
         ]
     })  # fmt: skip
 
 
-def recovery(asked: Asked) -> Reply:
+def recovery(request: HttpRequest) -> Reply:
     """Auto-recovery as it stands."""
-    driver = asked.control.metadata
-    marks, holders = marks_of(asked), driver.replication.holders()
+    driver = request.control.metadata
+    marks, holders = marks_of(request), driver.replication.holders()
     return reply_json({
         "nowMs": _now_ms(),
         "enabled": driver.replication.enabled(),
@@ -160,13 +160,13 @@ def recovery(asked: Asked) -> Reply:
              "worker": holders.get(one.ledger)}
             for one in marks[:MARKS_SHOWN]
         ],
-        "moves": asked.movers.seen(),
+        "moves": request.movers.seen(),
     })  # fmt: skip
 
 
-def checkpoint(asked: Asked) -> Reply:
+def checkpoint(request: HttpRequest) -> Reply:
     """Flush the write caches now."""
-    asked.control.checkpoint()
+    request.control.checkpoint()
     return reply_json("Flushed")
 
 

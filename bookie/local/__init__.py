@@ -3,7 +3,7 @@
 with LocalCluster(3) as cluster:
     bk = BookKeeper(cluster.uri)
 
-nursery     the process that loads the bookie once and forks one process for each
+fork_server the process that loads the bookie once and forks one process for each
 cluster     LocalCluster and its bookies
 fixtures    the same for pytest: `pytest_plugins = ["bookie.local.fixtures"]`
 """

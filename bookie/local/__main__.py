@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from bookie.durable import PRIVATE_FILE
-from bookie.local.nursery import MESSAGE_BYTES
+from bookie.local.fork_server import MESSAGE_BYTES
 
 PRELOADED = ("bookie.server.main", "bookie.metadata.key_value.embedded", "bookie.metadata.key_value.remote")
 PR_SET_PDEATHSIG = 1

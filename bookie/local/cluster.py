@@ -14,7 +14,7 @@ from typing import Self
 
 from bookie.durable import make_directories
 from bookie.errors import IncorrectParameter, StartRefused
-from bookie.local.nursery import STOP_S, Child, Nursery
+from bookie.local.fork_server import STOP_S, Child, ForkServer
 
 __all__ = ["LocalBookie", "LocalCluster", "SETTINGS"]
 
@@ -43,8 +43,8 @@ class LocalBookie:
     `address` and `admin` are its data and admin port, `id` its identity, once it has started.
     """
 
-    def __init__(self, nursery: Nursery, name: str, directory: Path, settings: dict[str, str]) -> None:
-        self._nursery = nursery
+    def __init__(self, fork_server: ForkServer, name: str, directory: Path, settings: dict[str, str]) -> None:
+        self._fork_server = fork_server
         self._child: Child | None = None
         self.name = name
         self.directory = directory
@@ -67,7 +67,7 @@ class LocalBookie:
         self.conf.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         ready, theirs = os.pipe()
         try:
-            self._child = self._nursery.launch(self.conf, self.log, theirs)
+            self._child = self._fork_server.launch(self.conf, self.log, theirs)
         except BaseException:
             os.close(ready)
             raise
@@ -115,7 +115,7 @@ class LocalBookie:
         if not self._child.ended(STOP_S):
             self._child.signal(signal.SIGKILL)
         child, self._child = self._child, None
-        return self._nursery.code(child)
+        return self._fork_server.code(child)
 
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
@@ -148,7 +148,7 @@ class LocalCluster:
         self._port = port
         self._uri = metadata_service_uri
         self._settings = {key: _spelt(value) for key, value in settings.items()}
-        self._nursery = Nursery()
+        self._fork_server = ForkServer()
         self._lock = threading.Lock()
 
     @property
@@ -159,7 +159,7 @@ class LocalCluster:
     def start(self) -> Self:
         """Returns when all bookies serve. StartRefused; nothing is left running then."""
         try:
-            self._nursery.start()
+            self._fork_server.start()
             self._temporary = None if self._directory else Path(tempfile.mkdtemp(prefix="bookies-"))
             self.add(self.count)
         except BaseException:
@@ -195,7 +195,7 @@ class LocalCluster:
         """
         with ExitStack() as ends:  # the last one first
             ends.callback(self._remove)
-            ends.callback(self._nursery.stop)
+            ends.callback(self._fork_server.stop)
             for bookie in self.bookies:
                 ends.callback(bookie.stop)
             for bookie in self.bookies[1:]:
@@ -235,7 +235,7 @@ class LocalCluster:
         }
         if number == 0 and not self._uri:
             settings["metadataServiceUri"] = f"lmdb://{root}/metadata"
-        self.bookies.append(LocalBookie(self._nursery, name, here, settings))
+        self.bookies.append(LocalBookie(self._fork_server, name, here, settings))
         return self.bookies[-1]
 
 

@@ -1,7 +1,7 @@
 """A bookie's data compared with the cluster's metadata, and what it lacks copied from the other replicas.
 
 expected     which entries of a ledger a bookie has to hold
-preboot      before a start on a lost disk: ledgers whose answers cannot be trusted go into limbo
+distrust     before a start on a lost disk: ledgers whose answers cannot be trusted go into limbo
 peers        channels to the other bookies
 copying      the missing entries of one ledger, from the others into ours
 integrity    every ledger of the bookie in turn

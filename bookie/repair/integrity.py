@@ -2,7 +2,7 @@
 
 The bookie runs and is asked over channels like any other, so this may run beside it or anywhere else. Ledgers that are
 not closed are checked up to their last ensemble only, and those whose last ensemble names the bookie are reported: they
-have to be recovered before they are trusted (`preboot`). Nothing is deleted and no metadata is written.
+have to be recovered before they are trusted (`distrust`). Nothing is deleted and no metadata is written.
 """
 
 import logging

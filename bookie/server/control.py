@@ -2,8 +2,8 @@
 
 A plane is found through the entry-point group `bookie.planes`, whose entries are callables `(Control) -> Plane`; so
 this package never imports them. A service, found through `bookie.services`, begins once the bookie is registered and
-ends before it goes. A preboot, found through `bookie.preboots`, comes before the storage opens. Every method of Control
-may be called from any thread.
+ends before it goes. A startup check, found through `bookie.startup_checks`, runs before the storage opens.
+Every method of Control may be called from any thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,20 +22,20 @@ __all__ = [
     "BookieDirectories",
     "Control",
     "discover",
-    "discover_preboots",
     "discover_services",
+    "discover_startup_checks",
     "GROUP",
     "Plane",
     "PlaneFactory",
-    "Preboot",
-    "PREBOOTS",
     "Service",
     "ServiceFactory",
     "SERVICES",
+    "STARTUP_CHECKS",
+    "StartupCheck",
 ]
 
 GROUP = "bookie.planes"
-PREBOOTS = "bookie.preboots"
+STARTUP_CHECKS = "bookie.startup_checks"
 SERVICES = "bookie.services"
 
 
@@ -194,7 +194,7 @@ class ServiceFactory(Protocol):
         """None: it is not asked for. Raises StartRefused."""
 
 
-class Preboot(Protocol):
+class StartupCheck(Protocol):
     """What is done before a bookie starts on directories that may lack what it acknowledged."""
 
     def __call__(self, bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
@@ -211,9 +211,9 @@ def discover_services() -> Iterator[tuple[str, ServiceFactory]]:
     return _entries(SERVICES)
 
 
-def discover_preboots() -> Iterator[tuple[str, Preboot]]:
-    """The same of preboots."""
-    return _entries(PREBOOTS)
+def discover_startup_checks() -> Iterator[tuple[str, StartupCheck]]:
+    """The same of startup checks."""
+    return _entries(STARTUP_CHECKS)
 
 
 def _entries(group: str) -> Iterator[tuple[str, Any]]:

@@ -32,8 +32,8 @@ from bookie.server.logs.complaints import Complaint, ComplaintLog, spoken
 from bookie.server.process.repeating import Repeating
 from bookie.server.requests.authentication import Authentication, UserCounts
 from bookie.server.requests.bookie_info import BookieInfo
-from bookie.server.requests.desk import Answer, Desk
 from bookie.server.requests.entry_list import EntryList
+from bookie.server.requests.workers import Answer, PolicyWorkers
 from bookie.storage.ledger_storage import LedgerStorage
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class DataPort:
         self._limits: PortLimits | None = None
         self._complaints = ComplaintLog(self._complained, self._tell)
         self._access = AccessLog(settings) if settings.access_log else None
-        self._desk: Desk | None = None
-        self._clerks: list[threading.Thread] = []
+        self._workers: PolicyWorkers | None = None
+        self._policy_threads: list[threading.Thread] = []
         self._auth_files = Repeating("auth-files", settings.auth_refresh_s, self.refresh)
 
     def start(self) -> tuple[str, int]:
@@ -115,17 +115,19 @@ class DataPort:
             tls_required=self.tls is not None and self.tls.settings.required,
             clear_login=self.tls is None or self.tls.settings.clear_login,
         )
-        self._desk = self._make_desk(stores)
+        self._workers = self._make_workers(stores)
         access = self._access.buffer if self._access is not None else None
-        self._loops = [IoLoopRunner(stores, pool, self._limits, self._desk.queue, access=access) for _ in range(loops)]
+        self._loops = [
+            IoLoopRunner(stores, pool, self._limits, self._workers.queue, access=access) for _ in range(loops)
+        ]
         self._loops[0].listen(self._listener.fileno(), self._loops)
-        self._loops += self._sealed_loops(stores, pool, self._limits, self._desk.queue)
+        self._loops += self._sealed_loops(stores, pool, self._limits, self._workers.queue)
         for index, loop in enumerate(self._loops):
             self._threads.append(self._spawn(f"io-{index}", loop.run, carries_data=True))
         for index in range(settings.policy_threads):
-            self._clerks.append(self._spawn(f"policy-{index}", partial(self._desk.run, REQUESTS)))
+            self._policy_threads.append(self._spawn(f"policy-{index}", partial(self._workers.run, REQUESTS)))
             if self.provider is not None:
-                self._clerks.append(self._spawn(f"login-{index}", partial(self._desk.run, LOGINS)))
+                self._policy_threads.append(self._spawn(f"login-{index}", partial(self._workers.run, LOGINS)))
         self._complaints.start()
         if self.provider is not None and settings.auth_refresh_s:
             self._auth_files.start()
@@ -166,7 +168,7 @@ class DataPort:
             ) from error
         return listener
 
-    def _make_desk(self, stores: StorageEngine) -> Desk:
+    def _make_workers(self, stores: StorageEngine) -> PolicyWorkers:
         settings = self.settings
         queue = PolicyRequests(
             jobs_max=settings.policy_queue_max,
@@ -177,7 +179,7 @@ class DataPort:
             wire.GET_BOOKIE_INFO: BookieInfo(self.storage.storage.ledger_directories),
             wire.GET_LIST_OF_ENTRIES_OF_LEDGER: EntryList(stores, settings.frame_bytes_max),
         }
-        return Desk(queue, answers, Authentication(self.provider) if self.provider else None)
+        return PolicyWorkers(queue, answers, Authentication(self.provider) if self.provider else None)
 
     @staticmethod
     def _spawn(name: str, body: Callable[[], None], *, carries_data: bool = False) -> threading.Thread:
@@ -196,7 +198,7 @@ class DataPort:
 
     def threads(self) -> tuple[threading.Thread, ...]:
         """The essential threads: none may end before `stop`."""
-        return (*self._threads, *self._clerks)
+        return (*self._threads, *self._policy_threads)
 
     def stop(self, grace_s: float) -> None:
         """Stop accepting and reading, send what is owed within `grace_s` seconds, close every connection."""
@@ -223,9 +225,9 @@ class DataPort:
 
     def _stop_desk(self) -> None:
         """The loops have ended: whatever is answered now is for nobody."""
-        if self._desk is not None:
-            self._desk.queue.stop()
-        for thread in self._clerks:
+        if self._workers is not None:
+            self._workers.queue.stop()
+        for thread in self._policy_threads:
             thread.join()
 
     def hurry(self) -> None:
@@ -241,24 +243,24 @@ class DataPort:
 
     def _tell(self) -> None:
         self.storage.tell_damage()
-        if self._desk is not None:
-            self._desk.tell()
+        if self._workers is not None:
+            self._workers.tell()
 
     def _complained(self) -> list[Complaint]:
         rows = (row for loop in self._loops for row in loop.complaints())
         found = [(spoken(ip), REASONS_SPOKEN[reason], times) for ip, reason, times in rows]
-        return found + self._desk.complaints() if self._desk is not None else found
+        return found + self._workers.complaints() if self._workers is not None else found
 
     def refresh(self) -> None:
         """Look now whether files of the authentication have changed, and end connections that they let in no more."""
-        if self._desk is not None and self._limits is not None and self._desk.refresh():
+        if self._workers is not None and self._limits is not None and self._workers.refresh():
             self._limits.revoke()
             for loop in self._loops:
                 loop.wake()
 
     def users(self) -> list[UserCounts]:
         """Who was let in, by name."""
-        return self._desk.users() if self._desk is not None else []
+        return self._workers.users() if self._workers is not None else []
 
     def batches(self) -> BatchView:
         """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms),
@@ -277,7 +279,7 @@ class DataPort:
     def stats(self) -> dict[str, int]:
         """Counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` complaints."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
-        total |= self._desk.stats() if self._desk is not None else {}
+        total |= self._workers.stats() if self._workers is not None else {}
         total |= self.tls.server_context.stats() if self.tls is not None else NO_TLS
         total |= self._access.buffer.stats() if self._access is not None else {}
         for loop in self._loops:

@@ -26,7 +26,14 @@ from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.uri import parse_uri
 from bookie.metrics.family import Family
 from bookie.server.configuration.settings import Settings, TlsSettings
-from bookie.server.control import BookieDirectories, Plane, Service, discover, discover_preboots, discover_services
+from bookie.server.control import (
+    BookieDirectories,
+    Plane,
+    Service,
+    discover,
+    discover_services,
+    discover_startup_checks,
+)
 from bookie.server.data_port import DataPort
 from bookie.server.disks.directories import Directories
 from bookie.server.disks.dirty import DirtyMarker, Run, boot_id
@@ -37,7 +44,7 @@ from bookie.server.metrics.bookie import BookieMetrics
 from bookie.server.mode import Mode
 from bookie.server.process import budget
 from bookie.server.process.ports import check_free
-from bookie.server.process.progress import Told
+from bookie.server.process.progress import ProgressReport
 from bookie.server.process.shares import shared_out
 from bookie.server.process.supervisor import Supervisor
 from bookie.server.storage.collecting import disk_levels, make_garbage
@@ -298,7 +305,10 @@ class Bookie:
         if dirty.is_set():
             self._after_unclean_end(dirty, lost)
         begun = time.monotonic()
-        with Told("replaying journals", go_on) as replayed, Told("scanning entry logs", go_on) as scanned:
+        with (
+            ProgressReport("replaying journals", go_on) as replayed,
+            ProgressReport("scanning entry logs", go_on) as scanned,
+        ):
             self._storage.open(replayed, scanned, distrusted=bool(lost), same_boot=dirty.same_boot())
         undo.callback(self._close_storage, dirty)
         dirty.set()
@@ -321,16 +331,16 @@ class Bookie:
                 " set dataIntegrityChecking=true to start with what is left and repair it,"
                 f" recover this bookie from its peers, or remove {dirty.files()} to start without them"
             )
-        preboots = list(discover_preboots())
-        if not preboots:
+        checks = list(discover_startup_checks())
+        if not checks:
             raise StartRefused(
-                "dataIntegrityChecking=true: no such check is installed (entry points of bookie.preboots); install the"
-                " package anew, or set it to false"
+                "dataIntegrityChecking=true: no such check is installed (entry points of bookie.startup_checks);"
+                " install the package anew, or set it to false"
             )
         indexes = [current(path) / INDEX_NAME for path in self._settings.storage.index_directories]
-        for name, preboot in preboots:
-            limbo = preboot(self.bookie_id, self.metadata.ledgers, indexes)
-            facts = {"preboot": name, "ledgers": limbo}
+        for name, check in checks:
+            limbo = check(self.bookie_id, self.metadata.ledgers, indexes)
+            facts = {"check": name, "ledgers": limbo}
             log.warning("the last run did not end in order; ledgers that may lack entries are in limbo", extra=facts)
 
     def _close_storage(self, dirty: DirtyMarker) -> None:

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from admin.access import Access
-from admin.gatekeeper import Gatekeeper, Share, WorkPool
+from admin.interceptor import CallInterceptor, Share, WorkPool
 from admin.services.metrics import INTERVAL_MS_MAX, MetricsService
 from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
@@ -241,7 +241,7 @@ def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
     """Two threads for calls and one for a stream; two calls may wait."""
     control, known = Slow(), Share(calls=2, waiting_max=2, streams_max=1)
     pool, strangers = known.pool, Share(calls=1, waiting_max=1, streams_max=1)
-    keeper = Gatekeeper(Access(AccessSettings(insecure_allowed=True)), known, strangers)
+    keeper = CallInterceptor(Access(AccessSettings(insecure_allowed=True)), known, strangers)
     server = grpc.server(pool, interceptors=(keeper,))
     service = MetricsService(SimpleNamespace(metrics=control.metrics))
     service.add_to(server)

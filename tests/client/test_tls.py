@@ -44,9 +44,9 @@ def secure(ca: Authority, **options: object) -> Security:
 @pytest.mark.parametrize("kind", [Channel, ChannelV3])
 def test_bulk_both_ways(bookie: LocalBookie, ca: Authority, kind: Kind) -> None:
     """B21: four threads write and read at once on one channel; every byte comes back."""
-    dice = random.Random(1)
-    data = dice.randbytes(3 << 20)
-    offsets = np.concatenate([[0], np.sort(dice.sample(range(len(data)), 2998)), [len(data)]]).astype(np.int64)
+    seeded_random = random.Random(1)
+    data = seeded_random.randbytes(3 << 20)
+    offsets = np.concatenate([[0], np.sort(seeded_random.sample(range(len(data)), 2998)), [len(data)]]).astype(np.int64)
     count = len(offsets) - 1
 
     def work(channel: Channel | ChannelV3, ledger: int) -> bytes:

@@ -17,9 +17,9 @@ from typing import Any
 
 from tests.crash.load import Load
 from tests.crash.peer import FENCED, NO_ENTRY, NO_LEDGER, OK, Peer
+from tests.crash.planned import Refused, StrungBookie, draw_settings, watched
 from tests.crash.power_cut import LOSSES, Loss, VolatileDisk
 from tests.crash.small_disk import SmallDisk
-from tests.crash.strung import Refused, StrungBookie, draw_settings, watched
 from tests.history.checker import Violation
 from tests.history.events import History
 

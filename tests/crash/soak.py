@@ -24,7 +24,7 @@ from bookie.metadata.key_value.embedded import EmbeddedStore
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from tests.crash.model import Model
 from tests.crash.peer import OK, Ledger, Peer, PeerLost
-from tests.crash.strung import StrungBookie
+from tests.crash.planned import StrungBookie
 from tests.fixtures.leaks import descriptors
 
 __all__ = ["Sample", "Soak"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookie.pb import wire_pb2 as wire
-from tests.crash.strung import StrungBookie
+from tests.crash.planned import StrungBookie
 from tests.crash.test_checkpoint_steps import STEPS
 from tests.hostile.peer import KEY, Peer, entry_of
 from tests.hostile.v3 import add3, ask, part, read3, send

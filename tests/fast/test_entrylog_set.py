@@ -43,13 +43,13 @@ class LikeTheModel(RuleBasedStateMachine):
         self.path = Path(self.directory.name)
         self.logs = EntryLogSet(self.path, active_max=active_max)
         self.model = log_set.LogSet(active_max)
-        self.dice = random.Random(seed)
+        self.seeded_random = random.Random(seed)
         self.count = 0
 
     @rule(ledger=st.one_of(st.integers(0, 4), st.integers(0, 40)), size=st.sampled_from([0, 100, 5000, 70_000]))
     def append(self, ledger: int, size: int) -> None:
         """One entry."""
-        entry = entry_log.entry(ledger, self.count, self.dice.randbytes(size))
+        entry = entry_log.entry(ledger, self.count, self.seeded_random.randbytes(size))
         self.count += 1
         log_id, offset = self.logs.append(ledger, entry)
         assert log_id == self.model.append(ledger, entry)

@@ -315,11 +315,11 @@ def test_descriptors_never_exceed_their_bound(tmp_path: Path) -> None:
     reader = EntryLogReader(tmp_path, 3, faulty.FaultyFiles())
 
     def work(seed: int) -> None:
-        dice = random.Random(seed)
+        seeded_random = random.Random(seed)
         for _ in range(300):
-            log_id = dice.randrange(16)
+            log_id = seeded_random.randrange(16)
             assert reader.read(log_id, 8, 8) == bytes([log_id]) * 8
-            reader.forget(dice.randrange(16))
+            reader.forget(seeded_random.randrange(16))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))

@@ -92,12 +92,12 @@ def test_everything_passes(peer: TlsPeer) -> None:
 
 def test_large_frames_both_ways(peer: TlsPeer) -> None:
     """B21: frames longer than any buffer, in records that end anywhere, among short ones."""
-    dice = random.Random(3)
-    payloads = [dice.randbytes(size) for size in (3 << 20, 10, 1 << 18, (1 << 18) - 60, 0, 1 << 20)]
+    seeded_random = random.Random(3)
+    payloads = [seeded_random.randbytes(size) for size in (3 << 20, 10, 1 << 18, (1 << 18) - 60, 0, 1 << 20)]
     stream = b"".join(encode_request(add(3, entry, payload)) for entry, payload in enumerate(payloads))
     at = 0
     while at < len(stream):
-        size = dice.choice((1, 5, 4000, 16384, 100_000))
+        size = seeded_random.choice((1, 5, 4000, 16384, 100_000))
         peer.sock.sendall(stream[at : at + size])
         at += size
     assert [peer.answer().code for _ in payloads] == [0] * len(payloads)
@@ -175,12 +175,12 @@ def test_not_after_v2(bookie: LocalBookie) -> None:
 
 def test_garbage_for_a_handshake(bookie: LocalBookie) -> None:
     """Bytes that are no TLS, a record that lies, and frames in clear: an alert or nothing, then the end."""
-    dice = random.Random(11)
+    seeded_random = random.Random(11)
     tries = [
-        dice.randbytes(300),
+        seeded_random.randbytes(300),
         b"\x16\x03\x01\xff\xff" + bytes(200),
         encode_request(read(1, 7)) * 5,
-        CLIENT_HELLO_START + dice.randbytes(194),
+        CLIENT_HELLO_START + seeded_random.randbytes(194),
         b"\x15\x03\x03\x00\x02\x02\x28",
     ]
     with bookie.peer() as other:

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.dice import dice
 from tests.fuzz.driver import fuzz
 from tests.fuzz.start_tls import NAME, running, seeds
+from tests.seeded import seeded_random
 
 ROUNDS = 200
 
 
 def test_mutated_seeds() -> None:
     """Seeds as they are, then with bytes changed, lost and repeated: everybody else is served, nothing is kept."""
-    drawn = dice()
+    drawn = seeded_random()
     given = seeds()
     with running() as target:
         for good in given:

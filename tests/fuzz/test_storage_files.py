@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dice import dice
 from tests.fuzz.driver import fuzz
 from tests.fuzz.storage_files import TARGETS
+from tests.seeded import seeded_random
 
 INTERESTING = [0, 1, 15, 16, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFF00, 0x04000000, 0x04000001, 0xF0F0F0F0]
 
@@ -34,7 +34,7 @@ def mutate(drawn: random.Random, data: bytes) -> bytes:
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutated_seeds(name: str) -> None:
     """Seeds as they are, then 2,000 mutations of them: the answer of the model each time."""
-    drawn = dice()
+    drawn = seeded_random()
     target, seeds = TARGETS[name]
     for data in seeds():
         target(data)

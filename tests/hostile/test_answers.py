@@ -256,8 +256,8 @@ def test_who_hangs_up_is_not_told_of(bookie: LocalBookie, peer: Peer) -> None:
 def test_entries_larger_than_a_segment_of_the_read_ring(bookie: LocalBookie, peer: Peer) -> None:
     """B21: they are read beside the ring, single and in batches."""
     ledger = next(fresh)
-    dice = random.Random(5)
-    payloads = [dice.randbytes(size) for size in (300_000, 10, 131_000, 131_072, 65_000, 1 << 20)]
+    seeded_random = random.Random(5)
+    payloads = [seeded_random.randbytes(size) for size in (300_000, 10, 131_000, 131_072, 65_000, 1 << 20)]
     for entry, payload in enumerate(payloads):
         assert peer.ask(add(ledger, entry, payload)).code == OK
     assert bookie.storage.checkpoint()

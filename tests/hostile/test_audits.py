@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
-from admin.auditing import NAMED, SHOWN, Few, of_http, of_message
+from admin.auditing import NAMED, SHOWN, LineLimit, of_http, of_message
 from admin.plane import AdminPlane
 from admin.roles import METHODS, ROUTES, Role
 from bookie.admin_port.channel import AdminAccess, open_channel
@@ -104,7 +104,7 @@ def test_strangers_do_not_fill_the_log(bookies: Callable[..., list[BookieProcess
 def test_a_few_lines_a_second() -> None:
     """What is left out is counted, and told by the next line."""
     now = [0.5]
-    few = Few(2, lambda: now[0])
+    few = LineLimit(2, lambda: now[0])
     assert [few.left_out() for _ in range(4)] == [0, 0, None, None]
     now[0] = 1.0
     assert [few.left_out() for _ in range(4)] == [2, 0, None, None]

@@ -18,10 +18,10 @@ LAST = 2**63 - 2
 SEED = 20
 
 
-def scattered(dice: random.Random) -> list[tuple[int, int]]:
+def scattered(seeded_random: random.Random) -> list[tuple[int, int]]:
     """Every entry a run of its own, in memory and in the index, over the whole range of ids; some again and again."""
-    far = [dice.randrange(LAST) for _ in range(3000)]
-    return [(1, at) for at in (*far, *range(0, 6000, 2), *dice.choices(far, k=1000), 0, LAST)]
+    far = [seeded_random.randrange(LAST) for _ in range(3000)]
+    return [(1, at) for at in (*far, *range(0, 6000, 2), *seeded_random.choices(far, k=1000), 0, LAST)]
 
 
 def backwards(_: random.Random) -> list[tuple[int, int]]:
@@ -29,15 +29,19 @@ def backwards(_: random.Random) -> list[tuple[int, int]]:
     return [(1, at) for at in range(3000, 0, -1)] * 2
 
 
-def many_ledgers(dice: random.Random) -> list[tuple[int, int]]:
+def many_ledgers(seeded_random: random.Random) -> list[tuple[int, int]]:
     """A ledger an entry, over the whole range of ids."""
-    return [(dice.randrange(LAST), dice.randrange(LAST)) for _ in range(4000)]
+    return [(seeded_random.randrange(LAST), seeded_random.randrange(LAST)) for _ in range(4000)]
 
 
-def interleaved(dice: random.Random) -> list[tuple[int, int]]:
+def interleaved(seeded_random: random.Random) -> list[tuple[int, int]]:
     """Stretches that cut each other, so that each put in the index cuts what the last flush stored."""
-    starts = [dice.randrange(4000) for _ in range(60)]
-    return [(dice.choice((1, 2)), at) for start in starts for at in range(start, start + 100, dice.choice((1, 3)))]
+    starts = [seeded_random.randrange(4000) for _ in range(60)]
+    return [
+        (seeded_random.choice((1, 2)), at)
+        for start in starts
+        for at in range(start, start + 100, seeded_random.choice((1, 3)))
+    ]
 
 
 def acknowledged(peer: Peer, wanted: list[tuple[int, int]], version: bytes) -> dict[tuple[int, int], bytes]:

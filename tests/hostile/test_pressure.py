@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from bookie.storage.settings import MIB
-from tests.dice import dice
 from tests.fixtures.faults import go_on
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, batch, entry_of, read, records
+from tests.seeded import seeded_random
 
 LEDGERS = range(1, 9)
 ENTRIES = 600
@@ -35,8 +35,8 @@ SMALL: dict[str, Any] = {
 @cache
 def stored(ledger: int, entry: int) -> bytes:
     """What the entry must be."""
-    dice = random.Random(ledger << 32 | entry)
-    return entry_of(ledger, entry, dice.randbytes(dice.randrange(4000)))
+    seeded_random = random.Random(ledger << 32 | entry)
+    return entry_of(ledger, entry, seeded_random.randbytes(seeded_random.randrange(4000)))
 
 
 def fill(peer: Peer, ledger: int, entries: range) -> None:
@@ -73,7 +73,7 @@ def read_all(bookie: LocalBookie, seed: int, rounds: int) -> None:
 
 def test_readers_while_ring_and_halves_turn_over(bookie: LocalBookie) -> None:
     """B21: slow readers hold slices while the ring comes round and the halves are recycled: all bytes right."""
-    seed = dice().randrange(2**32)
+    seed = seeded_random().randrange(2**32)
     done = threading.Event()
 
     def write() -> None:

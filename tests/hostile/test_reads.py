@@ -55,20 +55,20 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
         yield peer
 
 
-def payload(dice: random.Random, size: int) -> bytes:
+def payload(seeded_random: random.Random, size: int) -> bytes:
     """Never the same twice, so that a stale copy of an entry is told from the newest."""
-    return dice.randbytes(size)
+    return seeded_random.randbytes(size)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=st.lists(steps, min_size=1, max_size=40), seed=st.integers(0, 2**32))
 def test_reads_answer_as_the_model(bookie: LocalBookie, peer: Peer, plan: list[tuple], seed: int) -> None:  # type: ignore[type-arg]
     """B7, B21: gaps, re-adds, every size limit, flushed and not: single and batch reads bring what was added last."""
-    dice, ledger = random.Random(seed), next(ledgers)
+    seeded_random, ledger = random.Random(seed), next(ledgers)
     stored: dict[int, bytes] = {}
 
     def put(entry: int, size: int) -> None:
-        data = payload(dice, size)
+        data = payload(seeded_random, size)
         assert peer.ask(add(ledger, entry, data)).code == 0
         stored[entry] = entry_of(ledger, entry, data)
 
@@ -77,7 +77,7 @@ def test_reads_answer_as_the_model(bookie: LocalBookie, peer: Peer, plan: list[t
             put(entry, more)
         elif what == "run":
             for offset in range(more):
-                put(entry + offset, dice.randrange(100))
+                put(entry + offset, seeded_random.randrange(100))
         elif what == "checkpoint":
             assert bookie.storage.checkpoint()
         elif what == "read":

@@ -265,17 +265,17 @@ def expected(sizes: list[int], most: int, limit: int) -> int:
 @pytest.mark.parametrize("flushed", [False, True])
 def test_batches_hold_what_fits(bookie: LocalBookie, peer: Peer, *, flushed: bool) -> None:
     """The count, the bytes of the frame by the formula, and every byte right: small, large and mixed entries."""
-    dice = random.Random(7)
+    seeded_random = random.Random(7)
     ledger = next(fresh)
     kinds = (0, 5, 100, 4063, 4064, 4065, 5000, 20_000)
-    stored = fill(peer, ledger, [dice.randbytes(dice.choice(kinds)) for _ in range(200)])
+    stored = fill(peer, ledger, [seeded_random.randbytes(seeded_random.choice(kinds)) for _ in range(200)])
     if flushed:
         assert bookie.storage.checkpoint()
     sizes = [len(entry) for entry in stored]
     for _ in range(150):
-        start, most = dice.randrange(200), dice.choice((0, 0, 1, 7, 150))
-        exact = 64 + sum(size + 6 for size in sizes[start : start + dice.randrange(40)])
-        limit = dice.choice((exact, exact - 1, exact + 1, dice.randrange(300_000), 0, -1, 70))
+        start, most = seeded_random.randrange(200), seeded_random.choice((0, 0, 1, 7, 150))
+        exact = 64 + sum(size + 6 for size in sizes[start : start + seeded_random.randrange(40)])
+        limit = seeded_random.choice((exact, exact - 1, exact + 1, seeded_random.randrange(300_000), 0, -1, 70))
         found = part(ask(peer, batch3(ledger, start, maxCount=most, maxSize=limit)))
         wanted = expected(sizes[start:], most, limit)
         assert found.startEntryId == start
@@ -288,9 +288,9 @@ def test_batches_hold_what_fits(bookie: LocalBookie, peer: Peer, *, flushed: boo
 def test_a_batch_of_entries_longer_than_two_megabytes(bookie: LocalBookie, peer: Peer) -> None:
     """Their lengths take a longer prefix."""
     ledger = next(fresh)
-    dice = random.Random(3)
+    seeded_random = random.Random(3)
     edge = (1 << 21) - 32
-    stored = fill(peer, ledger, [dice.randbytes(size) for size in (edge - 1, 10, edge, edge + 1, 3000)])
+    stored = fill(peer, ledger, [seeded_random.randbytes(size) for size in (edge - 1, 10, edge, edge + 1, 3000)])
     for flushed in (False, True):
         if flushed:
             assert bookie.storage.checkpoint()

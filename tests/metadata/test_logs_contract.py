@@ -68,8 +68,8 @@ def test_logs_and_ledgers_do_not_meet(cluster: Cluster) -> None:
 
 def test_a_hundred_thousand_ledgers_fit(cluster: Cluster) -> None:
     """Whatever their ids, with a hundred writers beside them."""
-    dice = random.Random(8)
-    ids = tuple(dice.getrandbits(63) for _ in range(100_000))
+    seeded_random = random.Random(8)
+    ids = tuple(seeded_random.getrandbits(63) for _ in range(100_000))
     large = Log(ids, {f"query {number}": Commit(number, number << 40) for number in range(100)})
     logs = cluster.connect().logs
     logs.create("large", large)

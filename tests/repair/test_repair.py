@@ -12,9 +12,9 @@ from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.records.ledger_metadata import DigestType as StoredDigestType
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
+from bookie.repair.distrust import clear_limbo, mark_distrusted
 from bookie.repair.integrity import IntegrityReport, LedgerChecked, check_bookie, ledgers_of
 from bookie.repair.peers import Connect, connect_by_metadata
-from bookie.repair.preboot import clear_limbo, mark_distrusted
 from bookie.storage.tools.cookie_files import compare_cookies, rewrite_cookie, show_cookies
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.lossy_proxy import LossyProxy

@@ -85,7 +85,7 @@ def test_after_a_kill_without_a_check_to_run(tmp_path: Path, monkeypatch: pytest
     with whole_bookie(tmp_path, **settings):
         pass
     (tmp_path / "l0/current/DIRTY").touch()
-    monkeypatch.setattr(lifecycle, "discover_preboots", lambda: iter(()))
+    monkeypatch.setattr(lifecycle, "discover_startup_checks", lambda: iter(()))
     with pytest.raises(StartRefused, match="dataIntegrityChecking=true: no such check is installed"):
         new_bookie(tmp_path, **settings).start(lambda: None)
     assert (tmp_path / "l0/current/DIRTY").exists()

@@ -5,13 +5,13 @@ import logging
 import pytest
 
 from bookie.server.process import progress
-from bookie.server.process.progress import Told
+from bookie.server.process.progress import ProgressReport
 
 
 def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line when it is time, with how much is done."""
     monkeypatch.setattr(progress, "EVERY_S", 0.0)
-    with caplog.at_level(logging.INFO), Told("scanning entry logs", lambda: None, bar=False) as told:
+    with caplog.at_level(logging.INFO), ProgressReport("scanning entry logs", lambda: None, bar=False) as told:
         told(1 << 20, 4 << 20)
     (record,) = caplog.records
     assert (record.getMessage(), vars(record)["bytes"], vars(record)["of"]) == ("scanning entry logs", 1 << 20, 4 << 20)
@@ -19,7 +19,7 @@ def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytes
 
 def test_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
     """On a terminal: one bar for each piece of work, gone on to its end."""
-    with Told("scanning entry logs", lambda: None, bar=True) as told:
+    with ProgressReport("scanning entry logs", lambda: None, bar=True) as told:
         for total in (4 << 20, 2 << 20):
             told(1 << 20, total)
             told(total, total)
@@ -34,5 +34,5 @@ def test_a_stop_comes_through() -> None:
     def stop() -> None:
         raise KeyboardInterrupt
 
-    with Told("scanning entry logs", stop) as told, pytest.raises(KeyboardInterrupt):
+    with ProgressReport("scanning entry logs", stop) as told, pytest.raises(KeyboardInterrupt):
         told(0, 1)

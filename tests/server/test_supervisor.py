@@ -74,7 +74,7 @@ BESIDE = ("metadata", "disks", "complaints", "registration", "repair", "Thread-"
 
 
 def test_every_thread_of_the_data_path_is_watched(tmp_path: Path) -> None:
-    """B18: journals, readers, flush, garbage, I/O loops and clerks; a thread of a new kind has to be decided on."""
+    """B18: journals, readers, flush, garbage, I/O loops, policy; a thread of a new kind has to be decided on."""
     before = set(threading.enumerate())
     supervisor = Noting()
     with whole_bookie(tmp_path, supervisor):

@@ -12,8 +12,8 @@ from tests.sim.events import Event
 from tests.sim.judge import Violation, judge
 from tests.sim.planted import NOTHING, PLANTED
 from tests.sim.real_client import real_client
+from tests.sim.scenario import play
 from tests.sim.small_client import small_client
-from tests.sim.story import play
 
 __all__ = ["failures", "replay_command", "Run", "run_seed"]
 

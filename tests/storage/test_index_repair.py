@@ -394,11 +394,11 @@ def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
 
 def test_flips_anywhere_under_flushes(tmp_path: Path) -> None:
     """Bits at random places of the file, a flush after each: nobody ends, nothing is lost, all is found in the end."""
-    dice = random.Random(5)
+    seeded_random = random.Random(5)
     one = stored(tmp_path)
     for turn in range(150):
-        flip(one, dice.randrange(index_file(one).stat().st_size), dice.randrange(8))
-        ledger = dice.randrange(LEDGERS)
+        flip(one, seeded_random.randrange(index_file(one).stat().st_size), seeded_random.randrange(8))
+        ledger = seeded_random.randrange(LEDGERS)
         one.direct.add(data(ledger, ENTRIES + turn), KEY)
         assert one.direct.commit()
         try:

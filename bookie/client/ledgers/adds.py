@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client.write_window import Add, WriteWindow
-from bookie.client.ledgers.throttle import Rate, Room
+from bookie.client.ledgers.throttle import Backpressure, Rate
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,
@@ -33,7 +33,7 @@ class Adds(ABC):
     ledger: int
     _window: WriteWindow
     _rate: Rate
-    _room: Room
+    _backpressure: Backpressure
     _loop: asyncio.AbstractEventLoop | None
     _scheduled: bool
 
@@ -60,7 +60,7 @@ class Adds(ABC):
             await asyncio.sleep(0)  # what was added leaves before more is
         add = self.try_append(payload, entry)
         while add is None:
-            await self._room.wait()
+            await self._backpressure.wait()
             add = self.try_append(payload, entry)
         return add
 
@@ -106,7 +106,7 @@ class Adds(ABC):
     async def _some(self, payloads: Buffer, offsets: NDArray[np.int64], at: int) -> int:
         """Wait until one can be added at least; how many were."""
         while not (taken := self._append_many(payloads, offsets, at)):
-            await self._room.wait()
+            await self._backpressure.wait()
         if self._rate.limited:
             await self._rate.turn(taken)
         return taken

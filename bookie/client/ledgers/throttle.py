@@ -5,10 +5,10 @@ from collections import deque
 
 from bookie.errors import TooManyRequests
 
-__all__ = ["Rate", "Room"]
+__all__ = ["Backpressure", "Rate"]
 
 
-class Room:
+class Backpressure:
     """Callers that wait until fewer adds are pending, first come, first served."""
 
     def __init__(self, wait_s: float = -1.0) -> None:

@@ -26,7 +26,7 @@ from bookie.client.ledgers.explicit_lac import ExplicitLac
 from bookie.client.ledgers.lanes import EnsembleLane
 from bookie.client.ledgers.metadata_loop import Known, close_written
 from bookie.client.ledgers.replacement import InMemory, InStore, Replacer, still_open
-from bookie.client.ledgers.throttle import Rate, Room
+from bookie.client.ledgers.throttle import Backpressure, Rate
 from bookie.client.wire.flags import Flags
 from bookie.errors import (
     AddQuorumTimeout,
@@ -111,7 +111,7 @@ class LedgerWriter(Adds):
         self._replacer = Replacer(changes, self._window, config, context.features)
         self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
         self._rate = Rate(config.throttle_per_s)
-        self._room = Room(config.backpressure_wait_s)
+        self._backpressure = Backpressure(config.backpressure_wait_s)
         self._flags = Flags.RECOVERY_ADD | Flags.HIGH_PRIORITY if self._recovers else Flags.NONE
         self._lanes = [self._lane(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
         self._scheduled = False
@@ -284,7 +284,7 @@ class LedgerWriter(Adds):
             window.count * ROOM_SHARE <= window.count_max * (ROOM_SHARE - 1)
             and window.bytes * ROOM_SHARE <= window.bytes_max * (ROOM_SHARE - 1)
         ):
-            self._room.made(None if window.count == 0 else window.count_max - window.count)
+            self._backpressure.made(None if window.count == 0 else window.count_max - window.count)
 
     # Bookies that fail.
 
@@ -347,7 +347,7 @@ class LedgerWriter(Adds):
         first = self._window.error is None
         self._window.fail(error)
         if first:
-            self._room.made()
+            self._backpressure.made()
             for timer in self._timers:
                 timer.cancel()
             for lane in self._lanes:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from rich.progress import Progress  # loaded where a bar is drawn: it would slow every start
 
-__all__ = ["Told"]
+__all__ = ["ProgressReport"]
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 2.0
 
 
-class Told:
+class ProgressReport:
     """A progress function `told(bytes done, bytes in all)` for one kind of work, as a context.
 
     `go_on` is called each time; what it raises ends the work.

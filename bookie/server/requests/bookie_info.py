@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bookie.pb import wire_pb2 as wire
-from bookie.server.logs.seldom import Seldom
+from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 
 __all__ = ["BookieInfo", "capacity", "Capacity"]
@@ -16,7 +16,7 @@ TOTAL, FREE = 1, 2
 """Bits of `requested`."""
 
 log = logging.getLogger(__name__)
-log.addFilter(Seldom())  # peers can bring these lines about
+log.addFilter(LogThrottle())  # peers can bring these lines about
 
 
 class Capacity(NamedTuple):

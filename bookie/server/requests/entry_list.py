@@ -6,7 +6,7 @@ from bookie._fast.store.entry_ranges import entry_ranges
 from bookie._fast.store.storage import StorageEngine
 from bookie.availability import encode, encode_periodic
 from bookie.pb import wire_pb2 as wire
-from bookie.server.logs.seldom import Seldom
+from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 
 __all__ = ["EntryList"]
@@ -15,7 +15,7 @@ OVERHEAD_BYTES = 128
 """More than a frame, a header and the fields around the list take."""
 
 log = logging.getLogger(__name__)
-log.addFilter(Seldom())  # peers can bring these lines about
+log.addFilter(LogThrottle())  # peers can bring these lines about
 
 
 class EntryList:

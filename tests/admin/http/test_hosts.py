@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from admin.http.asking import Refused
 from admin.http.hosts import Hosts
+from admin.http.request import Refused
 from admin.neighbours import is_ours
 from bookie.server.configuration.settings import HttpSettings
 from tests.admin.http.conftest import Cluster

@@ -94,8 +94,8 @@ def test_certificates_are_read_once_beside_the_loop(
 @pytest.mark.leaks("asyncio looks `localhost` up in a thread that it keeps")
 def test_large_batches(tmp_path: Path, ca: Authority, *, v2: bool) -> None:
     """BR14, B21: 20 MB in and out through TLS, in batches of 5 MB, on one connection; every digest is checked."""
-    dice = random.Random(1)
-    payloads = [dice.randbytes(dice.randrange(20_000)) for _ in range(2000)]
+    seeded_random = random.Random(1)
+    payloads = [seeded_random.randbytes(seeded_random.randrange(20_000)) for _ in range(2000)]
     packed = [entries.pack([sealed(7, entry, payload)]) for entry, payload in enumerate(payloads)]
     offsets = np.cumsum([0, *map(len, packed)], dtype=np.int64)
     run = b"".join(packed)

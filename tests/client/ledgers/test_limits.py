@@ -103,8 +103,8 @@ def test_br14_large_batches_through_tls(shelf: Shelf, tmp_path: Path, v2: bool) 
     """BR14, L14: batches of 5 MB in V2 over TLS, every digest checked, and the bytes are those that were written."""
     ca = Authority(tmp_path / "ca")
     client = ca.issue("client")
-    dice = np.random.default_rng(5)
-    data = dice.integers(0, 256, 12 << 20, dtype=np.uint8)
+    seeded_random = np.random.default_rng(5)
+    data = seeded_random.integers(0, 256, 12 << 20, dtype=np.uint8)
     offsets = np.linspace(0, len(data), 1001).astype(np.int64)
     room: dict[str, Any] = {"write_cache_bytes": 64 << 20, "buffer_bytes": 16 << 20}
     security = Security(encrypt=Tls(trust_store=ca.certificate, certificate=client.certificate, key=client.key))

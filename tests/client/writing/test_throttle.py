@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bookie.client.ledgers.throttle import Rate, Room
+from bookie.client.ledgers.throttle import Backpressure, Rate
 from bookie.errors import TooManyRequests
 from tests.sim.loop import VirtualLoop
 
@@ -32,7 +32,7 @@ def test_room() -> None:
     loop = VirtualLoop()
 
     async def story() -> list[int]:
-        room, served = Room(), []
+        room, served = Backpressure(), []
 
         async def wait(number: int) -> None:
             await room.wait()
@@ -57,7 +57,7 @@ def test_room_that_is_not_made_in_time() -> None:
     loop = VirtualLoop()
 
     async def story() -> float:
-        room = Room(2.0)
+        room = Backpressure(2.0)
         with pytest.raises(TooManyRequests, match="within 2 s"):
             await room.wait()
         later = asyncio.ensure_future(room.wait())

@@ -43,7 +43,7 @@ class Fire:
     """Who is killed, and when: by a seeded dice."""
 
     def __init__(self, cluster: LocalCluster, bk: BookKeeper, directory: Path, log: str) -> None:
-        self.dice = random.Random(SEED)
+        self.seeded_random = random.Random(SEED)
         self.cluster = cluster
         self.log = log
         self.bk = bk
@@ -88,13 +88,13 @@ class Fire:
                 assert driver.wait(PATIENCE_S) == 0, self.errors.read_text(errors="replace")[-2000:]
                 return
             before = self._written()
-            moments = sorted(self.dice.randint(0, LEDGERS_OF_A_LIFE) for _ in range(4))
+            moments = sorted(self.seeded_random.randint(0, LEDGERS_OF_A_LIFE) for _ in range(4))
             self._await(driver, before + moments[0])
             self._kill_worker(driver.pid)
             self._await(driver, before + moments[1])
             bookie = self._kill_bookie()
             self._await(driver, before + moments[2])
-            back = self.dice.random() < 0.5
+            back = self.seeded_random.random() < 0.5
             if back:
                 bookie.start()
             self._await(driver, before + moments[3])
@@ -119,17 +119,17 @@ class Fire:
         while self._written() < newest and driver.poll() is None:
             assert monotonic() < end, self.errors.read_text(errors="replace")[-2000:]
             self._never.wait(0.02)
-        self._never.wait(self.dice.uniform(0, REST_S_MAX))
+        self._never.wait(self.seeded_random.uniform(0, REST_S_MAX))
 
     def _kill_worker(self, driver: int) -> None:
         workers = [pid for pid in below(driver) if b"pyspark" in command_of(pid) and b"java" not in command_of(pid)]
         if workers:
             self.killed["worker"] += 1
             with suppress(ProcessLookupError):
-                os.kill(self.dice.choice(workers), signal.SIGKILL)
+                os.kill(self.seeded_random.choice(workers), signal.SIGKILL)
 
     def _kill_bookie(self) -> LocalBookie:
-        bookie = self.dice.choice(list(self.cluster)[1:])  # the first has the metadata of all
+        bookie = self.seeded_random.choice(list(self.cluster)[1:])  # the first has the metadata of all
         self.killed["bookie"] += 1
         bookie.kill()
         return bookie

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bookie.errors import StartRefused
 
-__all__ = ["Child", "MESSAGE_BYTES", "Nursery"]
+__all__ = ["Child", "ForkServer", "MESSAGE_BYTES"]
 
 MESSAGE_BYTES = 64 << 10
 NOT_FOR_BOOKIES = ("BK_", "BOOKIE_CONF", "NOTIFY_SOCKET", "WATCHDOG_")
@@ -40,7 +40,7 @@ class Child:
         return bool(waiter.poll(timeout_s * 1000))
 
 
-class Nursery:
+class ForkServer:
     """One process. Calls wait for each other."""
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""`python -m perf.mob`: what honest clients feel while a mob hangs on the bookie's door.
+"""`python -m perf.silent_connections`: what honest clients notice beside thousands of silent connections.
 
 Starts our bookie with TLS on an empty directory. In turn: adds at a fixed rate alone, and beside connections that never
-say anything, frames that arrive a byte a second, and TLS handshakes that do so too. The mob is a process of its own, of
-the lowest priority, and comes back whenever it is thrown out. Prints one JSON object.
+say anything, frames that arrive a byte a second, and TLS handshakes that do so too. They come from a process of their
+own, of the lowest priority, and come back whenever they are closed. Prints one JSON object.
 """
 
 import json
@@ -28,7 +28,7 @@ from perf.paired import HERE, Aside, Plan, fresh, paired, plan_options
 from perf.side_by_side.card import ROOT
 from perf.tls_batches import tls_keys
 
-DATA = ROOT / "build/perf/mob"
+DATA = ROOT / "build/perf/silent_connections"
 IDLE, FRAMES, HANDSHAKES = "idle", "slow frames", "slow handshakes"
 ROUND_S = 1.0
 
@@ -64,7 +64,7 @@ class Intruder:
 
 
 @dataclass
-class Mob:
+class SilentConnections:
     """All of them, in one thread."""
 
     port: int
@@ -119,13 +119,13 @@ class Mob:
             one.sock = None
 
 
-def gather(port: int, idle: int, frames: int, handshakes: int) -> Mob:
+def gather(port: int, idle: int, frames: int, handshakes: int) -> SilentConnections:
     """So many of each kind, mixed as they would come."""
     asked, hello, frame = start_tls(), client_hello(), first_entry()
     members = [Intruder(IDLE, b"", 0) for _ in range(idle)]
     members += [Intruder(FRAMES, frame, 1) for _ in range(frames)]
     members += [Intruder(HANDSHAKES, asked + hello, len(asked)) for _ in range(handshakes)]
-    return Mob(port, members)
+    return SilentConnections(port, members)
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 import logging
 
-from bookie.server.logs.seldom import Seldom
+from bookie.server.logs.throttle import LogThrottle
 
 
 def record(text: str, ledger: int) -> logging.LogRecord:
@@ -13,7 +13,7 @@ def record(text: str, ledger: int) -> logging.LogRecord:
 def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
     """What differs only in its facts is of one kind; the next line tells how many were left out before it."""
     now = [100.0]
-    seldom = Seldom(lambda: now[0])
+    seldom = LogThrottle(lambda: now[0])
     assert seldom.filter(record("a", 1))
     assert [seldom.filter(record("a", ledger)) for ledger in (2, 3, 4)] == [False] * 3
     assert seldom.filter(record("b", 1))
@@ -29,5 +29,5 @@ def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
 def test_nothing_is_said_of_none_left_out() -> None:
     """A record that others did not come before has no such fact."""
     first = record("a", 1)
-    assert Seldom(lambda: 0.0).filter(first)
+    assert LogThrottle(lambda: 0.0).filter(first)
     assert "left_out" not in first.__dict__

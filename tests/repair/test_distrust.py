@@ -11,7 +11,7 @@ from bookie.client.entries.digest import master_key
 from bookie.errors import DataUnknown, LedgerFenced, NoSuchEntry
 from bookie.metadata import open_driver
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from bookie.repair.preboot import clear_limbo, mark_distrusted
+from bookie.repair.distrust import clear_limbo, mark_distrusted
 from tests.fixtures.bookies import BookieProcess
 
 ME, OTHER, THIRD = "me:3181", "other:3181", "third:3181"

@@ -28,7 +28,7 @@ KEY_BYTES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distrusted:
-    """What a preboot did."""
+    """What was done before a start."""
 
     ledgers: int
     """That the metadata gives to this bookie, in the directories that were lost."""
@@ -74,7 +74,7 @@ def mark_distrusted(
 
 
 def distrust_unflushed(bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
-    """The preboot of a start after an unclean end without a journal: how many ledgers it put into limbo."""
+    """Before a start after an unclean end without a journal: how many ledgers it put into limbo."""
     return len(mark_distrusted(bookie_id, ledgers_of(ledgers, bookie_id), indexes).limbo)
 
 

@@ -34,7 +34,7 @@ from bookie.errors import (
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
 from bookie.server.configuration.errors import one_line
 
-__all__ = ["Gatekeeper", "Share", "WorkPool"]
+__all__ = ["CallInterceptor", "Share", "WorkPool"]
 
 UNAUDITED = ("/bookie.metadata.v1.MetadataStore/",)
 """What bookies and clients write there all the time, each write with its version in the store. What needs the role
@@ -117,7 +117,7 @@ class Share:
             self._streams.release()
 
 
-class Gatekeeper(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no types
+class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no types
     """Judges every call. `close` lets its own thread go; idempotent."""
 
     def __init__(self, access: Access, known: Share, strangers: Share) -> None:

@@ -11,19 +11,19 @@ from bookie._fast.server import policy
 from bookie._fast.server.policy import PolicyRequests, Task
 from bookie.pb import wire_pb2 as wire
 from bookie.server.logs.complaints import Complaint
-from bookie.server.logs.seldom import Seldom
+from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 from bookie.server.requests.authentication import Authentication, UserCounts
 
-__all__ = ["Answer", "Desk"]
+__all__ = ["Answer", "PolicyWorkers"]
 
 Answer = Callable[[wire.Request], bytes]
 
 log = logging.getLogger(__name__)
-log.addFilter(Seldom())  # peers can bring these lines about
+log.addFilter(LogThrottle())  # peers can bring these lines about
 
 
-class Desk:
+class PolicyWorkers:
     """`answers` by operation; `authentication` is None when everybody is let in."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """A request as endpoints see it, what they answer, and the bounded threads that they run in.
 
-An endpoint is a plain function `(Asked) -> Reply` that may block. It runs in one of `Desk`'s threads; the event loop
+An endpoint is a plain function `(HttpRequest) -> Reply` that may block. It runs on `RequestThreads`; the event loop
 waits for it no longer than the deadline. What is refused is raised: `Refused`, or any error of ours.
 """
 
@@ -15,7 +15,18 @@ from admin.access import Caller
 from admin.http.moving import Movers
 from bookie.server.control import Control
 
-__all__ = ["Asked", "Desk", "Endpoint", "Refused", "Reply", "reply_json", "reply_text", "SERVING", "TEXT", "Wish"]
+__all__ = [
+    "Endpoint",
+    "HttpRequest",
+    "Parameters",
+    "Refused",
+    "Reply",
+    "reply_json",
+    "reply_text",
+    "RequestThreads",
+    "SERVING",
+    "TEXT",
+]
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
@@ -32,7 +43,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Wish(NamedTuple):
+class Parameters(NamedTuple):
     """What a request asks for, as `admin.roles` judges it."""
 
     params: Mapping[str, str]
@@ -40,7 +51,7 @@ class Wish(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HttpRequest:
     """One request. `params` are those of the query; the last one of a name counts."""
 
     control: Control
@@ -94,7 +105,7 @@ class Reply:
     status: int = 200
 
 
-Endpoint = Callable[[Asked], Reply]
+Endpoint = Callable[[HttpRequest], Reply]
 
 
 def reply_text(text: str, status: int = 200) -> Reply:
@@ -107,7 +118,7 @@ def reply_json(value: Any, status: int = 200) -> Reply:
     return Reply(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace"), JSON, status)
 
 
-class Desk:
+class RequestThreads:
     """Threads for calls that block. More than `WAITING_MAX` callers in a queue are turned away."""
 
     def __init__(self, threads: int) -> None:
@@ -115,7 +126,7 @@ class Desk:
         self._room = threads + WAITING_MAX
         self._inside = 0  # of the event loop
 
-    async def run(self, endpoint: Endpoint, asked: Asked) -> Reply:
+    async def run(self, endpoint: Endpoint, request: HttpRequest) -> Reply:
         """The endpoint's answer. Refused with 503 when too many wait, with 504 when it takes too long.
 
         A call that was given up still holds its thread until it returns, and is counted as long.
@@ -123,12 +134,12 @@ class Desk:
         if self._inside >= self._room:
             raise Refused(503, "too many requests wait for an answer; try again in a moment")
         self._inside += 1
-        future = asyncio.get_running_loop().run_in_executor(self._pool, endpoint, asked)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, endpoint, request)
         future.add_done_callback(self._left)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), asked.timeout_s)
+            return await asyncio.wait_for(asyncio.shield(future), request.timeout_s)
         except TimeoutError:
-            raise Refused(504, f"no answer within {asked.timeout_s:g} s (httpServerRequestTimeoutMs)") from None
+            raise Refused(504, f"no answer within {request.timeout_s:g} s (httpServerRequestTimeoutMs)") from None
 
     def close(self) -> None:
         """No further calls; those under way end by themselves."""

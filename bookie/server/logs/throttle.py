@@ -5,12 +5,12 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["Seldom"]
+__all__ = ["LogThrottle"]
 
 PAUSE_S = 1.0
 
 
-class Seldom(logging.Filter):
+class LogThrottle(logging.Filter):
     """A filter for a logger. Records of the same text, before arguments are filled in, are of one kind. Any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
