@@ -1,7 +1,7 @@
 """Peers that do not read hold up nobody: what their answers point into is free within a few rounds of their loop,
 whenever the answer came, and who reads on at last gets the right bytes.
 
-Modules: server.slow_readers, store.spare_half, server.connection, cache.read, store.read_path.
+Modules: server.slow_readers, server.owed_reads, store.spare_half, server.connection, cache.read, store.read_path.
 """
 
 import socket
@@ -267,9 +267,11 @@ def test_many_who_hold_little_close_nobody_who_reads(tmp_path: Path) -> None:
         assert bookie.stat("output_buffer_bytes") <= 4 * MIB
 
 
-def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path) -> None:
-    """B17: one peer asks for more from the disk at once than the budget of output holds; it is served as it reads, and
-    another that waits with little is not closed for it.
+@pytest.mark.parametrize("small_first", [False, True])
+def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path, small_first: bool) -> None:
+    """B17: one peer asks the disk for more at once than the budget of output holds. It is served as it reads, and
+    another peer with little unsent output is not closed for it; not even when the first peer's batches come after a
+    single small read, which says nothing of what a batch brings.
     """
     with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 16 * MIB}) as bookie, ExitStack() as stack:
         other = stack.enter_context(bookie.peer())
@@ -277,7 +279,10 @@ def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path) -> No
         patient, greedy = (stack.enter_context(bookie.peer(**SLOW)) for _ in range(2))
         patient.send(*(batch(HOT, 0, count=50) for _ in range(FLOOD)))
         bookie.until("choked", lambda times: times > 0)
+        fill(other, COLD, range(1))
         assert bookie.storage.checkpoint()
+        if small_first:
+            checked(COLD, 0, [greedy.ask(read(COLD, 0)).body])
         greedy.send(*(batch(HOT, 0, count=50) for _ in range(2 * FLOOD)))
         assert served_wholly(greedy, 2 * FLOOD)
         assert served_wholly(patient, FLOOD)

@@ -11,9 +11,14 @@ from bookie._fast.server.addresses cimport Address
 from bookie._fast.server.limits cimport AuthState, NetLimits
 from bookie._fast.server.long_polls cimport PollOwner
 from bookie._fast.server.out_item cimport OutItem
+from bookie._fast.server.owed_reads cimport OwedReads
 from bookie._fast.server.turn cimport Turn
 from bookie._fast.server.users cimport Login
+from bookie._fast.store.gather cimport Answer, ReadRequest
 from bookie._fast.store.lane cimport Lane
+
+cdef enum:
+    OUT_LITTLE = 1 << 16     # a connection with no more output than that counts as one with little
 
 cdef struct Conn:
     int fd                   # -1 once closed
@@ -39,8 +44,7 @@ cdef struct Conn:
     uint8_t why              # a Reason for its end, beside these two; 0: none
     bint choked              # its output is above the high mark, or the read pool owes it too much
     Lane lane                # of those of its jobs that no thread has
-    uint32_t reads           # its jobs of the read pool
-    uint64_t read_bytes      # what each of them may bring, by those that came back; 0: there was none yet
+    OwedReads owed           # its jobs of the read pool
     uint32_t armed           # epoll events asked for
     Tls* tls                 # NULL: what goes over the socket is clear
     bint upgrading           # START_TLS is being answered in clear: no further frame is looked at
@@ -79,9 +83,9 @@ cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil
 # Append a slice; takes over one pin of `region`. False: no memory (the pin stays the caller's).
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
 cdef void conn_trim(Conn* conn) noexcept nogil       # free an empty output buffer: it will be quiet for a while
-# A read of it waits for the disk, which may bring `bytes` (0: one entry of any size). One came back with `bytes`.
-cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil
-cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil
+# A read of it waits for the disk; it came back.
+cdef void conn_awaits(Conn* conn, const ReadRequest* request) noexcept nogil
+cdef void conn_awaited(Conn* conn, const ReadRequest* request, const Answer* answer) noexcept nogil
 # Bytes that a batch should have at most: what of the budget of output does not wait for other peers.
 cdef uint64_t conn_room(const Conn* conn) noexcept nogil
 # Whether no more of its requests are served for now; whether they are again. What the read pool owes one is bounded.
@@ -89,12 +93,8 @@ cdef bint conn_is_full(const Conn* conn) noexcept nogil
 cdef bint conn_goes_on(const Conn* conn) noexcept nogil
 # Give the kernel what it takes. OK, PENDING when it is full, CLOSED.
 cdef Status conn_flush(Conn* conn) noexcept nogil
-# Copy what is unsent of slices whose region is wanted back: of all items, or of those that came since the last time.
-# False: over the budget, and nothing was copied.
+# Copy unsent slices whose region is wanted back, of all items or of new ones. False: over the budget, nothing copied.
 cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil
-cdef bint conn_is_large(const Conn* conn) noexcept nogil     # it holds much of the budget of output
-# Whether what it holds may wait for its peer: little always, much while all connections hold half of the budget.
-cdef bint conn_may_wait(const Conn* conn) noexcept nogil
-# Keep `size` bytes of input for later. False: over the budget.
-cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil
+cdef bint conn_shrink(Conn* conn) noexcept nogil     # free what the buffer does not use; whether that was much
+cdef bint conn_hold(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil  # keep input; False: over the budget
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil

@@ -10,8 +10,9 @@ from bookie._fast.base.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tl
 from bookie._fast.base.types cimport CLOSED, OK, PENDING
 from bookie._fast.server.complaints cimport OUT_OF_MEMORY
 from bookie._fast.server.limits cimport AUTH_WAITING
+from bookie._fast.server.owed_reads cimport owed_begins, owed_bytes, owed_ends
 from bookie._fast.server.users cimport MAY_ALL
-from bookie._fast.store.gather cimport region_unpin
+from bookie._fast.store.gather cimport Answer, ReadRequest, region_unpin
 
 cdef extern from "<sys/socket.h>" nogil:
     struct msghdr:
@@ -28,9 +29,6 @@ cdef enum:
     IOV_MOST = 256
     OUT_FIRST = 4096
     OWED_SHARE = 16              # the read pool may owe a connection so much of the budget of output
-    READS_FIRST = 4              # so many reads may be under way at least while none has told what it brings
-    READ_FIRST = 4096            # taken for what a single read brings, until one has told
-    OUT_LITTLE = 1 << 16
     OUT_KEEP = 1 << 18           # an empty output buffer up to this size is kept
     ITEMS_FIRST = 16
     SEAL_BYTES = 1 << 16         # encrypted at a time: what a connection whose peer does not read may leave behind
@@ -83,7 +81,7 @@ cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
 
 
 cdef void note_waiting(Conn* conn) noexcept nogil:
-    cdef int64_t waiting = <int64_t> (conn.pending + conn.reads * conn.read_bytes)
+    cdef int64_t waiting = <int64_t> (conn.pending + owed_bytes(&conn.owed))
     if waiting != conn.waiting:
         bk_add(&conn.limits.waiting_bytes, waiting - conn.waiting)
         conn.waiting = waiting
@@ -237,27 +235,23 @@ cdef inline uint64_t owed_most(const Conn* conn) noexcept nogil:
     return <uint64_t> conn.limits.output_bytes_max // OWED_SHARE
 
 
-cdef void conn_awaits(Conn* conn, uint64_t bytes) noexcept nogil:
-    conn.reads += 1
-    if conn.read_bytes == 0:
-        conn.read_bytes = min(bytes if bytes else <uint64_t> READ_FIRST, owed_most(conn) // READS_FIRST)
+cdef void conn_awaits(Conn* conn, const ReadRequest* request) noexcept nogil:
+    owed_begins(&conn.owed, request)
     note_waiting(conn)
 
 
-cdef void conn_awaited(Conn* conn, uint64_t bytes) noexcept nogil:
-    conn.reads -= 1
-    if bytes:
-        conn.read_bytes = max(bytes, conn.read_bytes // 2)
+cdef void conn_awaited(Conn* conn, const ReadRequest* request, const Answer* answer) noexcept nogil:
+    owed_ends(&conn.owed, request, answer)
     note_waiting(conn)
 
 
 cdef bint conn_is_full(const Conn* conn) noexcept nogil:
     cdef uint64_t share
-    if conn.pending <= OUT_LITTLE and conn.reads == 0 and conn.pending <= conn.limits.output_high:
+    if conn.pending <= OUT_LITTLE and owed_bytes(&conn.owed) == 0 and conn.pending <= conn.limits.output_high:
         return False
     share = share_of(conn)
     return (conn.pending > min(conn.limits.output_high, share)
-            or conn.reads * conn.read_bytes > min(owed_most(conn), share))
+            or owed_bytes(&conn.owed) > min(owed_most(conn), share))
 
 
 cdef bint conn_goes_on(const Conn* conn) noexcept nogil:
@@ -429,12 +423,26 @@ cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
     return True
 
 
-cdef bint conn_is_large(const Conn* conn) noexcept nogil:
-    return conn.out_room + conn.sealed > OUT_LITTLE
-
-
-cdef bint conn_may_wait(const Conn* conn) noexcept nogil:
-    return not conn_is_large(conn) or bk_load(&conn.limits.output_bytes) <= conn.limits.output_bytes_max // 2
+cdef bint conn_shrink(Conn* conn) noexcept nogil:
+    cdef uint64_t unsent = conn.pending - conn.sliced
+    cdef uint64_t before = conn.out_room
+    cdef uint8_t* smaller
+    if before <= OUT_LITTLE or unsent > before - before // 8:
+        return False
+    if unsent == 0:
+        free(conn.out)
+        conn.out = NULL
+        conn.out_used = 0
+        set_out_room(conn, 0)
+    elif conn.out_used > unsent + unsent // 8:
+        return repack(conn, unsent)
+    else:
+        smaller = <uint8_t*> realloc(conn.out, conn.out_used)
+        if smaller == NULL:
+            return False
+        conn.out = smaller
+        set_out_room(conn, conn.out_used)
+    return True
 
 
 cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:

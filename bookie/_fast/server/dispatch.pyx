@@ -97,7 +97,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer*
     cdef Status status = pool_submit(loop.pool, request, &conn.lane, &loop.inbox)
     if status == OK:
         conn.refs += 1
-        conn_awaits(conn, request.bytes)
+        conn_awaits(conn, request)
         urgent_begins(conn, request.flags)
         return OK
     answer_begin(answer, request)
@@ -475,7 +475,7 @@ cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
 
 
 cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil:
-    conn_awaited(conn, job.answer.bytes)
+    conn_awaited(conn, &job.request, &job.answer)
     urgent_ends(conn, job.request.flags)
     if conn.fd < 0:
         answer_release(&job.answer)

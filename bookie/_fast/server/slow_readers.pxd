@@ -1,11 +1,13 @@
-"""What connections whose peers read slowly may keep of the caches: references until their memory is wanted back, then
-copies within the budget of output, and never another round.
+"""What connections of slow clients may keep of the caches: references until a cache needs the memory back, then
+copies within the budget of output. No reference to such memory outlives one round of its loop.
 
-Whoever could not write all looks at what came in this round (`settle`); when one more region is wanted back, all look
-at everything (`settle_all`). So no reference to a region that is wanted outlives a round of its loop. Where what waits
-would take more than half of the budget, connections of this loop are closed, those first that have taken nothing for
-longest; the other half stays free for answers to those who read. When those who hold little take hardly less than all,
-they are closed in the same order, on every loop. Runs on the loop's thread.
+A connection that could not write everything looks at the output of this round (`settle`); when one more region of a
+cache is needed back, all connections look at all of their output (`settle_all`). Unsent output may take half of the
+budget; the other half stays free for answers to clients that read. Where it would take more, buffers first give back
+what they hold beyond their unsent bytes; then connections of this loop are closed, of those with the most unsent output
+the one whose kernel has accepted nothing for longest. When many connections with little unsent output together take
+almost the whole budget, they are closed in the order of how long their kernels have accepted nothing, on every loop.
+Runs on the loop's thread.
 """
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop

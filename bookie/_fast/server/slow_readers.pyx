@@ -1,35 +1,78 @@
-"""Settling connections, and closing the slowest."""
-from libc.stdint cimport int64_t
+"""Copying what caches need back, and closing connections with the most unsent output."""
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from bookie._fast.base.sync cimport bk_load
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.server.complaints cimport TOO_SLOW
-from bookie._fast.server.connection cimport conn_is_large, conn_may_wait, conn_settle
+from bookie._fast.server.connection cimport OUT_LITTLE, conn_settle, conn_shrink
 from bookie._fast.server.membership cimport close_bad
 
 cdef enum:
     RELIEF_NS = 10000000
 
 
+cdef inline uint64_t weight(const Conn* conn) noexcept nogil:
+    """Return the bytes of the budget that it would hold if all of its output were copied."""
+    return conn.out_room + conn.sealed + conn.sliced
+
+
+cdef inline bint is_large(const Conn* conn) noexcept nogil:
+    return conn.out_room + conn.sealed > OUT_LITTLE
+
+
+cdef inline bint may_wait(const Conn* conn) noexcept nogil:
+    """Return whether its unsent output may wait: little always, much while half of the budget is not used up."""
+    return not is_large(conn) or bk_load(&conn.limits.output_bytes) <= conn.limits.output_bytes_max // 2
+
+
+cdef bint shrink_all(IoLoop* loop) noexcept nogil:
+    """Free what the output buffers of this loop hold beyond their unsent bytes; return whether that was much."""
+    cdef bint gave = False
+    cdef Conn* conn = loop.conns
+    while conn != NULL:
+        if conn_shrink(conn):
+            gave = True
+        conn = conn.next
+    return gave
+
+
+cdef inline bint may_go(const IoLoop* loop, const Conn* conn) noexcept nogil:
+    """Return whether closing it helps: its kernel takes nothing, and it holds much or was not looked at this time."""
+    return conn.stuck_ns and (is_large(conn) or (conn.slices and conn.settled != loop.unpin_seen))
+
+
 cdef void close_slowest(IoLoop* loop, Conn* conn) noexcept nogil:
-    """The budget does not allow what `conn` needs: close the one that has taken nothing for longest, of those that hold
-    much or are still to be looked at; `conn` itself where there is no other.
+    """Close, of the connections with at least half as much unsent output as the largest has, the one whose kernel has
+    accepted nothing for longest: a client that is owed little is not closed for what another one is owed. Close `conn`
+    where there is no other.
     """
     cdef Conn* slowest = conn
     cdef Conn* other = loop.conns
-    cdef int64_t since = conn.stuck_ns if conn.stuck_ns else loop.now
+    cdef uint64_t most = weight(conn)
+    cdef int64_t since
     while other != NULL:
-        if (other.stuck_ns and other.stuck_ns < since
-                and (conn_is_large(other) or (other.slices and other.settled != loop.unpin_seen))):
+        if may_go(loop, other):
+            most = max(most, weight(other))
+        other = other.next
+    since = INT64_MAX if weight(conn) < most // 2 else (conn.stuck_ns if conn.stuck_ns else loop.now)
+    other = loop.conns
+    while other != NULL:
+        if may_go(loop, other) and weight(other) >= most // 2 and other.stuck_ns < since:
             slowest = other
             since = other.stuck_ns
         other = other.next
     close_bad(loop, slowest, TOO_SLOW)
 
 
-cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil:
-    while conn.fd >= 0 and (not conn_settle(conn, False) or not conn_may_wait(conn)):
+cdef void make_room(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Free some of the budget of output, which does not allow what `conn` needs: spare buffers, else a connection."""
+    if not shrink_all(loop):
         close_slowest(loop, conn)
+
+
+cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil:
+    while conn.fd >= 0 and (not conn_settle(conn, False) or not may_wait(conn)):
+        make_room(loop, conn)
 
 
 cdef inline bint is_short(const IoLoop* loop) noexcept nogil:
@@ -53,6 +96,8 @@ cdef void relieve(IoLoop* loop) noexcept nogil:
     cdef Conn* stuck
     cdef int i
     while is_short(loop):
+        if shrink_all(loop):
+            continue
         stuck = stuck_longest(loop)
         if stuck == NULL:
             break
@@ -75,7 +120,7 @@ cdef void settle_all(IoLoop* loop) noexcept nogil:
     loop.unpin_seen = wanted
     while conn != NULL:
         if conn.settled != wanted and conn.slices and not conn_settle(conn, True):
-            close_slowest(loop, conn)
+            make_room(loop, conn)
             conn = loop.conns                # where it stood may be gone
             continue
         conn.settled = wanted

@@ -6,7 +6,7 @@ ledger's shard.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bookie._fast.base.types cimport Slice, Status
+from bookie._fast.base.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Slice, Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.cache.runs cimport Run
 from bookie._fast.store.stores cimport Store, Storage
@@ -14,6 +14,7 @@ from bookie._fast.store.stores cimport Store, Storage
 cdef enum:
     SLICES_MOST = 128
     COUNT_MOST = 0x7FFFFFFF
+    RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN      # bytes of the smallest record that there can be
 
 cdef struct ReadRequest:
     int64_t ledger

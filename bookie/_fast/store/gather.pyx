@@ -4,9 +4,7 @@ from libc.stdint cimport INT64_MAX
 from bookie._fast.base.sync cimport bk_add, bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport (
     END,
-    ENTRY_HEADER_MIN,
     ENTRY_ID_LAST,
-    LENGTH_PREFIX,
     NO_ENTRY,
     NO_LEDGER,
     OK,
@@ -22,7 +20,6 @@ from bookie._fast.wire.request cimport PIGGYBACK
 
 cdef enum:
     LAYERS = 3
-    RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
     AHEAD_SHARE = 8          # reads took one in so many entries of a page: bring the next one
 
 

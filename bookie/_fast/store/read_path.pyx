@@ -33,6 +33,7 @@ from bookie._fast.entrylog.writer cimport elog_read
 from bookie._fast.index.location cimport IndexHit, IndexReader, index_lookup, index_next
 from bookie._fast.store.failed_reads cimport failed_reads_note
 from bookie._fast.store.gather cimport (
+    RECORD_LEAST,
     answer_begin,
     answer_complete,
     answer_from_memory,
@@ -51,7 +52,6 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int) noexcept
 
 cdef enum:
-    RECORD_LEAST = LENGTH_PREFIX + ENTRY_HEADER_MIN
     LAC_AT = 16              # in an entry
     LOOK_UPS_MOST = 16       # an entry can move again while it is looked up again; not for ever, though
     GROWTH = 4               # who goes on in order gets so many times the entries of the stretch before
