@@ -1,4 +1,4 @@
-"""Files that are read again when they have changed: certificates, keys, tokens."""
+"""Detection of changes in files such as certificates, keys and tokens, which are read again then."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,8 +7,8 @@ __all__ = ["ChangedFiles"]
 
 
 class ChangedFiles:
-    """Some files, and what they were when they were looked at last. Paths that are empty count for nothing. Who may use
-    a file is part of what it is: a secret that was refused for that is looked at again once it is right.
+    """Some files, and their state at the last check; empty paths are ignored. The state includes the mode, so that a
+    secret which was refused for its permissions is read again when they are corrected.
 
     One thread at a time.
     """
@@ -18,7 +18,9 @@ class ChangedFiles:
         self._seen = list(_stamps(self._paths))
 
     def changed(self) -> bool:
-        """Whether one was written, replaced, removed or put there since the last call; at first, since the start."""
+        """Return whether a file was written, replaced, removed or created since the last call, or since the
+        construction.
+        """
         stamps = list(_stamps(self._paths))
         changed, self._seen = stamps != self._seen, stamps
         return changed

@@ -1,6 +1,6 @@
-"""What makes names in a directory, and small files, last; and who may use what a bookie makes: nobody else.
+"""Durable creation of directories and small files, which are accessible to their owner only.
 
-Modes are given with each file and directory, so that no umask makes them wider.
+Each file and directory is created with an explicit mode, so a permissive umask cannot widen access.
 """
 
 import os
@@ -11,18 +11,18 @@ __all__ = ["make_directories", "PRIVATE_DIRECTORY", "PRIVATE_FILE", "replace_fil
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 READABLE_FILE = 0o666
-"""As far as the umask lets it be."""
+"""Reduced by the umask."""
 
 
 def make_directories(path: Path) -> None:
-    """The directory, and those above it, where there are none: entered by nobody else. What is there stays as it is."""
+    """Create the directory and its missing parents, accessible to the owner only. Existing ones keep their mode."""
     for step in reversed([step for step in (path, *path.parents) if not step.exists()]):
         step.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
-    path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # NotADirectoryError, FileExistsError where it is something else
+    path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # NotADirectoryError, FileExistsError if it is something else
 
 
 def sync_directory(path: Path) -> None:
-    """Make creations, renames and removals in `path` durable. OSError: what is there now is unknown."""
+    """Make creations, renames and removals in `path` durable. After an OSError the contents on disk are unknown."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -31,15 +31,18 @@ def sync_directory(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """The same as `replace_file`, in a directory that is made where there is none: results, for whom the umask says."""
+    """Write a result file like `replace_file`, but create the directory if needed, and let the umask decide who may
+    read it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content, mode=READABLE_FILE)
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None:
-    """The whole file or what was there before, durably; nothing else is left. OSError.
+    """Write a file atomically and durably: afterwards it has the new content or, after an OSError, what was there
+    before.
 
-    It makes no directory: where a disk is not mounted, none must appear in its place.
+    No directory is created, so that none appears in the place of a disk that is not mounted.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:

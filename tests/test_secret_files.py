@@ -44,7 +44,7 @@ def test_a_file_of_our_own(tmp_path: Path, mode: int, refused: bool) -> None:
     if not refused:
         assert read_secret(path) == TOKEN.encode()
         return
-    with pytest.raises(SecretRefused, match=f"mode {mode:o}.*give it the mode 600") as error:
+    with pytest.raises(SecretRefused, match=f"mode {mode:o}.*set its mode to 600") as error:
         read_secret(path)
     assert TOKEN not in str(error.value)
 

@@ -1,13 +1,13 @@
-"""Who is at the other end of a connection: providers for the bookie and for clients.
+"""Authentication: providers for the bookie and for clients.
 
-provider      what a provider is, on either side
-registry      providers by name: built in, by Apache BookKeeper's class names, installed ones
-settings      what the bookie is told about authentication
-reread        a file, read again when it has changed
+provider      the interface of a provider, on either side
+registry      providers by name: built in, by Apache BookKeeper's class names, or installed
+settings      settings of authentication for bookies and clients
+reread        a file that is read again when it has changed
 token         a shared secret
-token_file    where it stands, whose it is and what it is good for
+token_file    the file with the tokens, their names and their rights
 certificate   the role in a TLS client certificate
-sasl          SASL DIGEST-MD5 as Java's provider speaks it
+sasl          SASL DIGEST-MD5, compatible with Java's provider
 digest_md5    the mechanism itself
 jaas          the file in which Java keeps users
 """

@@ -1,9 +1,10 @@
-"""The role in a TLS client certificate, as Apache BookKeeper's `BookieAuthZFactory` reads it, or a name of its own.
+"""Authentication by the role in a TLS client certificate, as in Apache BookKeeper's `BookieAuthZFactory`, or by its
+names.
 
-Upstream puts roles into the subject's first organizational unit: fields `code:values` separated by `;`, of which code 0
-holds the roles, separated by commas (`OU=0:writer,reader;1:cluster`). The first role counts. Where attributes make one
-relative name together, only the first of them by type is looked at. Beyond that a certificate may be known by a subject
-alternative name (DNS name, URI or e-mail address). The chain was verified by TLS before.
+Apache BookKeeper puts roles into the subject's first organizational unit: fields `code:values` separated by `;`, of
+which code 0 holds the roles, separated by commas (`OU=0:writer,reader;1:cluster`). Only the first role counts. Where
+several attributes form one relative name, only the first of them by type is examined. In addition, a certificate may
+be accepted for a subject alternative name (DNS name, URI or e-mail address). TLS has already verified the chain.
 """
 
 import re
@@ -24,19 +25,19 @@ FIELD = re.compile(r"([0-9]+):(.*)", re.ASCII)
 
 
 def server(settings: AuthSettings) -> "CertificateServer":
-    """The bookie's provider. Raises ConfigurationError when nobody could ever be let in."""
+    """Return the bookie's provider. Raises ConfigurationError if it could never accept a client."""
     roles = frozenset(part.strip() for part in settings.authorized_roles.split(",") if part.strip())
     names = frozenset(part.strip() for part in settings.authorized_names.split(",") if part.strip())
     if not roles and not names:
         raise ConfigurationError(
-            "authorizedRoles=: certificates are to be judged by their role but no role is let in;"
+            "authorizedRoles=: certificates are authorized by their role, but no role is authorized;"
             " set authorizedRoles or authorizedCertificateNames"
         )
     return CertificateServer(roles, names)
 
 
 def role_of(certificate: x509.Certificate) -> str | None:
-    """The first role in the first organizational unit of the subject; None without one."""
+    """Return the first role in the first organizational unit of the subject, or None."""
     names = (min(rdn, key=lambda part: (part.rfc4514_attribute_name, part.value)) for rdn in certificate.subject.rdns)
     unit = next((name for name in names if name.oid == NameOID.ORGANIZATIONAL_UNIT_NAME), None)
     if unit is None:
@@ -50,7 +51,7 @@ def role_of(certificate: x509.Certificate) -> str | None:
 
 
 def names_of(certificate: x509.Certificate) -> Iterator[str]:
-    """DNS names, URIs and e-mail addresses among the subject alternative names."""
+    """Yield the DNS names, URIs and e-mail addresses among the subject alternative names."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -60,7 +61,7 @@ def names_of(certificate: x509.Certificate) -> Iterator[str]:
 
 
 class CertificateServer:
-    """Lets in certificates with one of `roles` or `names`. Never answers a token."""
+    """Accepts certificates with one of `roles` or `names`. It never sends a token."""
 
     plugin_name = PLUGIN
     challenges = False
@@ -70,17 +71,17 @@ class CertificateServer:
         self._names = names
 
     def session(self, peer: str) -> "CertificateServer":  # noqa: ARG002 - the certificate is all there is to know
-        """Stateless: the certificate decides."""
+        """Return itself: the provider is stateless, because the certificate decides."""
         return self
 
     def process(self, token: bytes) -> Outcome:  # noqa: ARG002
-        """Tokens prove nothing here."""
-        raise AuthenticationFailed("clients are known by their TLS certificate; send START_TLS, not a token")
+        """Raise AuthenticationFailed: a token proves nothing to this provider."""
+        raise AuthenticationFailed("clients authenticate by their TLS certificate; send START_TLS instead of a token")
 
     def upgraded(self, certificate: bytes | None) -> Outcome:
-        """Judge the certificate; a wrong one leaves the connection as it was, to be refused request by request."""
+        """Judge the certificate. With a wrong one the connection stays open, and each of its requests is refused."""
         if certificate is None:
-            return Outcome(reason="the client showed no certificate")
+            return Outcome(reason="the client presented no certificate")
         try:
             parsed = x509.load_der_x509_certificate(certificate)
             role = role_of(parsed)
@@ -89,4 +90,4 @@ class CertificateServer:
             raise AuthenticationFailed("the certificate cannot be parsed") from None
         if role in self._roles or name is not None:
             return Outcome(principal=role if role in self._roles else name)
-        return Outcome(reason="neither role nor names of the client's certificate are let in")
+        return Outcome(reason="neither the role nor a name of the client's certificate is authorized")

@@ -1,7 +1,7 @@
-"""The SASL mechanism DIGEST-MD5 (RFC 2831) in the form that Java speaks: qop `auth`, algorithm `md5-sess`, UTF-8.
+"""The SASL mechanism DIGEST-MD5 (RFC 2831) as Java implements it: qop `auth`, algorithm `md5-sess`, UTF-8.
 
-Pure functions over bytes. MD5 is what the mechanism says; it keeps a password off the wire, no more, so use it inside
-TLS or on a network that you trust.
+Pure functions over bytes. The mechanism requires MD5, which only keeps the password off the wire: use it inside TLS
+or on a trusted network.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ ALGORITHM = b"md5-sess"
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a server asks."""
+    """A server's challenge."""
 
     realm: bytes
     nonce: bytes
@@ -47,7 +47,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a client answers, not yet believed."""
+    """A client's response, not yet verified."""
 
     username: bytes
     realm: bytes
@@ -61,7 +61,7 @@ class Response:
     utf8: bool
 
     def user(self) -> str:
-        """The user's name as text. Raises AuthenticationFailed."""
+        """Return the user's name as text. Raises AuthenticationFailed if it is not in the announced character set."""
         try:
             return self.username.decode("utf-8" if self.utf8 else "latin-1")
         except UnicodeDecodeError:
@@ -69,32 +69,32 @@ class Response:
 
 
 def challenge(realm: str, nonce: str) -> bytes:
-    """The server's first message."""
+    """Return the server's first message."""
     return f'realm="{realm}",nonce="{nonce}",charset=utf-8,algorithm=md5-sess,qop="auth"'.encode()
 
 
 def parse_challenge(message: bytes) -> Challenge:
-    """Raises AuthenticationFailed for what is malformed or demands more than `auth`."""
+    """Parse a challenge. Raises AuthenticationFailed if it is malformed or demands more than `auth`."""
     found = _directives(message)
     if b"nonce" not in found or found.get(b"algorithm", [b""])[0].lower() != ALGORITHM:
-        raise AuthenticationFailed("the challenge lacks a nonce or asks for another algorithm than md5-sess")
+        raise AuthenticationFailed("the challenge lacks a nonce or asks for an algorithm other than md5-sess")
     offered = found.get(b"qop", [QOP])[0]
     if QOP not in [part.strip() for part in offered.lower().split(b",")]:
-        raise AuthenticationFailed("the bookie demands a SASL security layer; only qop auth is spoken")
+        raise AuthenticationFailed("the bookie demands a SASL security layer; only qop=auth is supported")
     return Challenge(found.get(b"realm", [b""])[0], found[b"nonce"][0], utf8=b"charset" in found)
 
 
 def parse_response(message: bytes) -> Response:
-    """Raises AuthenticationFailed for what is malformed."""
+    """Parse a response. Raises AuthenticationFailed if it is malformed."""
     found = _directives(message)
     if any(len(values) > 1 for values in found.values()):
-        raise AuthenticationFailed("the response says something twice")
+        raise AuthenticationFailed("the response has a directive twice")
 
     def one(name: bytes, otherwise: bytes | None = None) -> bytes:
         if name in found:
             return found[name][0]
         if otherwise is None:
-            raise AuthenticationFailed(f"the response lacks its {name.decode()}")
+            raise AuthenticationFailed(f"the response lacks the directive {name.decode()}")
         return otherwise
 
     return Response(
@@ -112,7 +112,9 @@ def parse_response(message: bytes) -> Response:
 
 
 def response_value(response: Response, password: str, *, method: bytes) -> bytes:
-    """The 32 hex digits that prove the password; `method` is AUTHENTICATE of a client, empty of a server."""
+    """Return the 32 hexadecimal digits that prove the password; `method` is AUTHENTICATE for a client, empty for a
+    server.
+    """
     secret = _md5(b":".join([_plain(response.username, utf8=response.utf8), _plain(response.realm, utf8=response.utf8),
                              _encode(password)]))  # fmt: skip
     parts = [secret, response.nonce, response.cnonce]
@@ -131,12 +133,12 @@ def response_value(response: Response, password: str, *, method: bytes) -> bytes
 
 
 def matches(response: Response, password: str) -> bool:
-    """Whether the response proves the password. Constant time in what was sent."""
+    """Return whether the response proves the password, in time that does not depend on what was sent."""
     return hmac.compare_digest(response_value(response, password, method=b"AUTHENTICATE"), response.value)
 
 
 def encode_response(response: Response) -> bytes:
-    """The client's message."""
+    """Return the client's message."""
     parts = [
         b'username="%s"' % quoted(response.username),
         b'realm="%s"' % quoted(response.realm),
@@ -151,12 +153,12 @@ def encode_response(response: Response) -> bytes:
 
 
 def rspauth(message: bytes) -> bytes:
-    """The server's proof out of its last message; empty without one."""
+    """Return the server's proof from its last message; empty if there is none."""
     return _directives(message).get(b"rspauth", [b""])[0]
 
 
 def _directives(message: bytes) -> dict[bytes, list[bytes]]:
-    """`name=value, name="quoted value", ...`; empty elements are allowed."""
+    """Parse `name=value, name="quoted value", ...`; empty elements are allowed."""
     if len(message) > MESSAGE_BYTES_MAX:
         raise AuthenticationFailed(f"the message is longer than {MESSAGE_BYTES_MAX} bytes")
     found: dict[bytes, list[bytes]] = {}
@@ -173,7 +175,7 @@ def _directives(message: bytes) -> dict[bytes, list[bytes]]:
 
 
 def _plain(name: bytes, *, utf8: bool) -> bytes:
-    """Hashed as ISO 8859-1 where that can express it, whatever it was sent in."""
+    """Encode a name for hashing: in ISO 8859-1 if possible, whatever its encoding on the wire."""
     if not utf8:
         return name
     try:
@@ -190,7 +192,7 @@ def _encode(text: str) -> bytes:
 
 
 def quoted(text: bytes) -> bytes:
-    """What stands between the quotes of a quoted string."""
+    """Escape a text for use inside a quoted string."""
     return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 

@@ -1,11 +1,11 @@
-"""The file in which Java keeps logins (`java.security.auth.login.config`): sections, modules, options.
+"""A parser for the file in which Java keeps logins (`java.security.auth.login.config`): sections, modules, options.
 
     Bookie {
         org.apache.zookeeper.server.auth.DigestLoginModule required
             user_bookkeeper="secret";
     };
 
-Only what DIGEST-MD5 needs is read; nothing of the file ever appears in an error but line numbers and section names.
+It reads only what DIGEST-MD5 needs. Errors show line numbers and section names, and nothing else of the file.
 """
 
 import re
@@ -27,8 +27,8 @@ Token = tuple[str, str, int]
 
 
 def read_section(path: str, section: str, *, strict: bool = True) -> dict[str, str]:
-    """The options of every module in `section`, together. ConfigurationError, also for a file that others may use;
-    where that is not to be refused (`strict`) the log tells of it.
+    """Return the options of all modules in `section`, merged. Raises ConfigurationError, also if others may access
+    the file; unless `strict`, that is only logged.
     """
     try:
         text = read_secret_text(path, strict=strict)
@@ -36,7 +36,7 @@ def read_section(path: str, section: str, *, strict: bool = True) -> dict[str, s
         raise ConfigurationError(f"{path}: {refused}") from None
     sections = _Parser(path, _tokens(path, text)).sections()
     if section not in sections:
-        raise ConfigurationError(f"{path}: there is no section {section}; add `{section} {{ ... }};`")
+        raise ConfigurationError(f"{path}: the section {section} is missing; add `{section} {{ ... }};`")
     return sections[section]
 
 
@@ -45,7 +45,7 @@ def _tokens(path: str, text: str) -> list[Token]:
     while at < len(text):
         match = WORDS.match(text, at)
         if not match:
-            raise ConfigurationError(f"{path}, line {line}: a quote or comment has no end; close it")
+            raise ConfigurationError(f"{path}, line {line}: a quoted string or comment is not closed; close it")
         kind = match.lastgroup or ""
         if kind == "quoted":
             found.append((kind, ESCAPE.sub(r"\1", match[kind]), line))
@@ -63,7 +63,7 @@ class _Parser:
         self._at = 0
 
     def sections(self) -> dict[str, dict[str, str]]:
-        """Name -> options."""
+        """Return the options by section."""
         found: dict[str, dict[str, str]] = {}
         while self._at < len(self._tokens):
             name = self._value()
@@ -77,7 +77,7 @@ class _Parser:
         return found
 
     def _module(self) -> dict[str, str]:
-        """`class flag name=value ... ;`"""
+        """Parse `class flag name=value ... ;`."""
         self._value()
         self._value()
         options: dict[str, str] = {}
@@ -90,7 +90,7 @@ class _Parser:
 
     def _next(self) -> Token:
         if self._at >= len(self._tokens):
-            raise ConfigurationError(f"{self._path}: it ends in the middle; close every section with `}};`")
+            raise ConfigurationError(f"{self._path}: the file ends inside a section; close every section with `}};`")
         return self._tokens[self._at]
 
     def _is(self, mark: str) -> bool:
@@ -98,12 +98,12 @@ class _Parser:
 
     def _expect(self, mark: str) -> None:
         if not self._is(mark):
-            raise ConfigurationError(f"{self._path}, line {self._next()[2]}: `{mark}` is missing; put it there")
+            raise ConfigurationError(f"{self._path}, line {self._next()[2]}: `{mark}` is missing; insert it")
         self._at += 1
 
     def _value(self) -> str:
         kind, text, line = self._next()
         if kind == "mark":
-            raise ConfigurationError(f"{self._path}, line {line}: a name or value is missing; put it there")
+            raise ConfigurationError(f"{self._path}, line {line}: a name or value is missing; insert it")
         self._at += 1
         return text

@@ -1,7 +1,8 @@
-"""What an authentication provider is, on the bookie's side and on the client's. Types only, and the one error.
+"""The interface of an authentication provider, on the bookie's side and on the client's: types, and one error.
 
-Tokens are opaque bytes that the two providers exchange in AUTH messages. The client speaks first, unless the provider
-is satisfied by something else (a TLS certificate). Sessions are used by one thread at a time, providers by any.
+Tokens are opaque bytes that the two providers exchange in AUTH messages. The client speaks first, unless something
+else, such as a TLS certificate, satisfies the provider. A session is used by one thread at a time; a provider may be
+used by any thread.
 """
 
 import enum
@@ -24,18 +25,18 @@ __all__ = [
 
 
 class AuthenticationFailed(UnauthorizedAccess):
-    """The other side is not who it must be. The text says why, without anything that the other side sent."""
+    """The other side did not prove its identity. The text says why, without anything that the other side sent."""
 
 
 class Right(enum.IntFlag):
-    """What a client may ask of a bookie, as bits of the compiled module `server.users`."""
+    """What a client may request from a bookie, as bits of the compiled module `server.users`."""
 
     READ = 1
-    """Entries, LACs, long polls, and how much room there is."""
+    """Reads of entries and LACs, long polls, and queries of free space."""
     WRITE = 2
-    """Adds, those of a recovery too, fences, explicit LACs, syncs."""
+    """Adds, including recovery adds, fences, explicit LACs, and forces."""
     ADMIN = 4
-    """Which entries of a ledger are stored, and whatever else there will be."""
+    """Lists of the stored entries of a ledger, and all other requests."""
 
 
 EVERYTHING = Right.READ | Right.WRITE | Right.ADMIN
@@ -43,79 +44,81 @@ EVERYTHING = Right.READ | Right.WRITE | Right.ADMIN
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step of a server session led to."""
+    """The outcome of one step of a server session."""
 
     token: bytes | None = None
-    """For the client; None: say nothing."""
+    """The token to send to the client; None sends nothing."""
     principal: str | None = None
-    """Who the client is, once it is authenticated; None: not yet. Logs and metrics name it."""
+    """The client's identity once it is authenticated, None before. It appears in logs and metrics."""
     reason: str | None = None
-    """Why the client is not let in although its connection may go on; for the log."""
+    """Why the client is not authenticated although its connection may continue; for the log."""
     rights: Right = EVERYTHING
     credential: bytes = field(default=b"", repr=False)
-    """By which `RereadProvider.knows` finds again what let the client in; nothing that lets anybody in."""
+    """With this, `RereadProvider.knows` recognizes what authenticated the client. It cannot be used to authenticate."""
 
 
 class ServerSession(Protocol):
-    """One connection's authentication. Both methods raise AuthenticationFailed, which ends the connection."""
+    """The authentication of one connection. Both methods raise AuthenticationFailed, which ends the connection."""
 
     def process(self, token: bytes) -> Outcome:
-        """The client sent this."""
+        """Process a token from the client."""
 
     def upgraded(self, certificate: bytes | None) -> Outcome:
-        """The connection is encrypted from here on; `certificate` (DER) is the client's, already verified."""
+        """Handle the start of encryption. `certificate` (DER) is the client's, already verified, or None."""
 
 
 class ServerProvider(Protocol):
-    """A bookie's provider."""
+    """The provider of a bookie."""
 
     @property
     def plugin_name(self) -> str:
-        """What clients must call it."""
+        """The name by which clients must ask for it."""
 
     @property
     def challenges(self) -> bool:
-        """Whether clients prove themselves by an answer to a challenge of this connection.
+        """Whether clients prove their identity by answering a challenge of this connection.
 
-        Such a proof counts behind START_TLS though it came in clear, as Apache BookKeeper's clients may send it. A
-        secret that is shown as it is does not: whoever saw it may have sent it.
+        Such a proof stays valid after START_TLS even if it was sent in the clear, as Apache BookKeeper's clients may
+        do. A secret sent as it is does not, because anyone who saw it may have sent it.
         """
 
     def session(self, peer: str) -> ServerSession:
-        """For a new connection from `peer` (host:port)."""
+        """Return a session for a new connection from `peer` (host:port)."""
 
 
 @runtime_checkable
 class RereadProvider(ServerProvider, Protocol):
-    """A bookie's provider whose files may change. `refresh` is called by one thread, `knows` by any."""
+    """A bookie's provider whose files may change. One thread calls `refresh`, any thread `knows`."""
 
     def refresh(self) -> bool:
-        """Read files that have changed; True: what it knows is another than before. What cannot be used is logged."""
+        """Read files that have changed, and return whether their contents differ. Files that cannot be used are
+        logged.
+        """
 
     def knows(self, outcome: Outcome) -> bool:
-        """Whether a client who was let in so would be let in with the same rights now."""
+        """Return whether a client that was authenticated with this outcome would get the same rights now."""
 
 
 class ClientSession(Protocol):
-    """The client's side of one connection. Raises AuthenticationFailed."""
+    """The client's side of one connection. Its methods raise AuthenticationFailed."""
 
     @property
     def done(self) -> bool:
-        """Whether this side is satisfied."""
+        """Whether the client's side has nothing more to verify."""
 
     def first(self) -> bytes | None:
-        """What to send first; None: nothing, the connection itself convinces the bookie."""
+        """Return the first token to send; None if the connection itself authenticates the client."""
 
     def answer(self, token: bytes) -> bytes | None:
-        """What to answer to the bookie's token; None: nothing."""
+        """Return the answer to the bookie's token, or None."""
 
 
 class ClientProvider(Protocol):
-    """A client's provider."""
+    """The provider of a client."""
 
     @property
     def plugin_name(self) -> str:
-        """What bookies call it."""
+        """The name that bookies know it by."""
 
     def session(self, host: str) -> ClientSession:
-        """For a new connection to a bookie at `host`."""
+        """Return a session for a new connection to a bookie at `host`."""

@@ -1,9 +1,8 @@
-"""Providers by name: the built-in ones, Apache BookKeeper's class names for them, and installed ones.
+"""Authentication providers by name: built in, by Apache BookKeeper's class names, or installed.
 
-An installed provider is an entry point that names a callable: of the group `bookie.auth` for bookies,
-`(AuthSettings) -> ServerProvider`; of `bookie.auth.client` for clients, `(ClientAuthSettings) -> ClientProvider`. Its
-name, or the Java class name that it stands in for, goes into `bookieAuthProviderFactoryClass` or
-`ClientAuthSettings.provider`.
+An installed provider is an entry point that names a callable: in the group `bookie.auth` for bookies, `(AuthSettings)
+-> ServerProvider`; in `bookie.auth.client` for clients, `(ClientAuthSettings) -> ClientProvider`. Use its name, or
+the Java class name that it stands for, in `bookieAuthProviderFactoryClass` or `ClientAuthSettings.provider`.
 """
 
 import difflib
@@ -25,7 +24,7 @@ ClientFactory = Callable[[ClientAuthSettings], ClientProvider]
 
 
 def _certificate(settings: AuthSettings) -> ServerProvider:
-    from bookie.auth import certificate  # noqa: PLC0415 - it loads OpenSSL, which few bookies need and all would wait for
+    from bookie.auth import certificate  # noqa: PLC0415 - it loads OpenSSL, which is slow and which few bookies need
 
     return certificate.server(settings)
 
@@ -46,7 +45,7 @@ BUILT_IN_CLIENT: dict[str, ClientFactory] = {
 
 
 def open_server(settings: AuthSettings) -> ServerProvider | None:
-    """The configured provider; None: everybody is let in. Raises ConfigurationError."""
+    """Return the configured provider, or None if clients need no authentication. Raises ConfigurationError."""
     name = settings.provider
     if name in NONE:
         return None
@@ -58,12 +57,12 @@ def open_server(settings: AuthSettings) -> ServerProvider | None:
 
 
 def needs_certificates(name: str) -> bool:
-    """Whether this provider lets in nobody who shows no TLS certificate."""
+    """Return whether this provider accepts only clients with a TLS certificate."""
     return BUILT_IN.get(name) is _certificate
 
 
 def open_client(settings: ClientAuthSettings) -> ClientProvider | None:
-    """The provider that a client is to use; None: it is nobody in particular. Raises ConfigurationError."""
+    """Return the client's provider, or None for an anonymous client. Raises ConfigurationError."""
     name = settings.provider
     if name in NONE:
         return None
@@ -84,4 +83,4 @@ def _installed(group: str, name: str) -> Callable[..., Any] | None:
 def _unknown(what: str, name: str, group: str, built_in: Iterable[str]) -> ConfigurationError:
     known = [*built_in, *(entry.name for entry in entry_points(group=group))]
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-    return ConfigurationError(f"{what}: there is no such provider; the nearest known one is {nearest}")
+    return ConfigurationError(f"{what}: there is no such provider; the most similar name is {nearest}")

@@ -1,4 +1,4 @@
-"""What stands in a file of an authentication provider, and again when the file has changed."""
+"""The contents of a file of an authentication provider, read again when the file has changed."""
 
 import logging
 from collections.abc import Callable
@@ -15,25 +15,27 @@ log = logging.getLogger(__name__)
 
 
 class Reread(Generic[T]):
-    """`now` is what `read` made of the file last; the constructor reads it, too. ConfigurationError.
+    """A parsed file. `now` is the result of the last successful `read`; the constructor calls `read` first.
 
-    One thread calls `refresh`.
+    The constructor raises ConfigurationError. One thread calls `refresh`.
     """
 
     def __init__(self, path: str, read: Callable[[], T]) -> None:
         self._path = path
-        self._file = ChangedFiles(path)  # before it is read: a change meanwhile is seen
+        self._file = ChangedFiles(path)  # before the file is read, so that a change meanwhile is noticed
         self._read = read
         self.now = read()
 
     def refresh(self) -> bool:
-        """True when there is something else in `now`; a file that cannot be used is logged, and changes nothing."""
+        """Read the file if it has changed, and return whether `now` was replaced. A file that cannot be used is
+        logged and ignored.
+        """
         if not self._file.changed():
             return False
         try:
             self.now = self._read()
         except ConfigurationError as error:
-            log.error("a file of the authentication has changed but cannot be used, what it held stays: %s", error)
+            log.error("an authentication file has changed but cannot be used; its old contents stay valid: %s", error)
             return False
-        log.info("a file of the authentication has changed and is used", extra={"file": self._path})
+        log.info("an authentication file has changed and was reloaded", extra={"file": self._path})
         return True

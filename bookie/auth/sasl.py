@@ -3,9 +3,9 @@
     client -> empty                      (the mechanism has no initial response)
     bookie -> challenge: realm, nonce
     client -> user, proof of the password
-    bookie -> rspauth: proof that the bookie knows it too; the client is in
+    bookie -> rspauth: proof that the bookie knows it too; the client is authenticated
 
-Java's client then sends one more empty token, which the bookie answers as to any AUTH of an authenticated connection.
+Java's client then sends one more empty token, which the bookie answers like any AUTH of an authenticated connection.
 """
 
 import hmac
@@ -26,21 +26,23 @@ __all__ = ["client", "PLUGIN", "SaslClient", "SaslServer", "server"]
 PLUGIN = "sasl"
 SERVICE = "bookkeeper"
 REALM = "bookkeeper"
-"""Upstream gives every host this name, so that the realm and the URI are the same everywhere."""
+"""Apache BookKeeper gives every host this name, so the realm and the URI are the same everywhere."""
 DIGEST_URI = f"{SERVICE}/{REALM}".encode()
 USER_PREFIX = "user_"
 
 
 def server(settings: AuthSettings) -> "SaslServer":
-    """The bookie's provider: users out of the JAAS file, which it looks at again. Raises ConfigurationError."""
+    """Return the bookie's provider, with the users of the JAAS file, which is read again when it changes. Raises
+    ConfigurationError.
+    """
     if not settings.jaas_file:
-        raise ConfigurationError("saslJaasConfigFile=: SASL needs its users; name the JAAS file that holds them")
+        raise ConfigurationError("saslJaasConfigFile=: SASL needs users; set it to the JAAS file that contains them")
     source = Reread(settings.jaas_file, lambda: _users(settings))
     try:
         allowed = re.compile(settings.allowed_ids)
     except re.error as error:
         raise ConfigurationError(
-            f"saslJaasClientAllowedIds={settings.allowed_ids}: it is no regular expression ({error.msg}); correct it"
+            f"saslJaasClientAllowedIds={settings.allowed_ids}: it is not a regular expression ({error.msg}); correct it"
         ) from None
     return SaslServer(source.now, allowed, source)
 
@@ -50,14 +52,16 @@ def _users(settings: AuthSettings) -> dict[str, str]:
     users = {name.removeprefix(USER_PREFIX): text for name, text in options.items() if name.startswith(USER_PREFIX)}
     if not users:
         where = f"{settings.jaas_file}: section {settings.jaas_section}"
-        raise ConfigurationError(f'{where} names no user; add {USER_PREFIX}NAME="password"')
+        raise ConfigurationError(f'{where} has no user; add {USER_PREFIX}NAME="password"')
     return users
 
 
 def client(settings: ClientAuthSettings) -> "SaslClient":
-    """The client's provider: user and password out of its section of the JAAS file. Raises ConfigurationError."""
+    """Return the client's provider, with user and password from its section of the JAAS file. Raises
+    ConfigurationError.
+    """
     if not settings.jaas_file:
-        raise ConfigurationError("jaas_file is empty: SASL needs a user; name the JAAS file that holds it")
+        raise ConfigurationError("jaas_file is empty: SASL needs a user; set it to the JAAS file that contains it")
     options = read_section(settings.jaas_file, settings.jaas_section, strict=False)
     if "username" not in options or "password" not in options:
         where = f"{settings.jaas_file}: section {settings.jaas_section}"
@@ -66,9 +70,10 @@ def client(settings: ClientAuthSettings) -> "SaslClient":
 
 
 class SaslServer:
-    """Knows `users` (name -> password) and lets in those whose name matches `allowed`.
+    """Knows `users` (name -> password) and accepts those whose name matches `allowed`.
 
-    With a `source` it looks there again: who is not there any more, or by another password, is not known.
+    With a `source`, the users are read again when the file changes: a user who was removed, or whose password
+    changed, is no longer known.
     """
 
     plugin_name = PLUGIN
@@ -80,8 +85,8 @@ class SaslServer:
         self._users = users  # replaced as a whole
         self._allowed = allowed
         self._source = source
-        self._own = secrets.token_bytes(32)  # so that what is kept of a password is of no use elsewhere
-        self._nobody = secrets.token_hex(16)  # the work for an unknown user is the same
+        self._own = secrets.token_bytes(32)  # makes what is kept of a password useless elsewhere
+        self._nobody = secrets.token_hex(16)  # the password for unknown users, so that they take the same time
 
     def __repr__(self) -> str:
         return f"SaslServer({len(self._users)} users)"
@@ -91,16 +96,18 @@ class SaslServer:
         return SaslServerSession(self)
 
     def prove(self, response: Response) -> Outcome:
-        """The user, proven, and our own proof. AuthenticationFailed has one text for wrong names and passwords."""
+        """Verify a response and return the user with our own proof. AuthenticationFailed has the same text for wrong
+        names and passwords.
+        """
         user, users = response.user(), self._users
         password = users.get(user, self._nobody)
         proven = digest_md5.matches(response, password)
         if not (proven and user in users):
             raise AuthenticationFailed("the user or the password is wrong")
         if response.authzid not in (None, b"", response.username):
-            raise AuthenticationFailed("the client wants to act for another user")
+            raise AuthenticationFailed("the client requests to act for another user")
         if not self._allowed.fullmatch(user):
-            raise AuthenticationFailed("the user is right but saslJaasClientAllowedIds does not let it in")
+            raise AuthenticationFailed("the password is right, but saslJaasClientAllowedIds does not match the user")
         answer = b"rspauth=" + digest_md5.response_value(response, password, method=b"")
         return Outcome(answer, user, credential=self._credential(user, password))
 
@@ -112,7 +119,7 @@ class SaslServer:
         return True
 
     def knows(self, outcome: Outcome) -> bool:
-        """By name and password."""
+        """Compare by name and password."""
         user = outcome.principal or ""
         password = self._users.get(user)
         return password is not None and self._credential(user, password) == outcome.credential
@@ -122,17 +129,17 @@ class SaslServer:
 
 
 class SaslServerSession:
-    """Challenge, response, done. A nonce is good for one response."""
+    """One login: challenge, then response. A nonce is valid for one response."""
 
     def __init__(self, provider: SaslServer) -> None:
         self._provider = provider
         self._nonce: bytes | None = None
 
     def process(self, token: bytes) -> Outcome:
-        """The client's first token, then its response."""
+        """Process the client's first token, then its response."""
         if self._nonce is None:
             if token:
-                raise AuthenticationFailed("the client starts with a response but there was no challenge")
+                raise AuthenticationFailed("the client sent a response before there was a challenge")
             nonce = secrets.token_urlsafe(24)
             self._nonce = nonce.encode()
             return Outcome(digest_md5.challenge(REALM, nonce))
@@ -149,12 +156,12 @@ class SaslServerSession:
         return self._provider.prove(response)
 
     def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
-        """Encryption alone proves nothing here."""
+        """Return no identity: encryption alone proves nothing to this provider."""
         return Outcome()
 
 
 class SaslClient:
-    """Logs in as `user`."""
+    """Authenticates as `user`."""
 
     plugin_name = PLUGIN
 
@@ -171,7 +178,7 @@ class SaslClient:
 
 
 class SaslClientSession:
-    """Empty token, response, check of the bookie's own proof."""
+    """One login: an empty token, the response, and verification of the bookie's proof."""
 
     def __init__(self, user: str, password: str) -> None:
         self._user = user
@@ -180,21 +187,21 @@ class SaslClientSession:
         self.done = False
 
     def first(self) -> bytes:
-        """Nothing to say before the challenge, and that is said."""
+        """Return an empty token, because the mechanism has no initial response."""
         return b""
 
     def answer(self, token: bytes) -> bytes | None:
-        """To the challenge, then to the bookie's proof."""
+        """Answer the challenge, then verify the bookie's proof."""
         if self._expected is not None:
             if not hmac.compare_digest(digest_md5.rspauth(token), self._expected):
-                raise AuthenticationFailed("the bookie does not know the password; do not trust it")
+                raise AuthenticationFailed("the bookie does not know the password, so it is not trustworthy")
             self.done = True
             return None
         asked = digest_md5.parse_challenge(token)
         try:
             username = self._user.encode("utf-8" if asked.utf8 else "latin-1")
         except UnicodeEncodeError:
-            raise AuthenticationFailed("the bookie does not take user names outside of ISO 8859-1") from None
+            raise AuthenticationFailed("the bookie does not accept user names outside ISO 8859-1") from None
         response = Response(
             username=username,
             realm=asked.realm,

@@ -1,4 +1,4 @@
-"""What bookies and clients are told about authentication: names and places, never a secret."""
+"""Settings of authentication for bookies and clients: names and paths, never a secret."""
 
 from dataclasses import dataclass
 
@@ -7,30 +7,34 @@ __all__ = ["AuthSettings", "ClientAuthSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthSettings:
-    """Frozen; `bookie.server.configuration.loader` fills it. Secrets stay in the files named here."""
+    """The bookie's settings, frozen; `bookie.server.configuration.loader` fills them. Secrets stay in the files named
+    here.
+    """
 
     provider: str = ""
-    """A name of `registry`; empty: everybody is let in."""
+    """A name of `registry`; empty for no authentication."""
     provider_file: str = ""
-    """For installed providers: a file of their own."""
+    """A file for installed providers."""
     token_file: str = ""
     authorized_roles: str = ""
-    """Separated by commas."""
+    """Roles separated by commas."""
     authorized_names: str = ""
     jaas_file: str = ""
     jaas_section: str = "Bookie"
     allowed_ids: str = ".*bookkeeper.*"
-    """A regular expression that a SASL user's whole name must match."""
+    """A regular expression that must match a SASL user's complete name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAuthSettings:
-    """Who a client is; for `registry.open_client`."""
+    """A client's settings, for `registry.open_client`."""
 
     provider: str = ""
-    """A name of `registry`, or upstream's `clientAuthProviderFactoryClass`; empty: nobody in particular."""
+    """A name of `registry`, or a value of Apache BookKeeper's `clientAuthProviderFactoryClass`; empty for an
+    anonymous client.
+    """
     provider_file: str = ""
-    """For installed providers: a file of their own."""
+    """A file for installed providers."""
     token_file: str = ""
     jaas_file: str = ""
     jaas_section: str = "BookKeeper"

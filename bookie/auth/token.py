@@ -1,6 +1,8 @@
-"""A shared secret: the client sends it, the bookie compares it in constant time. For TLS or private networks only.
+"""Authentication by a shared secret, which the client sends and the bookie compares in constant time. Use it only
+with TLS or on private networks.
 
-Where it comes from: `token_file`. Several can be valid together, an old and a new one, or one for each client.
+The module `token_file` reads the tokens. Several can be valid at a time, for example an old and a new one, or one for
+each client.
 """
 
 import hashlib
@@ -20,19 +22,19 @@ PLUGIN = "token"
 
 
 def server(settings: AuthSettings) -> "TokenServer":
-    """The bookie's provider, which looks at its file again. Raises ConfigurationError."""
+    """Return the bookie's provider, which reads its file again when it changes. Raises ConfigurationError."""
     path = settings.token_file
     source = Reread(path, lambda: read_tokens(path, os.environ, strict=True))
     return TokenServer(source.now, source)
 
 
 def client(settings: ClientAuthSettings) -> "TokenClient":
-    """The client's provider; of several tokens the first is sent. Raises ConfigurationError."""
+    """Return the client's provider, which sends the first of several tokens. Raises ConfigurationError."""
     return TokenClient(read_tokens(settings.token_file, os.environ, strict=False)[0].secret)
 
 
 def digest(token: bytes) -> bytes:
-    """Equal lengths for the comparison, whatever was sent."""
+    """Hash a token, so that the compared values have equal lengths whatever was sent."""
     return hashlib.sha256(token).digest()
 
 
@@ -43,9 +45,10 @@ class _Known:
 
 
 class TokenServer:
-    """Lets in who knows one of `tokens`, which are Tokens, or bytes that are good for everything.
+    """Accepts clients that send one of `tokens`, which are Tokens, or bytes that grant every right.
 
-    With a `source` it looks there again: those who hold a token that is not there any more are not known.
+    With a `source`, the tokens are read again when the file changes, and clients with a removed token are no longer
+    known.
     """
 
     plugin_name = PLUGIN
@@ -59,19 +62,19 @@ class TokenServer:
         return f"TokenServer({len(self._known)} tokens)"
 
     def session(self, peer: str) -> "TokenServer":  # noqa: ARG002 - there is nothing to remember between messages
-        """Stateless: one message decides."""
+        """Return itself: the provider is stateless, because one message decides."""
         return self
 
     def process(self, token: bytes) -> Outcome:
-        """Every token is compared, also after a match."""
+        """Compare with every token, even after a match, so that the time does not tell which one matched."""
         sent = digest(token)
         found = [known.outcome for known in self._known if hmac.compare_digest(sent, known.digest)]
         if not found:
-            raise AuthenticationFailed("the token is not one of this bookie's")
+            raise AuthenticationFailed("the token is not one of this bookie's tokens")
         return found[0]
 
     def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
-        """Encryption alone proves nothing here."""
+        """Return no identity: encryption alone proves nothing to this provider."""
         return Outcome()
 
     def refresh(self) -> bool:
@@ -82,7 +85,9 @@ class TokenServer:
         return True
 
     def knows(self, outcome: Outcome) -> bool:
-        """By the digest of the token: a line that has moved is the same token, whatever it is called now."""
+        """Compare by the digest of the token: a token whose line has moved is the same token, whatever its name is
+        now.
+        """
         same = (known.outcome.rights for known in self._known if known.digest == outcome.credential)
         return next(same, None) == outcome.rights
 
@@ -99,7 +104,7 @@ def _known(tokens: Iterable[Token | bytes]) -> tuple[_Known, ...]:
 
 
 class TokenClient:
-    """Sends `token` and is content when the bookie accepts it."""
+    """Sends `token`; any answer of the bookie means success."""
 
     plugin_name = PLUGIN
 
@@ -115,16 +120,16 @@ class TokenClient:
 
 
 class TokenClientSession:
-    """One message there, one back."""
+    """One login: one message in each direction."""
 
     def __init__(self, token: bytes) -> None:
         self._token = token
         self.done = False
 
     def first(self) -> bytes:
-        """The token."""
+        """Return the token."""
         return self._token
 
     def answer(self, token: bytes) -> None:  # noqa: ARG002
-        """The bookie answered at all: it accepted."""
+        """Accept any answer, because a bookie answers only if it accepted the token."""
         self.done = True

@@ -1,7 +1,7 @@
-"""The tokens of a bookie's data port as they stand in a file, or in the environment: one a line, `#` starts a comment.
+"""The tokens of a bookie's data port in a file or an environment variable: one per line; `#` begins a comment line.
 
-A line may say what its token is good for, and whose it is: `role:token` or `role:name:token`, of the roles `read`,
-`write` and `admin`. A token alone is good for everything. Nothing of a token is ever part of an error.
+A line may state a role and a name for its token: `role:token` or `role:name:token`, with the roles `read`, `write`
+and `admin`. A token alone grants every right. No part of a token appears in an error.
 """
 
 import re
@@ -18,14 +18,14 @@ VARIABLE = "BOOKIE_AUTH_TOKEN"
 TOKEN_BYTES_MIN = 16
 TOKEN_BYTES_MAX = 4096
 TOKENS_MAX = 1000
-"""Each of them is compared at each login."""
+"""A limit, because each login is compared with all tokens."""
 ROLES = {"read": Right.READ, "write": Right.READ | Right.WRITE, "admin": EVERYTHING}
 NAME = re.compile(r"[\w.@+-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A line of the file; whose it is, and what it is good for."""
+    """A line of the file: a token with its name and its rights."""
 
     name: str
     rights: Right
@@ -33,13 +33,15 @@ class Token:
 
 
 def parse(lines: Iterable[str], where: str) -> tuple[Token, ...]:
-    """What these lines say. ConfigurationError names the line."""
+    """Parse the lines. Raises ConfigurationError, which names the line."""
     rows = [(number, line.strip()) for number, line in enumerate(lines, 1)]
     tokens = tuple(_token(where, number, line) for number, line in rows if line and not line.startswith("#"))
     if not tokens:
-        raise ConfigurationError(f"{where}: there is no token; put one of {TOKEN_BYTES_MIN} bytes or more there")
+        raise ConfigurationError(f"{where}: there is no token; add one of at least {TOKEN_BYTES_MIN} bytes")
     if len(tokens) > TOKENS_MAX:
-        raise ConfigurationError(f"{where}: there are {len(tokens)} tokens; {TOKENS_MAX} are taken, remove old ones")
+        raise ConfigurationError(
+            f"{where}: there are {len(tokens)} tokens, but at most {TOKENS_MAX} are allowed; remove old ones"
+        )
     return tokens
 
 
@@ -50,7 +52,7 @@ def _token(where: str, number: int, line: str) -> Token:
         first, colon, last = rest.partition(":")
         name, secret = (first, last) if colon else (name, rest)
     if not NAME.fullmatch(name):
-        reason, remedy = "has a name that is not usable", "use letters, digits and .@+-_ in names, 64 at most"
+        reason, remedy = "has an invalid name", "use at most 64 letters, digits and .@+-_ in names"
     elif not TOKEN_BYTES_MIN <= len(secret.encode()) <= TOKEN_BYTES_MAX:
         reason, remedy = "is too short or too long", f"use {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} bytes"
     else:
@@ -59,7 +61,7 @@ def _token(where: str, number: int, line: str) -> Token:
 
 
 def read_tokens(path: str, environment: Mapping[str, str], *, strict: bool) -> tuple[Token, ...]:
-    """The tokens of the file, or of the environment where no file is named. Raises ConfigurationError."""
+    """Return the tokens in the file, or in the environment if `path` is empty. Raises ConfigurationError."""
     where = f"authTokenFile={path}" if path else f"environment variable {VARIABLE}"
     try:
         text = read_secret_text(path, strict=strict) if path else environment.get(VARIABLE, "")

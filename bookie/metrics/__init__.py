@@ -1,1 +1,1 @@
-"""Metrics as plain values, and their text. Whoever measures gives families; whoever shows them knows nothing else."""
+"""Metrics as plain values, and their text formats. Producers return families; exporters need to know nothing else."""

@@ -1,4 +1,4 @@
-"""Families of samples: what somebody measured, at one time. Plain values that any thread may make and pass on."""
+"""Metric families: samples that were measured at one time. Plain values that any thread may create and pass on."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -7,11 +7,11 @@ from typing import NamedTuple
 __all__ = ["counter", "Family", "gauge", "histogram", "Kind", "Labels", "merged", "Sample"]
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values, in the order in which they are shown."""
+"""Label names and values, in the order in which they are shown."""
 
 
 class Kind(StrEnum):
-    """What a family's samples are; the words of the text formats."""
+    """The type of a family, in the words of the text formats."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Sample(NamedTuple):
-    """One value. `suffix` comes behind the family's name: ``, `_count`, `_sum` or `_bucket`."""
+    """One value. `suffix` is appended to the family's name: ``, `_count`, `_sum` or `_bucket`."""
 
     value: float
     labels: Labels = ()
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """All samples of one name. `help` is one sentence with the unit."""
+    """All samples with one name. `help` is one sentence with the unit."""
 
     name: str
     kind: Kind
@@ -37,17 +37,19 @@ class Family(NamedTuple):
 
 
 def counter(name: str, text: str, value: float, labels: Labels = ()) -> Family:
-    """A family of one counter."""
+    """Return a family with a single counter."""
     return Family(name, Kind.COUNTER, text, (Sample(value, labels),))
 
 
 def gauge(name: str, text: str, value: float, labels: Labels = ()) -> Family:
-    """A family of one gauge."""
+    """Return a family with a single gauge."""
     return Family(name, Kind.GAUGE, text, (Sample(value, labels),))
 
 
 def histogram(name: str, text: str, counts: Mapping[float, int], total: float, labels: Labels = ()) -> Family:
-    """Of observations counted once each, under the upper edge of their bucket; the last edge is infinity."""
+    """Return a histogram. `counts` has the observations of each bucket, not cumulated, by upper bound; the last bound
+    is infinity.
+    """
     samples, seen = [], 0
     for edge, count in counts.items():
         seen += count
@@ -57,12 +59,12 @@ def histogram(name: str, text: str, counts: Mapping[float, int], total: float, l
 
 
 def edge_text(edge: float) -> str:
-    """As label `le`, in the one form that all readers of both formats take for the same series."""
+    """Format a bound for the label `le`, in the form that all readers of both formats take for the same series."""
     return "+Inf" if edge == float("inf") else repr(float(edge))
 
 
 def merged(families: Iterable[Family]) -> Iterator[Family]:
-    """Each name once, in the order of first appearance, with the samples of all its parts."""
+    """Yield each name once, in the order of first appearance, with the samples of all families of that name."""
     known: dict[str, list[Family]] = {}
     for family in families:
         known.setdefault(family.name, []).append(family)

@@ -1,7 +1,7 @@
-"""Families as Prometheus reads them: text format 0.0.4, and OpenMetrics for who asks for it. Pure functions.
+"""The text formats of Prometheus: format 0.0.4, and OpenMetrics on request. Pure functions.
 
-A name is the same in both. OpenMetrics wants counters to end in `_total`; the names of Apache BookKeeper do not, so
-there they are of type `unknown`, which changes no query.
+A name is the same in both. OpenMetrics requires counters to end in `_total`. The names of Apache BookKeeper's
+counters do not, so OpenMetrics shows them with the type `unknown`, which changes no query.
 """
 
 import math
@@ -15,11 +15,11 @@ __all__ = ["content_type", "OPENMETRICS", "TEXT", "wants_openmetrics", "write"]
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LABELS_KEPT = 1 << 15
-"""Sets of labels whose text is kept from scrape to scrape."""
+"""The number of label sets whose text is cached between scrapes."""
 
 
 def write(families: Iterable[Family], *, openmetrics: bool = False) -> bytes:
-    """The whole page, to be sent as `content_type(openmetrics)`."""
+    """Return the complete page, to be sent as `content_type(openmetrics)`."""
     lines: list[str] = []
     for family in families:
         lines += _lines(family, openmetrics=openmetrics)
@@ -29,12 +29,12 @@ def write(families: Iterable[Family], *, openmetrics: bool = False) -> bytes:
 
 
 def content_type(*, openmetrics: bool) -> str:
-    """The header of an answer."""
+    """Return the `Content-Type` of a response."""
     return OPENMETRICS if openmetrics else TEXT
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Whether a request's `Accept` likes OpenMetrics at least as much as the plain text."""
+    """Return whether a request's `Accept` prefers OpenMetrics at least as much as plain text."""
     liked = {"text/plain": 0.0, "application/openmetrics-text": 0.0}
     for part in accept.lower().split(","):
         kind, *options = [piece.strip() for piece in part.split(";")]
@@ -68,7 +68,7 @@ def _lines(family: Family, *, openmetrics: bool) -> Iterator[str]:
 
 
 def _number(value: float) -> str:
-    if math.isnan(value):  # as most quantiles of a quiet bookie are
+    if math.isnan(value):  # common: most quantiles of an idle bookie are NaN
         return "NaN"
     if math.isfinite(value):
         return repr(float(value))

@@ -1,1 +1,1 @@
-"""Code generated from proto/ by build_proto.py at every build. Only this line is kept; the rest is never edited."""
+"""Code that build_proto.py generates from proto/ at every build. Only this line is kept; never edit the rest."""

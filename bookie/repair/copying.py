@@ -1,6 +1,7 @@
-"""Copy missing entries of one ledger from their other replicas into a bookie: batch reads in flight, or single ones,
-every digest verified, adds as a recovery makes them (a fence lets them through). Caller's thread; memory is bounded by
-the reads and adds in flight.
+"""Copies the missing entries of one ledger from their other replicas to a bookie.
+
+It keeps several batch reads, or single reads, in flight, verifies every digest, and writes recovery adds, which a
+fence does not stop. Caller's thread; the reads and adds in flight bound the memory.
 """
 
 from collections import deque
@@ -29,41 +30,41 @@ BATCH_ENTRIES = 1000
 BATCH_BYTES = 1 << 20
 BATCHES_IN_FLIGHT = 4
 SINGLE_READS = 64
-"""In place of a batch."""
+"""The number of single reads that replace a batch."""
 ADDS_IN_FLIGHT = 2000
 HUNG_UP = (BookieUnavailable, ClientClosed)
 BROKEN = (*HUNG_UP, RequestTimeout)
 
 
 class Awaited(Protocol):
-    """What an add answers with."""
+    """The pending result of an add."""
 
     def result(self) -> None:
-        """Returns once it is durable; raises what it was refused with."""
+        """Return when the add is durable. Raises the error that refused it."""
 
 
 class Target(Protocol):
-    """What copies are written to: a channel to a bookie, or the own store of one."""
+    """The destination of copies: a channel to a bookie, or the bookie's own store."""
 
     def add_stored_async(self, stored: Buffer, master_key: bytes, *, flags: int = 0) -> Awaited:
-        """Store bytes that are an entry already."""
+        """Store bytes that are already an entry."""
 
 
 @dataclass(slots=True)
 class LedgerCopy:
-    """How far the copy of one ledger got."""
+    """The progress of copying one ledger."""
 
     copied: int = 0
     bytes: int = 0
     lost: list[int] = field(default_factory=list)
-    """Entries that no replica gave."""
+    """Entries that no replica could supply."""
     reasons: dict[str, str] = field(default_factory=dict)
-    """The last refusal of each replica, by bookie id."""
+    """The last error of each replica, by bookie id."""
 
 
 @dataclass(slots=True)
 class _Stretch:
-    """Consecutive entries with the same replicas; `tried` of those have been asked."""
+    """Consecutive entries with the same replicas; the first `tried` of these have been asked."""
 
     first: int
     count: int
@@ -73,14 +74,14 @@ class _Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Singles:
-    """Single reads that stand for a batch."""
+    """Single reads in place of a batch."""
 
     ledger: int
     first: int
     replies: list[Reply[bytes]]
 
     def result(self) -> StoredBatch:
-        """The entries up to the first that is not there. Its error when that is the first of all."""
+        """Return the entries up to the first that is missing. Raises the first entry's error if that is missing."""
         records: list[bytes] = []
         for reply in self.replies:
             try:
@@ -94,7 +95,7 @@ class _Singles:
 
 
 def digest_of(metadata: LedgerMetadata) -> Digest:
-    """What protects the ledger's entries. Ledgers older than digests have none to verify."""
+    """Return what verifies the ledger's entries. Entries of ledgers older than digests are not verified."""
     return Digest.of(DigestType(metadata.digest_type or DigestType.DUMMY), metadata.password)
 
 
@@ -107,15 +108,15 @@ def copy_part(
     peers: Peers,
     target: Target,
 ) -> LedgerCopy:
-    """Copy `missing`, ascending entries of `part`, to `target`; returns when every add is durable.
+    """Copy `missing`, ascending entries of `part`, to `target`. Return when every add is durable.
 
-    What no replica has is in `lost`. Raises what the target answers: it is ours, and has to work.
+    Entries that no replica has are in `lost`. Raises the errors of the target, which is our own and must work.
     """
     return _Copying(ledger, digest, peers, target).run(_stretches(part, missing))
 
 
 def _stretches(part: ExpectedPart, missing: NDArray[np.int64]) -> Iterator[_Stretch]:
-    """`missing` cut where ids are not consecutive, where the replicas change, and to the size of a batch."""
+    """Cut `missing` where ids are not consecutive, where the replicas change, and to the size of a batch."""
     kinds = {members: kind for kind, members in enumerate(dict.fromkeys(frozenset(o) for o in part.others))}
     kind_of = np.array([kinds[frozenset(members)] for members in part.others])
     kind = kind_of[missing % len(part.others)]
@@ -127,7 +128,7 @@ def _stretches(part: ExpectedPart, missing: NDArray[np.int64]) -> Iterator[_Stre
 
 
 class _Copying:
-    """One ledger's copy under way."""
+    """The copying of one ledger."""
 
     def __init__(self, ledger: int, digest: Digest, peers: Peers, target: Target) -> None:
         self._ledger = ledger
@@ -156,7 +157,7 @@ class _Copying:
         return self.done
 
     def _ask(self, stretch: _Stretch) -> None:
-        """Send the read to the next replica that can be reached; without one the entries are lost."""
+        """Send the read to the next replica that can be reached. If there is none, the entries are lost."""
         while stretch.tried < len(stretch.sources):
             source = stretch.sources[stretch.tried]
             channel = self._peers.channel(source)
@@ -173,7 +174,7 @@ class _Copying:
         if all(source in self._peers.unreachable for source in stretch.sources):
             self.done.lost += range(stretch.first, stretch.first + stretch.count)
             return
-        self.done.lost.append(stretch.first)  # the next entry may be there all the same
+        self.done.lost.append(stretch.first)  # the next entry may still be there
         if stretch.count > 1:
             self._again.append(_Stretch(stretch.first + 1, stretch.count - 1, stretch.sources))
 

@@ -1,8 +1,10 @@
-"""Before a bookie starts without its data: ledgers whose past answers cannot be trusted are fenced and put into limbo.
+"""Before a bookie starts without its data: ledgers whose past answers cannot be trusted are fenced and put into
+limbo.
 
-For a lost disk, and for an unclean end without a journal. A ledger that is not closed and whose last ensemble names
-this bookie may have entries that we acknowledged and lost: "no such entry" from us could cut it short. In limbo only
-what is there is answered. The bookie is stopped; the caller holds the locks of its directories.
+This is for a lost disk, and for a crash without a journal. A ledger that is not closed and has this bookie in its
+last ensemble may have entries that we acknowledged and lost: answering "no such entry" could truncate it. In limbo,
+the bookie answers only for entries that it has. The bookie must be stopped; the caller holds the locks of its
+directories.
 """
 
 import logging
@@ -31,11 +33,12 @@ class Distrusted:
     """What was done before a start."""
 
     ledgers: int
-    """That the metadata gives to this bookie, in the directories that were lost."""
+    """The ledgers that the metadata assigns to this bookie, in the directories that were lost."""
     created: int
-    """Of which the index had no record: fenced, with the key that follows from the metadata."""
+    """Those without a record in the index, which were created as fenced, with the key that follows from the metadata.
+    """
     limbo: tuple[int, ...]
-    """Not closed, and this bookie in the last ensemble."""
+    """The ledgers that are not closed and have this bookie in the last ensemble."""
 
 
 def mark_distrusted(
@@ -46,10 +49,11 @@ def mark_distrusted(
     lost: Collection[int] | None = None,
     map_bytes: int = 1 << 40,
 ) -> Distrusted:
-    """Write the records of every ledger of this bookie into `indexes`, one of each ledger directory in their order.
+    """Write a record of every ledger of this bookie to `indexes`, one for each ledger directory in configured order.
 
-    `lost`: the places, from 0, of the directories that lost their data; None: all of them. Ledgers of the others are
-    left as they are. An index that is missing is made: an empty disk. Doing it twice changes nothing.
+    `lost` has the positions, from 0, of the directories that lost their data; None means all of them. Ledgers of the
+    other directories are not changed. A missing index, as on an empty disk, is created. Repeating the call changes
+    nothing.
     """
     opened = {at: _Records(path, map_bytes) for at, path in enumerate(indexes) if lost is None or at in lost}
     found = created = 0
@@ -69,19 +73,21 @@ def mark_distrusted(
     finally:
         for records in opened.values():
             records.index.close()
-    log.info("ledgers marked ledgers=%d created=%d limbo=%d", found, created, len(limbo))
+    log.info("ledgers were marked as distrusted ledgers=%d created=%d limbo=%d", found, created, len(limbo))
     return Distrusted(ledgers=found, created=created, limbo=tuple(limbo))
 
 
 def distrust_unflushed(bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
-    """Before a start after an unclean end without a journal: how many ledgers it put into limbo."""
+    """Put the ledgers into limbo that may lack entries after a crash without a journal, and return how many there
+    are.
+    """
     return len(mark_distrusted(bookie_id, ledgers_of(ledgers, bookie_id), indexes).limbo)
 
 
 def clear_limbo(ledgers: Iterable[int], indexes: Sequence[Path], *, map_bytes: int = 1 << 40) -> int:
-    """Trust these ledgers again, after they were recovered and their entries copied; how many were in limbo.
+    """Trust these ledgers again after they were recovered and their entries copied. Return how many were in limbo.
 
-    They stay fenced. The bookie is stopped.
+    They stay fenced. The bookie must be stopped.
     """
     wanted = set(ledgers)
     cleared = 0
@@ -99,7 +105,7 @@ def clear_limbo(ledgers: Iterable[int], indexes: Sequence[Path], *, map_bytes: i
 
 
 class _Records:
-    """The ledger records of one index, with a write transaction open."""
+    """The ledger records of one index, with an open write transaction."""
 
     def __init__(self, path: Path, map_bytes: int) -> None:
         make_directories(path)
@@ -109,10 +115,11 @@ class _Records:
         self.index.begin()
 
     def distrust(self, ledger: int, metadata: LedgerMetadata, *, limbo: bool) -> bool:
-        """Fence what is not closed or was lost; whether it was lost."""
+        """Fence the ledger if it is not closed or has no record. Return whether it had none."""
         old = self.known.get(ledger)
         if old is None:
-            # metadata that are older than digests do not tell the password: zeros are replaced by the first key
+            # Metadata older than digests do not have the password; a key of zeros is replaced by the first key that a
+            # client sends.
             told = metadata.digest_type is not None or metadata.password
             key = master_key(metadata.password) if told else bytes(KEY_BYTES)
             self.put(Ledger(ledger, key, fenced=True, limbo=limbo, lac=b""))

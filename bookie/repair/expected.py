@@ -1,7 +1,8 @@
-"""Which entries of a ledger a bookie has to hold, and who else does: striping, segment by segment. Pure; any thread.
+"""Which entries of a ledger a bookie must hold, and which bookies hold them too, by striping. Pure functions; any
+thread.
 
-Entry n goes to the bookies at (n mod E + k) mod E of its segment, k below the write quorum. So within a segment the
-rest of n modulo E decides, and no entry id is looked at alone.
+Entry n goes to the bookies at (n mod E + k) mod E of its segment, for k below the write quorum. So within a segment
+only n modulo E matters, and no entry id is examined individually.
 """
 
 from collections.abc import Iterator
@@ -19,37 +20,39 @@ PART_ENTRIES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class ExpectedPart:
-    """Entries of one segment that a bookie has to hold, ascending."""
+    """Entries of one segment that a bookie must hold, in ascending order."""
 
     segment: Segment
     entries: NDArray[np.int64]
     others: tuple[tuple[str, ...], ...]
-    """Who else holds an entry, by its id modulo the ensemble's size; in the order in which a reader asks."""
+    """The other holders of an entry, by its id modulo the ensemble size, in the order in which a reader asks them."""
 
     def others_of(self, entry: int) -> tuple[str, ...]:
-        """The other replicas of one entry."""
+        """Return the other replicas of one entry."""
         return self.others[entry % len(self.others)]
 
 
 def names(metadata: LedgerMetadata, bookie_id: str) -> bool:
-    """Whether the bookie is in any ensemble."""
+    """Return whether the bookie is in any ensemble."""
     return any(bookie_id in segment.bookies for segment in metadata.segments)
 
 
 def in_last_ensemble(metadata: LedgerMetadata, bookie_id: str) -> bool:
-    """Whether the bookie takes, or took, the ledger's newest entries."""
+    """Return whether the bookie stores, or stored, the ledger's newest entries."""
     return bookie_id in metadata.segments[-1].bookies
 
 
 def judged_end(metadata: LedgerMetadata) -> int:
-    """One past the last entry that must be there: of an open ledger nobody knows how far the last ensemble got."""
+    """Return one past the last entry that must exist. For an open ledger that is where its last ensemble begins,
+    because it is unknown how far that got.
+    """
     if metadata.state is LedgerState.CLOSED:
         return metadata.last_entry + 1
     return metadata.segments[-1].first_entry
 
 
 def expected_entries(metadata: LedgerMetadata, bookie_id: str) -> Iterator[ExpectedPart]:
-    """All that the bookie has to hold, in parts of bounded size, ascending."""
+    """Yield all entries that the bookie must hold, in ascending parts of bounded size."""
     last = judged_end(metadata)
     ends = [min(segment.first_entry, last) for segment in metadata.segments[1:]] + [last]
     for segment, end in zip(metadata.segments, ends, strict=True):
@@ -66,8 +69,8 @@ def expected_entries(metadata: LedgerMetadata, bookie_id: str) -> Iterator[Expec
 def parts_holding(
     metadata: LedgerMetadata, bookie_id: str, entries: NDArray[np.int64]
 ) -> Iterator[tuple[ExpectedPart, NDArray[np.int64]]]:
-    """Those of `entries`, ascending, that belong to the bookie, by segment: of the last one also where nobody knows how
-    far it got. The part has no entries of its own.
+    """Yield those of `entries` (ascending) that belong to the bookie, by segment, including entries of an open last
+    segment, of which the end is unknown. The part has the same entries.
     """
     closed = metadata.state is LedgerState.CLOSED
     last = metadata.last_entry + 1 if closed else np.iinfo(np.int64).max
@@ -85,7 +88,9 @@ def parts_holding(
 def _striping(
     metadata: LedgerMetadata, segment: Segment, bookie_id: str
 ) -> tuple[NDArray[np.bool_], tuple[tuple[str, ...], ...]]:
-    """By an entry's id modulo the ensemble's size: whether it belongs to the bookie, and who else holds it."""
+    """Return, by an entry's id modulo the ensemble size, whether it belongs to the bookie, and which other bookies
+    hold it.
+    """
     sets = [_write_set(segment, rest, metadata.write_quorum) for rest in range(len(segment.bookies))]
     mine = np.array([bookie_id in members for members in sets])
     return mine, tuple(tuple(other for other in members if other != bookie_id) for members in sets)

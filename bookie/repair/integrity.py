@@ -1,8 +1,10 @@
-"""The data integrity check of one bookie: every ledger that the metadata gives it, what it lacks, and the repair.
+"""The data integrity check of one bookie: finds the entries that it lacks of every ledger in the metadata, and copies
+them.
 
-The bookie runs and is asked over channels like any other, so this may run beside it or anywhere else. Ledgers that are
-not closed are checked up to their last ensemble only, and those whose last ensemble names the bookie are reported: they
-have to be recovered before they are trusted (`distrust`). Nothing is deleted and no metadata is written.
+The bookie runs and is queried over channels like any other, so the check may run beside it or anywhere else. Ledgers
+that are not closed are checked only up to their last ensemble. Those that have the bookie in their last ensemble are
+reported, because they must be recovered before they are trusted (`distrust`). Nothing is deleted, and no metadata is
+written.
 """
 
 import logging
@@ -27,31 +29,31 @@ LOST_SHOWN = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerChecked:
-    """One ledger."""
+    """The result for one ledger."""
 
     ledger: int
     state: str
     """OPEN, IN_RECOVERY or CLOSED."""
     expected: int
-    """Entries that have to be here."""
+    """Entries that must be here."""
     missing: int
-    """Of those, found missing."""
+    """Entries of these that were missing."""
     copied: int
     lost: tuple[int, ...]
-    """The first of those that no replica gave."""
+    """The first entries that no replica could supply."""
     untrusted: bool
-    """Not closed, and this bookie in the last ensemble: to be recovered."""
+    """Not closed, with this bookie in the last ensemble, so the ledger must be recovered."""
     problem: str = ""
 
     @property
     def whole(self) -> bool:
-        """Everything that has to be here is."""
+        """Whether every entry that must be here is here now."""
         return self.missing == self.copied and not self.problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityReport:
-    """All ledgers of a bookie."""
+    """The result for all ledgers of a bookie."""
 
     bookie_id: str
     ledgers: int
@@ -63,16 +65,16 @@ class IntegrityReport:
     incomplete: tuple[LedgerChecked, ...]
     """Ledgers of which something is still missing."""
     unreachable: dict[str, str]
-    """Replicas that could not be asked, and why."""
+    """Replicas that could not be reached, and why."""
 
     @property
     def whole(self) -> bool:
-        """Nothing is missing any more; ledgers in `untrusted` apart."""
+        """Whether nothing is missing any more, regardless of the ledgers in `untrusted`."""
         return not self.incomplete
 
 
 def ledgers_of(store: Ledgers, bookie_id: str) -> Iterator[tuple[int, LedgerMetadata]]:
-    """Every ledger with this bookie in an ensemble; ledgers deleted meanwhile are passed over."""
+    """Yield every ledger with this bookie in an ensemble. Ledgers that are deleted meanwhile are skipped."""
     for ids in store.ranges():
         for ledger in ids:
             try:
@@ -92,10 +94,10 @@ def check_bookie(
     connect: Connect,
     on_ledger: Callable[[LedgerChecked], None] = lambda _: None,
 ) -> IntegrityReport:
-    """Check every ledger of the bookie, and copy what is missing to `target` unless that is None.
+    """Check every ledger of the bookie, and copy missing entries to `target` unless that is None.
 
-    `lister` and `target` are channels to this bookie, `connect` opens channels to the others. `on_ledger` is told of
-    each ledger when it is done. Raises what the bookie itself refuses.
+    `lister` and `target` are channels to this bookie; `connect` opens channels to the others. `on_ledger` is called
+    after each ledger. Raises the errors of the bookie itself.
     """
     total = LedgerTotals()
     incomplete = []
@@ -106,7 +108,7 @@ def check_bookie(
             if not checked.whole:
                 incomplete.append(checked)
                 log.warning(
-                    "ledger is incomplete ledger=%d missing=%d copied=%d", ledger, checked.missing, checked.copied
+                    "a ledger is incomplete ledger=%d missing=%d copied=%d", ledger, checked.missing, checked.copied
                 )
             if checked.untrusted:
                 untrusted.append(ledger)
@@ -138,7 +140,7 @@ class LedgerTotals:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Whom a check talks to."""
+    """The bookies that a check communicates with."""
 
     lister: ChannelV3
     target: BookieChannel | None
@@ -154,7 +156,7 @@ def _check_ledger(
     except NoSuchLedger:
         here = None
     except ReadError as error:
-        here = None  # copying again what is there does no harm
+        here = None  # copying an entry that exists does no harm
         problem = f"its entries cannot be listed: {error}"
     expected = missing = copied = 0
     lost: list[int] = []
@@ -168,7 +170,7 @@ def _check_ledger(
         try:
             done = copy_part(ledger, digest, part, absent, peers=ends.peers, target=ends.target)
         except UnauthorizedAccess as error:
-            problem = f"this bookie has another master key for it: {error}"
+            problem = f"this bookie has another master key for this ledger: {error}"
             break
         copied += done.copied
         total.bytes += done.bytes

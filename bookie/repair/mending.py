@@ -1,5 +1,7 @@
-"""Repair of one ledger's entries in this bookie while it serves: good copies from its own caches and logs or from the
-other bookies of the write set, written like a recovery writes, and read again. Thread `repair`.
+"""Repairs the entries of one ledger in this bookie while it serves. Thread `repair`.
+
+Intact copies come from its own caches and logs, or from the other bookies of the write set. They are written like
+recovery adds, and read again.
 """
 
 import contextlib
@@ -22,12 +24,12 @@ from bookie.server.storage.stored import Stored
 
 __all__ = ["Mended", "Mending", "Place"]
 
-NO_REPLICA = "no other bookie has a copy: the ledger has one replica"
+NO_REPLICA = "no other bookie has a copy, because the ledger has one replica"
 log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
-    """Where a record was seen in an entry log."""
+    """The place in an entry log where a record was found."""
 
     @property
     def directory(self) -> str: ...
@@ -39,41 +41,43 @@ class Place(Protocol):
 
 @dataclass(slots=True)
 class Mended:
-    """What became of the entries of one ledger. Ids ascending."""
+    """The result for the entries of one ledger, in ascending order of id."""
 
     good: list[int] = field(default_factory=list)
-    """Needed nothing: they can be read and their digests hold, or they do not belong here."""
+    """Entries that needed no repair: they can be read with a correct digest, or do not belong here."""
     repaired: list[int] = field(default_factory=list)
     lost: dict[int, str] = field(default_factory=dict)
-    """No good copy was found, and why."""
+    """Entries of which no intact copy was found, and why."""
     bytes: int = 0
 
 
 class _Durable:
-    """What an add to the own store answers with."""
+    """The pending result of an add to the bookie's own store."""
 
     def __init__(self, stored: Stored, ledger: int, group: int) -> None:
         self._stored, self._ledger, self._group = stored, ledger, group
 
     def result(self) -> None:
-        """Returns once it is durable. BookKeeperError."""
+        """Return when the add is durable. Raises BookKeeperError."""
         self._stored.await_durable(self._ledger, self._group)
 
 
 class OwnStore:
-    """The own bookie as what copies are written to: no port, no authentication, and quarantine is no hindrance."""
+    """The bookie's own store as a destination of copies: without a port or authentication, and in spite of a
+    quarantine.
+    """
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
 
     def add_stored_async(self, stored: Buffer, master_key: bytes, *, flags: int = 0) -> _Durable:  # noqa: ARG002
-        """Like `BookieChannel`'s, of a recovery add."""
+        """Store an entry like `BookieChannel.add_stored_async` for a recovery add."""
         ledger = int.from_bytes(memoryview(stored)[:8], "big")
         return _Durable(self._stored, ledger, self._stored.add_again(stored, master_key))
 
 
 class Mending:
-    """The entries of one ledger. `peers`: channels to the other bookies."""
+    """The repair of the entries of one ledger. `peers` has channels to the other bookies."""
 
     def __init__(self, bookie_id: str, stored: Stored, ledger: int, metadata: LedgerMetadata, peers: Peers) -> None:
         self._bookie_id = bookie_id
@@ -85,9 +89,11 @@ class Mending:
         self._target = OwnStore(stored)
 
     def mend(self, entries: Collection[int], places: Mapping[int, Place], reads: Collection[int] = ()) -> Mended:
-        """Bring good copies of these entries here. Those in `reads` may be good by now: only a read failed.
+        """Store intact copies of these entries here. Those in `reads` may be intact by now, because only a read
+        failed.
 
-        `places`: where a record was seen that the index lost. BookKeeperError: the own store does not take them.
+        `places` says where records were found that are missing from the index. Raises BookKeeperError if the bookie's
+        own store refuses a copy.
         """
         done = Mended()
         wanted: list[int] = []
@@ -106,7 +112,9 @@ class Mending:
         return done
 
     def complete(self) -> Mended | None:
-        """Copy all that the metadata expects here and is not; None: nobody knows yet how far the ledger goes."""
+        """Copy all entries that the metadata expects here and that are missing or damaged. Return None if the end of
+        the ledger is unknown.
+        """
         metadata = self._metadata
         if metadata.state is not LedgerState.CLOSED and in_last_ensemble(metadata, self._bookie_id):
             return None
@@ -126,12 +134,14 @@ class Mending:
         try:
             return self._stored.ranges(self._ledger)
         except (NoSuchLedger, OSError):
-            return []  # copying again what is there does no harm
+            return []  # copying an entry that exists does no harm
 
     def _own_copy(self, entry: int, place: Place | None) -> bytes | None:
-        """A copy whose digest holds, out of the caches, a log by the index, or the place where it was seen."""
+        """Return a copy with a correct digest from the caches, from a log by the index, or from the place where it
+        was found.
+        """
         if self._digest.type is DigestType.DUMMY:
-            return None  # nothing tells a good one
+            return None  # without a digest, nothing tells whether a copy is intact
         for found in self._copies(entry, place):
             try:
                 self._digest.open(found, self._ledger, entry)
@@ -152,7 +162,7 @@ class Mending:
         self._target.add_stored_async(copy, self._digest.master_key).result()
 
     def _copy(self, entries: NDArray[np.int64], done: Mended) -> None:
-        """From the other bookies; what does not belong here is good as it is."""
+        """Copy entries from the other bookies. Entries that do not belong here count as good."""
         ours: set[int] = set()
         for part, missing in parts_holding(self._metadata, self._bookie_id, entries):
             ours.update(missing.tolist())
@@ -162,7 +172,7 @@ class Mending:
             try:
                 copied = copy_part(self._ledger, self._digest, part, missing, peers=self._peers, target=self._target)
             except UnauthorizedAccess as error:
-                why = f"this bookie has another master key for it: {error}"
+                why = f"this bookie has another master key for this ledger: {error}"
                 done.lost.update(dict.fromkeys(missing.tolist(), why))
                 continue
             why = "; ".join(f"{source}: {reason}" for source, reason in copied.reasons.items()) or "no replica has it"

@@ -1,4 +1,6 @@
-"""Channels to the other bookies, opened when first needed; one that cannot be had is not tried again in this run."""
+"""Channels to the other bookies, opened when first needed. A bookie that cannot be reached is not tried again in the
+same run.
+"""
 
 import logging
 from collections.abc import Callable
@@ -14,11 +16,11 @@ __all__ = ["Connect", "connect_by_metadata", "Peers"]
 log = logging.getLogger(__name__)
 
 Connect = Callable[[str], BookieChannel]
-"""A channel to the bookie of this id, or BookKeeperError."""
+"""Opens a channel to the bookie with this id, or raises BookKeeperError."""
 
 
 def connect_by_metadata(driver: MetadataDriver, security: Security | None = None) -> Connect:
-    """Channels in V2 to where a bookie's registration says it is."""
+    """Return a function that opens V2 channels to the address in a bookie's registration."""
 
     def connect(bookie_id: str) -> BookieChannel:
         info = driver.bookies.info(bookie_id)
@@ -26,26 +28,26 @@ def connect_by_metadata(driver: MetadataDriver, security: Security | None = None
             raise BookieUnavailable(f"bookie {bookie_id} is not registered; start it, or repair without it")
         endpoint = parse_service_info(bookie_id, info).client_endpoint()
         if endpoint is None:
-            raise BookieUnavailable(f"bookie {bookie_id} publishes no client port; look at its version")
+            raise BookieUnavailable(f"bookie {bookie_id} publishes no client port; check its version")
         return Channel.connect(endpoint.host, endpoint.port, security=security)
 
     return connect
 
 
 class Peers:
-    """A context manager: leaving it closes every channel."""
+    """A context manager with open channels; leaving it closes them."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._open: dict[str, BookieChannel] = {}
         self.unreachable: dict[str, str] = {}
-        """Why, by bookie id."""
+        """The reason, by bookie id."""
         self.served_batches: set[str] = set()
         self.singly: set[str] = set()
-        """Bookies without batch reads: Apache BookKeeper's below 4.17, which hang up on the first one."""
+        """Bookies without batch reads: those of Apache BookKeeper before 4.17 close the connection on the first one."""
 
     def channel(self, bookie_id: str) -> BookieChannel | None:
-        """None when the bookie cannot be reached."""
+        """Return the channel to a bookie, or None if it cannot be reached."""
         if bookie_id in self.unreachable:
             return None
         if bookie_id not in self._open:
@@ -57,15 +59,15 @@ class Peers:
         return self._open[bookie_id]
 
     def give_up(self, bookie_id: str, error: BookKeeperError) -> None:
-        """Its channel broke, or was never had."""
-        log.warning("replica cannot be reached bookie=%s reason=%s", bookie_id, error)
+        """Mark a bookie as unreachable, because its channel failed or could not be opened."""
+        log.warning("a replica cannot be reached bookie=%s reason=%s", bookie_id, error)
         self.unreachable[bookie_id] = str(error)
         self._drop(bookie_id)
 
     def read_singly(self, bookie_id: str) -> None:
-        """It hung up on a batch read and never answered one: connect anew, and ask for entries one by one."""
+        """Use single reads for a bookie that closed the connection on a batch read and never answered one."""
         if bookie_id not in self.singly:
-            log.info("replica has no batch reads bookie=%s", bookie_id)
+            log.info("a replica does not support batch reads bookie=%s", bookie_id)
             self.singly.add(bookie_id)
             self._drop(bookie_id)
 

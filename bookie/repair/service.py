@@ -1,7 +1,7 @@
-"""Repair as a service of the bookie: what the scrub or a reader finds bad is mended while the bookie serves.
+"""Repair as a service of the bookie: damage that the scrub or a reader finds is repaired while the bookie serves.
 
-What the group `bookie.services` finds. One thread `repair` does the work; the scrub and failed reads ask for it from
-theirs. What cannot be mended now is named, counted, and tried again.
+It is an entry point of the group `bookie.services`. One thread `repair` does the work; the scrub and failed reads
+queue entries from their own threads. Entries that cannot be repaired now are logged, counted, and tried again.
 """
 
 import logging
@@ -25,29 +25,31 @@ from bookie.storage.scrub.findings import Finding, Kind
 __all__ = ["open_service", "Repairs"]
 
 WAITING_MAX = 100_000
-"""Entries that wait for repair. The scrub waits for room; what reads ask for beyond is left to the scrub."""
+"""The most entries that wait for repair. At the limit the scrub waits, and entries from failed reads are left to the
+scrub.
+"""
 AGAIN_S = 60.0
-"""What could not be mended is tried again after this, and then after twice as long each time, up to:"""
+"""The pause before an entry that could not be repaired is tried again; it doubles each time, up to AGAIN_MOST_S."""
 AGAIN_MOST_S = 3600.0
 BUSY_S = 2.0
-"""While the index of a ledger cannot be read, which is mended by others."""
+"""The pause while the index of a ledger cannot be read; the thread `index-repair` repairs that."""
 MENDED_HERE = frozenset({"unreadable runs in the location index", "a bad record in an entry log"})
-"""Reasons of a quarantine that end when all entries of the ledger are there again."""
+"""Reasons of a quarantine that ends when all entries of the ledger are present again."""
 COUNTED = (Kind.DIGEST, Kind.PLACE, Kind.ORPHAN, Kind.READ)
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """What is to be mended of one ledger."""
+    """The entries of one ledger that are to be repaired."""
 
     findings: dict[int, Finding] = field(default_factory=dict)
-    """By entry; the first one of each."""
+    """The first finding of each entry."""
     tries: int = 0
 
 
 class Repairs:
-    """`start`, then `stop`, which may be called twice."""
+    """The repair service. Call `start`, then `stop`, which is idempotent."""
 
     def __init__(self, control: Control, connect: Connect) -> None:
         self._control = control
@@ -67,13 +69,13 @@ class Repairs:
         self._look_at = 0.0
 
     def start(self) -> None:
-        """Begin, and follow what is found from now on."""
+        """Start the thread, and follow new findings from now on."""
         self._thread.start()
         self._control.scrub.follow(self.on_finding)
         self._control.stored.follow_failed_reads(self.on_failed_read)
 
     def stop(self) -> None:
-        """End behind the ledger in work. Idempotent."""
+        """Stop after the current ledger. Idempotent."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -81,7 +83,7 @@ class Repairs:
             self._thread.join()
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges."""
+        """Return counters and gauges."""
         lost = list(self._lost.values())
         return {
             "repair_waiting_now": self._count + sum(len(wanted.findings) for _, wanted in list(self._again.values())),
@@ -94,10 +96,10 @@ class Repairs:
             **{f"repair_unrepairable_{kind.value}_now": lost.count(kind) for kind in COUNTED},
         }
 
-    # Asking. Any thread.
+    # Queueing entries. Any thread.
 
     def on_finding(self, finding: Finding) -> None:
-        """Of the scrub, whose thread waits while too much is to be mended already."""
+        """Queue a finding of the scrub, whose thread waits while the queue is full."""
         if not finding.is_entry:
             return
         with self._changed:
@@ -105,7 +107,7 @@ class Repairs:
             self._put(finding)
 
     def on_failed_read(self, directory: str, ledger: int, entry: int) -> None:
-        """Of a client."""
+        """Queue an entry that a client could not read."""
         with self._changed:
             if self._count < WAITING_MAX and entry >= 0:
                 self._put(Finding(kind=Kind.READ, directory=directory, ledger=ledger, entry=entry))
@@ -119,7 +121,7 @@ class Repairs:
             wanted.findings[finding.entry] = finding
         self._changed.notify_all()
 
-    # The thread.
+    # The body of the thread.
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
@@ -131,12 +133,14 @@ class Repairs:
                     self._mend(ledger, wanted)
             except (BookKeeperError, OSError) as error:
                 self._failed += 1
-                log.warning("a repair failed, it is tried again", extra={"ledger": ledger, "error": error})
+                log.warning("a repair failed and will be retried", extra={"ledger": ledger, "error": error})
                 if wanted is not None:
                     self._later(ledger, wanted)
 
     def _take(self) -> tuple[int, _Wanted | None] | None:
-        """The next ledger with entries to mend, or None with it: one in quarantine. None: the bookie stops."""
+        """Return the next ledger with the entries to repair, or with None if it is one in quarantine to examine.
+        Return None when the bookie stops.
+        """
         while True:
             now = time.monotonic()
             with self._changed:
@@ -162,7 +166,7 @@ class Repairs:
                     self._changed.wait(max(until - time.monotonic(), 0.05))
 
     def _metadata(self, ledger: int) -> LedgerMetadata | None:
-        """None: the ledger is deleted, and garbage collection will take it."""
+        """Return the ledger's metadata, or None if it was deleted, so that garbage collection will remove it."""
         try:
             return self._control.metadata.ledgers.read(ledger).value  # type: ignore[no-any-return]
         except NoSuchLedgerMetadata:
@@ -178,10 +182,10 @@ class Repairs:
             for entry in entries:
                 stored.places(ledger, entry, 1)
         except OSError:
-            self._later(ledger, wanted, BUSY_S)  # what is written now could not be indexed either
+            self._later(ledger, wanted, BUSY_S)  # entries written now could not be indexed either
             return
         orphans = {entry: one for entry, one in entries.items() if one.kind is Kind.ORPHAN}
-        # The index lost them: what it does not know must not be denied until it is there again.
+        # The index lost them: until they are in it again, the bookie must not deny entries that it does not know.
         ours = parts_holding(metadata, self._control.bookie_id, np.array(sorted(orphans), np.int64))
         doubted = any(ours) and stored.quarantine(ledger, "a bad record in an entry log")
         reads = {entry for entry, one in entries.items() if one.kind is Kind.READ}
@@ -208,7 +212,7 @@ class Repairs:
         if new:
             entry, why = next(iter(new.items()))
             facts = {"ledger": ledger, "entries": len(new), "first": entry}
-            log.error("entries cannot be repaired, they are tried again", extra={**facts, "why": why})
+            log.error("entries cannot be repaired now and will be tried again", extra={**facts, "why": why})
 
     def _forget(self, ledger: int, entries: Mapping[int, Finding] | list[int]) -> None:
         for entry in entries:
@@ -220,13 +224,13 @@ class Repairs:
         self._again[ledger] = time.monotonic() + pause_s, wanted
 
     def _due_quarantine(self, now: float) -> int | None:
-        """A ledger that damage put into quarantine and that was not looked at for a while."""
+        """Return a ledger that damage put into quarantine, and that was not examined for a while."""
         if now < self._look_at:
             return None
         try:
             found = [one.ledger for one in self._control.stored.quarantined() if MENDED_HERE.issuperset(one.reasons)]
         except BookKeeperError:
-            found = []  # it starts or stops
+            found = []  # the bookie is starting or stopping
         self._looks = {ledger: look for ledger, look in self._looks.items() if ledger in found}
         for ledger in found:
             if self._looks.get(ledger, (0.0, 0.0))[0] <= now:
@@ -235,7 +239,7 @@ class Repairs:
         return None
 
     def _look_at_quarantine(self, ledger: int) -> None:
-        """Let it out once all that the metadata expects here is here."""
+        """Lift the quarantine of a ledger once all entries that the metadata expects here are present."""
         _, pause_s = self._looks.get(ledger, (0.0, AGAIN_S / 8))
         self._looks[ledger] = time.monotonic() + pause_s, min(2 * pause_s, AGAIN_MOST_S)
         metadata = self._metadata(ledger)
@@ -254,11 +258,11 @@ class Repairs:
             log.error("a ledger stays in quarantine", extra={**facts, "why": why})
         elif self._control.stored.lift(ledger):
             self._lifted += 1
-            log.warning("a ledger is whole again, and out of quarantine", extra=facts)
+            log.warning("a ledger is complete again, and its quarantine was lifted", extra=facts)
 
 
 def open_service(control: Control) -> Repairs:
-    """The repairs of this bookie. ConfigurationError."""
+    """Return the repair service of this bookie. Raises ConfigurationError."""
     from bookie.auth.registry import open_client  # noqa: PLC0415 - most bookies have nothing to repair
     from bookie.auth.settings import ClientAuthSettings  # noqa: PLC0415
     from bookie.client.replication.service import split  # noqa: PLC0415

@@ -1,1 +1,3 @@
-"""The ledger storage: policy over the compiled modules. Directories, recovery, checkpoints, cookies of one bookie."""
+"""The ledger storage: directories, recovery, checkpoints and cookies of one bookie, as policy over the compiled
+modules.
+"""

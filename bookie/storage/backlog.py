@@ -1,6 +1,7 @@
-"""How far checkpoints may lag behind a journal: what its files may hold behind the lowest mark of a ledger directory.
+"""Limits on the journal backlog: how many bytes of journal files may lie above the lowest mark of a ledger directory.
 
-A directory whose disk is full, or whose index has to be mended, keeps its mark, and all journal files from there on.
+A directory whose disk is full, or whose index is being repaired, keeps its mark, and with it all journal files from
+that mark on.
 """
 
 import logging
@@ -16,27 +17,33 @@ __all__ = ["backlog_bytes_least", "backlog_limits", "BacklogLimits", "BacklogNew
 log = logging.getLogger(__name__)
 
 DISK_SHARE = 4
-"""All journals together may take this part of a disk, one over it, where nothing is configured."""
+"""Unless a limit is configured, all journals together may take one part in this many of a disk."""
 FILES_MOST = 2000
-"""Half of the files that a journal tells apart."""
+"""Half the number of files that a journal can tell apart."""
 
 
 class BacklogLimits(NamedTuple):
-    """Of one journal, in bytes of whole files."""
+    """The limits of one journal, in bytes of whole files."""
 
     hurry_bytes: int
-    """A checkpoint begins, and who cannot be flushed is journaled again."""
+    """From here on a checkpoint begins early, and directories that cannot be flushed are written to the journal
+    again.
+    """
     most_bytes: int
-    """No more adds."""
+    """From here on the journal takes no adds."""
 
 
 def backlog_bytes_least(storage: StorageSettings, journal: JournalSettings) -> int:
-    """What ordinary operation needs: the write caches twice, and some files. Less would refuse adds for nothing."""
+    """Return the bytes that ordinary operation needs: twice the write caches, and some files. A lower limit would
+    refuse adds needlessly.
+    """
     return 2 * storage.write_cache_bytes + 4 * journal.file_bytes_max
 
 
 def backlog_limits(storage: StorageSettings, journal: JournalSettings, directory: Path) -> BacklogLimits:
-    """Of the journal in this directory, which exists. Its disk is asked unless the limit is configured."""
+    """Return the limits of the journal in this directory, which must exist. Unless configured, they depend on its
+    disk's size.
+    """
     least = backlog_bytes_least(storage, journal)
     most = journal.backlog_bytes_max
     if not most:
@@ -49,7 +56,7 @@ def backlog_limits(storage: StorageSettings, journal: JournalSettings, directory
 
 
 class BacklogNews:
-    """What the log is told of directories that hold back journals. One thread at a time."""
+    """Logs which directories hold back journal files. One thread at a time."""
 
     def __init__(self) -> None:
         self._carried: dict[str, int] = {}
@@ -58,16 +65,17 @@ class BacklogNews:
     def tell(
         self, stores: Iterable[tuple[str, Mapping[str, int]]], journals: Iterable[tuple[str, Mapping[str, int]]]
     ) -> None:
-        """One line for each directory that was journaled again since the last call, and for each journal that takes no
-        more adds, or takes them again. Both: directory and its counters.
+        """Log one line for each directory that was written to the journal again since the last call, and for each
+        journal that reached its limit or takes adds again. Both arguments give directories with their counters.
         """
         stores = list(stores)
         for directory, stats in stores:
             if stats["carry_overs"] > self._carried.get(directory, 0):
                 facts = {"directory": directory, "times": stats["carry_overs"], "bytes": stats["carried_bytes"]}
-                remedy = "make room on its disk, or see what else keeps its flush: until then its adds are refused"
+                remedy = "free space on its disk, or find what else prevents the flush: until then its adds are refused"
                 log.warning(
-                    "a ledger directory that cannot be flushed was journaled again, so that journal files can go",
+                    "entries of a ledger directory that cannot be flushed were written to the journal again, so that "
+                    "old journal files can be deleted",
                     extra={**facts, "remedy": remedy},
                 )
             self._carried[directory] = stats["carry_overs"]
@@ -85,8 +93,10 @@ class BacklogNews:
         self._at_limit.add(journal)
         directory, most = max(stores, key=lambda one: one[1].get("held_back_bytes", 0))
         facts |= {"directory": directory, "flushed_s_ago": most.get("mark_age_s", 0)}
-        remedy = "make room on the disk of that directory, or see why it is slow; journalMaxBacklogMB is the limit"
+        remedy = (
+            "free space on the disk of that directory, or find out why it is slow; journalMaxBacklogMB is the limit"
+        )
         log.error(
-            "a journal holds too much for a ledger directory that is not flushed, and takes no more adds",
+            "the journal has reached its backlog limit and takes no adds until a ledger directory is flushed",
             extra={**facts, "remedy": remedy},
         )

@@ -1,7 +1,8 @@
-"""Files that a start finds damaged: each is named in one line with its remedy, none is touched. Main thread, at start.
+"""A quick check for damaged files at start. Each damaged file is logged with its remedy; none is changed. Main
+thread.
 
-A quick look only: the heads of entry logs and of the index, and what an index that is too short still reaches. All of a
-file is looked at by `check_logs`, `verify_index` and `check_index` of `bookie.storage.tools`.
+The check reads the headers of entry logs and of the index, and the pages that a truncated index still references. The
+complete checks are `check_logs`, `verify_index` and `check_index` of `bookie.storage.tools`.
 """
 
 import logging
@@ -27,14 +28,16 @@ log = logging.getLogger(__name__)
 
 
 class BadFile(NamedTuple):
-    """An entry log that is not what its name says."""
+    """A file that has the name of an entry log but is not one."""
 
     path: Path
     problem: str
 
 
 def bad_logs(directory: Path) -> Iterator[BadFile]:
-    """Entry logs of a `current` directory that cannot be one, by name. Their entries, if any, are answered with EIO."""
+    """Yield the files of a `current` directory that have the name of an entry log but cannot be one, sorted by name.
+    Reads of their entries are answered with EIO.
+    """
     for path in sorted(directory.iterdir()):
         name = HEX_NAME.match(path.name)
         if name and name[2] == "log" and (problem := _problem(path)):
@@ -42,11 +45,13 @@ def bad_logs(directory: Path) -> Iterator[BadFile]:
 
 
 def _problem(path: Path) -> str:
-    """What is wrong with the head of an entry log, or with where it says that its ledgers map lies; "" if nothing."""
+    """Return what is wrong with the header of an entry log, or with the position of its ledgers map; "" if nothing
+    is.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return "it is no file"
+            return "it is not a regular file"
         with path.open("rb") as file:
             head = file.read(HEADER.size)
             magic, version, at, count = HEADER.unpack(head.ljust(HEADER.size, b"\0"))
@@ -56,55 +61,60 @@ def _problem(path: Path) -> str:
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
     if status.st_size < HEADER_BYTES:
-        return f"it has {status.st_size} bytes, fewer than a header"
+        return f"it has {status.st_size} bytes, which is less than a header"
     if not any(head):
-        return "its header is zeros"
+        return "its header is all zeros"
     if magic != MAGIC:
-        return f"it begins with {magic!r}, not {MAGIC!r}: something else wrote it"
+        return f"it begins with {magic!r} instead of {MAGIC!r}: another program wrote it"
     if not 0 <= version <= VERSION:
-        return f"it is of version {version}, known are those up to {VERSION}"
+        return f"it has version {version}; the highest known version is {VERSION}"
     return _map_problem(at, count, status.st_size, map_head) if at else ""
 
 
 def _map_problem(at: int, count: int, size: int, map_head: bytes) -> str:
     if at < HEADER_BYTES or at > size - MAP_HEAD.size:
-        return f"its ledgers map is to lie at {at}, but the file has {size} bytes: it is cut off, or the header lies"
+        return (
+            f"its header places the ledgers map at offset {at}, but the file has {size} bytes: the file is truncated, "
+            "or the header is wrong"
+        )
     length, ledger, entry, ledgers = MAP_HEAD.unpack(map_head)
     if (ledger, entry) != (-1, -2) or not 0 <= ledgers <= count or length != 20 + 16 * ledgers:
-        return f"there is no ledgers map at {at}, where the header says"
+        return f"there is no ledgers map at offset {at}, where its header places it"
     return ""
 
 
 def tell_bad_logs(directory: Path) -> int:
-    """One line in the log for each, as far as they can be told; how many there are."""
+    """Log one line for each damaged entry log, up to a limit, and return how many there are."""
     found = 0
     for bad in bad_logs(directory):
         found += 1
         if found <= TOLD_MOST:
             log.error(
-                "damaged entry log",
+                "an entry log is damaged",
                 extra={
                     "file": bad.path,
                     "problem": bad.problem,
-                    "remedy": "restore it; what is left of it tells bookie.storage.tools.check_logs, and what the index"
-                    " expects of it check_index; clients read its entries from other replicas meanwhile",
+                    "remedy": "restore the file; bookie.storage.tools.check_logs lists its records, and check_index"
+                    " what the index expects; until then clients read its entries from other replicas",
                 },
             )
     if found > TOLD_MOST:
-        log.error("more damaged entry logs", extra={"directory": directory, "more": found - TOLD_MOST})
+        log.error("more entry logs are damaged", extra={"directory": directory, "more": found - TOLD_MOST})
     return found
 
 
 def require_sound_index(index: Path) -> None:
-    """StartRefused when the LMDB file in `index` is none, cannot be read, or lacks pages that it needs: LMDB would
-    trust it, and the process end later. A directory without the file is fine.
+    """Raise StartRefused if the file of the index cannot be read, is not an LMDB file, or lacks pages that it
+    references.
+
+    LMDB would trust such a file, and the process would crash later. A directory without the file is fine.
     """
     path = index / "data.mdb"
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise _refused(f"{path}: it is no file")
-        if status.st_size == 0 or is_whole(index):  # empty: a process ended while it made the file
+            raise _refused(f"{path}: it is not a regular file")
+        if status.st_size == 0 or is_whole(index):  # empty: the process ended while it created the file
             return
     except FileNotFoundError:
         return
@@ -117,6 +127,6 @@ def require_sound_index(index: Path) -> None:
 
 def _refused(problem: str) -> StartRefused:
     return StartRefused(
-        f"{problem}; the index cannot be used: put it back, or rebuild it from the entry logs"
+        f"{problem}; the index cannot be used: restore it, or rebuild it from the entry logs"
         " (bookie.storage.tools.rebuild_index); nothing was changed"
     )

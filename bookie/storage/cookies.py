@@ -1,9 +1,10 @@
-"""The cookie: one text in every directory of a bookie and in the metadata store, which says that they belong together.
+"""Cookies: the identity of a bookie, stored in each of its directories and in the metadata store.
 
-`current/VERSION` in a journal, ledger or index directory, and `cookies/<bookie id>` in the store, hold the same bytes:
-a layout number, then protobuf text (layout 3: plain lines). `validate_cookies` runs at every start, before any storage
-file is made, on the start-up thread: a bookie with a missing, foreign or contradictory cookie does not start, because
-it would answer for ledgers that it has lost. Errors name both sides and the remedy.
+The file `current/VERSION` of each journal, ledger and index directory, and `cookies/<bookie id>` in the metadata
+store, hold the same bytes: a layout number, then protobuf text (in layout 3, plain lines). `validate_cookies` runs at
+every start, on the start-up thread, before any storage file is created. A bookie with a missing, foreign or
+contradictory cookie does not start, because it would answer for ledgers that it has lost. Errors name both sides and
+the remedy.
 """
 
 import re
@@ -24,12 +25,12 @@ LAYOUT_VERSION = 5
 LAYOUT_OLDEST = 3
 FILE_NAME = "VERSION"
 OLD_LAYOUT_FILES = ("VERSION", "lastId", "lastMark", "*.log", "*.txn", "*.idx")
-RESTORE = "restore it: this bookie's other directories have the same one, and `bkadmin cookie_generate` makes its text"
+RESTORE = "restore it: this bookie's other directories have the same cookie, and `bkadmin cookie_generate` prints it"
 ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
 
 
 class CookieStore(Protocol):
-    """The metadata store's side; `bookie.metadata` has it."""
+    """The cookies in the metadata store; `bookie.metadata` implements it."""
 
     def read(self, bookie_id: str) -> tuple[bytes, int] | None: ...
     def write(self, bookie_id: str, text: bytes, version: int | None) -> int: ...
@@ -37,20 +38,22 @@ class CookieStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """What must stay equal for as long as a bookie's data lives. Directories are as configured, without `/current`."""
+    """The properties of a bookie that must not change while it has data. Directories are as configured, without
+    `/current`.
+    """
 
     bookie_id: str
     journal_directories: str
-    """Joined by a comma."""
+    """The paths, separated by commas."""
     ledger_directories: str
-    """Count, then each path behind a TAB; so are the index directories."""
+    """The number of paths, then each path preceded by a TAB; index directories likewise."""
     index_directories: str | None = None
-    """None: they are the ledger directories."""
+    """None if the index directories are the ledger directories."""
     instance_id: str | None = None
     layout: int = LAYOUT_VERSION
 
     def to_bytes(self) -> bytes:
-        """The text of the current layout, byte for byte as Apache BookKeeper writes it."""
+        """Return the text in the current layout, byte for byte as Apache BookKeeper writes it."""
         lines = [
             str(LAYOUT_VERSION),
             f'bookieHost: "{_escape(self.bookie_id)}"',
@@ -64,7 +67,9 @@ class Cookie:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def difference(self, other: "Cookie") -> tuple[str, str | None, str | None] | None:
-        """The first field that differs, as (its name in the text, ours, theirs); None if both mean the same bookie."""
+        """Return the first field that differs, as (name in the text, ours, theirs), or None if both describe the same
+        bookie.
+        """
         pairs = (
             ("bookieHost", self.bookie_id, other.bookie_id),
             ("journalDir", self.journal_directories, other.journal_directories),
@@ -87,7 +92,7 @@ def make_cookie(
     indexes: Sequence[Path] = (),
     instance_id: str | None,
 ) -> Cookie:
-    """The cookie that the configuration asks for; `indexes` is empty unless configured."""
+    """Return the cookie that the configuration implies; `indexes` is empty unless index directories are configured."""
     return Cookie(
         bookie_id=bookie_id,
         journal_directories=",".join(map(str, journals)),
@@ -98,14 +103,16 @@ def make_cookie(
 
 
 def parse_cookie(text: bytes, where: str) -> Cookie:
-    """Read layouts 3 to 5. Raises CookieError naming `where` the text is."""
+    """Parse a cookie of layout 3 to 5. Raises CookieError, which names the location `where`."""
     first, _, body = text.partition(b"\n")
     if not re.fullmatch(rb"\s*[0-9]+\s*", first):
         raise CookieError(f"{where} is not a cookie: it starts with {first[:40]!r}; {RESTORE}")
     layout = int(first)
     if not LAYOUT_OLDEST <= layout <= LAYOUT_VERSION:
-        remedy = "upgrade this program" if layout > LAYOUT_VERSION else "upgrade it with Apache BookKeeper first"
-        raise CookieError(f"{where} has layout {layout}, known are {LAYOUT_OLDEST} to {LAYOUT_VERSION}: {remedy}")
+        remedy = "upgrade this bookie" if layout > LAYOUT_VERSION else "upgrade it with Apache BookKeeper first"
+        raise CookieError(
+            f"{where} has layout {layout}; the known layouts are {LAYOUT_OLDEST} to {LAYOUT_VERSION}: {remedy}"
+        )
     try:
         return _from_lines(body) if layout == 3 else _from_text(body, layout)
     except (text_format.ParseError, ValueError) as error:
@@ -113,12 +120,14 @@ def parse_cookie(text: bytes, where: str) -> Cookie:
 
 
 def cookie_of(directory: Path) -> Cookie:
-    """The cookie in a configured directory. Raises CookieError if there is none, or it cannot be read."""
+    """Read the cookie of a configured directory. Raises CookieError if it is missing or cannot be read."""
     path = _version_file(directory)
     try:
         return parse_cookie(path.read_bytes(), str(path))
     except OSError as error:
-        raise CookieError(f"{path} cannot be read: {error.strerror}; repair the directory or its rights") from error
+        raise CookieError(
+            f"{path} cannot be read: {error.strerror}; repair the directory or its permissions"
+        ) from error
 
 
 def validate_cookies(
@@ -130,16 +139,17 @@ def validate_cookies(
     allow_expansion: bool = False,
     write_file: "Callable[[Path, bytes], None] | None" = None,
 ) -> None:
-    """Compare the cookies of all `directories` and of the store with `wanted`; stamp them all if the bookie is new.
+    """Compare the cookies of all `directories` and of the metadata store with `wanted`; if the bookie is new, write
+    them all.
 
-    `candidate_ids` are the ids that this bookie may have had before: a cookie under one of them must fit as well.
-    Raises CookieError, ConfigurationError; nothing is then changed.
+    `candidate_ids` are ids that this bookie may have had before: a cookie under one of them must match as well.
+    Raises CookieError or ConfigurationError; nothing is changed then.
     """
     roots = list(dict.fromkeys(directories))
     if allow_expansion and len(_split_paths(wanted.ledger_directories)) > 1:
         raise ConfigurationError(
-            "allowStorageExpansion=true cannot be honoured with several ledgerDirectories: a ledger lives in directory "
-            "(id modulo their number), so that one more would hide ledgers; set it to false"
+            "allowStorageExpansion=true is not supported with several ledgerDirectories: a ledger lives in directory "
+            "(ledger id modulo the number of directories), so adding one would hide ledgers; set it to false"
         )
     stored = _read_store(wanted, store, candidate_ids)
     lacking = [root for root in roots if not _read_directory(wanted, root)]
@@ -151,8 +161,8 @@ def validate_cookies(
         stamped = next(root for root in roots if root not in lacking)
         raise CookieError(
             f"{_version_file(stamped)} exists, but the metadata store has no cookie of bookie {wanted.bookie_id}: "
-            "check metadataServiceUri; or, if the cookie was deleted by mistake, put it back: bkadmin cookie_create "
-            f"{wanted.bookie_id} -cf {_version_file(stamped)}; or, if this bookie's data is to be given up, empty its "
+            "check metadataServiceUri; or, if the cookie was deleted by mistake, restore it with bkadmin cookie_create "
+            f"{wanted.bookie_id} -cf {_version_file(stamped)}; or, to give up this bookie's data, empty its "
             "directories"
         )
     _require_empty(roots)
@@ -160,18 +170,18 @@ def validate_cookies(
 
 
 def write_cookie_file(path: Path, text: bytes) -> None:
-    """Whole or not at all, and on disk when it returns. A failure is fatal to the process."""
+    """Write the file atomically and sync it to disk. A failure is fatal to the process."""
     try:
         make_directories(path.parent)
         replace_file(path, text)
         sync_directory(path.parent.parent)  # `current` may be new
     except OSError as error:
         fatal.trip(f"write of {path}", error.errno or 0)
-        raise CookieError(f"{path} could not be written: {error.strerror}; the bookie must be started anew") from error
+        raise CookieError(f"{path} could not be written: {error.strerror}; restart the bookie") from error
 
 
 def _read_store(wanted: Cookie, store: CookieStore, candidate_ids: Sequence[str]) -> set[str]:
-    """The ids under which the store has a cookie; all of them fit."""
+    """Return the ids under which the metadata store has a cookie. All of these cookies match `wanted`."""
     found = set()
     for bookie_id in dict.fromkeys([wanted.bookie_id, *candidate_ids]):
         entry = store.read(bookie_id)
@@ -190,7 +200,9 @@ def _read_directory(wanted: Cookie, root: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise CookieError(f"{path} cannot be read: {error.strerror}; repair the directory or its rights") from error
+        raise CookieError(
+            f"{path} cannot be read: {error.strerror}; repair the directory or its permissions"
+        ) from error
     _require_equal(wanted, parse_cookie(text, str(path)), str(path))
     return True
 
@@ -201,12 +213,12 @@ def _require_equal(wanted: Cookie, found: Cookie, where: str) -> None:
         return
     name, ours, theirs = difference
     remedies = {
-        "bookieHost": f"set bookieId={theirs}, or use this bookie's own directories; or, if {ours} is its name from "
-        f"now on, bkadmin updatecookie -b --old {theirs}",
-        "journalDir": "restore journalDirectories as they were",
-        "ledgerDirs": "restore ledgerDirectories as they were, order included",
-        "indexDirs": "restore indexDirectories as they were, order included",
-        "instanceId": "metadataServiceUri names another cluster than the one that this data belongs to",
+        "bookieHost": f"set bookieId={theirs}, or use this bookie's own directories; or, if this bookie was renamed "
+        f"to {ours}, run bkadmin updatecookie -b --old {theirs}",
+        "journalDir": "restore the previous value of journalDirectories",
+        "ledgerDirs": "restore the previous value of ledgerDirectories, including the order",
+        "indexDirs": "restore the previous value of indexDirectories, including the order",
+        "instanceId": "metadataServiceUri names a cluster other than the one that this data belongs to",
     }
     raise CookieError(
         f"{where} says {name}={theirs!r}, but this bookie has {name}={ours!r}: {remedies[name]}; "
@@ -217,9 +229,9 @@ def _require_equal(wanted: Cookie, found: Cookie, where: str) -> None:
 def _lost(wanted: Cookie, lacking: list[Path]) -> str:
     files = ", ".join(str(_version_file(root)) for root in lacking)
     return (
-        f"the metadata store knows bookie {wanted.bookie_id}, but {files} is missing: mount the right disk; "
-        f"if the data is lost, bkadmin recover -d {wanted.bookie_id} copies it from others and deletes the cookie, and "
-        "the bookie can start empty"
+        f"the metadata store has a cookie of bookie {wanted.bookie_id}, but {files} is missing: mount the right disk; "
+        f"or, if the data is lost, run bkadmin recover -d {wanted.bookie_id}, which copies the data from other bookies "
+        "and deletes the cookie, so that the bookie can start empty"
     )
 
 
@@ -230,7 +242,7 @@ def _require_empty(roots: list[Path]) -> None:
             found = sorted(inside.iterdir()) if inside.is_dir() else []
             found += sorted(path for pattern in OLD_LAYOUT_FILES for path in root.glob(pattern))
         except OSError as error:
-            raise CookieError(f"{root} cannot be listed: {error.strerror}; repair its rights") from error
+            raise CookieError(f"{root} cannot be listed: {error.strerror}; repair its permissions") from error
         if found:
             raise CookieError(
                 f"{found[0]} exists, but neither {root} nor the metadata store has a cookie: "
@@ -239,7 +251,7 @@ def _require_empty(roots: list[Path]) -> None:
 
 
 def _stamp(wanted: Cookie, store: CookieStore, roots: list[Path], write_file: Callable[[Path, bytes], None]) -> None:
-    """Directories first: a store that knows the bookie proves that every directory was stamped."""
+    """Write the cookies, directories first: a cookie in the metadata store then proves that every directory has one."""
     text = wanted.to_bytes()
     for root in roots:
         write_file(_version_file(root), text)
@@ -265,17 +277,17 @@ def _escape(text: str) -> str:
 def _from_lines(body: bytes) -> Cookie:
     lines = body.decode().splitlines()
     if len(lines) < 3:
-        raise ValueError(f"{len(lines)} lines behind the layout, not 3")
+        raise ValueError(f"{len(lines)} lines follow the layout number instead of 3")
     return Cookie(bookie_id=lines[0], journal_directories=lines[1], ledger_directories=lines[2], layout=3)
 
 
 def _from_text(body: bytes, layout: int) -> Cookie:
-    if odd := re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", body):  # written as escapes; some would pass for a line's end
-        raise ValueError(f"byte {odd.start()} behind the layout is {odd[0][0]:#04x}")
+    if odd := re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", body):  # a cookie escapes them; some would pass for line ends
+        raise ValueError(f"byte {odd.start()} after the layout number is {odd[0][0]:#04x}, which must be escaped")
     message = text_format.Parse(body, CookieFormat(), allow_unknown_field=True)
     if not message.IsInitialized():
         lacking = message.FindInitializationErrors()  # type: ignore[attr-defined]  # not in the published types
-        raise ValueError(f"it lacks {', '.join(lacking)}")
+        raise ValueError(f"the required fields {', '.join(lacking)} are missing")
     return Cookie(
         bookie_id=message.bookieHost,
         journal_directories=message.journalDir,

@@ -1,6 +1,7 @@
-"""When connections have used up the descriptors of the process: background work comes later then, and ends nothing.
+"""What to do when connections have used up the file descriptors of the process: background work is postponed, not
+ended.
 
-What takes adds, flushes and replays has descriptors of its own (module `base.spare_descriptors`).
+Adds, flushes and replays have descriptors reserved for them (module `base.spare_descriptors`).
 """
 
 import errno
@@ -9,11 +10,11 @@ __all__ = ["are_used_up", "pass_on_used_up"]
 
 
 def are_used_up(error: BaseException) -> bool:
-    """Whether this is all that went wrong."""
+    """Return whether the error means only that no file descriptor is left."""
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def pass_on_used_up(error: BaseException) -> None:
-    """Raise it again if that is all, before it is taken for what it says of a file."""
+    """Raise the error again if no descriptor was left, so that it is not mistaken for a problem of a file."""
     if are_used_up(error):
         raise error

@@ -1,4 +1,4 @@
-"""How the disk of a directory stands: judged by the server, minded by garbage collection."""
+"""The state of a directory's disk: assessed by the server, respected by garbage collection."""
 
 from enum import IntEnum
 
@@ -6,12 +6,12 @@ __all__ = ["DiskLevel"]
 
 
 class DiskLevel(IntEnum):
-    """The worse the higher."""
+    """Ordered by severity."""
 
     OK = 0
     WARN = 1
-    """No major compaction: no room for its large copies."""
+    """No major compaction, because its large copies need space."""
     FULL = 2
-    """No minor one either, but ledgers and dead logs go."""
+    """No minor compaction either, but deleted ledgers and dead logs are removed."""
     BAD = 3
-    """Cannot be asked, or is read-only: nothing at all."""
+    """The disk cannot be queried or is read-only: no garbage collection at all."""

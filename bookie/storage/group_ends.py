@@ -1,4 +1,4 @@
-"""What closes the groups of a journal file of ours, as a start asks for it (docs/formats/journal.md). Any thread."""
+"""Checks at start of the fields that close each group in our journal files (docs/formats/journal.md). Any thread."""
 
 import mmap
 import struct
@@ -13,25 +13,27 @@ GROUP_MARK_AT, GROUP_MARK_END, HEADER_BYTES = 8, 12, 512
 MAGIC = b"BKGC"
 PADDING_PREFIX, PADDING_BYTES = 8, 4
 CLOSING = struct.Struct(">i4sIIIq")
-"""The length of the padding, and the fields that close a group in it."""
+"""The length of the padding, then the fields at its beginning that close a group."""
 OWNER = struct.Struct(">Iq")
-"""Group start and journal id: the last two of them."""
+"""The last two of these fields: the offset at which the group starts, and the id of the journal file."""
 SUMMED = struct.Struct(">IIq")
-"""What the checksum covers behind the magic word and itself: size, start and id."""
+"""What the checksum covers after the group's bytes: size, start and file id."""
 OWNER_AT = 12
-"""From the magic word on."""
+"""Offset of `OWNER` from the magic number."""
 CLOSING_WITHIN = 1 << 20
-"""Of a group's end; more than the largest alignment."""
+"""The closing fields lie within this distance of a group's end, which is more than the largest alignment."""
 
 
 def is_ours(path: Path) -> bool:
-    """Whether the file says that each of its groups is closed; Apache BookKeeper's do not."""
+    """Return whether the header says that each group has closing fields. Files of Apache BookKeeper have none."""
     with path.open("rb") as file:
         return file.read(GROUP_MARK_END)[GROUP_MARK_AT:] == MAGIC
 
 
 def ends_at(path: Path, file_id: int, offset: int) -> bool:
-    """Whether a group of this journal ends there; of a Java bookie's file, whether it is long enough."""
+    """Return whether a group of this journal ends at `offset`; for a Java bookie's file, whether the file is long
+    enough.
+    """
     if offset <= HEADER_BYTES or not is_ours(path):
         return path.stat().st_size >= offset
     with path.open("rb") as file:
@@ -48,10 +50,10 @@ def ends_at(path: Path, file_id: int, offset: int) -> bool:
 
 
 def was_written(path: Path, file_id: int, start: int) -> bool:
-    """Whether the group that begins at `start`, and does not match its checksum, was written up to its end.
+    """Return whether the group that begins at `start`, and does not match its checksum, was written completely.
 
-    A group is one write, from its first byte to its last, and closing fields come last: where they are, nothing was
-    cut short. Any one of them may be damaged itself.
+    A group is written from its first byte to its last, and the closing fields come last: if they are present, nothing
+    was cut off. Any one of these fields may be damaged itself.
     """
     with path.open("rb") as file:
         if path.stat().st_size <= start:
@@ -73,10 +75,10 @@ def _found(data: mmap.mmap, needle: bytes, before: int, start: int) -> Iterator[
 
 
 def _close(data: mmap.mmap, at: int, file_id: int, start: int) -> bool:
-    """Whether all but one of the fields at `at` are those of this group.
+    """Return whether at least all but one of the fields at `at` are those of this group.
 
-    A recycled file may hold a group of its journal before in the same place: where the id is another one, all that is
-    before it must be what was summed up with ours.
+    A recycled file may hold a group of the journal that used it before in the same place. So, where the file id
+    differs, everything before it must match the checksum as computed with our id.
     """
     if at - PADDING_BYTES < start or at - PADDING_BYTES + CLOSING.size > len(data):
         return False

@@ -1,7 +1,8 @@
-"""A damaged location index at a start: what can be read of it goes into a new one, the rest is found while serving.
+"""Replacement of a damaged location index at start: readable rows go into a new index, and a search while serving
+finds the rest.
 
-Nobody has the index open yet. Records of ledgers that cannot be read come back fenced and in limbo, where an entry log
-names the ledger: better a writer that is stopped for nothing than a ledger that is denied. Main thread.
+Nothing has the index open yet. A ledger whose record cannot be read, but which an entry log names, is restored as
+fenced and in limbo: it is better to stop a writer without need than to deny that a ledger exists. Main thread.
 """
 
 import logging
@@ -25,12 +26,13 @@ log = logging.getLogger(__name__)
 
 
 def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
-    """Replace the index of the `current` directory. Ledgers that may have lost runs are in doubt from then on.
+    """Replace the index of the `current` directory, and mark the ledgers that may have lost runs as in doubt.
 
-    StartRefused when the file does not even tell where its tables begin; OSError when a new one cannot be written.
+    Raises StartRefused if the file does not even tell where its tables begin, and OSError if a new one cannot be
+    written.
     """
     facts: dict[str, object] = {"directory": directory, "index": index}
-    log.error("the location index is damaged: a new one is made of what can be read of it", extra=facts)
+    log.error("the location index is damaged; its readable part is copied into a new index", extra=facts)
     records, whole = _records(index)
     known = {record.ledger for record in records}
     if not whole:
@@ -43,7 +45,7 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
             facts["runs"], facts["lost"], ranges = salvage_file(str(index / "data.mdb"), fresh)
         except ValueError as error:
             raise StartRefused(
-                f"{error}; nothing was changed: put the index back, or rebuild it from entry logs and journals"
+                f"{error}; nothing was changed: restore the index, or rebuild it from the entry logs and journals"
                 " (bookie.storage.tools.rebuild_ledgers)"
             ) from error
         doubtful = {ledger for ledger in known if any(first <= ledger <= last for first, last in ranges)}
@@ -52,15 +54,15 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
         put_fences(fresh, old_fences(index))
         put_doubts(fresh, sorted(doubtful))
     facts["doubtful"] = len(doubtful)
-    log.warning("the location index was replaced by what could be read of it", extra=facts)
+    log.warning("the location index was replaced by its readable part", extra=facts)
 
 
 def _records(index: Path) -> tuple[list[Ledger], bool]:
-    """The ledger records that can be read, and whether these are all."""
+    """Return the ledger records that can be read, and whether these are all."""
     values, problems = table_values(index, b"ledgers")
     found = []
     for key, value in values:
-        with suppress(ValueError):  # it is among the problems
+        with suppress(ValueError):  # `problems` lists it
             ledger, fenced, limbo, master_key, lac, why = unpack_ledger(key, value)
             found.append(Ledger(ledger, master_key, fenced, limbo, lac, why))
     return found, not problems
@@ -76,13 +78,13 @@ def _doubts(index: Path) -> set[int]:
 
 
 def _in_logs(directory: Path) -> set[int]:
-    """Every ledger that an entry log names."""
+    """Return every ledger that an entry log names."""
     found: set[int] = set()
     for file in entry_logs(directory):
         try:
             held = read_map(file.path) or scan_ledgers(file.path)
         except (OSError, ValueError) as error:
-            log.error("an entry log cannot be read for its ledgers", extra={"file": file.path, "error": error})
+            log.error("the ledgers of an entry log cannot be listed", extra={"file": file.path, "error": error})
             continue
         found.update(held.ledgers.tolist())
     return found

@@ -1,9 +1,10 @@
-"""The thread `index-repair` of a ledger directory: a damaged location index is made good while the bookie serves.
+"""The thread `index-repair` of a ledger directory, which repairs a damaged location index while the bookie serves.
 
-First what can be read of it moves into a new index, which takes its place (module `store.gc.index_repair`); ledgers
-that may have lost runs are in doubt from then on: nothing of them is denied. Then the entry logs that hold such ledgers
-are read, at a set pace, and what the index lacks is put back. What a damaged log may still hide leaves its ledgers in
-doubt for good, in quarantine, until they are copied from their replicas. A restart goes on where this one ended.
+First the readable part of the index is copied into a new index, which replaces it (module `store.gc.index_repair`).
+Ledgers that may have lost runs are marked as in doubt: from then on the bookie never answers that one of their
+entries does not exist. Then the entry logs that hold such ledgers are read, at a set pace, and the entries that are
+missing from the index are added to it. Ledgers of which a damaged log may still hide entries stay in doubt and are
+quarantined until their entries are copied from replicas. After a restart the repair continues where it ended.
 """
 
 import logging
@@ -28,13 +29,13 @@ from bookie.storage.tools.rebuild_index import LogTaken, RebuildOptions, fill_in
 __all__ = ["IndexRepair"]
 
 RETRY_S = 10.0
-"""After a repair that failed, as for want of space."""
+"""Pause after a repair that failed, for example for want of disk space."""
 IDLE_S = 3600.0
 BYTES_PER_S = 64 << 20
-"""Of entry logs that are read for ledgers in doubt."""
+"""The rate at which entry logs are searched for ledgers in doubt."""
 STRETCH_BYTES = 16 << 20
 TAIL_BYTES = 16 << 20
-"""What a crash may have left half written at the end of a log that nobody closed; more than that is damage."""
+"""The most that a crash may leave half written at the end of a log that was not closed; anything longer is damage."""
 LOST_RUNS = "unreadable runs in the location index"
 
 Ids = NDArray[np.int64]
@@ -42,11 +43,13 @@ log = logging.getLogger(__name__)
 
 
 class _Stopped(Exception):
-    """The bookie stops."""
+    """The bookie is stopping."""
 
 
 class IndexRepair:
-    """Of one ledger directory. `run` is its thread's body; `stop` any thread, idempotent."""
+    """The index repair of one ledger directory. `run` is the body of its thread; any thread may call `stop`, which is
+    idempotent.
+    """
 
     def __init__(
         self, stores: StorageEngine, handle: DirectoryStore, directory: Path, index: Path, map_bytes: int
@@ -60,7 +63,7 @@ class IndexRepair:
         self._repairs = 0
 
     def run(self) -> None:
-        """Repair whatever is found damaged, until `stop`."""
+        """Repair damage whenever it is found, until `stop`."""
         while not self._stopping.is_set():
             try:
                 self.step()
@@ -68,31 +71,31 @@ class IndexRepair:
                 return
             except (OSError, MemoryError) as error:
                 facts = {"directory": self._directory, "error": error, "again_in_s": RETRY_S}
-                log.error("repairing the location index failed, it is tried again", extra=facts)
+                log.error("the repair of the location index failed and will be retried", extra=facts)
                 self._repair.note()
                 self._stopping.wait(RETRY_S)
 
     def stop(self) -> None:
-        """End `run` at its next look."""
+        """Make `run` return soon."""
         self._stopping.set()
         self._repair.stop()
 
     def stats(self) -> dict[str, int]:
-        """What is counted of it, and how many repairs succeeded. Any thread."""
+        """Return the counters, including the number of successful repairs. Any thread."""
         return self._repair.stats() | {"index_repairs": self._repairs}
 
     def tell(self) -> None:
-        """One line in the log if damage was met since the last call. Any thread, one at a time."""
+        """Log one line if damage was found since the last call. Any thread, one at a time."""
         damage = self._repair.take_damage()
         if damage is not None:
             facts = {"directory": self._directory, "times": damage[0], "ledger": damage[1]}
-            remedy = (
-                "it is repaired while the bookie serves; look at the disk, its bytes changed (docs/troubleshoot.md)"
-            )
-            log.error("damage in the location index", extra={**facts, "remedy": remedy})
+            remedy = "the bookie repairs it while it serves; check the disk, which changed bytes (docs/troubleshoot.md)"
+            log.error("the location index is damaged", extra={**facts, "remedy": remedy})
 
     def step(self, wait_s: float = IDLE_S) -> bool:
-        """Repair what is damaged now, or search for what is in doubt, or wait for damage; whether there was any."""
+        """Repair the damage found so far, or search for entries of ledgers in doubt, or wait for damage. Return
+        whether there was any.
+        """
         if self.salvage_damaged():
             return True
         if doubtful := [ledger for ledger, lasting in self._repair.doubts() if not lasting]:
@@ -101,17 +104,17 @@ class IndexRepair:
         return self._repair.wait(wait_s)
 
     def salvage_damaged(self) -> bool:
-        """`salvage` if damage was noted; whether it was."""
+        """Call `salvage` if damage was noted, and return whether it was."""
         damaged = self._repair.wait(0)
         if damaged:
             self.salvage()
         return damaged
 
     def salvage(self) -> None:
-        """Let the bookie go on with a new index of what can be read. Flushes wait meanwhile."""
+        """Replace the index by a new one with what can be read of it. Flushes wait meanwhile."""
         new = abandoned_index(self._index)
         facts: dict[str, object] = {"directory": self._directory, "index": self._index}
-        log.warning("a new location index is made of what can be read of the old one", extra=facts)
+        log.warning("the readable part of the location index is copied into a new index", extra=facts)
         begun = time.monotonic()
         try:
             make_room(new)
@@ -121,20 +124,22 @@ class IndexRepair:
         self._repairs += 1
         facts |= {"runs": runs, "lost": lost, "ledgers": ledgers, "doubtful": doubtful}
         facts["ms"] = int(1000 * (time.monotonic() - begun))
-        log.warning("the location index was replaced by what could be read of it", extra=facts)
+        log.warning("the location index was replaced by its readable part", extra=facts)
 
     def search(self, ledgers: Ids) -> None:
-        """Find the entries of ledgers in doubt in the entry logs, and put back what the index lacks of them."""
+        """Search the entry logs for entries of the ledgers in doubt, and add those that are missing from the index."""
         logs, unsure = self._logs_of(ledgers)
         facts = {"directory": self._directory, "ledgers": ledgers.size, "logs": len(logs)}
-        log.warning("entry logs are searched for ledgers that lost their places in the index", extra=facts)
+        log.warning("entry logs are searched for entries that are missing from the location index", extra=facts)
         path = self._index.with_name(f"{self._index.name}.found")
         make_room(path)
         found = Index.open(path, self._map_bytes)
         begun = time.monotonic()
 
         def pace(done: int, total: int) -> None:
-            log.info("searching entry logs", extra={"directory": self._directory, "bytes": done, "of": total})
+            log.info(
+                "the search of entry logs goes on", extra={"directory": self._directory, "bytes": done, "of": total}
+            )
             if self._stopping.wait(max(0.0, begun + done / BYTES_PER_S - time.monotonic())):
                 raise _Stopped
 
@@ -149,10 +154,10 @@ class IndexRepair:
         for ledger in ledgers[lasting].tolist():
             quarantine.put(self._stores, ledger, LOST_RUNS)
         facts |= {"entries": report.entries, "still_doubtful": int(lasting.sum())}
-        log.warning("entries found in entry logs are in the index again", extra=facts)
+        log.warning("entries found in entry logs were added to the location index", extra=facts)
 
     def _logs_of(self, ledgers: Ids) -> tuple[list[LogFile], dict[str, Ids | None]]:
-        """The logs that may hold any of these ledgers; and which ones, None: any."""
+        """Return the logs that may hold any of these ledgers and, for each log, which ones; None means possibly all."""
         logs = []
         holds: dict[str, Ids | None] = {}
         for file in entry_logs(self._directory):
@@ -169,7 +174,7 @@ class IndexRepair:
         return logs, holds
 
     def _hidden(self, ledgers: Ids, logs: Sequence[LogTaken], holds: dict[str, Ids | None]) -> NDArray[np.bool_]:
-        """Which of the ledgers may have entries that the search did not come upon."""
+        """Return a mask of the ledgers that may have entries which the search could not find."""
         hidden = np.zeros(ledgers.size, np.bool_)
         for taken in logs:
             if not self._damaged(taken, holds[taken.path] is not None):
@@ -177,14 +182,16 @@ class IndexRepair:
             held = holds[taken.path]
             hidden |= True if held is None else np.isin(ledgers, held)
             facts = {"file": taken.path, "at": taken.end, "reason": taken.refused or "a record is damaged"}
-            log.error("an entry log may hide entries of ledgers in doubt", extra=facts)
+            log.error("a damaged entry log may hide entries of ledgers in doubt", extra=facts)
         return hidden
 
     def _damaged(self, taken: LogTaken, closed: bool) -> bool:  # noqa: FBT001
-        """Whether the search saw less than the log holds. What a crash left at the end of an open one is no damage."""
+        """Return whether the search read less than the log holds. A torn end that a crash left in an open log is not
+        damage.
+        """
         path = Path(taken.path)
         if not path.exists():
-            return False  # collected meanwhile: what was needed of it is indexed elsewhere
+            return False  # collected meanwhile, so its live entries are indexed elsewhere
         if taken.refused or (taken.torn and closed):
             return True
         if not taken.torn:

@@ -1,4 +1,4 @@
-"""Names of a bookie's files, and what is read from the names alone. No file is changed here."""
+"""The names of a bookie's files, and what can be learnt from the names alone. Nothing here changes a file."""
 
 import re
 from pathlib import Path
@@ -20,25 +20,26 @@ LOG_ID_MAX = 0x7FFFFFFF
 
 
 def current(directory: Path) -> Path:
-    """Where the bookie works inside a configured directory."""
+    """Return the subdirectory of a configured directory in which the bookie keeps its files."""
     return directory / "current"
 
 
 def journal_files(directory: Path) -> list[int]:
-    """Ids of the journal files in a `current` directory, ascending."""
+    """Return the ids of the journal files in a `current` directory, in ascending order."""
     names = (HEX_NAME.match(path.name) for path in directory.iterdir())
     return sorted(int(name[1], 16) for name in names if name and name[2] == "txn")
 
 
 def leftover_journal_files(directory: Path) -> list[Path]:
-    """Files that were being prepared or kept for reuse when the process ended; they hold nothing."""
+    """Return files that were being prepared, or kept for reuse, when the process ended. They hold no records."""
     return [path for path in directory.iterdir() if path.suffix in {".preparing", ".spare"}]
 
 
 def next_log_id(directory: Path) -> int:
-    """One above every entry log id that was ever handed out here: `lastId`, logs, compaction leftovers.
+    """Return an id above every entry log id that was ever used here, according to `lastId`, logs and leftovers of
+    compaction.
 
-    Raises StartRefused when the ids are used up.
+    Raises StartRefused if the ids are used up or `lastId` is not a number.
     """
     highest = -1
     for path in directory.iterdir():
@@ -54,5 +55,5 @@ def next_log_id(directory: Path) -> int:
         if highest < 0:
             raise StartRefused(f"{directory / 'lastId'} is not a hexadecimal entry log id; remove the file") from None
     if highest >= LOG_ID_MAX:
-        raise StartRefused(f"{directory} has used up all entry log ids; start a new bookie and decommission this one")
+        raise StartRefused(f"{directory} has used all entry log ids; start a new bookie and decommission this one")
     return highest + 1

@@ -1,7 +1,7 @@
-"""The ledger storage of one bookie: the facade that the server holds.
+"""The ledger storage of one bookie: the facade that the server uses.
 
-Policy only: which directories, in which order things open, replay, run and stop. Bytes move in the compiled modules, on
-threads that this module starts and joins.
+This module holds policy only: which directories there are, and in which order things are opened, replayed, run and
+stopped. The compiled modules move the bytes, on threads that this module starts and joins.
 """
 
 import errno
@@ -54,30 +54,30 @@ __all__ = ["LedgerStorage"]
 log = logging.getLogger(__name__)
 
 INDEX_DAMAGED = -30796
-"""MDB_CORRUPTED: what opening an index raises whose pages are not as LMDB writes them."""
+"""MDB_CORRUPTED: the error number with which LMDB refuses to open an index whose pages are damaged."""
 
 COMPACTION_BYTES = 8 << 20
-"""Of one directory, beside one record: a window over the source, the buffer of the target, what is known of runs and
-of moves."""
+"""Memory for compaction in one directory, besides one record: a window over the source log, the buffer of the target
+log, and tables of runs and of moved records."""
 INDEX_BYTES = 16 << 20
-"""Of one directory: the upper pages of its index and checksums of those below, of three commits, for up to 14 GiB of
-index; each further GiB takes 0.3 MiB."""
+"""Memory for the index of one directory: its upper pages, and the checksums of the branch pages below them for three
+commits, for an index of up to 14 GiB. Each further GiB takes 0.3 MiB."""
 SCRUB_BYTES = 8 << 20
-"""A window over the log being read, rows of its records, and what is known of runs."""
+"""Memory of the scrub: a window over the log being read, the rows of its records, and a table of runs."""
 
 NEWS_AT_A_TIME = 100
-"""Lines a second about ledgers that came into quarantine; the others are told in the seconds after."""
+"""Quarantined ledgers that are logged in one second; the others are logged in the seconds that follow."""
 
-PUT_OFF_REMEDY = "nothing is lost: entries wait in memory and in the journal; if it lasts, see docs/fatal.md"
+PUT_OFF_REMEDY = "nothing is lost: the entries are in memory and in the journal; if this persists, see docs/fatal.md"
 
 QUARANTINE_REMEDY = (
-    "what is stored of it is served, nothing of it is denied, writes to it are refused; copy what is missing from its "
-    "replicas (docs/troubleshoot.md), then let it out with bkadmin quarantine lift"
+    "its stored entries are served, writes to it are refused, and no entry of it is reported as nonexistent; copy the "
+    "missing entries from its replicas (docs/troubleshoot.md), then run bkadmin quarantine lift"
 )
 
 
 class LedgerStorage:
-    """Adds, fences and reads on the configured directories. `open`, then `start`; `stop` is idempotent."""
+    """Adds, fences and reads on the configured directories. Call `open`, then `start`; `stop` is idempotent."""
 
     def __init__(self, storage: StorageSettings, journal: JournalSettings, *, files: Files | None = None) -> None:
         self.storage = storage
@@ -87,7 +87,7 @@ class LedgerStorage:
         self.pool: ReadPoolWorkers | None = None
         self.checkpoints: Checkpointer | None = None
         self.on_failed_read: Callable[[str, int, int], None] = lambda _directory, _ledger, _entry: None
-        """Told the directory, ledger and entry of reads that the disk failed, each once a second at most."""
+        """Called with directory, ledger and entry of a read that the disk failed, at most once a second for each."""
         self._directory_stores: list[DirectoryStore] = []
         self._collectors: list[DirectoryCollector] = []
         self._scrubs: list[Scrubber] = []
@@ -100,9 +100,9 @@ class LedgerStorage:
         self._started = False
         self._stopped = False
         self.flushed = False
-        """All that was taken is in entry logs and index. False from `start` until the last checkpoint of `stop`."""
+        """Whether entry logs and index hold every accepted entry. False from `start` to the last checkpoint."""
         self.journaled = False
-        """After `stop`: what is not flushed is in the journal, synced."""
+        """After `stop`: whether everything that was not flushed is in the journal, and synced."""
 
     def open(
         self,
@@ -112,18 +112,21 @@ class LedgerStorage:
         distrusted: bool = False,
         same_boot: bool = False,
     ) -> RecoveryReport:
-        """Open indexes and journals, replay what the last process did not flush, and flush it. `distrusted`: the
-        journal was not synced and may lack anything; its ledgers are in limbo. `same_boot`: it lacks no write.
+        """Open the indexes and journals, replay what the last process did not flush, and flush it.
 
-        Where a Java bookie's index lies in place of ours, ours is made first.
+        Where a directory has a Java bookie's index but none of ours, build ours first. With `distrusted`, the journal
+        was not synced and may lack any entry, and the ledgers that it may concern are already in limbo. With
+        `same_boot`, the machine has not been restarted since the journal was written, so no write is missing from it.
 
-        Raises StartRefused for what an operator must mend, OSError for what the system refuses.
+        Raises StartRefused for a problem that an operator must solve, and OSError for a failed system call.
         """
         ledger_dirs = [current(path) for path in self.storage.ledger_directories]
         index_dirs = [current(path) for path in self.storage.index_directories] or ledger_dirs
         journal_dirs = [current(path) for path in self.journal.directories]
         if len(index_dirs) != len(ledger_dirs):
-            raise StartRefused(f"{len(index_dirs)} index directories for {len(ledger_dirs)} of ledgers; give one each")
+            raise StartRefused(
+                f"indexDirectories has {len(index_dirs)} paths and ledgerDirectories {len(ledger_dirs)}; give as many"
+            )
         for path in (*ledger_dirs, *index_dirs, *journal_dirs):
             make_directories(path)
         self._java_locks = take_over(
@@ -159,11 +162,11 @@ class LedgerStorage:
         self.checkpoints.catch_up = replay.go_on
         self._flush_at_start(self.checkpoints.flush_stores)
         self._open_journals(journal_dirs)
-        # the marks now name the new, empty files: older ones, torn or not, are never replayed again
+        # The marks now name the new, empty files, so older files, torn or not, are never replayed again.
         self.flushed = self._flush_at_start(self.checkpoints.flush_alone)
         if not self.flushed:
             full = ", ".join(map(str, sorted(self.full_directories())))
-            log.error("started on a full disk: read-only, with what the journal has in memory", extra={"full": full})
+            log.error("started on a full disk: read-only, with unflushed entries in memory", extra={"full": full})
         return report
 
     def _make_stores(self) -> StorageEngine:
@@ -187,8 +190,8 @@ class LedgerStorage:
             store.limit_ledgers(most)
             if (count := store.ledger_count()) > most:
                 facts = {"directory": store.directory, "ledgers": count, "most": most}
-                remedy = "raise dbStorage_maxLedgers: new ledgers are refused, and memory is more than was budgeted"
-                log.warning("more ledgers than may be held", extra={**facts, "remedy": remedy})
+                remedy = "raise dbStorage_maxLedgers: new ledgers are refused, and they use more memory than budgeted"
+                log.warning("there are more ledgers than dbStorage_maxLedgers", extra={**facts, "remedy": remedy})
 
     def _open_store(self, directory: Path, index: Path) -> DirectoryStore:
         index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
@@ -222,7 +225,7 @@ class LedgerStorage:
         )
 
     def _ledger_logs_max(self) -> int:
-        """The share of one directory; 0: one log for all ledgers."""
+        """Return the entry logs that one directory may have open at a time; 0 when all ledgers share one log."""
         if not self.storage.log_per_ledger:
             return 0
         return max(1, self.storage.ledger_logs_max // len(self.storage.ledger_directories))
@@ -249,9 +252,10 @@ class LedgerStorage:
         )
 
     def _flush_at_start(self, flush: Callable[[], None]) -> bool:
-        """False on a full disk: what was replayed stays in memory and in the journal, and the bookie is read-only.
+        """Flush and return True. On a full disk return False: replayed entries stay in memory and in the journal, and
+        the bookie is read-only.
 
-        An index that the flush finds damaged is made good of what can be read, and the flush comes again.
+        If the flush finds the index damaged, salvage its readable part into a new index, and flush again.
         """
         try:
             flush()
@@ -270,10 +274,10 @@ class LedgerStorage:
             existing = journal_files(directory)
             first = existing[-1] + 1 if existing else int(time.time() * 1000) + 1
             if not journal.open(first, existing):
-                log.error("the journal disk is full, its next file has to wait", extra={"directory": directory})
+                log.error("the journal disk is full: no file can be created yet", extra={"directory": directory})
 
     def start(self) -> None:
-        """Start the journal, flush and read threads. The storage is open."""
+        """Start the journal, flush, read and index repair threads. The storage must be open."""
         assert self.stores is not None
         assert self.checkpoints is not None
         self.pool = ReadPoolWorkers(self.stores, queue_max=self.storage.read_queue_max)
@@ -296,7 +300,7 @@ class LedgerStorage:
                 wish_short_slice()
                 body()
             except BaseException as error:
-                log.exception("essential thread died thread=%s", name)
+                log.exception("an essential thread died thread=%s", name)
                 fatal.trip(f"thread {name} died: {error}")
 
         thread = threading.Thread(target=run, name=name, daemon=True)
@@ -305,11 +309,11 @@ class LedgerStorage:
         return thread
 
     def threads(self) -> Iterable[threading.Thread]:
-        """The essential threads: none may end before `stop`."""
+        """Return the essential threads; none of them may end before `stop`."""
         return tuple(self._threads)
 
     def stop(self) -> None:
-        """Commit what was appended, checkpoint, end the threads and close. The data port has stopped before."""
+        """Commit appended adds, take a checkpoint, join the threads and close. Call it after stopping the data port."""
         if self._stopped:
             return
         self._stopped = True
@@ -336,8 +340,8 @@ class LedgerStorage:
         self._java_locks.close()
 
     def _last_checkpoint(self, checkpoints: Checkpointer) -> None:
-        """Leave nothing to replay; on a full disk the journal, where there is one, keeps what could not be flushed."""
-        outcomes = [journal.sync() for journal in self._journals]  # each, whatever became of the one before
+        """Flush everything, so that the next start has nothing to replay. On a full disk the journal keeps the rest."""
+        outcomes = [journal.sync() for journal in self._journals]  # sync every journal, even after one has failed
         synced = all(outcomes)
         self.journaled = synced and self.journal.write_data
         try:
@@ -349,38 +353,38 @@ class LedgerStorage:
             self.flushed = synced
 
     def checkpoint(self) -> bool:
-        """Flush everything that was added before the call and move the mark; False when the disk is full."""
+        """Flush everything that was added before the call and move the mark. Return False if the disk is full."""
         assert self.checkpoints is not None
         return self.checkpoints.checkpoint()
 
     def collectors(self) -> list[DirectoryCollector]:
-        """What garbage collection works with, one a ledger directory; its thread ends before `stop`."""
+        """Return the collectors for garbage collection, one per ledger directory. Its thread must end before `stop`."""
         assert self.stores is not None
         if not self._collectors:
             self._collectors = [DirectoryCollector(self.stores, store) for store in self._directory_stores]
         return self._collectors
 
     def scrubbers(self) -> list[Scrubber]:
-        """What a scrub works with, one a ledger directory; its thread ends before `stop`."""
+        """Return the scrubbers, one per ledger directory. The thread that uses them must end before `stop`."""
         if not self._scrubs:
             self._scrubs = [Scrubber(store) for store in self._directory_stores]
         return self._scrubs
 
     def set_read_only(self, read_only: bool) -> None:  # noqa: FBT001  (its only meaning)
-        """Refuse adds (recovery adds of high priority excepted while there is room for them)."""
+        """Refuse adds, except for high-priority recovery adds while there is room for them."""
         assert self.stores is not None
         self.stores.set_read_only(read_only)
 
     def allow(self, *, high_priority: bool, any_full: bool = True, full: Collection[Path] = ()) -> None:
-        """What the disks allow. `high_priority`: recovery adds while read-only. `any_full`: one full ledger directory
-        makes the bookie read-only; else those in `full` refuse the adds of their own ledgers.
+        """Set what the disks allow. `high_priority`: accept recovery adds while read-only. `any_full`: one full ledger
+        directory makes the bookie read-only; otherwise only the directories in `full` refuse adds.
         """
         assert self.stores is not None
         held = [] if any_full else [i for i, path in enumerate(self.storage.ledger_directories) if path in full]
         self.stores.allow(high_priority=high_priority, any_full=any_full, held=held)
 
     def full_directories(self) -> set[Path]:
-        """Ledger and journal directories where the last write found no space. Their adds are refused meanwhile."""
+        """Return the ledger and journal directories whose last write found no space, and which refuse adds."""
         if self.stores is None:
             return set()
         stores, journals = self.stores.full()
@@ -388,7 +392,7 @@ class LedgerStorage:
         return {ledgers[i] for i in stores} | {self.journal.directories[i] for i in journals}
 
     def tell_damage(self) -> None:
-        """What is new of failed reads and of ledgers in quarantine, in the log. Any thread, one at a time."""
+        """Log damage and put-off flushes that are new since the last call. Any thread, one at a time."""
         self.tell_failed_reads()
         for repair in self.repairs:
             repair.tell()
@@ -404,20 +408,20 @@ class LedgerStorage:
         )
 
     def tell_put_off(self) -> None:
-        """One line in the log for each directory whose flush is tried again, for another reason than a full disk."""
+        """Log one line for each directory whose flush failed for another reason than a full disk."""
         for index, reason in self.checkpoints.take_put_off() if self.checkpoints is not None else ():
             facts = {"directory": self._directory_stores[index].directory, "reason": reason, "remedy": PUT_OFF_REMEDY}
-            log.error("a flush came to nothing and is tried again", extra=facts)
+            log.error("a flush failed and will be retried", extra=facts)
 
     def tell_quarantined(self) -> None:
-        """One line in the log for each ledger that came into quarantine since the last call, or has a new reason."""
+        """Log one line for each ledger that was quarantined, or got a new reason, since the last call."""
         for store in self._directory_stores:
             for ledger, reasons in quarantine.news(store, NEWS_AT_A_TIME):
                 facts = {"ledger": ledger, "directory": store.directory, "reason": "; ".join(reasons)}
-                log.error("a ledger is in quarantine", extra={**facts, "remedy": QUARANTINE_REMEDY})
+                log.error("a ledger was quarantined", extra={**facts, "remedy": QUARANTINE_REMEDY})
 
     def tell_failed_reads(self) -> None:
-        """One line in the log for each directory whose disk failed reads since the last call. Any thread."""
+        """Log one line for each directory whose disk failed reads since the last call. Any thread."""
         for store in self._directory_stores:
             failed = store.take_failed_reads()
             if failed is None:
@@ -426,15 +430,15 @@ class LedgerStorage:
             facts = {"directory": store.directory, "times": times, "ledger": entries[0][0], "entry": entries[0][1]}
             for ledger, entry in entries:
                 self.on_failed_read(store.directory, ledger, entry)
-            remedy = "look at the disk; bookie.storage.tools: check_logs and check_index tell what is damaged"
-            log.error("reads failed and were answered with EIO", extra={**facts, "remedy": remedy})
+            remedy = "check the disk; check_logs and check_index of bookie.storage.tools list what is damaged"
+            log.error("the disk failed reads, which were answered with EIO", extra={**facts, "remedy": remedy})
 
     def quarantined(self) -> list[quarantine.Quarantine]:
-        """Ledgers in quarantine, ascending in each directory, and why."""
+        """Return the quarantined ledgers and the reasons, in ascending order within each directory."""
         return [one for store in self._directory_stores for one in quarantine.listed(store)]
 
     def memory_budget(self) -> dict[str, int]:
-        """Bytes by name; their sum is what the storage may hold at most."""
+        """Return the memory budgets in bytes by name. Their sum is the most that the storage may use."""
         return {
             "write_cache": self.storage.write_cache_bytes,
             "read_cache": self.storage.read_cache_bytes,
@@ -450,12 +454,12 @@ class LedgerStorage:
         }
 
     def readahead(self) -> tuple[int, int]:
-        """Bytes and entries that a miss reads now: the least of all directories."""
+        """Return the bytes and entries that a read-ahead fetches now: the lowest values of all directories."""
         return min(store.readahead() for store in self._directory_stores)
 
     def store_stats(self) -> list[tuple[Labels, dict[str, int]]]:
-        """Of each ledger directory: the labels that Apache BookKeeper tells it by, and its counters."""
-        repairs = [repair.stats() for repair in self.repairs] or [{} for _ in self._directory_stores]  # while it opens
+        """Return, for each ledger directory, the labels that Apache BookKeeper gives it, and its counters."""
+        repairs = [repair.stats() for repair in self.repairs] or [{} for _ in self._directory_stores]  # during `open`
         names = "held_back_bytes", "mark_age_s"
         waiting = self.stores.held_back() if self.checkpoints is not None and self.stores is not None else []
         backlogs = [dict(zip(names, one, strict=True)) for one in waiting] or [{} for _ in self._directory_stores]
@@ -463,17 +467,17 @@ class LedgerStorage:
         return [(self._store_labels(index), store.stats() | repair | more) for index, (store, repair, more) in parts]
 
     def store_ops(self) -> list[tuple[Labels, dict[str, OpView | tuple[OpView, OpView]]]]:
-        """The same of its times, see `DirectoryStore.ops`."""
+        """Return the operation timings of each ledger directory; see `DirectoryStore.ops`."""
         return [(self._store_labels(index), store.ops()) for index, store in enumerate(list(self._directory_stores))]
 
     def journal_stats(self) -> list[tuple[Labels, dict[str, int]]]:
-        """Of each journal, by `journalIndex`."""
+        """Return the counters of each journal, labelled by `journalIndex`."""
         return [
             ((("journalIndex", str(index)),), journal.stats()) for index, journal in enumerate(list(self._journals))
         ]
 
     def journal_ops(self) -> list[tuple[Labels, dict[str, OpView]]]:
-        """The same of its times, see `JournalCommitter.ops`."""
+        """Return the operation timings of each journal; see `JournalCommitter.ops`."""
         return [((("journalIndex", str(index)),), journal.ops()) for index, journal in enumerate(list(self._journals))]
 
     def _store_labels(self, index: int) -> Labels:
@@ -482,7 +486,7 @@ class LedgerStorage:
         return (("ledgerDir", str(ledgers)), ("indexDir", str(current(indexes[index]))))
 
     def stats(self) -> dict[str, int | float]:
-        """Counters summed over directories; journals under `journal_*`."""
+        """Return the counters summed over all directories; those of journals are named `journal_*`."""
         total: dict[str, int | float] = {}
         stores = [stats for _, stats in self.store_stats()]
         journals = [{f"journal_{name}": value for name, value in stats.items()} for _, stats in self.journal_stats()]

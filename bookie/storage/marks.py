@@ -1,7 +1,8 @@
-"""Marks of ledger directories: up to where each journal lies in a directory's entry logs. `last_mark` writes them.
+"""Marks of ledger directories: the position in each journal up to which a directory is flushed. Module `last_mark`
+writes them.
 
-A mark is a promise of its own directory and of no other: it says where that directory's replay begins. The lowest mark
-of a journal says which of its files must be there (docs/decisions/0014-a-mark-for-each-directory.md).
+A mark holds for its own directory only: it says where the replay of that directory begins. The lowest mark of a
+journal says which of its files must exist (docs/decisions/0014-a-mark-for-each-directory.md).
 """
 
 import logging
@@ -22,23 +23,23 @@ MAGIC = b"BKLM"
 
 
 class Mark(NamedTuple):
-    """Replay begins at this offset of this journal file; 0, 0: with everything that the journal holds."""
+    """Replay begins at this offset of this journal file; (0, 0) means with everything that the journal holds."""
 
     file_id: int = 0
     offset: int = 0
     generation: int = 0
-    """Grows with each checkpoint that wrote a mark; 0: written by Apache BookKeeper, or none."""
+    """Increases with each checkpoint that wrote a mark; 0 for a mark of Apache BookKeeper, or none."""
 
 
 def mark_name(journal: int, journals: int) -> str:
-    """`lastMark` of the only journal, `lastMark.<index>` of one among several."""
+    """Return `lastMark` for a single journal, `lastMark.<index>` for one of several."""
     return "lastMark" if journals == 1 else f"lastMark.{journal}"
 
 
 def read_mark(path: Path) -> Mark | None:
-    """What the file says; None without it, and when it is too short, as a crash of Apache BookKeeper leaves it.
+    """Read a mark. Return None if the file is missing, or too short as a crash of Apache BookKeeper may leave it.
 
-    Raises ValueError for a mark of ours that is damaged.
+    Raises ValueError if a mark of ours is damaged.
     """
     try:
         data = path.read_bytes()
@@ -49,7 +50,7 @@ def read_mark(path: Path) -> Mark | None:
     if len(data) == PLACE.size:
         return Mark(*PLACE.unpack(data))
     if len(data) != OURS.size:
-        raise ValueError(f"{path} has {len(data)} bytes, a mark has {OURS.size} or, by Apache BookKeeper, {PLACE.size}")
+        raise ValueError(f"{path} has {len(data)} bytes; a mark has {OURS.size}, or {PLACE.size} by Apache BookKeeper")
     file_id, offset, magic, crc, generation = OURS.unpack(data)
     if magic != MAGIC or crc != crc32c(data[24:], crc32c(data[:20])):
         raise ValueError(f"{path} does not match its checksum")
@@ -57,10 +58,12 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def find_marks(directories: Sequence[Path], journals: int, *, taken_over: bool = False) -> list[list[Mark]]:
-    """The mark of each `current` ledger directory, for each journal. Where none can be read, everything is replayed.
+    """Return, for each journal, the mark of each `current` ledger directory. A mark that cannot be read counts as (0,
+    0).
 
-    That is right because no journal file goes before all marks have passed it. `taken_over`: a Java bookie may have
-    written some of them, which only logs that it could not write one; its highest mark holds for all of its own.
+    Replaying everything is safe then, because no journal file is deleted before all marks have passed it. With
+    `taken_over`, a Java bookie may have written some of the marks; where it fails to write one, it only logs that, so
+    its highest mark holds for all directories whose mark is not ours.
     """
     found = []
     for journal in range(journals):
@@ -77,11 +80,11 @@ def find_marks(directories: Sequence[Path], journals: int, *, taken_over: bool =
 
 
 def readable_mark(path: Path) -> Mark | None:
-    """What the file says; None without it, and when it is damaged, which is told."""
+    """Return the mark in the file, or None if the file is missing or damaged; damage is logged."""
     try:
         return read_mark(path)
     except ValueError as error:
-        log.error("a damaged mark is passed over, and all that the journal holds is replayed", extra={"problem": error})
+        log.error("a damaged mark is ignored, and the whole journal is replayed", extra={"problem": error})
         return None
 
 
@@ -89,4 +92,4 @@ def _tell_older(path: Path, mark: Mark | None, newest: Mark | None) -> None:
     if newest is None or (mark is not None and mark[:2] == newest[:2]):
         return
     facts = {"mark": path, "behind": newest.generation - (mark.generation if mark else 0)}
-    log.warning("a ledger directory is replayed from an older mark than others: it was full, or went back", extra=facts)
+    log.warning("a ledger directory has an older mark than others: its disk was full, or it was restored", extra=facts)

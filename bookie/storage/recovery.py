@@ -1,4 +1,4 @@
-"""Replay of the journals at start: which files, from where, and when a damaged one stops the bookie."""
+"""Replay of the journals at start: which files are read, from which offset, and which damage stops the bookie."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -27,17 +27,17 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""Called with (bytes done, bytes in all)."""
+"""Called with the bytes done and the total bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """What a start passes over."""
+    """The kinds of damage that a start tolerates."""
 
     skip_damaged: bool = False
-    """What is not there, or not as it was written: passed over, and said."""
+    """Skip journal files and groups that are missing or damaged, and log that."""
     same_boot: bool = False
-    """The machine has run since the journal was written, so that even its last group is as it was written."""
+    """The machine has not been restarted since the journal was written, so even the last group must be intact."""
 
 
 STRICT = Tolerance()
@@ -45,7 +45,7 @@ STRICT = Tolerance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryReport:
-    """What replay found: files read, records by kind, bytes."""
+    """The result of a replay: the number of files, records of each kind, and bytes that were read."""
 
     files: int = 0
     entries: int = 0
@@ -66,17 +66,18 @@ class RecoveryReport:
 
 
 def files_to_replay(directory: Path, files: list[int], marks: Sequence[Mark], owners: Sequence[str] = ()) -> list[int]:
-    """The ids at and above the lowest mark. StartRefused when a file that a mark names is gone: entries would be lost.
+    """Return the ids of the journal files that are not below the lowest mark.
 
-    `owners`: what to call the mark of each ledger directory.
+    `owners` names the mark file of each ledger directory, for the error. Raises StartRefused if a file that a mark
+    names is missing, because its entries would be lost.
     """
     for at, mark in enumerate(marks):
         if mark.file_id > 0 and mark.file_id not in files:
             owner = owners[at] if owners else "lastMark"
             raise StartRefused(
-                f"{owner} names {mark.file_id:x}.txn, and {directory} lacks the journal file {mark.file_id:x}.txn; put"
-                " it back, or, where a ledger directory went back in time, put its newer state back; else repair this"
-                " bookie from its peers as after a lost disk"
+                f"{owner} names the journal file {mark.file_id:x}.txn, which is missing from {directory}; restore that"
+                " file; or, if a ledger directory was restored from an older copy, restore its newer state; otherwise"
+                " repair this bookie from its peers as after the loss of a disk"
             )
     lowest = min(marks, default=Mark()).file_id
     return [file_id for file_id in files if file_id >= lowest]
@@ -93,11 +94,11 @@ def replay_journal(
     tolerance: Tolerance = STRICT,
     progress: Progress | None = None,
 ) -> tuple[RecoveryReport, list[Mark | None]]:
-    """Replay one journal directory into the stores, into each from its own of `marks`, in their order.
+    """Replay one journal directory into the stores, in file order, each store from its own mark in `marks`.
 
-    Answers too, of each store, where the first entry lies that found no room; such stores come into `full`, and take no
-    more entries. Only the tail of the last file that holds anything may be torn. StartRefused for a missing or damaged
-    file, and for one that does not reach up to a mark, as far as `tolerance` has it.
+    Return the report and, for each store, the position of the first entry that found no room, or None. Such stores
+    are added to `full` and take no more entries. Only the tail of the last file with records may be torn. Raises
+    StartRefused for a missing or damaged file, and for a file that ends before a mark, unless `tolerance` allows it.
     """
     skip_damaged = tolerance.skip_damaged
     wanted = files_to_replay(directory, journal_files(directory), marks, owners)
@@ -119,7 +120,7 @@ def replay_journal(
             _refuse_torn(torn, path, skip_damaged=skip_damaged)
         if found["torn"]:
             torn = path
-            log.info("journal file ends in a torn group file=%s at=%d", path, found["end"])
+            log.info("a journal file ends in a torn group file=%s at=%d", path, found["end"])
             if tolerance.same_boot and was_written(path, file_id, found["end"]):
                 _refuse_last(path, found["end"], skip_damaged=skip_damaged)
         done += sizes[file_id]
@@ -137,7 +138,9 @@ def replay_journal(
 
 
 def note_held(held: list[Mark | None], first: Sequence[int], file_id: int, full: set[int]) -> None:
-    """Where entries of a file found no room: the first one of each store stays."""
+    """Record, for each store, where the first entry that found no room lies. A position that is already recorded
+    stays.
+    """
     for at, position in enumerate(first):
         if position >= 0:
             held[at] = held[at] or Mark(file_id, position)
@@ -145,77 +148,87 @@ def note_held(held: list[Mark | None], first: Sequence[int], file_id: int, full:
 
 
 def begins_in(marks: Sequence[Mark | None], file_id: int) -> list[int]:
-    """Where the replay of each store begins in a journal file. None: it has all."""
+    """Return the offset at which the replay of each store begins in a journal file. A mark of None means nothing to
+    replay.
+    """
     return [NOT_HERE if mark is None else _begin(mark, file_id) for mark in marks]
 
 
 def _begin(mark: Mark, file_id: int) -> int:
-    """Where the replay of a ledger directory begins in a journal file; NOT_HERE: behind it."""
+    """Return the offset at which the replay of a ledger directory begins in a file, or NOT_HERE if it begins in a
+    later one.
+    """
     if mark.file_id > file_id:
         return NOT_HERE
     return max(mark.offset, 0) if mark.file_id == file_id else 0
 
 
 def _refuse_gaps(directory: Path, files: Sequence[int], *, skip_damaged: bool) -> None:
-    """Our files have consecutive ids; Apache BookKeeper's old ones have the time."""
+    """Raise StartRefused if a file is missing. Our files have consecutive ids; Apache BookKeeper's older files are
+    named after the time.
+    """
     for before, after in pairwise(files):
         if after == before + 1 or not all(is_ours(directory / f"{one:x}.txn") for one in (before, after)):
             continue
-        lacking = f"{directory} lacks the journal file {before + 1:x}.txn between {before:x}.txn and {after:x}.txn"
+        lacking = (
+            f"the journal file {before + 1:x}.txn between {before:x}.txn and {after:x}.txn is missing from {directory}"
+        )
         if not skip_damaged:
             raise StartRefused(
-                f"{lacking}; put it back, or set skipReplayJournalInvalidRecord=true to go on without what it held"
+                f"{lacking}; restore it, or set skipReplayJournalInvalidRecord=true to start without its entries"
             )
-        log.error("%s; going on without what it held", lacking)
+        log.error("%s; the replay continues without its entries", lacking)
 
 
 def _refuse_short(
     path: Path, file_id: int, marks: Sequence[Mark], owners: Sequence[str], *, skip_damaged: bool
 ) -> None:
-    """What a mark names was there and synced when the mark was written: if it is gone, so may be what followed it."""
+    """Raise StartRefused if a file ends before a mark. That part was synced when the mark was written; if it is gone,
+    so may be what followed it.
+    """
     for at, mark in enumerate(marks):
         if mark.file_id != file_id or ends_at(path, file_id, mark.offset):
             continue
         owner = owners[at] if owners else "lastMark"
-        lacking = f"{owner} names offset {mark.offset} of {path}, and no group ends there: the journal was cut short"
+        lacking = f"{owner} names offset {mark.offset} of {path}, but no group ends there: the journal was truncated"
         if not skip_damaged:
             raise StartRefused(
-                f"{lacking} or went back in time; restore the file, or set skipReplayJournalInvalidRecord=true to go on"
-                " without what it may have held"
+                f"{lacking} or replaced by an older copy; restore the file, or set skipReplayJournalInvalidRecord=true"
+                " to start without the entries that it may have held"
             )
-        log.error("%s; going on without what it may have held", lacking)
+        log.error("%s; the replay continues without the entries that it may have held", lacking)
 
 
 def _refuse_if_damaged(path: Path, found: dict[str, int], *, skip_damaged: bool) -> None:
     if found["status"] != 0:
         raise StartRefused(
             f"{path} cannot be replayed (version {found['version']}, status {found['status']}): "
-            "not a journal file that this bookie reads, or its records contradict each other"
+            "it is not a journal file that this bookie can read, or its records contradict each other"
         )
     if not found["damaged"]:
         return
     if not skip_damaged:
         raise StartRefused(
-            f"{path} is damaged at offset {found['damaged_at']}, and good records follow; restore the file, or set "
-            "skipReplayJournalInvalidRecord=true to go on without what lies behind the damage"
+            f"{path} is damaged at offset {found['damaged_at']}, and intact records follow; restore the file, or set "
+            "skipReplayJournalInvalidRecord=true to start without the rest of the file"
         )
-    log.error("passing over the rest of a damaged journal file=%s at=%d", path, found["damaged_at"])
+    log.error("the rest of a damaged journal file is skipped file=%s at=%d", path, found["damaged_at"])
 
 
 def _refuse_torn(torn: Path, later: Path, *, skip_damaged: bool) -> None:
     if not skip_damaged:
         raise StartRefused(
-            f"{torn} ends in a torn group although {later.name} follows it with records; restore the file, or set "
-            "skipReplayJournalInvalidRecord=true to go on without the torn group"
+            f"{torn} ends in a torn group, but records follow it in {later.name}; restore the file, or set "
+            "skipReplayJournalInvalidRecord=true to start without the torn group"
         )
-    log.error("passing over a torn group in the middle of the journal file=%s", torn)
+    log.error("a torn group in the middle of the journal is skipped file=%s", torn)
 
 
 def _refuse_last(path: Path, at: int, *, skip_damaged: bool) -> None:
-    """Nothing proves that it was acknowledged, and nothing that it was not."""
+    """Raise StartRefused for a damaged last group: nothing proves that it was acknowledged, or that it was not."""
     if not skip_damaged:
         raise StartRefused(
-            f"{path} is damaged at offset {at}: its last group was written whole and has changed since; restore the"
-            " file, or set skipReplayJournalInvalidRecord=true to go on without this group"
+            f"{path} is damaged at offset {at}: its last group was written completely and has changed since; restore"
+            " the file, or set skipReplayJournalInvalidRecord=true to start without this group"
         )
-    log.error("passing over a damaged group at the end of the journal file=%s at=%d", path, at)
+    log.error("a damaged group at the end of the journal is skipped file=%s at=%d", path, at)

@@ -1,8 +1,10 @@
-"""All journals into all stores: at start as far as memory and disks have room, and the rest as room comes.
+"""Replay of all journals into all stores: at start as far as memory and disks have room, and the rest as room becomes
+free.
 
-A full ledger disk takes no flush, so that no more than the write cache of its directory can be replayed. What goes
-beyond lags: its ledgers are known, with key, fence and LAC, but no entry of them is denied, the directory takes no
-adds, and no mark moves past what it lacks. `run` is the start's, `go_on` the flush thread's.
+A full ledger disk takes no flush, so at most the write cache of its directory can be replayed. A directory with more
+to replay lags: its ledgers are known, with master key, fence and LAC, but the bookie never answers that one of their
+entries does not exist, the directory takes no adds, and its mark does not move past what it lacks. `run` belongs to
+the start-up thread, `go_on` to the flush thread.
 """
 
 import logging
@@ -23,7 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class Replay:
-    """`marks`: of each journal, those of the ledger directories. All paths are `current` directories."""
+    """The replay of one start. `marks` has, for each journal, the marks of the ledger directories. All paths are
+    `current` directories.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,7 @@ class Replay:
         self._held: list[list[Mark | None]] = []
 
     def run(self, progress: Progress | None = None) -> RecoveryReport:
-        """The whole of it. StartRefused for what an operator must mend."""
+        """Replay all journals. Raises StartRefused for a problem that an operator must solve."""
         report = RecoveryReport()
         full: set[int] = set()
         for index, directory in enumerate(self._journal_dirs):
@@ -63,12 +67,14 @@ class Replay:
             report += found
             self._held.append(held)
         for at in sorted(full):
-            facts = {"directory": self._ledger_dirs[at], "remedy": "make room; the bookie goes on by itself"}
-            log.error("the ledger disk is full, and the journal holds more than fits into memory", extra=facts)
+            facts = {"directory": self._ledger_dirs[at], "remedy": "free space; the replay then continues by itself"}
+            log.error("a ledger disk is full, and the journal holds more entries than fit into memory", extra=facts)
         return report
 
     def go_on(self) -> bool:
-        """Bring what was held, as far as there is room now. True: nothing is held any more."""
+        """Replay the entries that found no room before, as far as there is room now. Return True if nothing is left
+        to replay.
+        """
         before = self._lagging()
         full: set[int] = set()
         for index, directory in enumerate(self._journal_dirs):
@@ -76,14 +82,14 @@ class Replay:
         after = self._lagging()
         for at in before - after:
             end_lag(self._stores, at)
-            log.warning("the replay has ended", extra={"directory": self._ledger_dirs[at]})
+            log.warning("the replay of a ledger directory is complete", extra={"directory": self._ledger_dirs[at]})
         return not after
 
     def _lagging(self) -> set[int]:
         return {at for held in self._held for at, mark in enumerate(held) if mark is not None}
 
     def _again(self, index: int, directory: Path, full: set[int]) -> list[Mark | None]:
-        """One journal: the entries that were held. Groups are read from where the first pass began."""
+        """Replay the entries of one journal that found no room. Groups are read from where the first pass began."""
         held: list[Mark | None] = [None] * len(self._ledger_dirs)
         lacking = self._held[index]
         oldest = min((mark.file_id for mark in lacking if mark is not None), default=None)
@@ -99,6 +105,8 @@ class Replay:
                 self._stores, self._opener, str(path), file_id, start, begins, full=full, again=True
             )
             if found["status"] != 0:
-                raise StartRefused(f"{path} was replayed before and cannot be now (status {found['status']})")
+                raise StartRefused(
+                    f"{path} was replayed at start, but can no longer be read (status {found['status']})"
+                )
             note_held(held, first, file_id, full)
         return held

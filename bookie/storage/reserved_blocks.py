@@ -1,6 +1,6 @@
-"""Disk blocks behind the end of entry logs: a process that is killed has reserved some for records that never came.
+"""Release of disk blocks that a killed process had reserved beyond the end of entry logs for records to come.
 
-They lie behind the file's end, so nobody reads them and no size tells of them. Main thread, at start.
+They lie beyond the end of a file, so nothing reads them, and no file size shows them. Main thread, at start.
 """
 
 import logging
@@ -12,17 +12,17 @@ from bookie.storage.layout import HEX_NAME
 __all__ = ["give_back_blocks"]
 
 BLOCK_BYTES = 512
-"""What `st_blocks` counts in."""
+"""The unit of `st_blocks`."""
 LEAST_BYTES = 1 << 20
-"""Less than this may be the file system's own bookkeeping, and is not worth a write."""
+"""Fewer bytes may be metadata of the file system, and are not worth a write."""
 
 log = logging.getLogger(__name__)
 
 
 def give_back_blocks(directory: Path) -> int:
-    """Cut each entry log of a `current` directory at its end; the bytes that were given back. No file changes its size.
+    """Truncate each entry log of a `current` directory at its present size, and return the bytes released.
 
-    A log that cannot be cut keeps its blocks: that costs room, nothing else.
+    If a log cannot be truncated, it keeps its blocks, which costs nothing but space.
     """
     freed = 0
     for path in directory.iterdir():
@@ -36,7 +36,9 @@ def give_back_blocks(directory: Path) -> int:
             os.truncate(path, before.st_size)
             freed += (before.st_blocks - path.stat().st_blocks) * BLOCK_BYTES
         except OSError as error:
-            log.warning("blocks behind an entry log's end stay reserved", extra={"file": path, "error": error})
+            log.warning(
+                "blocks reserved beyond the end of an entry log stay allocated", extra={"file": path, "error": error}
+            )
     if freed:
-        log.info("blocks behind the ends of entry logs given back", extra={"directory": directory, "bytes": freed})
+        log.info("blocks beyond the ends of entry logs were released", extra={"directory": directory, "bytes": freed})
     return freed

@@ -1,6 +1,7 @@
-"""A bookie's files as rows, read offline and in bulk: for programs that look at them beside a bookie. One thread each.
+"""A bookie's files as rows, read offline and in bulk by programs beside a bookie. Each object is for one thread.
 
-A `RowSheet` says what is wanted and judged; `LogRows` and `JournalRows` read one file batch by batch, as numpy columns.
+A `RowSheet` says which rows and checks are wanted; `LogRows` and `JournalRows` read one file batch by batch into
+numpy columns.
 """
 
 from bookie._fast.entrylog.rows import LogRows
@@ -10,4 +11,4 @@ from bookie._fast.wire.record_rows import Rows, RowSheet
 __all__ = ["JournalRows", "KINDS", "LogRows", "Rows", "RowSheet"]
 
 KINDS = ("entry", "ledgers_map", "garbage", "master_key", "fence", "force", "lac")
-"""What a row is, by the number in its column `kind`."""
+"""Names of the kinds of rows, indexed by the number in the column `kind`."""

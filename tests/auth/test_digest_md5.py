@@ -82,7 +82,7 @@ def test_what_is_written_is_read_back(user: str, nonce: bytes) -> None:
     [
         (b'realm="r",algorithm=md5-sess', "lacks a nonce"),
         (b'nonce="n",algorithm=md5', "md5-sess"),
-        (b'nonce="n",algorithm=md5-sess,qop="auth-conf"', "only qop auth"),
+        (b'nonce="n",algorithm=md5-sess,qop="auth-conf"', "only qop=auth"),
     ],
 )
 def test_challenges_that_ask_for_more_are_refused(message: bytes, why: str) -> None:

@@ -41,10 +41,10 @@ def test_sections_modules_and_options(tmp_path: Path) -> None:
     [
         ('Bookie { a.B required user_x="s3cret; };', "line 1: a quote"),
         ('Bookie {\n a.B required user_x "s3cret"; };', "line 2: `=` is missing"),
-        ("Bookie {\n a.B required user_x=s3cret", "ends in the middle"),
+        ("Bookie {\n a.B required user_x=s3cret", "ends inside a section"),
         ("Bookie { a.B required }; ", "a name or value is missing"),
-        ("Bookie { a.B required; }", "ends in the middle"),
-        ("", "no section Bookie"),
+        ("Bookie { a.B required; }", "ends inside a section"),
+        ("", "section Bookie is missing"),
     ],
 )
 def test_broken_files_are_named_without_their_secrets(tmp_path: Path, text: str, why: str) -> None:

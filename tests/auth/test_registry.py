@@ -25,7 +25,7 @@ def test_names_of_ours_and_upstreams() -> None:
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     """A bookie that was told to ask for passwords never starts without."""
-    with pytest.raises(ConfigurationError, match=f"nearest known one is {UPSTREAM}"):
+    with pytest.raises(ConfigurationError, match=f"most similar name is {UPSTREAM}"):
         registry.open_server(AuthSettings(provider=UPSTREAM + "2"))
 
 
@@ -61,7 +61,7 @@ def test_clients_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"provider": "tokn"}, "nearest known one is token"),
+        ({"provider": "tokn"}, "most similar name is token"),
         ({"provider": "sasl"}, "jaas_file is empty"),
         ({"provider": "sasl", "jaas_file": "jaas.conf"}, "has no login"),
     ],

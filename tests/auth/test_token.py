@@ -86,9 +86,9 @@ def test_a_line_says_whose_it_is_and_what_it_may() -> None:
     ("line", "why"),
     [
         ("read:short", "line 2 is too short"),
-        ("read:a b:" + "x" * 16, "line 2 has a name"),
-        ("admin::" + "x" * 16, "line 2 has a name"),
-        ("\n".join(["x" * 16] * TOKENS_MAX), "are taken"),
+        ("read:a b:" + "x" * 16, "line 2 has an invalid name"),
+        ("admin::" + "x" * 16, "line 2 has an invalid name"),
+        ("\n".join(["x" * 16] * TOKENS_MAX), "are allowed"),
     ],
 )
 def test_lines_that_cannot_be_used(line: str, why: str) -> None:

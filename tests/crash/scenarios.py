@@ -312,7 +312,7 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
         _start_and_verify(bookie, load)
         load.run(bookie.address, lambda: _kill_after(bookie, history, 0.3))
         _end(bookie, load)
-    assert "more than fits into memory" not in bookie.log_text()
+    assert "more entries than fit into memory" not in bookie.log_text()
     assert max(sizes) <= HELD_BACK_BYTES, sizes
     return violations
 

@@ -61,7 +61,7 @@ def test_what_cannot_be_read(damage: Callable[[Path], None], tmp_path: Path, cap
     damage(log)
     one = Opened(tmp_path)
     one.storage.tell_failed_reads()
-    assert not [record for record in caplog.records if record.getMessage().startswith("reads failed")]
+    assert not [record for record in caplog.records if record.getMessage().startswith("the disk failed reads")]
     for at in range(10):
         held = one.direct.read(1, at, count=1, size=MIB)
         assert held.status == "IO_ERROR"
@@ -73,7 +73,7 @@ def test_what_cannot_be_read(damage: Callable[[Path], None], tmp_path: Path, cap
     assert one.storage.stats()["failed_reads"] == 10
     one.storage.tell_failed_reads()
     one.storage.tell_failed_reads()
-    told = [record for record in caplog.records if record.getMessage().startswith("reads failed")]
+    told = [record for record in caplog.records if record.getMessage().startswith("the disk failed reads")]
     facts = [tuple(getattr(record, name) for name in ("times", "ledger", "entry")) for record in told]
     assert facts == [(10, 1, 0)]
     assert told[0].levelno == logging.ERROR

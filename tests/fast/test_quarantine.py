@@ -100,7 +100,7 @@ def test_it_outlives_a_restart(one: Opened, tmp_path: Path, caplog: pytest.LogCa
     assert answer(again, 1, 7) == "UNKNOWN_STATE"
     assert answer(again, 1, 4) == [entry(1, 4)]
     again.storage.tell_damage()
-    (line,) = [record.__dict__ for record in caplog.records if record.getMessage() == "a ledger is in quarantine"]
+    (line,) = [record.__dict__ for record in caplog.records if record.getMessage() == "a ledger was quarantined"]
     assert (line["ledger"], line["reason"]) == (1, BAD_RECORD)
     again.stop()
 

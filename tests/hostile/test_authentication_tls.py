@@ -50,7 +50,7 @@ def test_the_role_of_the_certificate_lets_in(tmp_path: Path, ca: Authority, capl
             assert peer.closed()
         with Peer(bookie.address) as plain:
             assert plain.ask(read(1, 0)).code == UNAUTHORIZED
-    assert any("neither role nor names" in record.__dict__.get("reason", "") for record in caplog.records)
+    assert any("neither the role nor a name" in record.__dict__.get("reason", "") for record in caplog.records)
 
 
 @pytest.mark.parametrize(

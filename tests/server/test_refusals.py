@@ -77,8 +77,8 @@ FRESH: dict[str, tuple[Prepare, str]] = {
     "loopback": (set_to(allowLoopback="false"), "allowLoopback=true"),
     "interface": (set_to(listeningInterface="nope0"), "listeningInterface 'nope0'"),
     "bookie id": (set_to(bookieId="a/b"), "bookie id 'a/b'"),
-    "provider": (set_to(bookieAuthProviderFactoryClass="sasel"), "nearest known one is sasl"),
-    "no users": (set_to(bookieAuthProviderFactoryClass="sasl"), "saslJaasConfigFile=: .*name the JAAS file"),
+    "provider": (set_to(bookieAuthProviderFactoryClass="sasel"), "most similar name is sasl"),
+    "no users": (set_to(bookieAuthProviderFactoryClass="sasl"), "saslJaasConfigFile=: .*set it to the JAAS file"),
     "store scheme": (set_to(metadataServiceUri="redis://x/y"), "scheme 'redis' is unknown"),
     "ZooKeeper is away": (
         lambda bookie: bookie.settings.update(
@@ -151,11 +151,11 @@ USED: dict[str, tuple[Prepare, str]] = {
     "another id": (set_to(bookieId="bk-2"), "bookieHost"),
     "another ledger directory": (
         lambda bookie: bookie.settings.update(ledgerDirectories=f"{bookie.ledgers},{bookie.directory}/more"),
-        "ledgerDirs.*restore ledgerDirectories",
+        "ledgerDirs.*restore the previous value of ledgerDirectories",
     ),
     "a lost disk": (lose_ledgers, "ledgers/current/VERSION is missing: mount the right disk"),
-    "a lost store": (lose_store, "metadataServiceUri names another cluster"),
-    "the marked journal file is gone": (lose_marked_journal, "lacks the journal file .*put it back"),
+    "a lost store": (lose_store, "metadataServiceUri names a cluster other than"),
+    "the marked journal file is gone": (lose_marked_journal, "which is missing from .*restore that"),
     "a journal of a newer version": (newer_journal, "txn cannot be replayed .*version 9"),
     "a cookie of a newer layout": (newer_cookie, "layout 6.*upgrade"),
     "a lost index": (lose_index, "locations.lmdb is missing, but .*entry logs .*repair this bookie from its peers"),

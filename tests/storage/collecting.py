@@ -1,4 +1,6 @@
-"""A bookie's storage on one directory with small logs, its garbage collector driven by hand, and a model in step."""
+"""A bookie's storage on one directory with small logs, a garbage collector that tests drive step by step, and a model
+of its contents.
+"""
 
 from pathlib import Path
 
@@ -11,7 +13,7 @@ KIB = 1 << 10
 
 
 class Collecting:
-    """Adds, deletions, checkpoints and compactions; `check` compares everything that is served with the model."""
+    """Adds, deletes, takes checkpoints and compacts; `check` compares everything that is served with the model."""
 
     def __init__(self, root: Path, **settings: object) -> None:
         self.root = root
@@ -20,13 +22,13 @@ class Collecting:
         self.open()
 
     def open(self) -> None:
-        """Replay what is there."""
+        """Open the directory and replay what it holds."""
         self.one = Opened(self.root, **self.settings)  # type: ignore[arg-type]
         self.collector: DirectoryCollector = self.one.storage.collectors()[0]
         self.directory = Path(self.collector.directory)
 
     def add(self, ledger: int, ids: range, mark: bytes = b"", size: int = 100) -> None:
-        """Durable entries."""
+        """Add entries and make them durable."""
         for at in ids:
             data = entry(ledger, at, payload=mark + bytes(size))
             self.one.direct.add(data, KEY, recovery=True)
@@ -34,7 +36,7 @@ class Collecting:
         assert self.one.direct.commit()
 
     def delete(self, *ledgers: int) -> int:
-        """As garbage collection does: a checkpoint first."""
+        """Delete ledgers as garbage collection does, after a checkpoint."""
         self.one.checkpoint()
         known = self.collector.delete_ledgers(ledgers)
         for ledger in ledgers:
@@ -42,11 +44,11 @@ class Collecting:
         return known
 
     def closed(self) -> list[int]:
-        """Logs that may be collected."""
+        """Return the logs that may be collected."""
         return self.collector.closed_logs().ids.tolist()  # type: ignore[no-any-return]
 
     def cycle(self) -> list[Collected]:
-        """Unlink what is dead, compact everything else that is closed."""
+        """Unlink the dead logs, and compact all other closed logs."""
         closed, use = self.collector.closed_logs(), self.collector.live_bytes()
         live = dict(zip(use.ids.tolist(), use.live.tolist(), strict=True))
         return [
@@ -55,7 +57,7 @@ class Collecting:
         ]
 
     def restart(self, *, crash: bool = False) -> None:
-        """End, in order or without a checkpoint, and start again: every log is closed then."""
+        """Stop cleanly or, with `crash`, without a checkpoint, and start again; every log is closed then."""
         if crash:
             assert self.one.direct.commit()
             self.one.crash()
@@ -64,13 +66,13 @@ class Collecting:
         self.open()
 
     def check(self) -> None:
-        """Every ledger and entry of the model is served, and none that it does not have."""
+        """Check that every ledger and entry of the model is served, and nothing else."""
         assert self.collector.ledger_ids().tolist() == sorted(self.model.ledgers)
         for ledger, known in self.model.ledgers.items():
             self.check_ledger(ledger, known)
 
     def check_ledger(self, ledger: int, known: Ledger) -> None:
-        """One look at each entry, alone and in batches."""
+        """Read each entry once, singly and in batches."""
         state = self.one.direct.ledger(ledger)
         assert state is not None
         assert (state.key, state.fenced) == (known.key, known.fenced)
@@ -80,10 +82,10 @@ class Collecting:
             held.release()
 
     def live_in_index(self) -> int:
-        """What the model says that the index points at, after a checkpoint."""
+        """Return what the model expects the index to hold, after a checkpoint."""
         return sum(4 + len(data) for known in self.model.ledgers.values() for data in known.entries.values())
 
     def stop(self) -> None:
-        """End in order and look at what is on the disk."""
+        """Stop cleanly and check what is on the disk."""
         self.one.stop()
         check_index(self.one.ledger_dirs, self.model)

@@ -1,5 +1,5 @@
-"""What must hold beside garbage collection, as short stories: told as they are by the tests of storage, and with a bug
-planted by tests/crash, where each must fail.
+"""Interleavings of garbage collection with reads and flushes, as functions. The tests of storage run them as they
+are; tests/crash runs them with a planted bug, where each must fail.
 """
 
 import sys
@@ -15,7 +15,7 @@ __all__ = ["STORIES", "Story"]
 
 
 def two_ledgers(root: Path, **settings: object) -> Collecting:
-    """One that lives, one deleted, in one closed log."""
+    """Create one closed log with a live ledger and a deleted one."""
     from bookie._fast.testing.faulty import FaultyFiles
 
     one = Collecting(root, log_bytes_max=64 * KIB, files=FaultyFiles(), **settings)
@@ -27,7 +27,7 @@ def two_ledgers(root: Path, **settings: object) -> Collecting:
 
 
 def a_log_goes_under_a_read(root: Path) -> None:
-    """The look-up told a log that is gone when the read opens it: the index is asked again."""
+    """A look-up found a log that is gone when the read opens it, so the read asks the index again."""
     from bookie._fast.testing import faulty
 
     one = two_ledgers(root)
@@ -57,7 +57,7 @@ def a_log_goes_under_a_read(root: Path) -> None:
 
 
 def a_read_while_a_log_is_copied(root: Path) -> None:
-    """The copy is being written: until it is indexed, the source serves."""
+    """While a copy of a log is being written, and until it is indexed, the source log serves reads."""
     from bookie._fast.testing import faulty
 
     one = two_ledgers(root)
@@ -80,7 +80,7 @@ def a_read_while_a_log_is_copied(root: Path) -> None:
 
 
 def a_deleted_ledger_is_there_anew(root: Path) -> None:
-    """B14: neither the write cache nor the read cache nor a flush brings back what was deleted."""
+    """B14: neither the write cache, nor the read cache, nor a flush restores what was deleted."""
     one = Collecting(root)
     one.add(1, range(20), b"old")
     one.one.checkpoint()
@@ -99,7 +99,7 @@ def a_deleted_ledger_is_there_anew(root: Path) -> None:
 
 
 def a_flush_under_way_is_waited_for(root: Path) -> None:
-    """B14: a deletion that begins while the half is written deletes what that flush brings into the index, too."""
+    """B14: a deletion that begins while a half is being flushed also deletes what that flush adds to the index."""
     from bookie._fast.testing import faulty
     from bookie._fast.testing.faulty import FaultyFiles
 
@@ -130,7 +130,7 @@ def a_flush_under_way_is_waited_for(root: Path) -> None:
 
 
 def a_read_that_found_a_ledger_deleted(root: Path) -> None:
-    """B14: what a read brings from the disk while its ledger is deleted does not enter the read cache."""
+    """B14: entries that a read brings from the disk while their ledger is deleted do not enter the read cache."""
     from bookie._fast.testing import faulty
 
     one = two_ledgers(root)
@@ -156,7 +156,7 @@ def a_read_that_found_a_ledger_deleted(root: Path) -> None:
 
 @dataclass(frozen=True)
 class Story:
-    """What happens, and the bit of the planted bug that it must bring to light (0: none)."""
+    """A scenario, and the bit of the planted bug that it must reveal (0 for none)."""
 
     tell: Callable[[Path], None]
     bug: int = 0

@@ -1,4 +1,4 @@
-"""Disks as a Java bookie leaves them, made by hand: entry logs, a RocksDB or index files, marks."""
+"""Disks as a Java bookie leaves them, made by hand: entry logs, a RocksDB database or index files, and marks."""
 
 import json
 import struct
@@ -13,12 +13,12 @@ KEY = b"k" * 20
 
 
 def entry(ledger: int, entry_id: int) -> bytes:
-    """An entry that says which it is."""
+    """Return an entry whose payload names its ledger and id."""
     return log_model.entry(ledger, entry_id, struct.pack(">qq", entry_id - 1, 30 * (entry_id + 1)) + b"payload")
 
 
 def index_file(*, key: bytes = KEY, fenced: bool = False, lac: bytes = b"", version: int = 1) -> bytes:
-    """The header of an .idx file, and some locations behind it."""
+    """Return the header of an .idx file, followed by some locations."""
     head = b"BKLE" + struct.pack(">ii", version, len(key)) + key + struct.pack(">i", fenced)
     if version:
         head += struct.pack(">i", len(lac)) + lac
@@ -26,12 +26,12 @@ def index_file(*, key: bytes = KEY, fenced: bool = False, lac: bytes = b"", vers
 
 
 def index_path(current: Path, ledger: int) -> Path:
-    """Where a ledger's index file lies."""
+    """Return the path of a ledger's index file."""
     return current / f"{ledger >> 8 & 0xFF:x}" / f"{ledger & 0xFF:x}" / f"{ledger:x}.idx"
 
 
 def put_index_file(current: Path, ledger: int, data: bytes) -> Path:
-    """Write one."""
+    """Write an index file."""
     path = index_path(current, ledger)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -39,7 +39,7 @@ def put_index_file(current: Path, ledger: int, data: bytes) -> Path:
 
 
 def ledger_data(*, key: bytes = KEY, fenced: bool = False, lac: bytes | None = None, limbo: bool = False) -> bytes:
-    """A value of the RocksDB `ledgers`."""
+    """Return a value of the RocksDB database `ledgers`."""
     data = LedgerData(exists=True, fenced=fenced, masterKey=key)
     if lac is not None:
         data.explicitLac = lac
@@ -49,7 +49,9 @@ def ledger_data(*, key: bytes = KEY, fenced: bool = False, lac: bytes | None = N
 
 
 def put_rocksdb(path: Path, pairs: dict[bytes, bytes]) -> None:
-    """A database with these pairs, made by another process: RocksDB's threads stay where they were started."""
+    """Create a database with these pairs in another process, because RocksDB's threads stay in the process that
+    started them.
+    """
     path.mkdir(parents=True, exist_ok=True)
     program = (
         "import json, sys; from rocksdict import Options, Rdict\n"
@@ -63,7 +65,7 @@ def put_rocksdb(path: Path, pairs: dict[bytes, bytes]) -> None:
 
 
 def put_logs(current: Path, logs: dict[int, list[bytes]], *, closed: bool = True) -> None:
-    """Entry logs by id."""
+    """Write entry logs by id."""
     current.mkdir(parents=True, exist_ok=True)
     for log_id, entries in logs.items():
         (current / f"{log_id:x}.log").write_bytes(log_model.build(entries, closed=closed))

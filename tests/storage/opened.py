@@ -1,5 +1,5 @@
-"""A bookie's ledger storage on small caches, driven by hand: groups are committed, halves flushed and entries read
-when a test says so. Only the read pool has a thread.
+"""A bookie's ledger storage with small caches, driven by the test: groups are committed, halves flushed and entries
+read when the test says so. Only the read pool has a thread.
 """
 
 import threading
@@ -32,7 +32,7 @@ JOURNAL: dict[str, Any] = {"file_bytes_max": 2 * MIB, "prealloc_bytes": MIB, "bu
 
 
 class Opened:
-    """Open directories under `root`. `crash` forgets what is only in memory, `stop` flushes it first."""
+    """Open directories under `root`. `crash` loses what is only in memory; `stop` flushes it first."""
 
     def __init__(
         self,
@@ -63,31 +63,31 @@ class Opened:
         self.direct = Direct(self.storage.stores, self.pool)
 
     def user(self) -> Direct:
-        """One more Direct, for another thread; the caller closes it."""
+        """Return a further Direct for another thread; the caller closes it."""
         assert self.storage.stores is not None
         return Direct(self.storage.stores, self.pool)
 
     def checkpoint(self) -> None:
-        """One whole checkpoint in this thread."""
+        """Take a complete checkpoint in this thread."""
         self.checkpoints.flush_alone()
 
     def crash(self) -> None:
-        """End without a checkpoint: the next start has to replay. What was not committed is gone."""
+        """End without a checkpoint, so that the next start must replay. What was not committed is lost."""
         self.pool.stop()
         self.reader.join()
         self.direct.close()
         self.storage.stop()
 
     def stop(self) -> None:
-        """End in order."""
+        """Stop cleanly."""
         assert self.direct.commit()
         self.checkpoint()
         self.crash()
 
 
 def check_index(ledger_dirs: tuple[Path, ...], model: Stores) -> None:
-    """B6 on closed directories: each index record names a record of this ledger and entry; what a look-up of each
-    live entry finds is what the model holds.
+    """Check B6 on closed directories: each index row points at a record of its ledger and entry, and the look-up of
+    each live entry finds what the model holds.
     """
     for at, directory in enumerate(ledger_dirs):
         current = directory / "current"

@@ -1,4 +1,4 @@
-"""Damaged files at a start: named with the remedy, never touched, and the other files go on."""
+"""Damaged files at start are reported with a remedy and left unchanged, and the other files are used."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ HEADER = struct.Struct(">4siqi")
 
 
 def filled(root: Path) -> tuple[Stores, list[Path]]:
-    """What is stored in two closed logs and one open one, and the logs."""
+    """Store entries in two closed logs and an open one; return a model of the contents, and the logs."""
     one, model = Opened(root, log_bytes_max=8192), Stores()
     for at in range(30):
         data = entry(1, at, payload=bytes(500))
@@ -41,24 +41,26 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "fewer than a header": lambda good: good[:1000],
+    "less than a header": lambda good: good[:1000],
     "zeros": lambda good: bytes(len(good)),
-    "something else wrote it": lambda good: b"ELF!" + good[4:],
+    "another program wrote it": lambda good: b"ELF!" + good[4:],
     "version 2": lambda good: good[:4] + struct.pack(">i", 2) + good[8:],
-    "is cut off": lambda good: good[:2048],
-    "the header lies": lambda good: good[:8] + struct.pack(">q", -5) + good[16:],
+    "the file is truncated": lambda good: good[:2048],
+    "the header is wrong": lambda good: good[:8] + struct.pack(">q", -5) + good[16:],
     "no ledgers map": lambda good: good[:8] + struct.pack(">q", 1024) + good[16:],
 }
 
 
 @pytest.mark.parametrize("words", DAMAGE)
 def test_a_damaged_log(words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One line that names it; it stays as it is; what others hold is read, and what it held is EIO or right."""
+    """A damaged log is reported in one line and left unchanged; other logs are read, and its entries are answered
+    with EIO or correctly.
+    """
     model, logs = filled(tmp_path)
     logs[0].write_bytes(DAMAGE[words](logs[0].read_bytes()))
     before = logs[0].read_bytes()
     one = Opened(tmp_path, log_bytes_max=8192)
-    told = [record for record in caplog.records if record.getMessage() == "damaged entry log"]
+    told = [record for record in caplog.records if record.getMessage() == "an entry log is damaged"]
     assert [(getattr(record, "file", None), words in str(getattr(record, "problem", ""))) for record in told] == [
         (logs[0], True)
     ]
@@ -77,14 +79,14 @@ def test_a_damaged_log(words: str, tmp_path: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    """A directory in its place, a link to nowhere, and one that may not be read."""
+    """A directory, a dangling link and an unreadable file in the place of a log are reported."""
     _, logs = filled(tmp_path)
     directory = logs[0].parent
     (directory / "77.log").mkdir()
     (directory / "78.log").symlink_to(tmp_path / "none")
     found = {bad.path.name: bad.problem for bad in bad_logs(directory)}
     assert found.keys() == {"77.log", "78.log"}
-    assert "no file" in found["77.log"]
+    assert "not a regular file" in found["77.log"]
     assert "cannot be read" in found["78.log"]
     if os.geteuid():
         logs[0].chmod(0)
@@ -95,7 +97,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_any_head(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever the bytes: an answer. What passes has a header that a scan accepts."""
+    """Any bytes give a result, and a header that passes the check is one that a scan accepts."""
     directory = tmp_path_factory.mktemp("logs")
     version = data.draw(st.integers(-2, 3))
     at = data.draw(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(1000, 1200)))
@@ -108,7 +110,7 @@ def test_any_head(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject)
 
 
 def test_our_own_logs_are_sound(tmp_path: Path) -> None:
-    """Open ones, closed ones, and none at all."""
+    """Open logs, closed logs, and a directory without logs pass the check."""
     model, logs = filled(tmp_path)
     assert len(logs) >= 3
     assert not list(bad_logs(logs[0].parent))
@@ -132,7 +134,7 @@ def a_directory(index: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut_off, no_magic, a_directory])
 def test_a_damaged_index(damage: object, tmp_path: Path) -> None:
-    """B7: refused with the remedy, before LMDB trusts it; nothing is changed."""
+    """B7: a damaged index is refused with the remedy before LMDB trusts it, and nothing is changed."""
     _, logs = filled(tmp_path)
     index = logs[0].parent / "locations.lmdb"
     damage(index)  # type: ignore[operator]
@@ -143,7 +145,9 @@ def test_a_damaged_index(damage: object, tmp_path: Path) -> None:
 
 
 def test_a_short_index_may_be_sound(tmp_path: Path) -> None:
-    """LMDB does not write a page that a transaction takes and gives back, so the file may end before its last page."""
+    """LMDB does not write a page that a transaction allocates and frees, so a sound file may end before its last
+    page.
+    """
     environment = lmdb.open(str(tmp_path), map_size=MIB, max_dbs=4)
     for name in (b"locations", b"ledgers"):
         environment.open_db(name)

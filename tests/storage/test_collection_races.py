@@ -1,6 +1,7 @@
-"""Reads beside collection: a log that goes between look-up and read, readahead in flight, ledgers deleted under load.
+"""Reads during garbage collection: a log that goes between look-up and read, read-aheads in flight, ledgers deleted
+under load.
 
-The interleavings that matter are forced by stalled calls; a run with real threads looks for those nobody thought of.
+Stalled calls force the interleavings that matter; a run with real threads looks for unforeseen ones.
 """
 
 import functools
@@ -18,18 +19,18 @@ from tests.storage.collection_stories import STORIES
 @pytest.mark.usefixtures("faulty")
 @pytest.mark.parametrize("story", STORIES)
 def test_a_story(story: str, tmp_path: Path) -> None:
-    """B7, B13, B14, ST4: each story, told with nothing planted; tests/crash tells them with a bug."""
+    """B7, B13, B14, ST4: each scenario passes with nothing planted; tests/crash runs them with a bug."""
     STORIES[story].tell(tmp_path)
 
 
 @functools.cache
 def payload(ledger: int, at: int) -> bytes:
-    """What every reader can tell by itself."""
+    """Return a payload that every reader can verify by itself."""
     return entry(ledger, at, payload=random.Random(ledger * 1000 + at).randbytes(400))
 
 
 def fill(one: Collecting) -> None:
-    """Four ledgers over many logs."""
+    """Write four ledgers to many logs."""
     for ledger in range(4):
         for at in range(300):
             one.one.direct.add(payload(ledger, at), KEY)
@@ -39,7 +40,7 @@ def fill(one: Collecting) -> None:
 
 
 def move_everything(one: Collecting) -> None:
-    """Each closed log compacted, and with it a ledger that came and went."""
+    """Compact each closed log, while a further ledger comes and goes."""
     one.one.direct.add(entry(9, 0, payload=bytes(9000)), KEY)
     one.one.direct.commit()
     one.one.checkpoint()
@@ -49,7 +50,7 @@ def move_everything(one: Collecting) -> None:
 
 
 def test_reads_while_everything_moves(tmp_path: Path) -> None:
-    """B21: four readers never see a wrong byte, a hole or an error while each log is compacted again and again."""
+    """B21: four readers never see a wrong byte, a gap or an error while each log is compacted repeatedly."""
     one = Collecting(tmp_path, read_cache_bytes=128 * KIB, read_segment_bytes=32 * KIB, open_logs_max=2)
     fill(one)
     done = threading.Event()
@@ -80,7 +81,7 @@ def test_reads_while_everything_moves(tmp_path: Path) -> None:
         for user in users:
             user.close()
         one.one.pool.stop()
-        for thread in extra:  # before the stores that they read are closed
+        for thread in extra:  # join before closing the stores that they read
             thread.join()
         one.one.crash()
     assert not wrong

@@ -1,4 +1,4 @@
-"""B16: the cookie's text byte for byte, what counts as equal, and every start that must be refused."""
+"""B16: the text of the cookie byte for byte, when two cookies are equal, and every start that must be refused."""
 
 import contextlib
 import errno
@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Disks:
-    """The directories of a bookie, its cookie, and the store that knows it or not."""
+    """The directories of a bookie, its cookie, and a metadata store that may know it."""
 
     def __init__(self, path: Path, store: KeyValueCookies) -> None:
         self.store = store
@@ -52,17 +52,17 @@ class Disks:
             directory.mkdir()
 
     def cookie(self, bookie_id: str = BOOKIE, *, ledgers: list[Path] | None = None, instance: str = INSTANCE) -> Cookie:
-        """What the configuration asks for."""
+        """Return the cookie that the configuration implies."""
         return make_cookie(
             bookie_id, journals=[self.journal], ledgers=ledgers or [self.first, self.second], instance_id=instance
         )
 
     def validate(self, cookie: Cookie | None = None, **settings: object) -> None:
-        """A start, up to the cookies."""
+        """Start up to the validation of the cookies."""
         validate_cookies(cookie or self.cookie(), self.store, self.directories, **settings)  # type: ignore[arg-type]
 
     def state(self) -> dict[str, object]:
-        """All that validation could have changed."""
+        """Return everything that validation could have changed."""
         found: dict[str, object] = {
             str(path): path.read_bytes()
             for directory in self.directories
@@ -75,7 +75,7 @@ class Disks:
 
 @pytest.fixture
 def disks(tmp_path: Path) -> object:
-    """Three empty directories and a store that knows no bookie."""
+    """Three empty directories and a metadata store without cookies."""
     store = EmbeddedStore(tmp_path / "metadata")
     store.start()
     yield Disks(tmp_path, KeyValueCookies(store))
@@ -83,7 +83,7 @@ def disks(tmp_path: Path) -> object:
 
 
 def test_the_worked_example() -> None:
-    """The text, byte for byte, both ways."""
+    """The documented example is written and read byte for byte."""
     cookie = make_cookie(
         BOOKIE,
         journals=[Path("/data/journal")],
@@ -97,20 +97,22 @@ def test_the_worked_example() -> None:
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_text_survives_its_escapes(host: str, directory: str) -> None:
-    """Tabs, quotes, control characters and other alphabets: the text is ASCII and reads back the same."""
+    """Tabs, quotes, control characters and other alphabets are written as ASCII and read back unchanged."""
     cookie = Cookie(bookie_id=host, journal_directories=directory, ledger_directories=f"1\t{directory}")
     assert cookie.to_bytes().isascii()
     assert parse_cookie(cookie.to_bytes(), "x") == cookie
 
 
 def test_escapes_are_the_short_ones() -> None:
-    r"""\b \f \n \r \t \\ \' \" by letter, everything else that cannot be printed in octal."""
+    r"""The short escapes \b \f \n \r \t \\ \' \" are used, and octal escapes for everything else that is not
+    printable.
+    """
     cookie = Cookie(bookie_id="\b\f\n\r\t\\'\"\0é", journal_directories="", ledger_directories="")
     assert rb'bookieHost: "\b\f\n\r\t\\\'\"\000\303\251"' in cookie.to_bytes()
 
 
 def test_older_layouts_are_read() -> None:
-    """Layout 3 is plain lines, 4 the same text without index directories."""
+    """Layout 3 is read as plain lines, and layout 4 as the same text without index directories."""
     plain = parse_cookie(b"3\nbk:3181\n/j\n1\t/l\n", "x")
     assert (plain.bookie_id, plain.journal_directories, plain.ledger_directories) == ("bk:3181", "/j", "1\t/l")
     fourth = parse_cookie(b'4\nbookieHost: "bk:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n', "x")
@@ -124,15 +126,15 @@ def test_older_layouts_are_read() -> None:
         (b"", "is not a cookie"),
         (b"hello\n", "is not a cookie: it starts with b'hello'"),
         (b"2\na\nb\nc\n", "layout 2"),
-        (b"6\n", "layout 6, known are 3 to 5: upgrade this program"),
+        (b"6\n", "layout 6; the known layouts are 3 to 5: upgrade this bookie"),
         (b"3\nonly one line\n", "1 lines"),
-        (b'5\nbookieHost: "a"\n', "lacks journalDir, ledgerDirs"),
+        (b'5\nbookieHost: "a"\n', "journalDir, ledgerDirs are missing"),
         (b"5\nnot protobuf\n", "cannot be read"),
         (b"5\n\xff\xfe", "cannot be read"),
     ],
 )
 def test_what_is_no_cookie_is_refused(text: bytes, why: str) -> None:
-    """Foreign, newer or broken text names the file and the reason."""
+    """Foreign, newer or damaged text is refused with the file and the reason."""
     with pytest.raises(CookieError, match="/data/VERSION") as refusal:
         parse_cookie(text, "/data/VERSION")
     assert why in str(refusal.value)
@@ -140,7 +142,7 @@ def test_what_is_no_cookie_is_refused(text: bytes, why: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")
 def test_a_flipped_bit_is_noticed() -> None:
-    """Any, but for the one that makes the layout the one before, which means the same."""
+    """Every flipped bit is noticed, except the one that changes the layout to the previous one, which is equivalent."""
     cookie = make_cookie(BOOKIE, journals=[Path("/j")], ledgers=[Path("/l")], instance_id=INSTANCE)
     text, passed = cookie.to_bytes(), []
     for at, bit in itertools.product(range(len(text)), range(8)):
@@ -153,7 +155,7 @@ def test_a_flipped_bit_is_noticed() -> None:
 
 
 def test_a_new_bookie_is_stamped(disks: Disks) -> None:
-    """Nothing anywhere: every directory and the store get the same bytes; the next start finds all in order."""
+    """A new bookie gets the same bytes in every directory and in the store, and the next start accepts them."""
     disks.validate()
     text = disks.cookie().to_bytes()
     assert disks.store.read(BOOKIE) == (text, 0)
@@ -167,7 +169,7 @@ def test_a_new_bookie_is_stamped(disks: Disks) -> None:
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_a_lost_directory_is_not_started_on(disks: Disks, lost: int) -> None:
-    """The store knows the bookie and one directory is empty: an exchanged disk must not pass for a new one."""
+    """The store knows the bookie but one directory is empty: a replaced disk must not pass for a new bookie."""
     disks.validate()
     path = disks.directories[lost] / "current" / "VERSION"
     path.unlink()
@@ -180,7 +182,7 @@ def test_a_lost_directory_is_not_started_on(disks: Disks, lost: int) -> None:
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_a_bookie_unknown_to_the_store_does_not_start(disks: Disks, kept: int) -> None:
-    """Some or all directories have a cookie and the store has none: another store, or a decommissioned bookie."""
+    """Directories have a cookie but the store has none: it is another store, or the bookie was decommissioned."""
     disks.validate()
     disks.store.remove(BOOKIE)
     for directory in disks.directories[kept:]:
@@ -193,17 +195,17 @@ def test_a_bookie_unknown_to_the_store_does_not_start(disks: Disks, kept: int) -
 
 
 def test_all_directories_lost_is_not_a_new_bookie(disks: Disks) -> None:
-    """The store remembers what the disks do not."""
+    """With all directories empty, the cookie in the store still refuses the start."""
     disks.validate()
     for directory in disks.directories:
         (directory / "current" / "VERSION").unlink()
-    with pytest.raises(CookieError, match="the metadata store knows bookie"):
+    with pytest.raises(CookieError, match="the metadata store has a cookie of bookie"):
         disks.validate()
 
 
 @pytest.mark.parametrize("stray", ["current/0.log", "current/lastMark", "1.txn", "lastId", "VERSION"])
 def test_unknown_files_are_not_a_new_bookie(disks: Disks, stray: str) -> None:
-    """No cookie, but files, of this or of an older arrangement: nothing is written over them."""
+    """Files without a cookie, in the current or an older layout, refuse the start, and nothing is overwritten."""
     path = disks.second / stray
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"x")
@@ -214,7 +216,7 @@ def test_unknown_files_are_not_a_new_bookie(disks: Disks, stray: str) -> None:
 
 
 def test_a_mount_point_is_empty(disks: Disks) -> None:
-    """What a file system itself puts into its root is no data."""
+    """Files that a file system itself puts into its root do not count as data."""
     (disks.first / "lost+found").mkdir()
     disks.validate()
 
@@ -223,13 +225,13 @@ def test_a_mount_point_is_empty(disks: Disks) -> None:
     ("change", "field", "remedy"),
     [
         ({"bookie_id": "10.0.0.6:3181"}, "bookieHost", "bkadmin updatecookie -b --old 10.0.0.5:3181"),
-        ({"instance": "another"}, "instanceId", "another cluster"),
-        ({"ledgers": "swapped"}, "ledgerDirs", "order included"),
-        ({"ledgers": "fewer"}, "ledgerDirs", "order included"),
+        ({"instance": "another"}, "instanceId", "a cluster other than"),
+        ({"ledgers": "swapped"}, "ledgerDirs", "including the order"),
+        ({"ledgers": "fewer"}, "ledgerDirs", "including the order"),
     ],
 )
 def test_a_contradiction_names_both_sides(disks: Disks, change: dict[str, str], field: str, remedy: str) -> None:
-    """OP3: another id, cluster or order of directories: the file, both values and the remedy are in the line."""
+    """OP3: another id, cluster or order of directories is refused with the file, both values and the remedy."""
     disks.validate()
     ledgers = {"swapped": [disks.second, disks.first], "fewer": [disks.first]}.get(change.get("ledgers", ""))
     changed = disks.cookie(change.get("bookie_id", BOOKIE), instance=change.get("instance", INSTANCE), ledgers=ledgers)
@@ -244,7 +246,7 @@ def test_a_contradiction_names_both_sides(disks: Disks, change: dict[str, str], 
 
 
 def test_an_earlier_id_is_found(disks: Disks) -> None:
-    """The bookie was known by its address and now has a name: the old cookie in the store says so."""
+    """A bookie that was known by its address and now has a name is found by the old cookie in the store."""
     disks.validate()
     for directory in disks.directories:
         (directory / "current" / "VERSION").unlink()
@@ -253,7 +255,7 @@ def test_an_earlier_id_is_found(disks: Disks) -> None:
 
 
 def test_index_directories_default_to_the_ledgers(disks: Disks) -> None:
-    """A cookie without them equals one that names the ledger directories."""
+    """A cookie without index directories equals one that names the ledger directories as such."""
     disks.validate()
     disks.validate(
         make_cookie(
@@ -267,8 +269,8 @@ def test_index_directories_default_to_the_ledgers(disks: Disks) -> None:
 
 
 def test_expansion_is_refused_with_several_directories(disks: Disks) -> None:
-    """One more directory would change which one a ledger lives in."""
-    with pytest.raises(ConfigurationError, match="allowStorageExpansion=true cannot be honoured"):
+    """One more directory would change the directories of ledgers, so expansion is refused with several."""
+    with pytest.raises(ConfigurationError, match="allowStorageExpansion=true is not supported"):
         disks.validate(allow_expansion=True)
     assert disks.state() == {"store": None}
     disks.directories = [disks.journal, disks.first]
@@ -276,7 +278,9 @@ def test_expansion_is_refused_with_several_directories(disks: Disks) -> None:
 
 
 def test_a_disk_that_fails_while_stamping(disks: Disks) -> None:
-    """The second directory cannot be written: the store is not told, and the next start sees a half-stamped bookie."""
+    """If the second directory cannot be written, the store gets no cookie, and the next start refuses the partly
+    stamped bookie.
+    """
 
     def failing(path: Path, text: bytes) -> None:
         if disks.second in path.parents:
@@ -291,7 +295,7 @@ def test_a_disk_that_fails_while_stamping(disks: Disks) -> None:
 
 
 def test_another_process_was_faster(disks: Disks) -> None:
-    """The store got a cookie of this id while our directories were stamped: the start is refused."""
+    """The start is refused if the store got a cookie of this id while our directories were being stamped."""
 
     def racing(path: Path, text: bytes) -> None:
         write_cookie_file(path, text)
@@ -304,17 +308,19 @@ def test_another_process_was_faster(disks: Disks) -> None:
 
 
 def test_a_failed_write_is_fatal(tmp_path: Path) -> None:
-    """B2: the latch is set with the file and the error; nothing is left in the way of the next start."""
+    """B2: a failed write sets the fatal latch with the file and the error, and leaves nothing that hinders the next
+    start.
+    """
     path = tmp_path / "current" / "VERSION"
     done = subprocess.run([sys.executable, "-c", NO_ROOM, path], cwd=ROOT, capture_output=True, text=True, check=True)
     said, latch = done.stdout.splitlines()
-    assert said == f"{path} could not be written: File too large; the bookie must be started anew"
+    assert said == f"{path} could not be written: File too large; restart the bookie"
     assert latch == str((f"write of {path}", errno.EFBIG))
     assert list(path.parent.iterdir()) == []
 
 
 def test_unreadable_directories_are_named(disks: Disks) -> None:
-    """What stands in the way of reading is told, not taken for absence."""
+    """A directory that cannot be read is reported, not treated as empty."""
     (disks.first / "current" / "VERSION").mkdir(parents=True)
     with pytest.raises(CookieError, match=f"{disks.first}/current/VERSION cannot be read"):
         disks.validate()

@@ -1,5 +1,5 @@
-"""Starts after a crash on full disks: what the journal has is served from memory as far as that goes, nothing is
-denied, and the rest comes when there is room (B7, B15; module store.pack_cache).
+"""Starts after a crash on full disks: as much of the journal as fits into memory is served, no entry is denied, and
+the rest is replayed when there is room (B7, B15; module store.pack_cache).
 """
 
 import threading
@@ -23,7 +23,9 @@ FULL_DISKS = {
 
 
 def written(root: Path) -> None:
-    """Three megabytes of ledger 1, some of ledger 2 with a fence and an empty ledger 4, in the journal only."""
+    """Write three megabytes of ledger 1, some entries and a fence of ledger 2 and an empty ledger 4, to the journal
+    only.
+    """
     one = Opened(root, write_cache_bytes=16 * MIB)
     for at, data in enumerate(STORED):
         if not one.direct.add(data) or at % 20 == 0:
@@ -37,7 +39,7 @@ def written(root: Path) -> None:
 
 
 def statuses(one: Opened) -> dict[str, int]:
-    """How reads of all of ledger 1 ended; what comes is what was stored."""
+    """Return how reads of all of ledger 1 ended, and check the entries that are returned."""
     seen: dict[str, int] = {}
     for at in range(COUNT):
         held = one.direct.read(1, at)
@@ -49,7 +51,7 @@ def statuses(one: Opened) -> dict[str, int]:
 
 
 def status(one: Opened, ledger: int, at: int) -> str:
-    """Of one read."""
+    """Return how one read ended."""
     held = one.direct.read(ledger, at)
     held.release()
     return held.status
@@ -57,7 +59,9 @@ def status(one: Opened, ledger: int, at: int) -> str:
 
 @pytest.mark.parametrize("fault", FULL_DISKS.values(), ids=FULL_DISKS)
 def test_b15_what_fits_into_memory_is_served(tmp_path: Path, faulty: ModuleType, fault: tuple[str, str]) -> None:
-    """All of it, over a second crash too; the marks stay; with room it is flushed and nothing is replayed again."""
+    """Everything is served, even after a second crash, and the marks stay; with room it is flushed and not replayed
+    again.
+    """
     written(tmp_path)
     faulty.plan(fault[0], "ENOSPC", times=-1, suffix=fault[1])
     for _ in range(2):
@@ -82,7 +86,7 @@ def test_b15_what_fits_into_memory_is_served(tmp_path: Path, faulty: ModuleType,
 
 @pytest.mark.parametrize("crashes", [0, 2])
 def test_b7_what_does_not_fit_is_not_denied(tmp_path: Path, faulty: ModuleType, crashes: int) -> None:
-    """Its ledgers answer for what is there and for nothing else, until there is room for all of it."""
+    """Ledgers that do not fit answer only for entries that are in memory, until there is room for all of them."""
     written(tmp_path)
     faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".log")
     for _ in range(crashes):
@@ -115,7 +119,9 @@ def test_b7_what_does_not_fit_is_not_denied(tmp_path: Path, faulty: ModuleType, 
 
 
 def test_b7_what_the_journal_holds_several_times_takes_room_once(tmp_path: Path, faulty: ModuleType) -> None:
-    """As what was journaled again for a full directory does when a kill comes before its mark (carry_over)."""
+    """Entries that are in the journal several times, as after carry-over and a kill before the mark, take memory only
+    once.
+    """
     one = Opened(tmp_path, write_cache_bytes=64 * MIB)
     for _ in range(4):
         for at, data in enumerate(STORED):
@@ -132,10 +138,11 @@ def test_b7_what_the_journal_holds_several_times_takes_room_once(tmp_path: Path,
 
 
 def test_b7_what_fits_goes_by_its_bytes(tmp_path: Path, faulty: ModuleType) -> None:
-    """Not by the order it comes in, of which pages that double make much: a replay has another order than the adds had.
+    """What fits depends on its bytes, not on the order of the journal or on the growth of pages: a replay has another
+    order than the adds had.
 
-    8 ledgers of 700 KB lie in pages of a megabyte each; they are packed when no half has room for more. Each has an
-    entry twice, of which the newer one counts, whichever half it is in.
+    8 ledgers of 700 KB are in pages of a megabyte each, which are packed when no half has room. Each has an entry
+    twice, of which the newer one counts, whichever half it is in.
     """
     ledgers, count, again = range(1, 9), 100, 3
 
@@ -170,7 +177,7 @@ def test_b7_what_fits_goes_by_its_bytes(tmp_path: Path, faulty: ModuleType) -> N
 
 
 def test_b15_room_comes_bit_by_bit(tmp_path: Path, faulty: ModuleType) -> None:
-    """The flush thread goes on by itself, again and again, while the disk fills up once more in between."""
+    """The flush thread continues by itself, repeatedly, while the disk fills up again in between."""
     written(tmp_path)
     faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".log")
     one = Opened(tmp_path, files=faulty.FaultyFiles(), write_cache_bytes=MIB, flush_interval_ms=5)
@@ -197,7 +204,7 @@ def test_b15_room_comes_bit_by_bit(tmp_path: Path, faulty: ModuleType) -> None:
 
 
 def test_b15_one_of_two_directories_is_full(tmp_path: Path, faulty: ModuleType) -> None:
-    """The other one is flushed, and its mark moves; the full one's does not."""
+    """The directory with space is flushed and its mark moves; that of the full one does not."""
     one = Opened(tmp_path, ledger_dirs=2, journals=2, write_cache_bytes=16 * MIB)
     for at in range(100):
         for ledger in range(2):
@@ -218,7 +225,7 @@ def test_b15_one_of_two_directories_is_full(tmp_path: Path, faulty: ModuleType) 
 
 
 def test_b14_a_ledger_that_is_deleted_while_it_lags(tmp_path: Path, faulty: ModuleType) -> None:
-    """What was held of it does not bring it back."""
+    """Entries of a deleted ledger that were still to be replayed do not restore it."""
     written(tmp_path)
     rule = {"times": -1, "suffix": ".log"}
     faulty.plan("pwritev", "ENOSPC", **rule)
@@ -239,7 +246,9 @@ def test_b14_a_ledger_that_is_deleted_while_it_lags(tmp_path: Path, faulty: Modu
 
 @pytest.mark.parametrize("sync", [True, False])
 def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, sync: bool) -> None:
-    """There is no file to write to, so nothing is taken and no mark moves; the journal opens it when there is room."""
+    """Without a file to write to, no add is accepted and no mark moves; the journal opens the file when there is
+    room.
+    """
     written(tmp_path)
     faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".preparing")
     for _ in range(2):
@@ -276,7 +285,7 @@ def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, syn
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
 def test_b15_collection_makes_room_on_a_full_file_system(tmp_path: Path, kind: str) -> None:
-    """Started on a disk without a free byte: ledgers go, dead logs go, and what the journal held is flushed."""
+    """On a disk without a free byte, ledgers and dead logs are deleted, and what the journal held is flushed."""
     (tmp_path / "disk").mkdir()
     small: dict[str, Any] = {"write_cache_bytes": 4 * MIB, "log_bytes_max": MIB}
     try:

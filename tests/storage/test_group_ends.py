@@ -1,4 +1,4 @@
-"""What closes a group, for a start: where one ends, and whether one that is damaged was written to its end."""
+"""The closing fields of groups at start: where a group ends, and whether a damaged one was written completely."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ RECORDS = [model.record(1, entry, bytes([entry]) * 90) for entry in range(6)]
 
 
 def test_every_bit_of_the_last_group(tmp_path: Path) -> None:
-    """Whatever bit of it is flipped: nothing is lost, or it is known that the group was whole once."""
+    """Whichever bit of the last group is flipped, nothing is lost, or it is known that the group was complete."""
     path = tmp_path / f"{FILE:x}.txn"
     content = model.build([RECORDS[0], b"".join(RECORDS[1:4])], FILE) + bytes(1024)
     start = len(model.build(RECORDS[:1], FILE))
@@ -31,7 +31,7 @@ def test_every_bit_of_the_last_group(tmp_path: Path) -> None:
 
 
 def test_what_a_cut_leaves(tmp_path: Path) -> None:
-    """Before the closing fields there is nothing that tells of an end: zeros, the end of the file, an older journal."""
+    """Zeros, the end of the file or an older journal before the closing fields do not count as an end."""
     path = tmp_path / f"{FILE:x}.txn"
     whole = model.build([RECORDS[0], b"".join(RECORDS[1:])], FILE)
     start = len(model.build(RECORDS[:1], FILE))
@@ -47,8 +47,8 @@ def test_what_a_cut_leaves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("alignment", [512, 4096])
 def test_a_group_of_any_length_ends_where_it_ends(tmp_path: Path, alignment: int) -> None:
-    """Closing fields that leave up to three bytes of padding behind them were not seen, so that one start of a hundred
-    after a kill was refused: its mark named "no group".
+    """A group of any length is found to end where it ends. Closing fields followed by up to three bytes of padding
+    were overlooked, so that one in a hundred starts after a kill was refused because of its mark.
     """
     path = tmp_path / f"{FILE:x}.txn"
     for length in range(alignment):
@@ -58,7 +58,7 @@ def test_a_group_of_any_length_ends_where_it_ends(tmp_path: Path, alignment: int
 
 
 def test_where_a_group_ends(tmp_path: Path) -> None:
-    """At its padding's end, in the file of its own journal; nowhere else."""
+    """A group ends after its padding, in the file of its own journal, and nowhere else."""
     path = tmp_path / f"{FILE:x}.txn"
     content = model.build(RECORDS, FILE)
     path.write_bytes(content + bytes(2048))

@@ -1,8 +1,9 @@
-"""A damaged location index is found, told, and made good while the store serves (store.gc.index_repair, index.salvage,
-index.guard, index.doubts, index.damage, index.ledger_tables, index.writes, index.lmdb_pages, index.lmdb_tree; B6, B7).
+"""A damaged location index is detected, reported and repaired while the store serves (store.gc.index_repair,
+index.salvage, index.guard, index.doubts, index.damage, index.ledger_tables, index.writes, index.lmdb_pages,
+index.lmdb_tree; B6, B7).
 
-Bytes of data.mdb are changed under an open store. Whatever they were: an entry that was stored is never denied, the
-process lives, and after the repair every entry is read with its own bytes, before and after a restart.
+The tests change bytes of data.mdb under an open store. Whatever the bytes: a stored entry is never denied, the
+process lives, and after the repair every entry is read correctly, before and after a restart.
 """
 
 import logging
@@ -38,12 +39,12 @@ BRANCH, LEAF, OVERFLOW, META = 1, 2, 4, 8
 
 
 def data(ledger: int, number: int) -> bytes:
-    """An entry whose bytes tell it from every other; its size varies, so that runs need slots."""
+    """Return an entry that differs from every other; its size varies, so that runs need slots."""
     return entry(ledger, number, payload=f"{ledger}:{number}".encode() * (1 + (ledger * 31 + number * 7) % 40))
 
 
 def stored(root: Path, *, ledgers: int = LEDGERS) -> Opened:
-    """Ledgers of some runs each, flushed in several checkpoints: an index of some pages in two levels."""
+    """Store ledgers of some runs each, flushed in several checkpoints, in an index of some pages on two levels."""
     one = Opened(root)
     for first in range(0, ENTRIES, ENTRIES // 3):
         for ledger in range(ledgers):
@@ -55,17 +56,17 @@ def stored(root: Path, *, ledgers: int = LEDGERS) -> Opened:
 
 
 def index_file(one: Opened) -> Path:
-    """Of the only directory."""
+    """Return the index file of the only directory."""
     return one.ledger_dirs[0] / "current" / "locations.lmdb" / "data.mdb"
 
 
 def newest_meta(raw: bytes) -> int:
-    """The page of the newest commit."""
+    """Return the meta page of the newest commit."""
     return max((0, 1), key=lambda page: struct.unpack_from("<Q", raw, page * PAGE + 144)[0])
 
 
 def tables(raw: bytes) -> dict[str, int]:
-    """Roots by table; `main` and `free` too."""
+    """Return the root pages of all tables, including `main` and `free`."""
     at = newest_meta(raw) * PAGE
     roots = {"free": struct.unpack_from("<Q", raw, at + 80)[0], "main": struct.unpack_from("<Q", raw, at + 128)[0]}
     for key, value in nodes(raw, roots["main"]):
@@ -74,7 +75,7 @@ def tables(raw: bytes) -> dict[str, int]:
 
 
 def nodes(raw: bytes, page: int) -> Iterator[tuple[bytes, bytes]]:
-    """Key and value, or child, of each node of a page."""
+    """Yield the key and the value or child of each node of a page."""
     at = page * PAGE
     lower = struct.unpack_from("<H", raw, at + 12)[0]
     for (pointer,) in struct.iter_unpack("<H", raw[at + 16 : at + lower]):
@@ -87,7 +88,7 @@ def nodes(raw: bytes, page: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def pages(raw: bytes, root: int) -> list[int]:
-    """A tree's pages, from its root down."""
+    """Return the pages of a tree from its root down."""
     found = [root]
     if struct.unpack_from("<H", raw, root * PAGE + 10)[0] == BRANCH:
         for _, child in nodes(raw, root):
@@ -96,7 +97,7 @@ def pages(raw: bytes, root: int) -> list[int]:
 
 
 def flip(one: Opened, offset: int, bit: int) -> None:
-    """One bit of the index, as a disk may return it."""
+    """Flip one bit of the index, as a disk may return it."""
     with index_file(one).open("r+b") as file:
         file.seek(offset)
         byte = file.read(1)[0]
@@ -105,7 +106,7 @@ def flip(one: Opened, offset: int, bit: int) -> None:
 
 
 def read(one: Opened, ledger: int, number: int) -> bytes:
-    """The entry, or b"" for an answer that says nothing of it. A denial fails the test."""
+    """Return the entry, or b"" for an I/O error. A denial fails the test."""
     held = one.direct.read(ledger, number)
     try:
         assert held.status in {"OK", "IO_ERROR", "CORRUPT"}, f"entry {number} of ledger {ledger}: {held.status}"
@@ -115,7 +116,7 @@ def read(one: Opened, ledger: int, number: int) -> bytes:
 
 
 def readable(one: Opened, *, ledgers: int = LEDGERS) -> int:
-    """How many entries are read, each with its own bytes."""
+    """Return how many entries can be read, and check their bytes."""
     count = 0
     for ledger in range(ledgers):
         for number in range(ENTRIES):
@@ -126,7 +127,7 @@ def readable(one: Opened, *, ledgers: int = LEDGERS) -> int:
 
 
 def repaired(one: Opened) -> None:
-    """Until nothing is left to repair."""
+    """Repair until nothing is left to repair."""
     for _ in range(10):
         if not one.storage.repairs[0].step(0):
             return
@@ -134,13 +135,13 @@ def repaired(one: Opened) -> None:
 
 
 def restarted(one: Opened, root: Path) -> Opened:
-    """Without a checkpoint."""
+    """Restart without a checkpoint."""
     one.crash()
     return Opened(root)
 
 
 def a_run(one: Opened) -> int:
-    """Offset of a byte inside of the value of a run: of the place where it lies in its log."""
+    """Return the offset of a byte inside the value of a run, in its position in the log."""
     raw = index_file(one).read_bytes()
     leaves = [page for page in pages(raw, tables(raw)["locations"]) if raw[page * PAGE + 10] == LEAF]
     _, value = next(node for node in nodes(raw, leaves[0]) if len(node[0]) == 16)
@@ -148,7 +149,9 @@ def a_run(one: Opened) -> int:
 
 
 def test_a_damaged_run_is_found_again_in_the_entry_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A value that fails its checksum: EIO for its entries, a metric, a line; then all come back without a restart."""
+    """A value with a wrong checksum causes EIO for its entries, a metric and a log line; then all entries are
+    restored without a restart.
+    """
     one = stored(tmp_path)
     flip(one, a_run(one), 3)
     assert readable(one) < LEDGERS * ENTRIES
@@ -156,7 +159,7 @@ def test_a_damaged_run_is_found_again_in_the_entry_logs(tmp_path: Path, caplog: 
     assert stats["index_damage"] > 0
     with caplog.at_level(logging.WARNING):
         one.storage.tell_damage()
-    assert "damage in the location index" in caplog.text
+    assert "the location index is damaged" in caplog.text
     repaired(one)
     assert one.storage.stats()["doubtful_ledgers"] == 0
     assert readable(one) == LEDGERS * ENTRIES
@@ -166,7 +169,7 @@ def test_a_damaged_run_is_found_again_in_the_entry_logs(tmp_path: Path, caplog: 
 
 
 def test_nothing_is_denied_between_the_two_halves(tmp_path: Path) -> None:
-    """The new index serves with what could be read; of a ledger that lost runs nothing is denied, nor after a crash."""
+    """The new index serves what could be read, and of ledgers that lost runs no entry is denied, even after a crash."""
     one = stored(tmp_path)
     flip(one, a_run(one), 3)
     readable(one)
@@ -182,7 +185,9 @@ def test_nothing_is_denied_between_the_two_halves(tmp_path: Path) -> None:
 
 
 def test_a_damaged_doubt_is_found_by_a_scrub(tmp_path: Path) -> None:
-    """Answers go by the doubts in memory, which a start reads: the repair writes them anew before there is one."""
+    """Answers follow the doubts in memory, which a start reads, so the repair writes a damaged one again before the
+    next start.
+    """
     one = stored(tmp_path)
     flip(one, a_run(one), 3)
     readable(one)
@@ -202,7 +207,7 @@ def test_a_damaged_doubt_is_found_by_a_scrub(tmp_path: Path) -> None:
 
 
 def test_what_is_flushed_meanwhile_stays(tmp_path: Path) -> None:
-    """Entries written again between the halves are found as they were written last."""
+    """Entries that are written again between salvage and search keep their latest contents."""
     one = stored(tmp_path)
     flip(one, a_run(one), 3)
     readable(one)
@@ -222,7 +227,7 @@ def test_what_is_flushed_meanwhile_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["locations", "ledgers", "main", "free", "meta"])
 def test_a_flush_does_not_walk_into_damage(tmp_path: Path, where: str) -> None:
-    """Any page that LMDB would lean on: the flush waits for the repair, loses nothing, and the process lives."""
+    """Whichever page LMDB would use, the flush waits for the repair and loses nothing, and the process lives."""
     one = stored(tmp_path)
     raw = index_file(one).read_bytes()
     page = newest_meta(raw) if where == "meta" else tables(raw)[where]
@@ -242,7 +247,7 @@ def test_a_flush_does_not_walk_into_damage(tmp_path: Path, where: str) -> None:
 
 
 def test_what_a_damaged_log_may_hide_stays_in_doubt(tmp_path: Path) -> None:
-    """A closed log with a torn record: ledgers that it holds are not denied, and are in quarantine."""
+    """The ledgers in a closed log with a torn record are not denied, and are quarantined."""
     one = stored(tmp_path)
     flip(one, a_run(one), 3)
     readable(one)
@@ -282,7 +287,9 @@ repaired(one)
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_a_crash_at_each_step_leaves_one_index_whole(tmp_path: Path, step: int) -> None:
-    """Old or new: the next start denies nothing, repairs what is left, and reads every entry."""
+    """After a crash at any step the next start has the old or the new index, denies nothing, repairs the rest, and
+    reads every entry.
+    """
     command = [sys.executable, "-c", CRASHING, str(tmp_path), str(step)]
     ended = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert ended.returncode == -signal.SIGABRT, ended.stderr.decode()
@@ -295,7 +302,9 @@ def test_a_crash_at_each_step_leaves_one_index_whole(tmp_path: Path, step: int) 
 
 @pytest.mark.parametrize("where", ["locations", "ledgers", "free"])
 def test_a_start_with_a_damaged_index_mends_it(tmp_path: Path, where: str) -> None:
-    """What can be read serves at once, ledgers whose record is lost come back fenced, the rest is found in the logs."""
+    """Readable entries are served at once, ledgers without a readable record are restored as fenced, and the rest is
+    found in the logs.
+    """
     one = stored(tmp_path)
     one.direct.fence(3, KEY)
     one.stop()
@@ -345,7 +354,9 @@ one.stop()
 
 
 def test_a_full_disk_puts_a_repair_off(tmp_path: Path) -> None:
-    """The old index serves on as far as it can, nothing is denied, and the repair succeeds when there is room."""
+    """Without space the old index serves as far as it can, nothing is denied, and the repair succeeds when there is
+    space.
+    """
     disk = tmp_path / "disk"
     disk.mkdir()
     with SmallDisk(disk, "tmpfs", 48 << 20) as small:
@@ -357,7 +368,7 @@ def test_a_full_disk_puts_a_repair_off(tmp_path: Path) -> None:
 
 
 def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Logs of a directory whose index cannot be walked are left alone, and nobody dies of it."""
+    """Garbage collection keeps the logs of a directory whose index cannot be walked, and its thread survives."""
     one = stored(tmp_path)
     (collector,) = one.storage.collectors()
     directory = LedgerDirectory(collector, GarbageSettings())
@@ -367,7 +378,7 @@ def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest
     flip(one, a_run(one), 3)
     with caplog.at_level(logging.ERROR):
         logs.measure()
-    assert "no log is collected" in caplog.text
+    assert "no entry log is collected" in caplog.text
     assert set((one.ledger_dirs[0] / "current").glob("*.log")) == before
     repaired(one)
     assert readable(one) == LEDGERS * ENTRIES
@@ -375,7 +386,9 @@ def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest
 
 
 def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
-    """Reads go on beside it, deny nothing, and in the end bring every entry; the thread ends when it is told to."""
+    """Reads continue during the repair, deny nothing, and finally return every entry; the thread ends when it is told
+    to.
+    """
     one = stored(tmp_path)
     thread = threading.Thread(target=one.storage.repairs[0].run)
     thread.start()
@@ -393,7 +406,9 @@ def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
 
 
 def test_flips_anywhere_under_flushes(tmp_path: Path) -> None:
-    """Bits at random places of the file, a flush after each: nobody ends, nothing is lost, all is found in the end."""
+    """With random bits of the file flipped and a flush after each, the process lives, nothing is lost, and everything
+    is found.
+    """
     seeded_random = random.Random(5)
     one = stored(tmp_path)
     for turn in range(150):

@@ -1,6 +1,4 @@
-"""A fence outlives its ledger (store.gc.kept_fences): a writer that was fenced cannot begin a deleted ledger anew (B8,
-B14).
-"""
+"""A fence outlives its ledger (store.gc.kept_fences): a fenced writer cannot recreate a deleted ledger (B8, B14)."""
 
 import struct
 import threading
@@ -29,13 +27,13 @@ WEEK_MS = 7 * DAY_MS
 
 
 def pass_time(one: Collecting, ms: int) -> None:
-    """As if the bookie had run so much longer."""
+    """Advance the bookie's running time."""
     [handle] = one.one.storage._directory_stores
     kept_fences.pass_time(handle, ms)
 
 
 class Nobody:
-    """A metadata store that lists nothing, of the cluster that the bookie's cookie names."""
+    """A metadata store of the cluster in the bookie's cookie that lists no ledgers."""
 
     def instance_id(self) -> None:
         return None
@@ -51,7 +49,7 @@ class Nobody:
 
 
 def fenced_and_deleted(root: Path) -> Collecting:
-    """Ledger 1 with 20 entries, fenced, then deleted as garbage."""
+    """Return a storage in which ledger 1, with 20 entries, was fenced and then deleted as garbage."""
     one = Collecting(root)
     one.add(1, range(20))
     one.one.direct.fence(1, KEY)
@@ -62,7 +60,7 @@ def fenced_and_deleted(root: Path) -> Collecting:
 
 
 def late_add(one: Collecting, ledger: int) -> str:
-    """What the old writer is told."""
+    """Return the answer to an add of the old writer."""
     try:
         one.one.direct.add(entry(ledger, 20), KEY)
     except Refused as refused:
@@ -72,7 +70,9 @@ def late_add(one: Collecting, ledger: int) -> str:
 
 @pytest.mark.parametrize("crash", [False, True])
 def test_b8_a_late_writer_of_a_deleted_ledger_is_fenced(tmp_path: Path, crash: bool) -> None:
-    """At once and after a start, whichever way the bookie ended; and nothing of the ledger comes to be."""
+    """The late writer is refused at once and after a restart, however the bookie ended, and the ledger is not
+    created.
+    """
     one = fenced_and_deleted(tmp_path)
     for _ in range(2):
         assert late_add(one, 1) == "FENCED"
@@ -85,8 +85,8 @@ def test_b8_a_late_writer_of_a_deleted_ledger_is_fenced(tmp_path: Path, crash: b
 
 
 def test_b8_what_is_copied_here_again_is_fenced_from_the_start(tmp_path: Path) -> None:
-    """Recovery adds bring a ledger back, for it may have moved away and return; its writer stays out, also after a
-    crash before the first checkpoint, and after it was deleted once more.
+    """Recovery adds create a ledger again, because it may have moved away and returned; its writer is still refused,
+    even after a crash before the first checkpoint, and after a further deletion.
     """
     one = fenced_and_deleted(tmp_path)
     one.add(1, range(3))
@@ -103,8 +103,8 @@ def test_b8_what_is_copied_here_again_is_fenced_from_the_start(tmp_path: Path) -
 
 @pytest.mark.parametrize("records_too", [False, True])
 def test_b8_a_rebuilt_index_lets_no_late_writer_in(tmp_path: Path, records_too: bool) -> None:
-    """Deleted ledgers whose entries are still in the logs come back fenced, and can be deleted again: nothing stays.
-    Those that are gone from the logs too keep their fence.
+    """Deleted ledgers whose entries are still in the logs are restored as fenced, and can be deleted again, so
+    nothing stays. Those that are gone from the logs too keep their fence.
     """
     one = fenced_and_deleted(tmp_path)
     one.restart()
@@ -122,7 +122,7 @@ def test_b8_a_rebuilt_index_lets_no_late_writer_in(tmp_path: Path, records_too: 
         assert rebuild_index(one.directory, index).without_record == (2,)
     one.open()
     found = one.collector.ledger_ids().tolist()
-    assert found == ([1, 2] if records_too else [2])  # the journals tell of both
+    assert found == ([1, 2] if records_too else [2])  # the journals have both
     for _ in range(2):
         assert [late_add(one, ledger) for ledger in (1, 2)] == ["FENCED", "FENCED"]
         one.delete(*found)
@@ -132,7 +132,7 @@ def test_b8_a_rebuilt_index_lets_no_late_writer_in(tmp_path: Path, records_too: 
 
 
 def test_a_ledger_that_nobody_fenced_begins_anew_and_is_collected_again(tmp_path: Path) -> None:
-    """As in Apache BookKeeper: its writer was told of no other client. The next deletion takes what it left."""
+    """As in Apache BookKeeper, a writer of an unfenced ledger creates it again, and the next deletion removes it."""
     one = Collecting(tmp_path)
     one.add(1, range(20))
     assert one.delete(1) == 1
@@ -147,7 +147,7 @@ def test_a_ledger_that_nobody_fenced_begins_anew_and_is_collected_again(tmp_path
 
 
 def test_b8_a_wall_clock_that_jumps_drops_no_fence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forwards, a fence would go too early and let the fenced writer in; backwards, it would stay for ever."""
+    """If the clock jumped forwards, a fence would be dropped too early; backwards, it would be kept for ever."""
     one = fenced_and_deleted(tmp_path)
     stopping = threading.Event()
     directory = LedgerDirectory(one.collector, GarbageSettings())
@@ -167,8 +167,8 @@ def test_b8_a_wall_clock_that_jumps_drops_no_fence(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_fence_grows_old_over_restarts(tmp_path: Path, crash: bool) -> None:
-    """The time that bookies ran on the directory counts, and is not forgotten by a start; a fence of a time that a
-    crash took back begins to age anew.
+    """Only time in which a bookie ran on the directory counts, and a restart does not reset it. If a crash undid the
+    record of that time, the fence begins to age anew.
     """
     one = fenced_and_deleted(tmp_path)
     pass_time(one, 4 * DAY_MS)
@@ -191,7 +191,7 @@ def test_a_fence_grows_old_over_restarts(tmp_path: Path, crash: bool) -> None:
 
 
 def test_fences_are_dropped_by_the_time_of_deletion(tmp_path: Path) -> None:
-    """Not those of younger deletions; what was dropped stays so, and more go than one transaction takes."""
+    """Only fences of older deletions are dropped, permanently, even if there are more than fit in one transaction."""
     one = fenced_and_deleted(tmp_path)
     assert one.collector.drop_fences(WEEK_MS) == 0
     assert late_add(one, 1) == "FENCED"
@@ -214,7 +214,7 @@ def test_fences_are_dropped_by_the_time_of_deletion(tmp_path: Path) -> None:
 
 
 def test_b8_a_fence_beside_the_deletion_is_not_lost(tmp_path: Path) -> None:
-    """Whether it comes before, between commit and forgetting, or after: the writer is fenced once both are done."""
+    """Whether the fence comes before the deletion, during it or after it, the writer is fenced once both are done."""
     one = Collecting(tmp_path)
     user = one.one.user()
     for ledger in range(60):
@@ -235,10 +235,12 @@ def test_b8_a_fence_beside_the_deletion_is_not_lost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clock", [False, True])
 def test_b8_a_damaged_fence_is_a_fence(tmp_path: Path, clock: bool) -> None:
-    """Its value, or that of the clock, with one bit flipped refused every start: "cannot read the ledgers index"."""
+    """A flipped bit in a fence, or in the clock's value, refused every start with "cannot read the ledgers index";
+    the ledger is now fenced.
+    """
     one = fenced_and_deleted(tmp_path)
     pass_time(one, DAY_MS)
-    kept_fences.drop_fences(one.one.storage._directory_stores[0], WEEK_MS)  # which stores the clock
+    kept_fences.drop_fences(one.one.storage._directory_stores[0], WEEK_MS)  # this stores the clock
     one.one.crash()
     path = tmp_path / "ledgers-0/current/locations.lmdb/data.mdb"
     data = bytearray(path.read_bytes())

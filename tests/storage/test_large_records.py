@@ -1,6 +1,6 @@
-"""Entries and journal groups of the largest kind, through a real journal, a kill, a replay, a flush and every scan.
+"""Entries and journal groups of the largest size pass a real journal, a kill, a replay, a flush and every scan.
 
-Whatever was acknowledged is there after a start, also of a configuration that would not take it any more.
+Every acknowledged entry is present after a start, even with a configuration that would no longer accept it.
 """
 
 import struct
@@ -28,12 +28,12 @@ SMALL: dict[str, Any] = {"write_cache_bytes": 4 * MIB, "buffer_bytes": 2 * MIB}
 
 
 def entry_of(entry: int, size: int) -> bytes:
-    """An entry of ledger 1 that is `size` bytes long and no other's like."""
+    """Return an entry of ledger 1 that has `size` bytes and differs from every other."""
     return struct.pack(">qqqq", 1, entry, -1, 0) + bytes([entry + 1]) * (size - 32)
 
 
 def check(opened: Opened, entries: dict[int, int]) -> None:
-    """Every entry reads as it was written."""
+    """Check that every entry reads as it was written."""
     for entry, size in entries.items():
         held = opened.direct.read(1, entry)
         assert held.status == "OK", entry
@@ -42,7 +42,7 @@ def check(opened: Opened, entries: dict[int, int]) -> None:
 
 
 def add(opened: Opened, entries: dict[int, int]) -> None:
-    """All of them, in one group that is written and synced: acknowledged."""
+    """Add all entries in one group that is written and synced, and so acknowledged."""
     groups = {opened.direct.add(entry_of(entry, size)) for entry, size in entries.items()}
     assert len(groups) == 1
     assert opened.direct.commit()
@@ -59,7 +59,9 @@ def add(opened: Opened, entries: dict[int, int]) -> None:
     ids=["an entry of 70 MiB", "the same, and caches of 4 MiB after it", "a group of 260 MiB"],
 )
 def test_what_a_group_took_survives_a_kill(entries: dict[int, int], later: dict[str, Any], tmp_path: Path) -> None:
-    """Synced, killed, replayed; then flushed, indexed, scanned, and the index made anew from the log."""
+    """A group is synced and replayed after a kill; then it is flushed, indexed and scanned, and the index is rebuilt
+    from the log.
+    """
     opened = Opened(tmp_path, **LARGE)
     add(opened, entries)
     opened.crash()
@@ -88,7 +90,7 @@ def test_what_a_group_took_survives_a_kill(entries: dict[int, int], later: dict[
 
 
 def tmp_path_for_index(tmp_path: Path) -> Path:
-    """A directory for an index of its own."""
+    """A directory for a separate index."""
     path = tmp_path / "rebuilt"
     path.mkdir()
     return path
@@ -103,8 +105,8 @@ def tmp_path_for_index(tmp_path: Path) -> Path:
 def test_what_a_permitted_configuration_admits_every_stage_carries(
     tmp_path_factory: pytest.TempPathFactory, frame: int, alignment: int, less: int
 ) -> None:
-    """The least caches and buffers that a configuration may give to a frame take its largest entry, through a kill with
-    a start on smaller ones, a flush, a read, a compaction's scan.
+    """With the smallest caches and buffers that a frame size permits, its largest entry survives a kill and a start
+    with smaller ones, a flush, a read, and the scan of a compaction.
     """
     size = entry_bytes_max(frame) - less
     cache, buffer = 2 * (entry_bytes_max(frame) + 1024), 2 * (frame + 3 * alignment + 4096)

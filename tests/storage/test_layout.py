@@ -1,4 +1,4 @@
-"""Names of files (layout): journals, entry log ids, and what a crash or Apache BookKeeper leaves there."""
+"""Names of files (layout): journals, entry log ids, and the leftovers of a crash or of Apache BookKeeper."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from bookie.storage.layout import journal_files, leftover_journal_files, next_lo
 
 
 def touch(directory: Path, *names: str) -> None:
-    """Empty files."""
+    """Create empty files."""
     for name in names:
         (directory / name).touch()
 
 
 def test_journal_files(tmp_path: Path) -> None:
-    """By number, not by name; what was being prepared or kept for reuse is apart."""
+    """Journal files are ordered by number, and files being prepared or kept for reuse are listed separately."""
     touch(tmp_path, "9.txn", "10.txn", "1a2b3c4d5e6.txn", "b.preparing", "8.spare", "1.log", "lastMark", "x.txn")
     assert journal_files(tmp_path) == [0x9, 0x10, 0x1A2B3C4D5E6]
     assert sorted(path.name for path in leftover_journal_files(tmp_path)) == ["8.spare", "b.preparing"]
@@ -34,7 +34,7 @@ def test_journal_files(tmp_path: Path) -> None:
     ],
 )
 def test_the_next_log(tmp_path: Path, names: list[str], last_id: str | None, expected: int) -> None:
-    """Above every id that was ever handed out: a log is never written over."""
+    """The next id is above every id that was ever used, so that no log is overwritten."""
     touch(tmp_path, *names)
     if last_id is not None:
         (tmp_path / "lastId").write_text(last_id)
@@ -42,10 +42,10 @@ def test_the_next_log(tmp_path: Path, names: list[str], last_id: str | None, exp
 
 
 def test_no_next_log(tmp_path: Path) -> None:
-    """Nothing is guessed: an unreadable `lastId` without logs, and ids that are used up, are refused with a remedy."""
+    """An unreadable `lastId` without logs, and exhausted ids, are refused with a remedy."""
     (tmp_path / "lastId").write_text("zz")
     with pytest.raises(StartRefused, match="not a hexadecimal entry log id; remove the file"):
         next_log_id(tmp_path)
     (tmp_path / "lastId").write_text("7fffffff")
-    with pytest.raises(StartRefused, match="used up all entry log ids"):
+    with pytest.raises(StartRefused, match="used all entry log ids"):
         next_log_id(tmp_path)

@@ -1,5 +1,5 @@
-"""How many ledgers a bookie holds (store.ledger_counts): new ones beyond the limit go elsewhere, and those
-that are there lose nothing by it.
+"""The limit on the number of ledgers (store.ledger_counts): new ledgers beyond it are refused, and existing ones are
+not affected.
 """
 
 import logging
@@ -17,7 +17,7 @@ MORE = MOST // 8
 
 
 def add(one: Collecting, ledger: int, at: int = 0, *, recovery: bool = False) -> str:
-    """What the client is told."""
+    """Return the answer to an add."""
     data = entry(ledger, at)
     try:
         one.one.direct.add(data, KEY, recovery=recovery)
@@ -28,14 +28,14 @@ def add(one: Collecting, ledger: int, at: int = 0, *, recovery: bool = False) ->
 
 
 def full(root: Path) -> Collecting:
-    """As many ledgers as may be held."""
+    """Create as many ledgers as the limit allows."""
     one = Collecting(root, ledgers_max=MOST)
     assert {add(one, ledger) for ledger in range(MOST)} == {"OK"}
     return one
 
 
 def test_a_new_ledger_beyond_the_limit_is_refused_and_a_known_one_is_not(tmp_path: Path) -> None:
-    """Its writer takes another bookie, as for one that is read-only; deleted ledgers make room again."""
+    """Its writer chooses another bookie, as for a read-only one, and deleting ledgers makes room again."""
     one = full(tmp_path)
     assert add(one, MOST) == "READ_ONLY"
     assert one.one.direct.ledger(MOST) is None
@@ -51,7 +51,7 @@ def test_a_new_ledger_beyond_the_limit_is_refused_and_a_known_one_is_not(tmp_pat
 
 
 def test_recoveries_and_fences_may_bring_an_eighth_more(tmp_path: Path) -> None:
-    """A cluster that lost bookies has to copy somewhere; that, too, is bounded."""
+    """A cluster that lost bookies must copy somewhere, and even that is bounded."""
     one = full(tmp_path)
     assert {add(one, 100 + i, recovery=True) for i in range(MORE - 1)} == {"OK"}
     one.one.direct.fence(200, KEY)
@@ -67,13 +67,15 @@ def test_recoveries_and_fences_may_bring_an_eighth_more(tmp_path: Path) -> None:
 def test_what_was_taken_before_is_held_whatever_the_limit_is_now(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, crash: bool
 ) -> None:
-    """Out of the index, and out of the journal, which is replayed before the limit counts; the log says it."""
+    """Ledgers from the index, and from the journal, which is replayed before the limit applies, are kept; a log line
+    says so.
+    """
     one = full(tmp_path)
     assert one.one.direct.commit()
     one.settings["ledgers_max"] = 10
     with caplog.at_level(logging.WARNING):
         one.restart(crash=crash)
-    assert "more ledgers than may be held" in caplog.text
+    assert "there are more ledgers than dbStorage_maxLedgers" in caplog.text
     one.check()
     assert add(one, 7, 1) == "OK"
     assert add(one, MOST) == "READ_ONLY"
@@ -81,7 +83,7 @@ def test_what_was_taken_before_is_held_whatever_the_limit_is_now(
 
 
 def test_b8_fenced_ledgers_are_not_deleted_before_their_fences_can_be_kept(tmp_path: Path) -> None:
-    """The oldest fences are not given up for them: a fence that is forgotten lets a fenced writer in."""
+    """The oldest fences are not dropped in their favour, because a forgotten fence would let a fenced writer in."""
     one = Collecting(tmp_path, ledgers_max=MOST)
     ledgers = range(MOST)
     for round_ in (0, 1):
@@ -103,7 +105,7 @@ def test_b8_fenced_ledgers_are_not_deleted_before_their_fences_can_be_kept(tmp_p
 
 
 def test_the_budget_counts_the_ledgers(tmp_path: Path) -> None:
-    """By the most that may be held."""
+    """The budget counts the largest number of ledgers allowed."""
     one = Collecting(tmp_path, ledgers_max=MOST)
     assert one.one.storage.memory_budget()["ledger_table"] == MOST * LEDGER_BYTES
     one.one.stop()

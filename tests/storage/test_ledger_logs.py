@@ -1,4 +1,4 @@
-"""Storage with a log for each ledger, while ledgers come and go: descriptors and open logs stay bounded."""
+"""Storage with an entry log per ledger while ledgers come and go: file descriptors and open logs stay bounded."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ KEY = b"k" * 20
 
 
 def open_logs(directory: Path) -> int:
-    """Entry logs of the directory that this process has open for writing."""
+    """Return the entry logs of the directory that this process has open for writing."""
     found = 0
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -26,8 +26,9 @@ def open_logs(directory: Path) -> int:
 
 @pytest.mark.parametrize("fenced", [True, False])
 def test_open_logs_stay_bounded_while_ledgers_come_and_go(tmp_path: Path, fenced: bool) -> None:
-    """200 ledgers, 10 between two checkpoints, 4 logs at a time: a fence closes a log as an announcement does, else the
-    bound and the expiry do; each log holds one ledger, and everything is read back after the next start.
+    """Write 200 ledgers, 10 between two checkpoints, with 4 logs at a time. A fence closes a log as a write close
+    does; otherwise the limit and the idle time do. Each log holds one ledger, and everything is read back after the
+    next start.
     """
     one = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=4)
     [directory] = [path / "current" for path in one.ledger_dirs]
@@ -58,8 +59,8 @@ def test_open_logs_stay_bounded_while_ledgers_come_and_go(tmp_path: Path, fenced
 
 
 def test_a_deleted_ledger_goes_with_its_files(tmp_path: Path) -> None:
-    """Its open log is closed by the next checkpoint, not when it expires; collection then removes whole files and
-    copies nothing, and the other ledger is as it was.
+    """The next checkpoint closes the open log of a deleted ledger before its idle time is over. Collection then
+    removes complete files and copies nothing, and the other ledger is unchanged.
     """
     one = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=10)
     [directory] = [path / "current" for path in one.ledger_dirs]
@@ -86,8 +87,8 @@ def test_a_deleted_ledger_goes_with_its_files(tmp_path: Path) -> None:
 
 
 def test_a_write_close_after_a_crash_closes_what_replay_wrote(tmp_path: Path) -> None:
-    """The log that was open when the bookie died takes nothing more; what was replayed goes to a new one, which the
-    announcement closes. One made before the crash is forgotten: it is advice, and can be given again.
+    """The log that was open at the crash takes no more entries; replayed entries go to a new one, which a write close
+    closes. A write close from before the crash is forgotten: it is advisory, and can be sent again.
     """
     one = Opened(tmp_path, log_per_ledger=True, ledger_logs_max=10)
     [directory] = [path / "current" for path in one.ledger_dirs]

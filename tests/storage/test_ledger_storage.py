@@ -1,5 +1,5 @@
-"""The stores against a dictionary (store.storage, store.checkpoint, store.replay, store.read_path): whatever is added,
-fenced, flushed, read and restarted, in any order (B4, B5, B6, B7, B8, B10, B11, B21).
+"""The stores compared with a dictionary (store.storage, store.checkpoint, store.replay, store.read_path) under any
+order of adds, fences, flushes, reads and restarts (B4, B5, B6, B7, B8, B10, B11, B21).
 """
 
 import shutil
@@ -21,11 +21,11 @@ SIZES = st.one_of(st.integers(0, 200), st.integers(0, 3000), st.sampled_from([16
 
 
 class StoresMachine(RuleBasedStateMachine):
-    """Rules do the same to the stores and to the model, and compare what comes back."""
+    """Rules apply the same operations to the stores and to the model, and compare the results."""
 
     @initialize(ledger_dirs=st.integers(1, 3), journals=st.integers(1, 3), sparse=st.booleans())
     def open(self, ledger_dirs: int, journals: int, *, sparse: bool) -> None:
-        """New directories."""
+        """Open new directories."""
         self.root = Path(tempfile.mkdtemp(prefix="stores-"))
         self.shape = (ledger_dirs, journals)
         self.readahead = 1 if sparse else 1000
@@ -34,17 +34,17 @@ class StoresMachine(RuleBasedStateMachine):
         self.opened = self.reopened()
 
     def reopened(self) -> Opened:
-        """What the directories hold, served again."""
+        """Serve what the directories hold again."""
         return Opened(self.root, ledger_dirs=self.shape[0], journals=self.shape[1], readahead_entries=self.readahead)
 
     def closed(self) -> Opened:
-        """What is about to be closed: if opening it again fails, nothing is left to stop."""
+        """Give up what is about to be closed: if opening it again fails, nothing is left to stop."""
         opened = self.opened
         del self.opened
         return opened
 
     def tried(self, expected: str, call: object, *args: object, **kwargs: object) -> None:
-        """The call ends as the model says; where the caches are full, once they were flushed."""
+        """Check that the call ends as the model says; where the caches are full, after a flush."""
         status = self.status_of(call, *args, **kwargs)
         if status == "FULL":
             assert self.opened.direct.commit()
@@ -53,7 +53,7 @@ class StoresMachine(RuleBasedStateMachine):
         assert status == expected
 
     def status_of(self, call: object, *args: object, **kwargs: object) -> str:
-        """How a call ends."""
+        """Return how a call ends."""
         try:
             call(*args, **kwargs)  # type: ignore[operator]
         except Refused as refused:
@@ -61,20 +61,20 @@ class StoresMachine(RuleBasedStateMachine):
         return "OK"
 
     def payload(self, size: int) -> bytes:
-        """Bytes that no other add has."""
+        """Return bytes that no other add has."""
         self.versions += 1
         return f"{self.versions:08}".encode() + bytes(size)
 
     @rule(ledger=LEDGERS, entry=IDS, size=SIZES, key=KEYS, recovery=st.booleans())
     def add(self, ledger: int, entry: int, size: int, key: bytes, *, recovery: bool) -> None:
-        """One entry: new, out of order, or again with other bytes."""
+        """Add one entry: a new one, one out of order, or one again with other bytes."""
         data = reference.entry(ledger, entry, entry - 1, self.payload(size))
         expected = self.model.add(data, key, recovery=recovery)
         self.tried(expected, self.opened.direct.add, data, key, recovery=recovery)
 
     @rule(ledger=LEDGERS, first=IDS, count=st.integers(1, 40), size=st.integers(0, 300))
     def add_run(self, ledger: int, first: int, count: int, size: int) -> None:
-        """Many in order, as a writer sends them."""
+        """Add many entries in order, as a writer sends them."""
         for entry in range(first, first + count):
             data = reference.entry(ledger, entry, entry - 1, self.payload(size))
             expected = self.model.add(data, b"", recovery=True)
@@ -82,23 +82,23 @@ class StoresMachine(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, key=KEYS)
     def fence(self, ledger: int, key: bytes) -> None:
-        """A fence, or one more."""
+        """Fence a ledger, possibly again."""
         self.tried(self.model.fence(ledger, key), self.opened.direct.fence, ledger, key)
 
     @rule(ledger=LEDGERS, lac=st.integers(-1, 50), rest=st.binary(max_size=20), key=KEYS)
     def write_lac(self, ledger: int, lac: int, rest: bytes, key: bytes) -> None:
-        """B10: an explicit LAC, higher or lower than the last."""
+        """B10: write an explicit LAC that is higher or lower than the last."""
         packet = reference.lac_packet(ledger, lac, rest)
         self.tried(self.model.write_lac(packet, key), self.opened.direct.write_lac, packet, key)
 
     @rule()
     def checkpoint(self) -> None:
-        """Memory to disk."""
+        """Write memory to disk."""
         self.opened.checkpoint()
 
     @rule()
     def commit(self) -> None:
-        """Journal groups to disk."""
+        """Write the journal groups to disk."""
         assert self.opened.direct.commit()
 
     @rule()
@@ -110,14 +110,14 @@ class StoresMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """After an orderly end there is nothing to replay."""
+        """After a clean shutdown there is nothing to replay."""
         self.closed().stop()
         self.opened = self.reopened()
         assert self.opened.report.entries == 0
 
     @rule(ledger=LEDGERS, entry=st.one_of(IDS, st.just(-1)), count=st.integers(1, 40), size=st.integers(0, 100_000))
     def read(self, ledger: int, entry: int, count: int, size: int) -> None:
-        """B7, B21: what was stored, the newest of it, however it is spread over memory and disk."""
+        """B7, B21: reads return the newest stored entries, however they are spread over memory and disk."""
         expected, entries = self.model.read(ledger, entry, count, size)
         held = self.opened.direct.read(ledger, entry, count=count, size=size)
         assert (held.status, held.entries()) == (expected, entries)
@@ -125,13 +125,13 @@ class StoresMachine(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, count=st.integers(1, 5))
     def read_all(self, ledger: int, count: int) -> None:
-        """Every entry of a ledger, a few at a time."""
+        """Read every entry of a ledger, a few at a time."""
         for entry in self.model.ledgers[ledger].entries if ledger in self.model.ledgers else ():
             self.read(ledger, entry, count, 1 << 30)
 
     @invariant()
     def ledgers_are_known(self) -> None:
-        """B8, B10, B11: keys, fences and LACs at any time."""
+        """B8, B10, B11: keys, fences and LACs are right at any time."""
         for ledger, known in self.model.ledgers.items():
             state = self.opened.direct.ledger(ledger)
             assert state is not None
@@ -139,11 +139,11 @@ class StoresMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_stays_pinned(self) -> None:
-        """Every answer was released."""
+        """Every response was released."""
         assert self.opened.direct.pins() == {"halves": 0, "ring": 0}
 
     def teardown(self) -> None:
-        """B6: at last everything is where the index says."""
+        """B6: in the end everything is where the index says."""
         if not hasattr(self, "opened"):
             return
         self.opened.stop()

@@ -1,4 +1,4 @@
-"""Marks of ledger directories that disagree, are damaged, or promise what the files do not hold (marks, last_mark)."""
+"""Marks of ledger directories that disagree, are damaged, or point beyond what the files hold (marks, last_mark)."""
 
 import shutil
 import struct
@@ -14,7 +14,7 @@ from tests.storage.opened import MIB, Opened
 
 
 def fill(one: Opened, first: int, count: int, size: int = 100) -> None:
-    """Entries of ledgers 0 and 1, one in each of two directories; all durable."""
+    """Add durable entries of ledgers 0 and 1, one in each of two directories."""
     for at in range(first, first + count):
         for ledger in range(2):
             one.direct.add(entry(ledger, at, payload=bytes(size)))
@@ -22,7 +22,7 @@ def fill(one: Opened, first: int, count: int, size: int = 100) -> None:
 
 
 def held(one: Opened, ledger: int, count: int) -> int:
-    """How many entries there are from 0 on."""
+    """Return how many entries there are from 0 on."""
     found = one.direct.read(ledger, 0, count=count, size=MIB)
     total = found.count
     found.release()
@@ -30,13 +30,15 @@ def held(one: Opened, ledger: int, count: int) -> int:
 
 
 def roll_back(root: Path, directory: str) -> None:
-    """Put the copy of a directory back, as a snapshot or a controller does."""
+    """Restore the copy of a directory, as a snapshot or a disk controller does."""
     shutil.rmtree(root / directory)
     shutil.copytree(root / "before" / directory, root / directory)
 
 
 def grown(root: Path, *, rounds: int = 1, backups_max: int = 5) -> None:
-    """Two ledger directories with ten entries a ledger, copied to `before`; then more, all in entry logs."""
+    """Create two ledger directories with ten entries per ledger, copy them to `before`, and add more, all in entry
+    logs.
+    """
     one = Opened(root, ledger_dirs=2, backups_max=backups_max)
     fill(one, 0, 10)
     one.stop()
@@ -50,7 +52,7 @@ def grown(root: Path, *, rounds: int = 1, backups_max: int = 5) -> None:
 
 @pytest.mark.parametrize("directory", [0, 1])
 def test_b4_a_directory_that_went_back_is_replayed_from_its_own_mark(tmp_path: Path, directory: int) -> None:
-    """The journal still has what it lost; nothing is denied, and the other directory is not replayed again."""
+    """The journal still has the lost entries; nothing is denied, and the other directory is not replayed again."""
     grown(tmp_path)
     roll_back(tmp_path, f"ledgers-{directory}")
     one = Opened(tmp_path, ledger_dirs=2)
@@ -60,7 +62,7 @@ def test_b4_a_directory_that_went_back_is_replayed_from_its_own_mark(tmp_path: P
 
 
 def test_b4_all_directories_went_back(tmp_path: Path) -> None:
-    """Nothing newer tells of it, and their marks are right all the same."""
+    """Nothing newer shows that they were restored, and their marks are right nevertheless."""
     grown(tmp_path)
     for name in ("ledgers-0", "ledgers-1"):
         roll_back(tmp_path, name)
@@ -70,15 +72,15 @@ def test_b4_all_directories_went_back(tmp_path: Path) -> None:
 
 
 def test_b4_a_directory_that_went_back_too_far(tmp_path: Path) -> None:
-    """The journal has given up the file that its mark names: the start is refused, and names both and the remedy."""
+    """The journal file that the old mark names is gone: the start is refused, and names both and the remedy."""
     grown(tmp_path, rounds=3, backups_max=0)
     roll_back(tmp_path, "ledgers-1")
-    with pytest.raises(StartRefused, match=r"ledgers-1.*lastMark names .*\.txn.*journal-0.*lacks.*put .* back"):
+    with pytest.raises(StartRefused, match=r"ledgers-1.*lastMark names .*\.txn.*missing from .*journal-0.*restore"):
         Opened(tmp_path, ledger_dirs=2)
 
 
 def test_b4_a_ledger_that_was_deleted_since(tmp_path: Path) -> None:
-    """B14: it does not come back in the directory that did not go back."""
+    """B14: the ledger is not restored in the directory that was not restored."""
     grown(tmp_path)
     one = Opened(tmp_path, ledger_dirs=2)
     one.storage.collectors()[0].delete_ledgers([0])
@@ -91,19 +93,19 @@ def test_b4_a_ledger_that_was_deleted_since(tmp_path: Path) -> None:
 
 
 def test_b4_a_journal_file_in_the_middle_is_gone(tmp_path: Path) -> None:
-    """What it held would be denied."""
+    """Entries in it would be denied, so the start is refused."""
     grown(tmp_path, rounds=2)
     roll_back(tmp_path, "ledgers-0")
     journal = tmp_path / "journal-0" / "current"
     files = sorted(journal.glob("*.txn"))
     files[-2].unlink()
-    with pytest.raises(StartRefused, match=rf"{journal} lacks the journal file {files[-2].name}"):
+    with pytest.raises(StartRefused, match=rf"journal file {files[-2].name} .* is missing from {journal}"):
         Opened(tmp_path, ledger_dirs=2)
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.9])
 def test_b4_a_mark_beyond_what_the_journal_holds(tmp_path: Path, kept: float) -> None:
-    """The journal was cut short, or went back: what followed the mark may be lost with what it lacks before it."""
+    """The journal was truncated or restored: entries after the mark may be lost with those before it."""
     one = Opened(tmp_path, ledger_dirs=2)
     fill(one, 0, 50)
     one.checkpoint()
@@ -124,7 +126,7 @@ def test_b4_a_mark_beyond_what_the_journal_holds(tmp_path: Path, kept: float) ->
 
 @pytest.mark.parametrize("at", range(32))
 def test_b4_a_damaged_mark_is_not_believed(tmp_path: Path, at: int) -> None:
-    """Any flipped bit is noticed, and everything that the journal has is replayed instead."""
+    """Any flipped bit is noticed, and the complete journal is replayed instead."""
     one = Opened(tmp_path, ledger_dirs=2)
     fill(one, 0, 3)
     one.crash()
@@ -142,7 +144,7 @@ def test_b4_a_damaged_mark_is_not_believed(tmp_path: Path, at: int) -> None:
 
 
 def test_b15_a_mark_without_room_for_another_file(tmp_path: Path, faulty: ModuleType) -> None:
-    """It is written in place, so that a start on the full disk need not find memory for what is indexed already."""
+    """The mark is written in place, so a start on the full disk needs no memory for indexed entries."""
     one = Opened(tmp_path, files=faulty.FaultyFiles(), ledger_dirs=2)
     one.checkpoint()
     fill(one, 0, 50)
@@ -158,7 +160,9 @@ def test_b15_a_mark_without_room_for_another_file(tmp_path: Path, faulty: Module
 
 
 def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
-    """The first 16 bytes are its mark; generations grow by one a checkpoint, over a restart too."""
+    """The first 16 bytes are Apache BookKeeper's mark, and generations increase by one per checkpoint, even over a
+    restart.
+    """
     seen = []
     for _ in range(2):
         one = Opened(tmp_path, ledger_dirs=2)
@@ -173,7 +177,9 @@ def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
 
 
 def test_marks_of_a_java_bookie(tmp_path: Path) -> None:
-    """It only logs that it could not write one, so that its highest holds; ours stands for itself."""
+    """A Java bookie only logs that it could not write a mark, so its highest one counts; ours counts for its own
+    directory.
+    """
     directories = [tmp_path / name for name in ("a", "b", "c", "d")]
     for directory in directories:
         directory.mkdir()

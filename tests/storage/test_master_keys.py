@@ -1,5 +1,5 @@
-"""Master keys in the stores (`store.ledger_writes`): which become a ledger's, who may replace an empty one, and what a
-start makes of them.
+"""Master keys in the stores (`store.ledger_writes`): which ones are accepted, who may replace an empty one, and what
+a start does with them.
 """
 
 import struct
@@ -24,7 +24,7 @@ CANDIDATES = [b"", ZEROS, KEY, OTHER]
 
 
 def refusal(call: Callable[..., object], *given: object, **more: object) -> str:
-    """The status with which a call is refused; empty when it is not."""
+    """Return the status with which a call is refused; empty if it is not."""
     try:
         call(*given, **more)
     except Refused as error:
@@ -34,7 +34,7 @@ def refusal(call: Callable[..., object], *given: object, **more: object) -> str:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_key_of_another_size_never_becomes_a_ledgers(size: int, tmp_path: Path) -> None:
-    """Neither by an add, a recovery add, a fence or an explicit LAC, of a new ledger or of one without a key."""
+    """No add, recovery add, fence or explicit LAC sets a key of another size, for a new ledger or one without a key."""
     opened = Opened(tmp_path)
     direct, key = opened.direct, (bytes(range(1, 256)) * (size // 255 + 1))[:size]
     direct.add(entry_of(2, 0), b"")
@@ -53,7 +53,7 @@ def test_a_key_of_another_size_never_becomes_a_ledgers(size: int, tmp_path: Path
 
 @pytest.mark.parametrize("size", [1, 19, 21, 65535])
 def test_a_key_of_older_data_stays(size: int, tmp_path: Path) -> None:
-    """Its ledger is read, and its owner, who has that key, goes on; nobody else does."""
+    """A ledger with an older key is read, and only its owner, who has that key, can write to it."""
     key = b"k" * size
     opened = Opened(tmp_path)
     opened.direct.add(entry_of(1, 0), KEY)
@@ -80,7 +80,7 @@ def test_a_key_of_older_data_stays(size: int, tmp_path: Path) -> None:
 
 
 def test_the_word_that_nothing_follows_takes_no_key(tmp_path: Path) -> None:
-    """A write close, and the one that a refused add implies, leave key, journal and index as they are."""
+    """A write close, and the one that a refused add implies, leave key, journal and index unchanged."""
     opened = Opened(tmp_path)
     direct = opened.direct
     direct.add(entry_of(1, 0), b"")
@@ -105,7 +105,9 @@ def test_the_word_that_nothing_follows_takes_no_key(tmp_path: Path) -> None:
 def test_a_start_takes_what_admission_took(
     tmp_path_factory: pytest.TempPathFactory, story: list[tuple[bytes, bool, bool]]
 ) -> None:
-    """Any order of keys, with index commits and kills between them: no start is refused, and the key is the same."""
+    """With any order of keys, and index commits and kills between them, no start is refused and the key stays the
+    same.
+    """
     root = tmp_path_factory.mktemp("keys")
     opened = Opened(root)
     known = b""
@@ -116,7 +118,7 @@ def test_a_start_takes_what_admission_took(
             known = key
         assert opened.direct.commit()
         if commits:
-            opened.checkpoints.flush_stores()  # the index, not the mark
+            opened.checkpoints.flush_stores()  # commits the index, but not the mark
         if dies:
             opened.crash()
             opened = Opened(root)
@@ -128,7 +130,7 @@ def test_a_start_takes_what_admission_took(
 
 @pytest.mark.parametrize("size", [3, 33])
 def test_a_replay_takes_an_older_key_of_another_size(size: int, tmp_path: Path) -> None:
-    """It was acknowledged once: in place of an empty one, and for a ledger that the index does not know."""
+    """It was acknowledged once: it replaces an empty key, and is accepted for a ledger that the index does not know."""
     opened = Opened(tmp_path)
     opened.direct.add(entry_of(1, 0), b"")
     assert opened.direct.commit()
@@ -158,7 +160,7 @@ def test_a_replay_takes_an_older_key_of_another_size(size: int, tmp_path: Path) 
 
 @pytest.mark.parametrize(("first", "then"), [(b"", ZEROS), (ZEROS, b"")])
 def test_a_key_of_zeros_takes_no_place(first: bytes, then: bytes, tmp_path: Path) -> None:
-    """Neither tells of an owner: what the ledger has is the same before a kill and after it."""
+    """Neither key names an owner: the ledger's key is the same before and after a kill."""
     opened = Opened(tmp_path)
     opened.direct.add(entry_of(1, 0), first)
     opened.direct.write_lac(struct.pack(">qq", 1, 0), then)

@@ -1,6 +1,6 @@
-"""A flush that comes to nothing for anything but a failed write is put off, and is not the end of the process.
+"""A flush that fails for any reason but a failed write is retried, and does not end the process.
 
-Nothing of it is lost or denied, the log and a metric tell, and it goes through once what was in its way is gone.
+Nothing is lost or denied, a log line and a metric report it, and it succeeds once the obstacle is gone.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ KEY = b"k" * 20
 
 
 def flip_runs(root: Path, ledger: int) -> Callable[[], None]:
-    """Damage every stored run of a ledger, in the live pages of the index; answers what undoes it."""
+    """Damage every stored run of a ledger in the live pages of the index; return a function that undoes it."""
     path = root / "ledgers-0" / "current" / "locations.lmdb" / "data.mdb"
     key = ledger.to_bytes(8, "big") + bytes(8)
     before = path.read_bytes()
@@ -41,7 +41,7 @@ def entries(one: Opened, ledger: int, first: int, count: int) -> list[bytes]:
 
 
 def test_a_damaged_index_is_not_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """An add that overrides what a damaged page tells: its flush waits for the repair; it was fatal before."""
+    """A flush that meets a damaged page waits for the repair; it was fatal before."""
     one = Opened(tmp_path)
     for at in range(5):
         one.direct.add(entry(1, at), KEY)
@@ -58,7 +58,7 @@ def test_a_damaged_index_is_not_the_end(tmp_path: Path, caplog: pytest.LogCaptur
     assert fatal.wait(0) is None
     assert entries(one, 1, 0, 3) == again
     one.storage.tell_damage()
-    (line,) = [record.__dict__ for record in caplog.records if record.getMessage().startswith("a flush came to noth")]
+    (line,) = [record.__dict__ for record in caplog.records if record.getMessage().startswith("a flush failed")]
     assert line["reason"] == "the location index is damaged"
     assert one.storage.stats()["flushes_put_off"] == 2
     mend()

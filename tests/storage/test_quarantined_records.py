@@ -1,6 +1,6 @@
-"""Records that cannot be stored, met at a start: in the journal, in the ledgers index. Each costs its ledger, not the
-bookie: the start goes on, everything else of the ledger is served, other ledgers are as they were, and so is the start
-after that.
+"""Records at start that cannot be stored, in the journal or in the ledgers index. Each costs its ledger, not the
+bookie: the start succeeds, everything else of the ledger is served, other ledgers are unaffected, and so is the next
+start.
 """
 
 import struct
@@ -23,7 +23,7 @@ LAC = -0x8000
 
 
 def lac_record(packet: bytes, size: int | None = None) -> bytes:
-    """An explicit LAC of ledger 1 in the journal, of so many bytes as it says."""
+    """Return an explicit LAC of ledger 1 in the journal, with the announced size."""
     return model.record(1, LAC, struct.pack(">i", len(packet) if size is None else size) + packet)
 
 
@@ -56,7 +56,9 @@ def status(one: Opened, ledger: int, at: int) -> str | list[bytes]:
 
 
 def check(one: Opened, reason: int) -> None:
-    """Ledger 1 is in quarantine, has entries 0 to 4 and the same behind the bad record; ledger 2 is as ever."""
+    """Check that ledger 1 is quarantined with entries 0 to 4 and those after the bad record, and that ledger 2 is
+    unaffected.
+    """
     assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[reason],))]
     assert [status(one, 1, at) for at in range(5)] == [[entry(1, at)] for at in range(5)]
     assert status(one, 1, 9) == status(one, 1, -1) == "UNKNOWN_STATE"
@@ -71,7 +73,7 @@ def check(one: Opened, reason: int) -> None:
 
 @pytest.mark.parametrize("bad", BAD)
 def test_in_the_journal(bad: str, tmp_path: Path) -> None:
-    """Each refused the start, or ended it at the first flush; and every start after that."""
+    """Each of them refused the start, or ended the process at the first flush, and at every later start."""
     record, reason = BAD[bad]
     before = key_record(1) + key_record(2) + b"".join(framed(entry(1, at)) for at in range(3))
     behind = framed(entry(2, 0)) + framed(entry(1, 3)) + framed(entry(1, 4))
@@ -85,7 +87,9 @@ def test_in_the_journal(bad: str, tmp_path: Path) -> None:
 
 
 def test_a_key_that_nobody_knows(tmp_path: Path) -> None:
-    """The first record of a ledger: without it its entries would be taken for those of a deleted one, and denied."""
+    """The first record of a ledger is damaged: without it, its entries would be taken for those of a deleted ledger
+    and denied.
+    """
     put(tmp_path, FILE, model.build([key_of_size(-1, b"") + framed(entry(1, 0)) + framed(entry(1, 1))], FILE))
     one = Opened(tmp_path)
     assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[3],))]
@@ -94,7 +98,7 @@ def test_a_key_that_nobody_knows(tmp_path: Path) -> None:
 
 
 def stored(root: Path) -> Path:
-    """Ledgers 1 and 2 with an entry each, in log and index; where the index lies."""
+    """Store ledgers 1 and 2 with an entry each in log and index; return the path of the index."""
     one = Opened(root)
     for ledger in (1, 2):
         one.direct.add(entry(ledger, 0), KEY)
@@ -104,7 +108,7 @@ def stored(root: Path) -> Path:
 
 
 def test_a_ledger_record_that_cannot_be_read(tmp_path: Path) -> None:
-    """One flipped bit refused the start. Its fence is not known any more, so it counts as fenced."""
+    """One flipped bit refused the start. The fence is unknown then, so the ledger counts as fenced."""
     path = stored(tmp_path) / "data.mdb"
     pages = bytearray(path.read_bytes())
     value = bytes((1, 0, 0, 20, 0, 0, 0, 0)) + KEY  # version, flags, sizes, key
@@ -132,7 +136,9 @@ def test_a_ledger_record_that_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packet", [b"lac", lac_packet(2, 7)])
 def test_a_lac_in_the_index_that_is_none(packet: bytes, tmp_path: Path) -> None:
-    """Of an older bookie: a long poll, a write of a LAC and replay read eight bytes behind its first eight."""
+    """A short LAC from an older bookie made a long poll, a LAC write and replay read eight bytes beyond its first
+    eight.
+    """
     index = Index.open(stored(tmp_path), 64 * MIB)
     index.begin()
     index.put_ledger(1, KEY, lac=packet)

@@ -1,5 +1,5 @@
-"""Recovery (replay of journals at start): what comes back, from which files, and when the start is refused (B3, B4, B5,
-B8, B10, B11). Journal files are written by the model, as ours and as Apache BookKeeper's.
+"""Recovery (replay of journals at start): what is restored, from which files, and when the start is refused (B3, B4,
+B5, B8, B10, B11). The model writes the journal files, ours and Apache BookKeeper's.
 """
 
 import shutil
@@ -21,22 +21,22 @@ FILE = 0x20
 
 
 def key_record(ledger: int, key: bytes = KEY) -> bytes:
-    """A ledger's key, as a journal tells it."""
+    """Return the journal record of a ledger's key."""
     return model.record(ledger, model.MASTER_KEY, struct.pack(">i", len(key)) + key)
 
 
 def lac_record(ledger: int, lac: int) -> bytes:
-    """An explicit LAC."""
+    """Return the journal record of an explicit LAC."""
     return model.record(ledger, model.LAC, struct.pack(">i", 16) + lac_packet(ledger, lac))
 
 
 def framed(data: bytes) -> bytes:
-    """An entry in the journal."""
+    """Return the journal record of an entry."""
     return struct.pack(">i", len(data)) + data
 
 
 def put(root: Path, file_id: int, content: bytes, journal: int = 0) -> Path:
-    """A journal file of a bookie that was never started here."""
+    """Write a journal file of a bookie that was never started here."""
     path = root / f"journal-{journal}" / "current" / f"{file_id:x}.txn"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -44,7 +44,7 @@ def put(root: Path, file_id: int, content: bytes, journal: int = 0) -> Path:
 
 
 def entries(one: Opened, ledger: int, count: int = 100) -> list[bytes]:
-    """What the ledger holds from entry 0 on."""
+    """Return what the ledger holds from entry 0 on."""
     held = one.direct.read(ledger, 0, count=count, size=MIB)
     found = held.entries()
     held.release()
@@ -56,7 +56,7 @@ GROUPS = [key_record(1) + framed(ENTRIES[0]), framed(ENTRIES[1]), framed(ENTRIES
 
 
 def theirs(version: int, alignment: int = 512) -> bytes:
-    """The same records in one of Apache BookKeeper's files."""
+    """Return the same records as a file of Apache BookKeeper."""
     out = model.header(version, grouped=False)
     for records in GROUPS:
         out += records
@@ -66,7 +66,7 @@ def theirs(version: int, alignment: int = 512) -> bytes:
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5, 6])
 def test_files_of_any_version(tmp_path: Path, version: int) -> None:
-    """Apache BookKeeper's journals of all times, with the zeros of preallocation behind them."""
+    """Journals of all versions of Apache BookKeeper, followed by preallocated zeros, are replayed."""
     put(tmp_path, FILE, theirs(version) + bytes(5000))
     one = Opened(tmp_path)
     assert (one.report.files, one.report.entries, one.report.skipped) == (1, 4, 0)
@@ -78,7 +78,7 @@ def test_files_of_any_version(tmp_path: Path, version: int) -> None:
 
 
 def test_our_files(tmp_path: Path) -> None:
-    """Groups with checksums; the mark moves behind what was replayed, so that it is not replayed again."""
+    """Groups with checksums are replayed, and the mark moves past them, so that they are not replayed again."""
     put(tmp_path, FILE, model.build(GROUPS, FILE))
     one = Opened(tmp_path)
     assert entries(one, 1) == ENTRIES
@@ -92,7 +92,9 @@ def test_our_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 3, 4, 20, 60, 61, 110, 112, 140, 141, 147, 148, 152, 160, 167, 168, 300, 511])
 @pytest.mark.parametrize("zeros", [0, 4096])
 def test_a_torn_tail(tmp_path: Path, cut: int, zeros: int) -> None:
-    """B3: the last group is there as a whole or not at all; the groups before it are there; the next start goes on."""
+    """B3: the last group is restored completely or not at all, the groups before it are restored, and the next start
+    continues.
+    """
     whole = model.build(GROUPS, FILE)
     start = len(model.build(GROUPS[:2], FILE))
     put(tmp_path, FILE, whole[: start + cut] + bytes(zeros))
@@ -107,7 +109,9 @@ def test_a_torn_tail(tmp_path: Path, cut: int, zeros: int) -> None:
 
 
 def damaged_end(root: Path, at: int) -> tuple[str, int]:
-    """A journal file whose last group has a flipped bit in its byte `at`: its name, and where that group begins."""
+    """Write a journal file whose last group has a flipped bit in byte `at`; return its name and the offset of that
+    group.
+    """
     content = bytearray(model.build(GROUPS, FILE))
     start = len(model.build(GROUPS[:2], FILE))
     content[start + at] ^= 0x10
@@ -116,8 +120,8 @@ def damaged_end(root: Path, at: int) -> tuple[str, int]:
 
 @pytest.mark.parametrize("at", [0, 5, 40, 117, 121, 125, 128, 136, 147])
 def test_damage_in_the_last_group(tmp_path: Path, at: int) -> None:
-    """A flipped bit in what was acknowledged last made a torn tail of it, which was dropped without a word and denied.
-    A group that was written up to its end was not torn by the end of the process: the start is refused.
+    """A flipped bit in the last acknowledged group made it look like a torn tail, which was silently dropped and
+    denied. A completely written group was not torn by a crash, so the start is refused.
     """
     name, start = damaged_end(tmp_path, at)
     told = rf"{name} is damaged at offset {start}: its last group .*skipReplayJournalInvalidRecord"
@@ -127,7 +131,7 @@ def test_damage_in_the_last_group(tmp_path: Path, at: int) -> None:
 
 @pytest.mark.parametrize("settings", [{"same_boot": True, "skip_damaged_journal": True}, {}])
 def test_a_start_without_the_last_group(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """When told so; and after a power cut, which leaves of a write what it likes."""
+    """The group is dropped if configured, and after a power failure, which may leave any part of a write."""
     damaged_end(tmp_path, 40)
     one = Opened(tmp_path, **settings)
     assert entries(one, 1) == ENTRIES[:2]
@@ -135,7 +139,7 @@ def test_a_start_without_the_last_group(tmp_path: Path, settings: dict[str, Any]
 
 
 def test_a_kill_in_the_middle_of_a_write_is_no_damage(tmp_path: Path) -> None:
-    """The system writes a group from its first byte on: what lacks its end was cut short, and was not acknowledged."""
+    """The system writes a group from its first byte on: one without its end was cut off, and was not acknowledged."""
     whole = model.build([*GROUPS[:2], framed(entry(1, 2, payload=bytes(9000)))], FILE)
     start = len(model.build(GROUPS[:2], FILE))
     put(tmp_path, FILE, whole[: start + 4096] + bytes(16384))
@@ -146,7 +150,7 @@ def test_a_kill_in_the_middle_of_a_write_is_no_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [0, 5, 24, 40, 70, 89])
 def test_damage_in_the_middle(tmp_path: Path, at: int) -> None:
-    """B3: bad bytes with good groups behind them: refused, with place and remedy; or passed over when told so."""
+    """B3: damage before intact groups is refused, with place and remedy, or skipped if configured."""
     content = bytearray(model.build(GROUPS, FILE))
     start = len(model.build(GROUPS[:1], FILE))
     content[start + at] ^= 0x40
@@ -161,7 +165,7 @@ def test_damage_in_the_middle(tmp_path: Path, at: int) -> None:
 
 
 def test_a_torn_file_that_others_follow(tmp_path: Path) -> None:
-    """B3: a torn group is regular at the very end only; files without records behind it do not count."""
+    """B3: a torn group is normal only at the very end; files without records after it do not count."""
     whole = model.build(GROUPS, FILE)
     put(tmp_path, FILE, whole[:-490])
     put(tmp_path, FILE + 1, model.build([], FILE + 1) + bytes(4096))
@@ -171,22 +175,24 @@ def test_a_torn_file_that_others_follow(tmp_path: Path) -> None:
         path.unlink()
     put(tmp_path, FILE, whole[:-490])
     later = put(tmp_path, FILE + 1, model.build([framed(entry(1, 9))], FILE + 1))
-    with pytest.raises(StartRefused, match=f"ends in a torn group although {later.name} follows"):
+    with pytest.raises(StartRefused, match=f"ends in a torn group, but records follow it in {later.name}"):
         Opened(tmp_path)
 
 
 def test_a_file_that_the_mark_names_is_gone(tmp_path: Path) -> None:
-    """B4: entries would be lost without a word."""
+    """B4: entries would be silently lost."""
     one = Opened(tmp_path)
     one.crash()
     [path] = (tmp_path / "journal-0" / "current").glob("*.txn")
     path.unlink()
-    with pytest.raises(StartRefused, match=rf"lastMark names {path.name}, and .* lacks .* {path.name}; put"):
+    with pytest.raises(
+        StartRefused, match=rf"lastMark names the journal file {path.name}, which is missing from .*; restore"
+    ):
         Opened(tmp_path)
 
 
 def test_which_files() -> None:
-    """From the lowest mark on, of whichever ledger directory; without one all."""
+    """Files are replayed from the lowest mark of all ledger directories on; without a mark, all of them."""
     here = Path("current")
     assert files_to_replay(here, [1, 2, 5, 9], [Mark(5, 100)]) == [5, 9]
     assert files_to_replay(here, [1, 2, 5, 9], [Mark(9, 100), Mark(5, 100)]) == [5, 9]
@@ -198,7 +204,7 @@ def test_which_files() -> None:
 
 
 def test_another_master_key(tmp_path: Path) -> None:
-    """B11: the key that came first stays the ledger's; one that contradicts it costs the ledger, not the bookie."""
+    """B11: the first key stays the ledger's; a contradicting one costs the ledger, not the bookie."""
     put(tmp_path, FILE, model.build([key_record(1), key_record(1, b"z" * 20)], FILE))
     one = Opened(tmp_path)
     state = one.direct.ledger(1)
@@ -208,7 +214,7 @@ def test_another_master_key(tmp_path: Path) -> None:
 
 
 def test_the_key_that_came_late(tmp_path: Path) -> None:
-    """B11: an all-zero key is replaced once, then and in replay; one that is logged later changes nothing."""
+    """B11: an all-zero key is replaced once, at run time and in replay; a key that is logged later changes nothing."""
     put(tmp_path, FILE, model.build([key_record(1, bytes(20)) + key_record(1) + key_record(1, bytes(20))], FILE))
     one = Opened(tmp_path)
     state = one.direct.ledger(1)
@@ -218,7 +224,7 @@ def test_the_key_that_came_late(tmp_path: Path) -> None:
 
 
 def test_ledgers_that_nobody_knows(tmp_path: Path) -> None:
-    """B14: records of a deleted ledger, without its key, do not bring it back."""
+    """B14: records of a deleted ledger without its key do not restore it."""
     records = framed(entry(2, 0)) + model.record(2, model.FENCE) + lac_record(2, 5)
     put(tmp_path, FILE, model.build([records, *GROUPS], FILE))
     one = Opened(tmp_path)
@@ -229,7 +235,7 @@ def test_ledgers_that_nobody_knows(tmp_path: Path) -> None:
 
 
 def test_fences_and_lacs(tmp_path: Path) -> None:
-    """B8, B10: a fence is for ever, the highest explicit LAC stays; both through two starts."""
+    """B8, B10: a fence and the highest explicit LAC stay through two starts."""
     records = key_record(1) + lac_record(1, 7) + lac_record(1, 3) + model.record(1, model.FENCE) + framed(ENTRIES[0])
     put(tmp_path, FILE, model.build([records], FILE))
     for _ in range(2):
@@ -244,14 +250,14 @@ def test_fences_and_lacs(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_journal(tmp_path: Path) -> None:
-    """Named, not skipped."""
+    """A file that is not a journal is reported, not skipped."""
     put(tmp_path, FILE, b"BKLG" + struct.pack(">i", 99) + bytes(1000))
     with pytest.raises(StartRefused, match=r"20\.txn cannot be replayed \(version 99"):
         Opened(tmp_path)
 
 
 def test_twice_is_once(tmp_path: Path) -> None:
-    """B5: with the mark set back, as by a crash before it was written, the same records change nothing."""
+    """B5: with an older mark, as after a crash before it was written, replaying the same records changes nothing."""
     one = Opened(tmp_path, ledger_dirs=2, journals=2)
     for version in (b"one", b"two"):
         for at in range(6):
@@ -274,7 +280,7 @@ def test_twice_is_once(tmp_path: Path) -> None:
 
 
 def test_replay_flushes_what_does_not_fit(tmp_path: Path) -> None:
-    """A journal larger than the write cache."""
+    """A journal larger than the write cache is replayed."""
     one = Opened(tmp_path, write_cache_bytes=8 * MIB)
     stored = [entry(1, at, payload=bytes([at % 251]) * 10_000) for at in range(300)]
     for data in stored:
@@ -292,7 +298,7 @@ def test_replay_flushes_what_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_the_key_that_came_with_a_second_fence(tmp_path: Path) -> None:
-    """B11: it is durable when the fence is answered, although the ledger was fenced before."""
+    """B11: the key of a second fence is durable when the fence is answered."""
     one = Opened(tmp_path)
     one.direct.fence(1, bytes(20))
     assert one.direct.commit()

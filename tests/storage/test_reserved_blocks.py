@@ -1,4 +1,4 @@
-"""Disk blocks that a killed process had reserved behind the end of its entry logs (reserved_blocks)."""
+"""Disk blocks that a killed process had reserved beyond the end of its entry logs (reserved_blocks)."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ LOG_BYTES = 256 * MIB
 
 
 def dies(root: Path) -> None:
-    """The body of the child: a few bytes in a log that may become large."""
+    """Run the child: write a few bytes to a log that may become large, and die."""
     one = Opened(root, log_bytes_max=LOG_BYTES)
     one.direct.add(entry(1, 0))
     assert one.direct.commit()
@@ -27,12 +27,12 @@ def dies(root: Path) -> None:
 
 
 def occupied(path: Path) -> int:
-    """Bytes of the disk."""
+    """Return the bytes that a file occupies on the disk."""
     return path.stat().st_blocks * BLOCK_BYTES
 
 
 def test_a_start_gives_them_back(tmp_path: Path) -> None:
-    """The log is what it was, without the room that only a size by blocks shows."""
+    """The log keeps its contents and size; only the reserved blocks go."""
     code = (
         f"from pathlib import Path; from tests.storage.test_reserved_blocks import dies; dies(Path({str(tmp_path)!r}))"
     )
@@ -52,7 +52,7 @@ def test_a_start_gives_them_back(tmp_path: Path) -> None:
 
 
 def test_only_blocks_behind_the_end(tmp_path: Path) -> None:
-    """A log that fills its blocks is not touched, nor is a file that is no entry log."""
+    """Neither a log that fills its blocks nor a file that is not an entry log is touched."""
     full, other = tmp_path / "a.log", tmp_path / "a.txn"
     for path, size in ((full, 2 * LEAST_BYTES), (other, 512)):
         path.write_bytes(bytes([1]) * size)
@@ -66,8 +66,8 @@ def test_only_blocks_behind_the_end(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_cut_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is named, and the others have their turn."""
+    """The log is reported, and the others are processed."""
     (tmp_path / "1.log").symlink_to("1.log")
     with caplog.at_level(logging.WARNING):
         assert give_back_blocks(tmp_path) == 0
-    assert "stay reserved" in caplog.text
+    assert "stay allocated" in caplog.text

@@ -1,4 +1,4 @@
-"""The scrub on a real ledger directory: damage that it finds, and what it must not take for damage."""
+"""The scrub on a real ledger directory: which damage it finds, and what it must not mistake for damage."""
 
 import os
 import struct
@@ -41,7 +41,7 @@ def fill(store: Opened, ledger: int = LEDGER, entries: int = ENTRIES) -> None:
 
 @contextmanager
 def closed_logs(root: Path) -> Iterator[Opened]:
-    """A bookie whose entries lie in a log that is closed: it was stopped and started in between."""
+    """A bookie whose entries are in a closed log, because it was restarted in between."""
     before = Opened(root)
     fill(before)
     before.stop()
@@ -53,14 +53,14 @@ def closed_logs(root: Path) -> Iterator[Opened]:
 
 
 def log_of(store: Opened) -> Path:
-    """The first log with a record."""
+    """Return the first log with a record."""
     return min(path for path in (store.ledger_dirs[0] / "current").glob("*.log") if path.stat().st_size > 2048)
 
 
 def scrubbed(
     store: Opened, ask: Callable[[int], Digester | None] = lambda _: DIGEST.digester
 ) -> tuple[list[Finding], dict[str, Any]]:
-    """One pass: what it found, and what it counted."""
+    """Run one pass; return its findings and its counters."""
     found: list[Finding] = []
     scrub = Scrub(ScrubSettings(rate_bytes_per_s=0, interval_s=1 << 20), store.storage.scrubbers(), ask)
     scrub.follow(found.append)
@@ -81,7 +81,7 @@ def flip(path: Path, offset: int, bit: int = 0) -> None:
 
 
 def place(store: Opened, entry: int) -> int:
-    """Where the length word of an entry lies."""
+    """Return the offset of an entry's length word."""
     with log_of(store).open("rb") as file:
         data = file.read()
     at = data.index(struct.pack(">qq", LEDGER, entry))
@@ -89,7 +89,7 @@ def place(store: Opened, entry: int) -> int:
 
 
 def test_sound_logs_have_nothing_to_tell(tmp_path: Path) -> None:
-    """Every record is read and verified, in closed logs and in the one being written; nothing is found."""
+    """Every record is read and verified, in closed logs and in the open one, and nothing is found."""
     with closed_logs(tmp_path) as store:
         fill(store, ledger=LEDGER + 1)
         found, counted = scrubbed(store)
@@ -110,7 +110,7 @@ def test_sound_logs_have_nothing_to_tell(tmp_path: Path) -> None:
     ],
 )
 def test_a_flipped_bit_is_found_wherever_it_is(tmp_path: Path, at: int, kinds: set[Kind]) -> None:
-    """A live record with one bit changed is named by ledger and entry, and no other entry is."""
+    """A live record with one changed bit is reported by ledger and entry, and no other entry is."""
     with closed_logs(tmp_path) as store:
         flip(log_of(store), place(store, 50) + at, bit=2)
         found, _ = scrubbed(store)
@@ -120,7 +120,7 @@ def test_a_flipped_bit_is_found_wherever_it_is(tmp_path: Path, at: int, kinds: s
 
 
 def test_damage_in_the_log_being_written_is_found(tmp_path: Path) -> None:
-    """A length word in an open log: the index leads to the record that is not there, and to no other."""
+    """With a damaged length word in an open log, the index leads to the missing record, and to no other."""
     store = Opened(tmp_path)
     fill(store)
     flip(log_of(store), place(store, 50))
@@ -131,8 +131,8 @@ def test_damage_in_the_log_being_written_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["ledgers leaf", "fences leaf", "locations leaf"])
 def test_damage_in_the_index_is_found_by_a_pass(tmp_path: Path, part: str) -> None:
-    """Records of ledgers and kept fences are read at a start alone: their damage was found years later, and refused the
-    start. A pass reads them, and who repairs the index makes them good from memory.
+    """Records of ledgers and kept fences are otherwise read only at start, where damage that was years old refused
+    the start. A pass reads them, and the index repair restores them from memory.
     """
     collecting = fenced_and_deleted(tmp_path)
     collecting.add(2, range(20))
@@ -154,7 +154,7 @@ def test_damage_in_the_index_is_found_by_a_pass(tmp_path: Path, part: str) -> No
 
 
 def test_a_log_cut_short_loses_no_entry_in_silence(tmp_path: Path) -> None:
-    """Every entry behind the cut is named."""
+    """Every entry after the cut is reported."""
     with closed_logs(tmp_path) as store:
         with log_of(store).open("r+b") as file:
             file.truncate(place(store, 150) + 10)
@@ -163,7 +163,7 @@ def test_a_log_cut_short_loses_no_entry_in_silence(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_gone_or_no_log_any_more(tmp_path: Path) -> None:
-    """With its first bytes changed nothing can be scanned, but the index leads to every record, and all are good."""
+    """With its first bytes changed a log cannot be scanned, but the index leads to every record, and all are good."""
     with closed_logs(tmp_path) as store:
         flip(log_of(store), 0)
         found, _ = scrubbed(store)
@@ -171,7 +171,7 @@ def test_a_log_that_is_gone_or_no_log_any_more(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_the_index_lost_is_an_orphan(tmp_path: Path) -> None:
-    """The log has it, its ledger is known, the index has it nowhere."""
+    """An entry of a known ledger that is in the log but missing from the index is reported as an orphan."""
     before = Opened(tmp_path)
     fill(before)
     before.stop()
@@ -199,7 +199,7 @@ def test_an_entry_that_the_index_lost_is_an_orphan(tmp_path: Path) -> None:
 
 
 def test_without_digests_structure_and_ids_are_checked(tmp_path: Path) -> None:
-    """A metadata store that does not answer: nothing is taken for damage because of it; changed ids are found."""
+    """If the metadata store does not answer, nothing is mistaken for damage, and changed ids are still found."""
 
     def ask(_ledger: int) -> Digester | None:
         raise MetadataStoreError("it does not answer")
@@ -212,7 +212,7 @@ def test_without_digests_structure_and_ids_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_pass_goes_on_where_a_stop_cut_it_short(tmp_path: Path) -> None:
-    """The cursor names the log to go on with; a damaged cursor begins anew."""
+    """The cursor names the next log; with a damaged cursor the pass begins from the start."""
     with closed_logs(tmp_path) as store:
         keep_in = store.ledger_dirs[0] / "current"
         slow = Scrub(ScrubSettings(), store.storage.scrubbers(), lambda _: None, keep_in=keep_in)

@@ -1,6 +1,6 @@
-"""Taking over a Java bookie's disks: what is read of its index, what is built, what is refused, and ends in between.
+"""Taking over a Java bookie's disks: what is read of its index, what is built, what is refused, and interruptions.
 
-The disks are made by hand here; tests/interop/test_takeover.py has real ones.
+The disks here are made by hand; tests/interop/test_takeover.py has real ones.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ PAIRS = {
 
 
 def where(root: Path) -> dict[str, Any]:
-    """The arguments of `take_over` for the directories that `Opened` has."""
+    """Return the arguments of `take_over` for the directories of `Opened`."""
     paths = {
         name: [root / part / "current"] for name, part in (("ledger_dirs", "ledgers-0"), ("index_dirs", "ledgers-0"))
     }
@@ -59,7 +59,7 @@ def where(root: Path) -> dict[str, Any]:
 
 
 def java_disks(root: Path, *, kind: str) -> Path:
-    """One ledger directory: ledger 1 open, 7 fenced, 99 deleted but still in a log."""
+    """Create one ledger directory with ledger 1 open, 7 fenced, and 99 deleted but still in a log."""
     current = root / "ledgers-0" / "current"
     put_logs(current, LOGS)
     (root / "journal-0" / "current").mkdir(parents=True)
@@ -74,19 +74,19 @@ def java_disks(root: Path, *, kind: str) -> Path:
 
 
 def put_journal(root: Path, file_id: int, records: bytes = b"", *, grouped: bool = False) -> None:
-    """A journal, a Java bookie's or an empty one of ours."""
+    """Write a journal of a Java bookie, or an empty one of ours."""
     header = journal_model.header(6, grouped=grouped) + records
     (root / "journal-0" / "current" / f"{file_id:x}.txn").write_bytes(header.ljust(4096, b"\0"))
 
 
 def hashes(directory: Path) -> dict[str, tuple[str, int]]:
-    """Content and time of change of every file below a directory."""
+    """Return the content and modification time of every file below a directory."""
     files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     return {str(path): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns) for path in files}
 
 
 def indexed(current: Path) -> tuple[dict[int, Ledger], dict[int, list[int]]]:
-    """What our index holds: ledgers, and the entries of each."""
+    """Return the ledgers in our index, and the entries of each."""
     index = Index.open(current / "locations.lmdb", 64 * MIB)
     reader = index.reader()
     ledgers = {ledger.ledger: ledger for ledger in reader.ledgers()}
@@ -101,7 +101,7 @@ def indexed(current: Path) -> tuple[dict[int, Ledger], dict[int, list[int]]]:
 
 @pytest.mark.parametrize("kind", ["rocksdb", "idx"])
 def test_java_disks_become_ours(tmp_path: Path, kind: str) -> None:
-    """Entries by scan, ledgers from Java's index, which stays as it was; a deleted ledger stays deleted."""
+    """Entries come from a scan and ledgers from Java's index, which is not changed; a deleted ledger stays deleted."""
     current = java_disks(tmp_path, kind=kind)
     before = hashes(current)
     one = Opened(tmp_path)
@@ -120,7 +120,7 @@ def test_java_disks_become_ours(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_newest_copy_is_the_one_found(tmp_path: Path) -> None:
-    """Entry 1 of ledger 1 is in both logs: the later one counts, as in Java's own rebuild."""
+    """Entry 1 of ledger 1 is in both logs, and the later one counts, as in Java's own rebuild."""
     current = java_disks(tmp_path, kind="rocksdb")
     take_over(**where(tmp_path)).close()
     index = Index.open(current / "locations.lmdb", 64 * MIB)
@@ -135,7 +135,7 @@ def test_the_newest_copy_is_the_one_found(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_an_end_behind_this_step_is_made_good(tmp_path: Path, step: str) -> None:
-    """kill -9 behind each step: the next start begins again, or goes on, and ends with the same index."""
+    """After kill -9 at each step the next start begins again, or continues, and ends with the same index."""
     current = java_disks(tmp_path, kind="idx")
     (current / "1b.log.compacting").write_bytes(b"half a copy")
     program = (
@@ -156,7 +156,7 @@ def test_an_end_behind_this_step_is_made_good(tmp_path: Path, step: str) -> None
 
 
 def test_every_step_has_its_end(tmp_path: Path) -> None:
-    """The steps that are killed are all that there are."""
+    """The tested steps are all steps that there are."""
     java_disks(tmp_path, kind="idx")
     seen: list[str] = []
     take_over(**where(tmp_path), step=seen.append).close()
@@ -164,7 +164,7 @@ def test_every_step_has_its_end(tmp_path: Path) -> None:
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:
-    """Bytes of entry logs, ascending, up to all of them."""
+    """Progress counts the bytes of entry logs, ascending to their sum."""
     current = java_disks(tmp_path, kind="idx")
     seen: list[tuple[int, int]] = []
     take_over(**where(tmp_path), progress=lambda done, of: seen.append((done, of))).close()
@@ -174,7 +174,7 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
 
 
 def test_direct_layout_and_torn_tail(tmp_path: Path) -> None:
-    """Logs of the direct-I/O logger, with the padding of their flushes, and one that was cut off in a record."""
+    """Logs of the direct-I/O logger, padded after each flush, and one cut off inside a record are read."""
     current = java_disks(tmp_path, kind="idx")
     for path in current.glob("*.log"):
         path.unlink()
@@ -192,7 +192,7 @@ def test_direct_layout_and_torn_tail(tmp_path: Path) -> None:
 
 
 def test_fences_before_the_mark(tmp_path: Path) -> None:
-    """Upstream's checkpoint of an idle storage passes fences and LACs that only the journal holds: they are found."""
+    """A checkpoint of idle Java storage moves the mark past fences and LACs in the journal only; they are found."""
     current = java_disks(tmp_path, kind="idx")
     key, fence, lac = (journal_model.MASTER_KEY, journal_model.FENCE, journal_model.LAC)
     records = [
@@ -209,18 +209,18 @@ def test_fences_before_the_mark(tmp_path: Path) -> None:
 
 
 def test_keys_from_the_journal(tmp_path: Path) -> None:
-    """Where every ledger is fenced for want of an index, those whose key a journal holds have it."""
+    """If every ledger is fenced because there is no index, ledgers whose key is in a journal get it."""
     current = java_disks(tmp_path, kind="none")
     put_journal(tmp_path, 0x1F, journal_model.record(1, journal_model.MASTER_KEY, struct.pack(">i", 20) + KEY))
     take_over(**where(tmp_path), fence_all=True).close()
     assert {ledger.ledger: ledger.key for ledger in indexed(current)[0].values()} == {1: KEY, FENCED: b"", 99: b""}
 
 
-# What an interrupted compaction leaves.
+# Leftovers of an interrupted compaction.
 
 
 def test_leftovers_of_a_compaction(tmp_path: Path) -> None:
-    """Half a copy goes; a finished one goes when source or log is there, and becomes the log when it is the last."""
+    """An unfinished copy is removed; a finished one too if its source or log exists, else it becomes the log."""
     current = java_disks(tmp_path, kind="idx")
     source = current / "1a.log"
     source.rename(current / "1b.log.1a.compacted")
@@ -237,7 +237,7 @@ def test_leftovers_of_a_compaction(tmp_path: Path) -> None:
 
 
 def test_b1_an_adopted_copy_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its directory is synced before the index points into it: after a power cut nothing would look for it again."""
+    """Its directory is synced before the index points at it: after a power failure nothing would look for it."""
     current = java_disks(tmp_path, kind="idx")
     (current / "1a.log").rename(current / "1b.log.1a.compacted")
     synced = []
@@ -254,7 +254,7 @@ def test_b1_an_adopted_copy_keeps_its_name(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_copy_under_its_decimal_name(tmp_path: Path) -> None:
-    """Upstream recovers log 1a as `26.log`, to which its index then does not point; a scan finds it by its name."""
+    """Java recovers log 1a as `26.log`, to which its index does not point; a scan finds it by its name."""
     current = java_disks(tmp_path, kind="idx")
     (current / "1a.log").rename(current / "26.log")
     (current / "1a.log.0.compacted").hardlink_to(current / "26.log")
@@ -265,13 +265,13 @@ def test_a_copy_under_its_decimal_name(tmp_path: Path) -> None:
     assert indexed(current)[1] == HELD
 
 
-# What is refused.
+# Takeovers that are refused.
 
 
 def test_without_an_index_nothing_is_guessed(tmp_path: Path) -> None:
-    """Neither RocksDB nor .idx files: refused, or every ledger fenced on the operator's word."""
+    """Without RocksDB and .idx files the start is refused, or every ledger is fenced if the operator says so."""
     current = java_disks(tmp_path, kind="none")
-    with pytest.raises(StartRefused, match=r"neither a RocksDB `ledgers` nor .idx files.*takeOverFencingAll"):
+    with pytest.raises(StartRefused, match=r"neither a RocksDB database `ledgers` nor .idx files.*takeOverFencingAll"):
         take_over(**where(tmp_path))
     take_over(**where(tmp_path), fence_all=True).close()
     ledgers, entries = indexed(current)
@@ -280,7 +280,7 @@ def test_without_an_index_nothing_is_guessed(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_the_journal_is_enough(tmp_path: Path) -> None:
-    """A mark of zeros: nothing was ever checkpointed, so no index is needed to know every ledger."""
+    """A mark of zeros means that there was no checkpoint, so the journal alone shows every ledger."""
     current = java_disks(tmp_path, kind="none")
     (current / "lastMark").write_bytes(bytes(16))
     take_over(**where(tmp_path)).close()
@@ -288,7 +288,7 @@ def test_without_a_checkpoint_the_journal_is_enough(tmp_path: Path) -> None:
 
 
 def test_without_the_binding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is lost, and how to install it."""
+    """The error says what is lost without the package, and how to install it."""
     java_disks(tmp_path, kind="rocksdb")
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(StartRefused, match=r"install bookie\[java-disks\].*takeOverFencingAll=true.*fences every"):
@@ -297,17 +297,17 @@ def test_without_the_binding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_damaged_rocksdb(tmp_path: Path) -> None:
-    """Named with what RocksDB says of it; nothing is built, nothing of it changed."""
+    """The error includes RocksDB's own message; nothing is built, and the database is not changed."""
     current = java_disks(tmp_path, kind="rocksdb")
     (current / "ledgers" / "CURRENT").write_bytes(b"MANIFEST-999999\n")
     before = hashes(current)
-    with pytest.raises(StartRefused, match=f"{current / 'ledgers'} cannot be read as RocksDB"):
+    with pytest.raises(StartRefused, match=f"{current / 'ledgers'} cannot be read as a RocksDB database"):
         take_over(**where(tmp_path))
     assert hashes(current) == before
 
 
 def test_a_running_java_bookie(tmp_path: Path) -> None:
-    """RocksDB's lock is honoured, at each start and while we run."""
+    """RocksDB's lock is honoured at each start, and held while we run."""
     current = java_disks(tmp_path, kind="rocksdb")
     program = (
         "import fcntl, sys; file = open(sys.argv[1], 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX)\n"
@@ -331,7 +331,7 @@ def test_a_running_java_bookie(tmp_path: Path) -> None:
 
 
 def test_our_own_index_is_lost(tmp_path: Path) -> None:
-    """A bookie of ours ran last: what Java's index says is old, and a fence since then would be forgotten."""
+    """If a bookie of ours ran last, Java's index is outdated, and a later fence would be forgotten."""
     current = java_disks(tmp_path, kind="rocksdb")
     put_journal(tmp_path, 0x21, grouped=True)
     with pytest.raises(StartRefused, match=f"{current / 'locations.lmdb'} is missing, but {current} has entry logs"):
@@ -339,7 +339,7 @@ def test_our_own_index_is_lost(tmp_path: Path) -> None:
 
 
 def test_java_ran_in_between(tmp_path: Path) -> None:
-    """Taken over, given back, and back again: our old index is not trusted; without it the disks are taken anew."""
+    """If Java ran after a takeover, our old index is not trusted; without it the disks are taken over again."""
     current = java_disks(tmp_path, kind="rocksdb")
     Opened(tmp_path).stop()
     newest = max(int(path.stem, 16) for path in (tmp_path / "journal-0" / "current").glob("*.txn"))
@@ -354,14 +354,14 @@ def test_java_ran_in_between(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["idx", "none"])
 def test_several_directories_that_share_logs(tmp_path: Path, kind: str) -> None:
-    """Interleaved storage puts a ledger into any directory; a bookie of ours looks in one."""
+    """Interleaved storage puts a ledger into any directory, but our bookie looks in only one."""
     java_disks(tmp_path, kind=kind)
     with pytest.raises(StartRefused, match=r"2 ledgerDirectories .* share their entry logs.*re-replication"):
         Opened(tmp_path, ledger_dirs=2)
 
 
 def test_several_directories_of_db_storage(tmp_path: Path) -> None:
-    """Each is a store of its own, with ids of its own, as here."""
+    """Each directory is a store of its own, with ids of its own, as in our bookie."""
     for at, ledger in ((0, 4), (1, 5)):
         current = tmp_path / f"ledgers-{at}" / "current"
         put_logs(current, {3: [entry(ledger, 0)]})
@@ -375,18 +375,18 @@ def test_several_directories_of_db_storage(tmp_path: Path) -> None:
 
 
 def test_a_foreign_log(tmp_path: Path) -> None:
-    """A file that is no entry log could hold what clients ask for: named, and the start refused."""
+    """A file that is not an entry log could hold entries, so it is reported and the start is refused."""
     current = java_disks(tmp_path, kind="idx")
     (current / "9.log").write_bytes(b"GIF89a" * 1000)
     with pytest.raises(StartRefused, match=r"9\.log: not an entry log .* move it out of the directory"):
         take_over(**where(tmp_path))
 
 
-# Keys and values of the RocksDB.
+# Keys and values of the RocksDB database.
 
 
 def test_keys_of_every_form(tmp_path: Path) -> None:
-    """16 bytes of upstream's rebuild, which the short key overrules; special keys; what cannot be read is fenced."""
+    """A short key overrides one of Java's rebuild; special keys are skipped; unreadable records are fenced."""
     pairs = {
         struct.pack(">q", 1): ledger_data(lac=b"short"),
         struct.pack(">qq", 1, 0): ledger_data(key=b"", fenced=True),
@@ -409,15 +409,15 @@ def test_keys_of_every_form(tmp_path: Path) -> None:
 
 
 def test_given_back(tmp_path: Path) -> None:
-    """The records of our index in a database for Java; the former one is kept; not while in use, nor after a crash."""
+    """Ledgers are written for Java and the previous database is kept, but not while in use or after a crash."""
     current = java_disks(tmp_path, kind="rocksdb")
-    with pytest.raises(ToolRefused, match="holds no index of a bookie of ours"):
+    with pytest.raises(ToolRefused, match="has no index of a bookie of this kind"):
         give_back(tmp_path / "ledgers-0")
     one = Opened(tmp_path)
     assert one.direct.fence(1, KEY) >= 0
     one.stop()
     (current / "DIRTY").touch()
-    with pytest.raises(ToolRefused, match="not stopped in order"):
+    with pytest.raises(ToolRefused, match="not shut down cleanly"):
         give_back(tmp_path / "ledgers-0")
     (current / "DIRTY").unlink()
     for kept in ("ledgers.before", "ledgers.before-2"):
@@ -432,7 +432,7 @@ def test_given_back(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", GIVING_BACK)
 def test_an_end_behind_this_step_of_giving_back_is_made_good(tmp_path: Path, step: str) -> None:
-    """The next call begins again; the former database is kept, and Java finds the ledgers."""
+    """The next call begins again, the previous database is kept, and Java finds the ledgers."""
     current = java_disks(tmp_path, kind="rocksdb")
     Opened(tmp_path).stop()
     before = read_pairs(current / "ledgers")
@@ -455,7 +455,7 @@ def test_an_end_behind_this_step_of_giving_back_is_made_good(tmp_path: Path, ste
 
 
 def test_index_files(tmp_path: Path) -> None:
-    """Two levels of folders; relocated, empty and damaged ones among them."""
+    """Index files two levels of folders down are found, including relocated, empty and damaged ones."""
     lac = lac_packet(0x1234, 5)
     put_index_file(tmp_path, 0x1234, index_file(lac=lac, fenced=True))
     put_index_file(tmp_path, 0, index_file(version=0, key=b""))
@@ -474,7 +474,7 @@ def test_index_files(tmp_path: Path) -> None:
     key=st.binary(max_size=64), fenced=st.booleans(), lac=st.one_of(st.just(b""), st.binary(min_size=16, max_size=60))
 )
 def test_headers_come_back(key: bytes, fenced: bool, lac: bytes) -> None:
-    """What a header holds is what is read from it, and any cut of it is an error with a reason."""
+    """A header reads back as it was written, and any truncation of it is an error with a reason."""
     data = index_file(key=key, fenced=fenced, lac=lac)
     assert idx.parse_header(9, data) == Ledger(9, key, fenced, False, lac)
     for cut in range(20 + len(key) + len(lac)):
@@ -484,7 +484,7 @@ def test_headers_come_back(key: bytes, fenced: bool, lac: bytes) -> None:
 
 @given(st.binary(max_size=200), st.integers(0, 60))
 def test_any_bytes_are_a_header_or_an_error(data: bytes, at: int) -> None:
-    """No input does anything else."""
+    """Any bytes are a header or an error."""
     good = index_file(lac=b"l" * 20)
     for one in (data, good[:at] + data + good[at:], good[:at] + data + good[at + len(data) :]):
         try:

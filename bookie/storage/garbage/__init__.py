@@ -1,16 +1,16 @@
-"""Garbage collection as policy: which ledgers go, which logs are compacted, when, and how fast.
+"""Garbage collection as policy: which ledgers are deleted, which entry logs are compacted, when, and how fast.
 
-    settings     what an operator can set
-    contracts    what a collection needs of the metadata store and of a ledger directory
-    directory    one such directory, on the compiled module
-    decision     which ledgers go: pure functions over sorted ids
-    choice       which logs are compacted, and in which order: pure too
-    ledgers      the first half of a cycle: they go
-    logs         the second half: dead logs go, others are compacted
+    settings     what an operator can configure
+    contracts    what a collection needs from the metadata store and from a ledger directory
+    directory    a ledger directory, on top of the compiled module
+    decision     which ledgers are deleted: pure functions over sorted ids
+    choice       which logs are compacted, and in which order: pure functions too
+    ledgers      the first half of a cycle: deleting ledgers
+    logs         the second half: unlinking dead logs, compacting others
     schedule     when cycles and compactions are due, kept over restarts
-    collection   the thread, what an operator sees and may order
-    steps        a cycle's steps by name, for tests that end the process behind them
-    counters     what is counted
+    collection   the thread, its status, and the commands of an operator
+    steps        the steps of a cycle by name, for tests that end the process after one of them
+    counters     the counters
 
-Bytes move in the compiled module `store.gc.collector`.
+The compiled module `store.gc.collector` moves the bytes.
 """

@@ -1,8 +1,9 @@
-"""The thread `garbage` of a bookie: when a cycle runs, what may run in it, what an operator sees and may order.
+"""The thread `garbage` of a bookie: when a cycle runs, what may run in it, its status, and an operator's commands.
 
-A cycle deletes ledgers, measures and unlinks logs, and then compacts: major or minor, never both. A compaction may take
-hours: as often as cycles begin else, ledgers are deleted and logs are measured between two of its logs. `force`,
-`suspend`, `resume`, `disk` and `status` may come from any thread; everything else happens on `garbage`.
+A cycle deletes ledgers, measures and unlinks logs, and then runs a compaction: minor or major, never both. A
+compaction may take hours, so between two of its logs ledgers are deleted and logs are measured as often as cycles
+would otherwise begin. Any thread may call `force`, `suspend`, `resume`, `disk` and `status`; everything else happens
+on `garbage`.
 """
 
 import logging
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the next cycle is for. Nothing set: the schedule decides."""
+    """What the next cycle must do. With nothing set, the schedule decides."""
 
     major: bool = False
     minor: bool = False
@@ -47,19 +48,19 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What an operator asks for. Times are milliseconds since the epoch, 0: not since the start."""
+    """The status for an operator. Times are milliseconds since the epoch; 0 means not since the start."""
 
     running: bool
     doing: str
-    """In words, with its progress; empty between cycles."""
+    """A description with progress; empty between cycles."""
     compacting: str
     """`minor`, `major`, or empty."""
     progress: Progress
     forced: bool
-    """A forced cycle runs or is waited for."""
+    """A forced cycle is running or pending."""
     major_suspended: bool
     minor_suspended: bool
-    """By an operator; `disks` has its own say."""
+    """Suspended by an operator; full disks (`disks`) suspend compactions independently."""
     disks: tuple[DiskLevel, ...]
     last_cycle_ms: int
     last_minor_ms: int
@@ -69,7 +70,9 @@ class Status:
 
 
 class Garbage:
-    """`start`, then `stop`, which may be called twice and ends a running compaction at once."""
+    """Garbage collection of a bookie. Call `start`, then `stop`, which is idempotent and ends a running compaction at
+    once.
+    """
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class Garbage:
         log_bytes_max: int,
         times: Path | None = None,
     ) -> None:
-        """`times`: the directory that keeps when it last ran; None: each start begins anew."""
+        """Create it without starting it. `times` is the directory in which the schedule is kept; None keeps none."""
         self._settings = settings
         self._directories = tuple(directories)
         self._counters = Counters([OfDirectory() for _ in self._directories])
@@ -109,7 +112,9 @@ class Garbage:
         })  # fmt: skip
 
     def start(self) -> None:
-        """Start the thread; its first cycle comes after a pause, or what is left of one that a restart cut short."""
+        """Start the thread. Its first cycle comes after a pause, or after the rest of a pause that a restart
+        interrupted.
+        """
         self._thread.start()
 
     def stop(self) -> None:
@@ -123,15 +128,16 @@ class Garbage:
             self._thread.join()
 
     def threads(self) -> tuple[threading.Thread, ...]:
-        """The thread that must not end before `stop`."""
+        """Return the thread, which must not end before `stop`."""
         return (self._thread,)
 
-    # What an operator may order. Any thread.
+    # Commands of an operator. Any thread.
 
     def force(self, *, major: bool = True, minor: bool = True, mass_deletion: bool = False) -> int:
-        """Begin a cycle now, or when the running one ends; its number, for `wait`.
+        """Begin a cycle now, or after the running one, and return its number for `wait`.
 
-        `mass_deletion` says that the ledgers of which the alarm tells are meant to go. Suspended compactions stay so.
+        `mass_deletion` confirms that the ledgers which the alarm counts shall be deleted. Suspended compactions stay
+        suspended.
         """
         with self._changed:
             self._order |= Order(major, minor, mass_deletion, forced=True)
@@ -139,24 +145,24 @@ class Garbage:
             return self._begun + 1
 
     def wait(self, cycle: int, timeout_s: float) -> bool:
-        """Wait until this cycle has ended; False if that takes longer."""
+        """Wait until this cycle has ended. Return False after a timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._ended >= cycle or self._stopping.is_set(), timeout_s)
 
     def suspend(self, *, major: bool = False, minor: bool = False) -> None:
-        """Begin no such compaction, and end one that runs behind its present log."""
+        """Begin no more compactions of these kinds, and end a running one after its current log."""
         with self._changed:
             self._suspended |= _kinds(major=major, minor=minor)
 
     def resume(self, *, major: bool = False, minor: bool = False) -> None:
-        """Take `suspend` back."""
+        """Undo `suspend` for these kinds."""
         with self._changed:
             self._suspended -= _kinds(major=major, minor=minor)
 
     def disk(self, levels: Sequence[DiskLevel]) -> None:
-        """What each directory's disk can take now.
+        """Set the state of each directory's disk.
 
-        A disk that has just filled up begins a cycle, for deleted ledgers and dead logs need no room to go.
+        A disk that has just become full triggers a cycle, because deleting ledgers and dead logs needs no space.
         """
         with self._changed:
             filled = any(
@@ -170,7 +176,7 @@ class Garbage:
                 self._changed.notify_all()
 
     def status(self) -> Status:
-        """What runs, what ran, and what stands against it."""
+        """Return what runs, what ran, and what is suspended."""
         with self._changed:
             running = self._begun > self._ended
             forced = self._order.forced or self._running.forced
@@ -193,14 +199,14 @@ class Garbage:
         )
 
     def stats(self) -> dict[str, int | float]:
-        """Counters and gauges; `gc_alarm` is 1 while an operator is needed."""
+        """Return counters and gauges. `gc_alarm` is 1 while the alarm stops the deletion of ledgers."""
         return {**self._counters.stats(), "gc_alarm": int(self._ledgers.alarm is not None)}
 
     def stats_of_directories(self) -> list[dict[str, int | float]]:
-        """What is counted of each ledger directory, in their order."""
+        """Return the counters of each ledger directory, in configured order."""
         return self._counters.of_directories()
 
-    # The thread.
+    # The body of the thread.
 
     def _run(self) -> None:
         while (order := self._next_order()) is not None:
@@ -210,7 +216,9 @@ class Garbage:
             except OSError as error:
                 if not descriptors.are_used_up(error):
                     raise
-                log.warning("no descriptor is left, garbage is collected in the next cycle", extra={"error": error})
+                log.warning(
+                    "no file descriptor is left; garbage collection resumes in the next cycle", extra={"error": error}
+                )
             finally:
                 self._counters.thread_ms += int(1000 * (time.monotonic() - begun))
                 self._schedule.done(Work.CYCLE)
@@ -219,7 +227,7 @@ class Garbage:
                     self._changed.notify_all()
 
     def _next_order(self) -> Order | None:
-        """Wait until a cycle is due or ordered; None: the bookie stops."""
+        """Wait until a cycle is due or ordered. Return None when the bookie stops."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping.is_set() or self._order.forced, self._schedule.pause_s())
             if self._stopping.is_set():
@@ -230,7 +238,7 @@ class Garbage:
 
     def _cycle(self, order: Order) -> None:
         if self._disk_bad():
-            log.error("no garbage is collected, for a ledger directory is unusable")
+            log.error("garbage collection is skipped, because the disk of a ledger directory is unusable")
             return
         self._collect(order)
         kind = self._kind_due(order)
@@ -239,7 +247,7 @@ class Garbage:
         self._counters.cycles += 1
 
     def _collect(self, order: Order) -> None:
-        """All of a cycle but its compaction."""
+        """Run everything of a cycle except its compaction."""
         begun = time.monotonic()
         over_replicated = self._settings.over_replicated_interval_ms > 0 and self._schedule.due(Work.OVER_REPLICATED)
         if self._ledgers.run(over_replicated=over_replicated, mass_deletion=order.mass_deletion) and over_replicated:
@@ -249,7 +257,7 @@ class Garbage:
             self._logs.measure(look_again=order.forced)
 
     def _kind_due(self, order: Order) -> Kind | None:
-        """Major before minor: it does a minor one's work."""
+        """Return the kind of compaction that is due. Major comes first, because it includes the work of a minor one."""
         settings = self._settings
         for kind, wanted, enabled, threshold in (
             (Kind.MAJOR, order.major, settings.major_enabled, settings.major_threshold),
@@ -268,7 +276,7 @@ class Garbage:
         def collect() -> None:
             nonlocal collecting_s
             if self._disk_bad():
-                return  # the compaction ends where it stands
+                return  # `_may_run` ends the compaction
             before = time.monotonic()
             self._collect(Order())
             collecting_s += time.monotonic() - before
@@ -279,7 +287,7 @@ class Garbage:
         self._logs.compact(kind, threshold, None if ms_max <= 0 else begun + ms_max / 1000, collect)
         ended = time.monotonic()
         if self._stopping.is_set():
-            return  # broken off: due again after the start
+            return  # interrupted: it is due again after the start
         self._schedule.done(*((Work.MINOR, Work.MAJOR) if major else (Work.MINOR,)))
         if major:
             self._counters.major_compactions += 1
@@ -288,7 +296,7 @@ class Garbage:
         self._counters.compact_ms += int(1000 * (ended - begun - collecting_s))
 
     def _may_run(self, kind: Kind, number: int) -> bool:
-        """Whether neither the operator, nor the directory's disk, nor the stop is against it."""
+        """Return whether the operator, the directory's disk and the state of the bookie allow this compaction."""
         with self._changed:
             if kind in self._suspended or self._stopping.is_set():
                 return False

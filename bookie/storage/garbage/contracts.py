@@ -1,6 +1,6 @@
-"""What garbage collection needs of the metadata store, and of each ledger directory. The server hands both in.
+"""What garbage collection needs from the metadata store and from each ledger directory; the server supplies both.
 
-All calls come from the one thread `garbage`, except those of `Directory` that say otherwise.
+The thread `garbage` makes all calls, except those of `Directory` that say otherwise.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ __all__ = ["Directory", "Ledgers", "Metadata", "Outcome", "Standing", "Work"]
 
 
 class Standing(Enum):
-    """What the metadata store says of one ledger, as seen from this bookie."""
+    """What the metadata store says about one ledger, from the point of view of this bookie."""
 
     ABSENT = "no such ledger"
     OURS = "this bookie is in one of its ensembles"
@@ -25,38 +25,40 @@ class Standing(Enum):
 
 
 class Metadata(Protocol):
-    """The metadata store. Whatever a call raises means that nothing was learnt, and nothing may be deleted."""
+    """The metadata store. If a call raises anything, nothing was learnt, and nothing may be deleted."""
 
     def instance_id(self) -> str | None:
-        """Of the cluster that the store holds now; None in clusters older than instance ids."""
+        """Return the instance id of the cluster in the store; None for clusters older than instance ids."""
         ...
 
     def ranges(self) -> Iterator[Sequence[int]]:
-        """All ledger ids, ascending, in pieces."""
+        """Yield all ledger ids in ascending order, in pieces."""
         ...
 
     def standing(self, ledger: int) -> Standing:
-        """One read of one ledger. ABSENT only if the store said so."""
+        """Read the metadata of one ledger. Return ABSENT only if the store said so."""
         ...
 
     def replication_lock(self, ledger: int) -> AbstractContextManager[bool]:
-        """Keep others from copying the ledger to this bookie; False: somebody does so already, or may."""
+        """Prevent others from copying the ledger to this bookie. The context is False if somebody may be doing so
+        already.
+        """
         ...
 
 
 class Outcome(Enum):
-    """How the work on one log ended."""
+    """The outcome of unlinking or compacting one log."""
 
     DONE = "done"
     GONE = "nothing to do any more"
-    KEPT = "kept, for something is wrong with it"
+    KEPT = "kept, because something is wrong with it"
     STOPPED = "stopped before its end"
     NO_SPACE = "no space"
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What became of one log; `why` in words with a remedy, for one that was kept."""
+    """The result for one log. `why` gives the reason and the remedy for a log that was kept."""
 
     outcome: Outcome
     freed_bytes: int = 0
@@ -67,42 +69,44 @@ class Ledgers(Protocol):
     """The ledgers of one ledger directory."""
 
     def ledger_ids(self) -> Ids:
-        """Of every ledger that is known here, ascending."""
+        """Return the ids of all ledgers that are known here, in ascending order."""
         ...
 
     def delete_ledgers(self, ledgers: Ids) -> None:
-        """From index, caches and ledger table. They may be unknown by now."""
+        """Delete ledgers from index, caches and ledger table. Some may be unknown by now."""
         ...
 
     def drop_fences(self, kept_ms: int) -> int:
-        """Forget that ledgers were fenced that were deleted so long ago; how many. Only time counts in which a bookie
-        ran on this directory, by its monotonic clock.
+        """Forget the fences of ledgers that were deleted at least `kept_ms` ago, and return how many. Only time in
+        which a bookie ran on this directory counts, by its monotonic clock.
         """
         ...
 
 
 class Directory(Ledgers, Protocol):
-    """One ledger directory: what lies in it, and the work on its bytes. OSError: a file could not be read."""
+    """One ledger directory: its contents, and the operations on its logs. OSError means that a file could not be
+    read.
+    """
 
     @property
     def path(self) -> str: ...
 
     def log_use(self) -> LogUse:
-        """Every log that was closed before the call, and what is live in it."""
+        """Return every log that was closed before the call, with its live bytes."""
         ...
 
     def unlink_log(self, log_id: int) -> Work:
-        """Remove a log in which nothing is live, unless it holds what the index should have."""
+        """Remove a log without live entries, unless it holds entries that the index should have."""
         ...
 
     def compact(self, log_id: int) -> Work:
-        """Move what is live out of a log and remove it. Keeps to the rate; ends early when told to stop."""
+        """Move the live entries out of a log and remove it. Observes the rate limit, and ends early after `stop`."""
         ...
 
     def progress(self) -> tuple[int, int, int]:
-        """(log id, bytes read, bytes in all) of the log being compacted; the id is -1 between logs. Any thread."""
+        """Return (log id, bytes read, total bytes) of the log being compacted; id -1 between logs. Any thread."""
         ...
 
     def stop(self) -> None:
-        """End the work on a log where it stands, and begin no more. Any thread."""
+        """Stop the work on a log where it stands, and begin no more. Any thread."""
         ...

@@ -1,6 +1,7 @@
-"""What garbage collection counts. Written by thread `garbage` only; read by anybody.
+"""The counters of garbage collection. Only the thread `garbage` writes them; any thread may read them.
 
-Names of `stats` are upstream's in lower case behind `gc_`, so that an exporter need not know them one by one.
+The names in `stats` are Apache BookKeeper's in lower case with the prefix `gc_`, so an exporter can derive its names
+from them.
 """
 
 from dataclasses import dataclass, field
@@ -10,14 +11,14 @@ __all__ = ["Counters", "OfDirectory"]
 
 @dataclass(slots=True)
 class OfDirectory:
-    """Of one ledger directory, since the start of the process; gauges as of the last cycle."""
+    """Counters of one ledger directory since the start of the process; gauges as of the last cycle."""
 
     compacted_logs: int = 0
     deleted_ledgers: int = 0
     failed_deletions: int = 0
     compaction_bytes: int = 0
     deletion_bytes: int = 0
-    """File bytes given back by compacting logs, and by unlinking dead ones."""
+    """File bytes freed by compacting logs, and by unlinking dead ones."""
     ledgers: int = 0
     logs: int = 0
     log_bytes: int = 0
@@ -25,7 +26,7 @@ class OfDirectory:
     buckets: list[int] = field(default_factory=lambda: [0] * 10)
 
     def stats(self) -> dict[str, int | float]:
-        """All of it."""
+        """Return counters and gauges by name."""
         return {
             "gc_compacted_log_total": self.compacted_logs,
             "gc_deleted_ledger_total": self.deleted_ledgers,
@@ -43,7 +44,7 @@ class OfDirectory:
 
 @dataclass(slots=True)
 class Counters:
-    """Of all directories together, and of each."""
+    """Counters of all directories together, and of each."""
 
     directories: list[OfDirectory]
     cycles: int = 0
@@ -52,14 +53,16 @@ class Counters:
     major_compactions: int = 0
     over_replicated: int = 0
     kept_logs: int = 0
-    """Logs that could not be collected because something is wrong with them; they are looked at again when forced."""
+    """Logs that could not be collected because something is wrong with them; a forced cycle tries them again."""
     thread_ms: int = 0
     ledgers_ms: int = 0
     compact_ms: int = 0
     usage_ms: int = 0
 
     def of_directories(self) -> list[dict[str, int | float]]:
-        """What each directory counts. Every compaction goes through all of them, so each has had as many."""
+        """Return the counters of each directory. Every compaction covers all directories, so each has the same number
+        of them.
+        """
         ran = {
             "gc_minor_compaction_total": self.minor_compactions,
             "gc_major_compaction_total": self.major_compactions,
@@ -67,7 +70,7 @@ class Counters:
         return [{**ran, **one.stats()} for one in self.directories]
 
     def stats(self) -> dict[str, int | float]:
-        """All of it, summed over directories, for the bookie's stats."""
+        """Return the counters summed over all directories."""
         each = [one.stats() for one in self.directories]
         found: dict[str, int | float] = {name: sum(one[name] for one in each) for name in OfDirectory().stats()}
         log_bytes = found["gc_entry_log_space_bytes"]

@@ -1,6 +1,6 @@
-"""A ledger directory as garbage collection sees it: the compiled module `store.gc.collector`, with outcomes in words.
+"""A ledger directory for garbage collection: the compiled module `store.gc.collector`, with its outcomes as words.
 
-Thread `garbage`; `progress` and `stop` any thread.
+Thread `garbage`; any thread may call `progress` and `stop`.
 """
 
 import numpy as np
@@ -15,26 +15,26 @@ __all__ = ["LedgerDirectory"]
 
 HEADER_BYTES = 1024
 RECORD_BYTES_GUESS = 1024
-"""Of a mean record, where a limit in entries must be one in bytes and none was moved yet."""
-REBUILD = "the index does not fit the log: rebuild the index of this directory"
+"""The assumed mean size of a record, to convert a limit in entries to bytes before any was moved."""
+REBUILD = "the index does not match the log: rebuild the index of this directory"
 OUTCOMES = {
     "unlinked": (Outcome.DONE, ""),
     "gone": (Outcome.GONE, ""),
     "open": (Outcome.GONE, ""),
     "live": (Outcome.GONE, ""),
-    "orphans": (Outcome.KEPT, f"it holds entries of ledgers that exist, but the index has them nowhere; {REBUILD}"),
-    "torn": (Outcome.KEPT, f"it ends inside a record, but the index points behind that; {REBUILD}"),
-    "disagrees": (Outcome.KEPT, f"the index names another record than the one that lies there; {REBUILD}"),
+    "orphans": (Outcome.KEPT, f"it holds entries of existing ledgers that are missing from the index; {REBUILD}"),
+    "torn": (Outcome.KEPT, f"it ends inside a record, but the index points beyond that; {REBUILD}"),
+    "disagrees": (Outcome.KEPT, f"the index points at a record other than the one that is there; {REBUILD}"),
     "no space": (Outcome.NO_SPACE, "no space on the disk"),
-    "unreadable": (Outcome.KEPT, "it cannot be read, or is no entry log: look at the disk and the file"),
-    "quarantined": (Outcome.KEPT, "it holds copies of entries of a ledger in quarantine: see bkadmin quarantine"),
+    "unreadable": (Outcome.KEPT, "it cannot be read, or is not an entry log: check the disk and the file"),
+    "quarantined": (Outcome.KEPT, "it holds entries of a quarantined ledger: see bkadmin quarantine"),
     "stopped": (Outcome.STOPPED, ""),
 }
-"""A log that is open, or pointed into again, is none of this cycle's business: as good as gone."""
+"""A log that is open, or that the index points into again, does not concern this cycle: it counts as gone."""
 
 
 class LedgerDirectory:
-    """See `contracts.Directory`. The collector is closed by who made it."""
+    """Implements `contracts.Directory`. The creator of the collector closes it."""
 
     def __init__(self, collector: DirectoryCollector, settings: GarbageSettings) -> None:
         self._collector = collector
@@ -82,7 +82,7 @@ class LedgerDirectory:
         self._collector.stop()
 
     def _set_rate(self) -> None:
-        """Entries are as large as those that were seen so far."""
+        """Set the rate; a limit in entries is converted with the mean size of the entries seen so far."""
         settings = self._settings
         rate = settings.rate_bytes_per_s
         if not settings.throttle_by_bytes:

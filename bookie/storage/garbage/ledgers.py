@@ -1,9 +1,10 @@
-"""The first half of a cycle: find the ledgers that are gone, or live elsewhere, and delete them from the index.
+"""The first half of a cycle: find the ledgers that were deleted, or that are stored elsewhere, and delete them here.
 
-Order is everything here. Local ids are taken before the listing, so a ledger made meanwhile is not judged. The whole
-listing is there before the first ledger is judged. Each candidate is then asked for by itself. The cluster's identity
-is compared with that of this bookie's cookie before the listing and again before the deletion. A checkpoint precedes
-the deletion, so that no replay brings a ledger back. Whatever fails on that way ends it, and nothing is deleted.
+The order of steps is essential. The local ids are taken before the listing, so a ledger created meanwhile is not
+considered. The listing is complete before the first ledger is considered. Each candidate is then confirmed by a
+separate read. The cluster's instance id is compared with that of this bookie's cookie before the listing and again
+before the deletion. A checkpoint precedes the deletion, so that no replay restores a ledger. Any failure on the way
+ends the cycle, and nothing is deleted.
 
 Thread `garbage`.
 """
@@ -32,20 +33,20 @@ DELETED_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Why nothing is deleted until an operator forces it."""
+    """The reason why no ledger is deleted until an operator confirms it."""
 
     text: str
     since_ms: int
 
 
 class ForeignCluster(BookKeeperError):
-    """The metadata store holds another cluster than the one that this bookie's data belongs to."""
+    """The metadata store holds a cluster other than the one that this bookie's data belongs to."""
 
     retriable = True
 
 
 class Stopped(Exception):
-    """The bookie stops, or an operator wants the cycle to end."""
+    """The bookie is stopping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Local:
 
 
 class LedgerCollector:
-    """`run` once a cycle. What it may not delete unasked it remembers as `alarm`."""
+    """Deletes ledgers; call `run` once per cycle. `alarm` is set when a deletion needs an operator's confirmation."""
 
     def __init__(
         self,
@@ -84,23 +85,24 @@ class LedgerCollector:
         self.doing = ""
 
     def run(self, *, over_replicated: bool, mass_deletion: bool) -> bool:
-        """Delete what is gone; with `over_replicated` also what lives elsewhere. False: nothing was learnt or done.
+        """Delete ledgers that no longer exist and, with `over_replicated`, those stored elsewhere. Return False if
+        nothing was learnt or done.
 
-        `mass_deletion` is an operator's word that any number may go, and ends an alarm.
+        `mass_deletion` is an operator's confirmation that any number of ledgers may be deleted; it clears the alarm.
         """
         if mass_deletion:
             self.alarm = None
         if self.alarm is not None:
-            log.error("no ledger is deleted", extra={"alarm": self.alarm.text})
+            log.error("no ledger is deleted until an operator confirms it", extra={"alarm": self.alarm.text})
             return False
         try:
             self._run(over_replicated=over_replicated, mass_deletion=mass_deletion)
             self._drop_old_fences()
         except Stopped:
             return False
-        except Exception as error:  # whatever a metadata driver throws ends the deletion, not the bookie
+        except Exception as error:  # an exception of a metadata driver ends the deletion, not the bookie
             self._counters.failed_cycles += 1
-            log.warning("garbage collection of ledgers ended early, nothing more is deleted", exc_info=error)
+            log.warning("garbage collection of ledgers ended early; no more ledgers are deleted", exc_info=error)
             return False
         finally:
             self.doing = ""
@@ -117,7 +119,9 @@ class LedgerCollector:
             return
         listed = whole_listing(self._unless_stopped(self._metadata.ranges()))
         if not listed.size and not mass_deletion:
-            log.warning("the metadata store lists no ledger at all, none is deleted", extra={"ledgers": local.all.size})
+            log.warning(
+                "the metadata store lists no ledgers at all, so none is deleted", extra={"ledgers": local.all.size}
+            )
             return
         going = candidates(local.all, listed)
         if self._refused(going.size, local.all.size, len(listed), mass_deletion=mass_deletion):
@@ -138,20 +142,20 @@ class LedgerCollector:
             directory.drop_fences(self._settings.fence_kept_ms)
 
     def _refused(self, going: int, local: int, listed: int, *, mass_deletion: bool) -> bool:
-        """Raise the alarm if too many would go."""
+        """Raise the alarm if too many ledgers would be deleted, and return whether it was raised."""
         if mass_deletion or not too_many(going, local, self._settings.delete_share_max):
             return False
         text = (
-            f"{going} of {local} ledgers here are not among the {listed} of the metadata store, more than"
-            f" gcDeleteShareMax={self._settings.delete_share_max:g} allows: check metadataServiceUri and the store;"
-            " if they were deleted on purpose, force a collection with mass deletion"
+            f"{going} of {local} ledgers here are not among the {listed} ledgers of the metadata store, which is more"
+            f" than gcDeleteShareMax={self._settings.delete_share_max:g} allows: check metadataServiceUri and the"
+            " metadata store; if they were deleted on purpose, force a collection with mass deletion"
         )
         self.alarm = Alarm(text, time.time_ns() // 1_000_000)
-        log.error("garbage collection stopped, nothing is deleted", extra={"alarm": text})
+        log.error("garbage collection is stopped, and no ledger is deleted", extra={"alarm": text})
         return True
 
     def _verified(self, ledgers: Ids, wanted: Standing) -> Ids:
-        """Those of `ledgers` of which a read of its own says `wanted`."""
+        """Return those of `ledgers` for which a separate read says `wanted`."""
         found = []
         begun = time.monotonic()
         for done, ledger in enumerate(ledgers.tolist()):
@@ -163,13 +167,17 @@ class LedgerCollector:
             if standing is wanted:
                 found.append(ledger)
             elif wanted is Standing.ABSENT:
-                log.warning("a ledger that was not listed exists", extra={"ledger": ledger, "standing": standing.value})
+                log.warning(
+                    "a ledger exists that the metadata store did not list",
+                    extra={"ledger": ledger, "standing": standing.value},
+                )
         return np.array(found, np.int64)
 
     def _delete_over_replicated(self, kept: Ids, local: Local, *, mass_deletion: bool) -> None:
-        """Ledgers that this check and the one before found closed and without this bookie.
+        """Delete ledgers that both this check and the previous one found closed and not on this bookie.
 
-        Twice, because copying by hand takes no lock: it writes here first and tells the metadata store when it is done.
+        Two checks are needed because copying by hand takes no lock: it writes here first, and updates the metadata
+        store when it is done.
         """
         elsewhere = self._verified(kept, Standing.ELSEWHERE)
         seen_twice = np.array([ledger for ledger in elsewhere.tolist() if ledger in self._elsewhere_before], np.int64)
@@ -184,7 +192,7 @@ class LedgerCollector:
                 if ours and self._verified(np.array([ledger], np.int64), Standing.ELSEWHERE).size:
                     self._delete(np.array([ledger], np.int64), local)
                     self._counters.over_replicated += 1
-                    self._elsewhere_before.discard(int(ledger))  # should it be copied here anew, it is new here
+                    self._elsewhere_before.discard(int(ledger))  # if it is copied here again, two checks are due again
         log.info("over-replicated ledgers deleted", extra={"ledgers": seen_twice.size})
 
     def _delete(self, ledgers: Ids, local: Local) -> None:
@@ -201,18 +209,20 @@ class LedgerCollector:
                 step("ledgers deleted")
 
     def _checkpointed(self) -> None:
-        """On a full disk ledgers go all the same: it would stay full. After a crash the next cycle finds them."""
+        """Take a checkpoint. On a full disk ledgers are deleted without one, because the disk would stay full
+        otherwise; after a crash the next cycle finds them again.
+        """
         self.doing = "checkpoint before deletion"
         if not self._checkpoint():
-            log.warning("ledgers are deleted without a checkpoint, for the disk is full")
+            log.warning("ledgers are deleted without a checkpoint, because the disk is full")
         step("checkpointed")
 
     def _require_own_cluster(self) -> None:
         ours, theirs = self._own_instance(), self._metadata.instance_id()
         if ours != theirs:
             raise ForeignCluster(
-                f"the metadata store holds cluster {theirs}, but this bookie's cookie says {ours}: correct"
-                " metadataServiceUri"
+                f"the metadata store holds the cluster with instance id {theirs}, but this bookie's cookie says {ours}:"
+                " correct metadataServiceUri"
             )
 
     def _unless_stopped(self, pieces: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:

@@ -1,8 +1,9 @@
-"""The second half of a cycle: measure entry logs, unlink those without a live entry, compact those with few.
+"""The second half of a cycle: measure entry logs, unlink those without live entries, and compact those with few.
 
-A log that cannot be read, or that the index contradicts, is named in the log, kept and passed over; the others go on.
+A log that cannot be read, or that contradicts the index, is reported in a log line, kept and skipped; the cycle goes
+on.
 
-Thread `garbage`; `progress` any thread.
+Thread `garbage`; any thread may call `progress`.
 """
 
 import logging
@@ -23,12 +24,12 @@ from bookie.storage.garbage.steps import step
 __all__ = ["Kind", "LogCollector", "Progress"]
 
 COMPACTING_TIMES = 4
-"""A compaction goes on for at least so many times what the last collection between two of its logs took."""
+"""A compaction runs for at least this many times the duration of the last collection between two of its logs."""
 log = logging.getLogger(__name__)
 
 
 class Kind(Enum):
-    """Two compactions that differ in how much they take on."""
+    """The two kinds of compaction, which differ in threshold and interval."""
 
     MINOR = "minor"
     MAJOR = "major"
@@ -36,19 +37,21 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Of the running compaction, or the last one."""
+    """Progress of the running compaction, or of the last one."""
 
     logs_done: int = 0
     logs_in_all: int = 0
     log_id: int = -1
-    """The one in work; -1: none."""
+    """The log being compacted, or -1."""
     bytes_done: int = 0
     bytes_in_log: int = 0
-    """Of the log in work, read so far and in all."""
+    """Bytes of that log read so far, and in total."""
 
 
 class LogCollector:
-    """`measure`, then at most one `compact`. `may_run(kind, directory's number)` is asked before each log."""
+    """Measures and compacts logs: call `measure`, then `compact` at most once. `may_run(kind, directory number)` is
+    called before each log.
+    """
 
     def __init__(
         self,
@@ -70,15 +73,15 @@ class LogCollector:
         self.compacting: Kind | None = None
 
     def progress(self) -> Progress:
-        """Any thread."""
+        """Return the progress of the running compaction, or of the last one. Any thread."""
         directory = self._directory
         log_id, done, total = directory.progress() if directory is not None else (-1, 0, 0)
         return Progress(self._logs_done, self._logs_in_all, log_id, done, total)
 
     def measure(self, *, look_again: bool = False) -> None:
-        """Sum up what lives in each closed log, and unlink those in which nothing does.
+        """Sum up the live bytes of each closed log, and unlink the logs without any.
 
-        `look_again` at logs that were kept because something was wrong with them.
+        With `look_again`, also try again the logs that were kept because something was wrong with them.
         """
         if look_again:
             self._kept.clear()
@@ -95,20 +98,24 @@ class LogCollector:
                 self._unlink(number, log_id)
 
     def _use_of(self, directory: Directory) -> LogUse:
-        """Nothing where the index cannot tell: what it does not know of must not look dead."""
+        """Return the usage of a directory's logs, or none if the index cannot be read: entries that it lacks must not
+        look dead.
+        """
         try:
             return directory.log_use()
         except OSError as error:
             facts = {"directory": directory.path, "why": error}
-            log.error("no log is collected, for the index cannot be read", extra=facts)
+            log.error("no entry log is collected, because the index cannot be read", extra=facts)
             none = np.empty(0, np.int64)
             return LogUse(none, none, none)
 
     def compact(self, kind: Kind, threshold: float, deadline: float | None, collect: Callable[[], None]) -> None:
-        """Compact the measured logs below `threshold`, emptiest first; begin none after `deadline` (monotonic).
+        """Compact the measured logs below `threshold`, emptiest first, and begin none after `deadline` (monotonic
+        seconds).
 
-        Between two logs, as often as cycles begin, `collect` deletes ledgers and measures anew: what went meanwhile is
-        not copied, and logs that died are gone. No log is added, so that a compaction ends however much is written.
+        Between two logs, as often as cycles begin, `collect` deletes ledgers and measures the logs again, so that
+        entries deleted meanwhile are not copied and logs without live entries are skipped. No log is added to the
+        list, so the compaction ends however much is written.
         """
         waiting = [use.below(threshold, self._full_bytes) for use in self._uses]
         self._logs_done, self._logs_in_all = 0, sum(map(len, waiting))
@@ -133,12 +140,12 @@ class LogCollector:
             self.compacting = self._directory = None
 
     def _still(self, waiting: list[list[int]], threshold: float) -> list[list[int]]:
-        """Those of the logs that the last measurement has below the threshold, in its order."""
+        """Return those of the logs that the last measurement found below the threshold, in its order."""
         each = zip(map(frozenset, waiting), self._uses, strict=True)
         return [[log_id for log_id in use.below(threshold, self._full_bytes) if log_id in ids] for ids, use in each]
 
     def _compact(self, number: int, log_id: int) -> bool:
-        """Whether to go on with the next log of this directory."""
+        """Compact one log, and return whether to go on with the next log of this directory."""
         self._directory = self._directories[number]
         work = self._work(number, log_id, self._directory.compact)
         if work.outcome is Outcome.DONE:
@@ -147,7 +154,7 @@ class LogCollector:
             counters.compaction_bytes += work.freed_bytes
             step("log compacted")
         elif work.outcome is Outcome.NO_SPACE:
-            log.warning("compaction ends, for the disk is full", extra={"directory": self._directory.path})
+            log.warning("compaction ends, because the disk is full", extra={"directory": self._directory.path})
         return work.outcome in (Outcome.DONE, Outcome.GONE, Outcome.KEPT)
 
     def _unlink(self, number: int, log_id: int) -> None:
@@ -157,7 +164,7 @@ class LogCollector:
             step("dead log unlinked")
 
     def _work(self, number: int, log_id: int, call: Callable[[int], Work]) -> Work:
-        """Do it, and remember a log that is kept: it is not looked at again before an operator asks for it."""
+        """Call `call` for a log, and remember the log if it is kept, so that only a forced cycle tries it again."""
         if (number, log_id) in self._kept:
             return Work(Outcome.GONE)
         try:
@@ -170,5 +177,5 @@ class LogCollector:
             self._kept.add((number, log_id))
             self._counters.kept_logs = len(self._kept)
             facts = {"directory": self._directories[number].path, "log": f"{log_id:x}.log", "why": work.why}
-            log.error("an entry log cannot be collected, it is kept", extra=facts)
+            log.error("an entry log cannot be collected and is kept", extra=facts)
         return work

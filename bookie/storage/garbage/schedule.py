@@ -1,7 +1,8 @@
-"""When collections and compactions are due. Restarts postpone none: what was done last stands in a small file.
+"""When collections and compactions are due. A restart does not postpone them: a small file keeps the last times.
 
-`GC_TIMES` in the first ledger directory is one line: layout, then milliseconds since 1970 of the last cycle, minor and
-major compaction, and look for ledgers that live elsewhere. Thread `garbage`, but for the times that `last_ms` tells.
+The file `GC_TIMES` in the first ledger directory has one line: the layout, then the times of the last cycle, minor
+compaction, major compaction and check for over-replicated ledgers, in milliseconds since 1970. Thread `garbage`; any
+thread may call `last_ms`.
 """
 
 import logging
@@ -17,13 +18,15 @@ __all__ = ["NAME", "Schedule", "Work"]
 NAME = "GC_TIMES"
 LAYOUT = "1"
 FIRST_SHARE = 10
-"""After a start the first cycle waits at least so manieth part of the pause: the start has its own work."""
+"""After a start the first cycle waits for at least one part in this many of the pause, because the start has work of
+its own.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class Work(Enum):
-    """What has a time of its own; the order is that of the file."""
+    """Tasks with an interval of their own, in the order of the file."""
 
     CYCLE = "cycle"
     MINOR = "minor"
@@ -32,7 +35,9 @@ class Work(Enum):
 
 
 class Schedule:
-    """`intervals` in seconds. Without a file everything counts from now on, which is written down at once."""
+    """When tasks are due. `intervals` are in seconds. Without a file all of them count from now, and the file is
+    written at once.
+    """
 
     def __init__(self, directory: Path | None, intervals: Mapping[Work, float]) -> None:
         self._file = directory / NAME if directory is not None else None
@@ -41,22 +46,22 @@ class Schedule:
         self._done_ms = self._read() or dict.fromkeys(Work, self._now_ms)
         self._since_start: set[Work] = set()
         now = time.monotonic()
-        # A time to come is one of a clock that was set back.
+        # A time in the future comes from a clock that was set back since.
         past = {work: max(0, self._now_ms - at) / 1000 for work, at in self._done_ms.items()}
         self._due = {work: now + max(0.0, self._intervals[work] - past[work]) for work in Work}
         self._due[Work.CYCLE] = max(self._due[Work.CYCLE], now + self._intervals[Work.CYCLE] / FIRST_SHARE)
         self._write()
 
     def due(self, work: Work) -> bool:
-        """Whether its time has come."""
+        """Return whether the task is due."""
         return time.monotonic() >= self._due[work]
 
     def pause_s(self) -> float:
-        """Until the next cycle."""
+        """Return the seconds until the next cycle."""
         return max(0.0, self._due[Work.CYCLE] - time.monotonic())
 
     def done(self, *works: Work) -> None:
-        """They have just ended."""
+        """Record that these tasks have just ended."""
         now, wall = time.monotonic(), _wall_ms()
         for work in works:
             self._due[work] = now + self._intervals[work]
@@ -65,7 +70,7 @@ class Schedule:
         self._write()
 
     def last_ms(self, work: Work) -> int:
-        """Milliseconds since 1970 when it ended; 0: not since the start. Any thread."""
+        """Return when the task last ended, in milliseconds since 1970; 0 if not since the start. Any thread."""
         return self._done_ms[work] if work in self._since_start else 0
 
     def _read(self) -> dict[Work, int] | None:
@@ -76,18 +81,18 @@ class Schedule:
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            log.warning("the times of collections cannot be read; they count from now on",
+            log.warning("the file with the times of collections cannot be read; intervals count from now",
                         extra={"file": self._file, "error": error})  # fmt: skip
             return None
         layout, *times = text.strip().split(",")
         if layout != LAYOUT or len(times) != len(Work) or not all(at.isascii() and at.isdigit() for at in times):
-            log.warning("the times of collections are passed over: not layout 1",
+            log.warning("the file with the times of collections is ignored, because it does not have layout 1",
                         extra={"file": self._file, "text": text[:60]})  # fmt: skip
             return None
         return {work: int(at) for work, at in zip(Work, times, strict=True)}
 
     def _write(self) -> None:
-        """As well as it goes: on a full disk the next start knows an older time."""
+        """Write the file. A failure, such as a full disk, is only logged: the next start then uses older times."""
         if self._file is None:
             return
         line = ",".join([LAYOUT, *(str(self._done_ms[work]) for work in Work)]) + "\n"

@@ -1,4 +1,6 @@
-"""Settings of garbage collection: frozen values with units in their names. The server's loader fills them."""
+"""Settings of garbage collection: frozen values with units in their names, filled by the server's configuration
+loader.
+"""
 
 from dataclasses import dataclass
 
@@ -9,36 +11,40 @@ __all__ = ["GarbageSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GarbageSettings:
-    """When and how space is reclaimed. Upstream's key of each field is listed in docs/configuration.md."""
+    """When and how space is reclaimed. docs/configuration.md lists the configuration key of each field."""
 
     wait_ms: int = 600_000
-    """Pause between two cycles, and before the first."""
+    """The pause between two cycles, and before the first."""
     metadata_reads_per_s: int = 1000
-    """Most reads that verify that a ledger is gone."""
+    """The highest rate of metadata reads which confirm that a ledger was deleted."""
     delete_share_max: float = 0.5
-    """More of the bookie's ledgers than this never go at once, unless an operator says so; 1: any number."""
+    """The largest share of the bookie's ledgers that one cycle deletes without an operator's confirmation; 1 allows
+    any number.
+    """
     fence_kept_ms: int = 7 * 86_400_000
-    """For so long after its deletion a ledger that was fenced refuses its writer; as upstream, and as fixed."""
+    """How long after its deletion a fenced ledger still refuses its writer; as in Apache BookKeeper, and not
+    configurable.
+    """
     over_replicated_interval_ms: int = 86_400_000
-    """0: ledgers that exist, but not on this bookie, are kept."""
+    """The interval of the check for ledgers that are stored elsewhere; 0 keeps them."""
     minor_threshold: float = 0.2
     minor_interval_s: int = 3600
     minor_ms_max: int = -1
     major_threshold: float = 0.8
     major_interval_s: int = 86_400
     major_ms_max: int = -1
-    """A compaction begins no further log after this; -1: it takes as long as it takes."""
+    """A compaction begins no further log after this time; -1 means no limit."""
     throttle_by_bytes: bool = True
     rate_bytes_per_s: int = 32 * MIB
-    """Bytes that a compaction copies in a second at most; 0: no limit."""
+    """The most bytes that a compaction copies per second; 0 means no limit."""
     rate_entries_per_s: int = 1000
-    """The limit in place of it where `throttle_by_bytes` is false; 0: no limit."""
+    """The limit that applies instead if `throttle_by_bytes` is false; 0 means no limit."""
     force_allows_disabled: bool = False
-    """A forced compaction runs also where its kind is switched off by its interval."""
+    """A forced compaction runs even if its interval or threshold disables this kind."""
     usage_of_full_log: bool = False
-    """A log that is smaller than a full one is judged as if it were full."""
+    """Judge a log smaller than a full one as if it were full."""
     collect_when_full: bool = False
-    """On a full disk compaction is forced instead of suspended."""
+    """Force a compaction when the disk is full instead of suspending it."""
 
     @property
     def minor_enabled(self) -> bool:

@@ -1,4 +1,5 @@
-"""The steps of a collection by name, so that tests can end the process behind any of them. Without a watcher: nothing.
+"""The steps of a collection by name, so that tests can end the process after any of them. Without a watcher they do
+nothing.
 
 Thread `garbage`.
 """
@@ -15,17 +16,17 @@ STEPS = (
     "dead log unlinked",
     "log compacted",
 )
-"""In the order of a cycle; those of one compaction are the compiled module's."""
+"""In the order of a cycle; the compiled module has those of a single compaction."""
 
 _watcher: list[Callable[[str], None]] = []
 
 
 def step(name: str) -> None:
-    """This step is done."""
+    """Report that a step is done."""
     for watch in _watcher:
         watch(name)
 
 
 def watch_steps(watch: Callable[[str], None] | None) -> None:
-    """Call `watch` after each step from now on; None: nobody."""
+    """Call `watch` after each step from now on; None removes the watcher."""
     _watcher[:] = [watch] if watch else []

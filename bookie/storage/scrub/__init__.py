@@ -1,13 +1,13 @@
-"""The scrub: entry logs read again and again at a pace that nobody notices, so that damage is found early.
+"""The scrub: reads all entry logs over and over at a low rate, so that damage is found early.
 
-    settings     what an operator can set
-    findings     what can be wrong with a record, and where
+    settings     what an operator can configure
+    findings     the kinds of damage, and where each was found
     cursor       how far a pass got, kept over restarts
-    digests      what protects the entries of each ledger
-    logs         one entry log: structure, ids, digests, its map, and the index, both ways
-    counters     what is counted
-    scrubbing    the thread, what an operator sees and may order
+    digests      the digest type and key of each ledger
+    logs         one entry log: structure, ids, digests, ledgers map, and the index in both directions
+    counters     the counters
+    scrubbing    the thread, its status, and the commands of an operator
 
-Bytes move in the compiled modules `entrylog.rows` and `scrub`. What is found is told to who repairs it, which is none
-of this package's business.
+The compiled modules `entrylog.rows` and `scrub` read the bytes. Listeners are told of every finding; repairing it is
+their task, not this package's.
 """

@@ -1,4 +1,4 @@
-"""What the scrub counts. Written by thread `scrub`, read by anybody."""
+"""The counters of the scrub. The thread `scrub` writes them; any thread may read them."""
 
 from dataclasses import dataclass, field
 
@@ -9,20 +9,20 @@ __all__ = ["Counters"]
 
 @dataclass(slots=True)
 class Counters:
-    """Since the start, unless it says otherwise."""
+    """Counters since the start of the process."""
 
     bytes: int = 0
     logs: int = 0
     records: int = 0
     verified: int = 0
-    """Of them, those whose digest was known and computed."""
+    """Records whose digest was known and computed."""
     passes: int = 0
     found: dict[Kind, int] = field(default_factory=lambda: {kind: 0 for kind in Kind if kind is not Kind.READ})
     thread_ms: int = 0
     """Processor time of the thread."""
 
     def stats(self) -> dict[str, int | float]:
-        """By the names that metrics use."""
+        """Return the counters under the names that metrics use."""
         own = {
             "scrub_bytes": self.bytes,
             "scrub_logs": self.logs,

@@ -1,8 +1,8 @@
-"""How far the present pass got, and when the last one was: the file `SCRUB` of the first ledger directory.
+"""How far the present pass got, and when the last one ended: the file `SCRUB` of the first ledger directory.
 
-One line: layout, the pass's number, when it began (milliseconds since 1970; 0: it has ended), the ledger directory and
-the log to go on with, bytes read and findings so far, when the last whole pass ended and how long it took, then the
-CRC32C of all that. Replaced whole. Thread `scrub`.
+It has one line: the layout; the number of the pass; when it began (milliseconds since 1970; 0 if it has ended); the
+ledger directory and the log to continue with; bytes read and findings so far; when the last complete pass ended and
+how long it took; and the CRC32C of everything before. The file is replaced as a whole. Thread `scrub`.
 """
 
 import logging
@@ -22,30 +22,30 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Cursor:
-    """Where a pass stands. The order is that of the file."""
+    """The position of a pass. The fields have the order of the file."""
 
     number: int = 0
-    """Of the pass that runs, or of the last one; 0: there was none."""
+    """The number of the present pass, or of the last one; 0 if there was none."""
     began_ms: int = 0
-    """0: none is under way."""
+    """0 if no pass is under way."""
     directory: int = 0
     log_id: int = 0
     """The first log that is still to be read."""
     bytes: int = 0
     found: int = 0
     ended_ms: int = 0
-    """Of the last whole pass; of the first start where there was none."""
+    """When the last complete pass ended, or when the bookie first started if there was none."""
     took_ms: int = 0
 
 
 class CursorFile:
-    """`directory`: the `current` directory that keeps it; None: nothing is kept."""
+    """The file with the cursor. `directory` is the `current` directory that holds it; None keeps nothing."""
 
     def __init__(self, directory: Path | None) -> None:
         self._file = directory / NAME if directory is not None else None
 
     def read(self) -> Cursor:
-        """What was written last; a new one, with a word in the log, where that cannot be read."""
+        """Return the cursor that was written last, or a new one if it cannot be read, which is logged."""
         fresh = Cursor(ended_ms=time.time_ns() // 1_000_000)
         if self._file is None:
             return fresh
@@ -54,21 +54,28 @@ class CursorFile:
         except FileNotFoundError:
             return fresh
         except OSError as error:
-            log.warning("the scrub's place cannot be read; it begins anew", extra={"file": self._file, "error": error})
+            log.warning(
+                "the position of the scrub cannot be read; the scrub begins from the start",
+                extra={"file": self._file, "error": error},
+            )
             return fresh
         fields = text.split(b",")
         whole = all(field.isdigit() and len(field) <= 18 for field in fields)
         if told != b"%08x" % crc32c(text) or not whole or len(fields) != 9 or int(fields[0]) != LAYOUT:
-            log.warning("the scrub's place is damaged; it begins anew", extra={"file": self._file})
+            log.warning(
+                "the position of the scrub is damaged; the scrub begins from the start", extra={"file": self._file}
+            )
             return fresh
         return Cursor(*map(int, fields[1:]))
 
     def write(self, cursor: Cursor) -> None:
-        """As well as it goes: on a full disk the next start knows an older place."""
+        """Write the cursor. A failure, such as a full disk, is only logged: the next start then uses an older
+        position.
+        """
         if self._file is None:
             return
         text = b",".join(b"%d" % field for field in (LAYOUT, *astuple(cursor)))
         try:
             replace_file(self._file, text + b",%08x\n" % crc32c(text))
         except OSError as error:
-            log.warning("the scrub's place cannot be written", extra={"file": self._file, "error": error})
+            log.warning("the position of the scrub cannot be written", extra={"file": self._file, "error": error})

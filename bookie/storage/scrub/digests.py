@@ -1,4 +1,4 @@
-"""What protects the entries of each ledger, remembered for a while. Thread `scrub`."""
+"""A cache of the digest type and key of each ledger. Thread `scrub`."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -9,12 +9,13 @@ from bookie.errors import BookKeeperError
 __all__ = ["Digests"]
 
 REMEMBERED = 1 << 14
-"""Ledgers; a digester takes some 300 bytes."""
+"""The number of ledgers; a digester takes about 300 bytes."""
 
 
 class Digests:
-    """`ask` reads the metadata of one ledger: its Digester, None where it has none or is not there. What the metadata
-    store fails to answer is unknown this time, and asked again the next.
+    """A cache of digesters. `ask` reads the metadata of one ledger and returns its Digester, or None if it has none
+    or does not exist. If the metadata store fails to answer, the digester is unknown for this call, and the next call
+    asks again.
     """
 
     def __init__(self, ask: Callable[[int], Digester | None]) -> None:
@@ -23,7 +24,7 @@ class Digests:
         self.failures = 0
 
     def __call__(self, ledger: int) -> Digester | None:
-        """None: nobody knows."""
+        """Return the digester of a ledger, or None if it is not known."""
         if ledger in self._known:
             self._known.move_to_end(ledger)
             return self._known[ledger]
@@ -38,9 +39,9 @@ class Digests:
         return found
 
     def of(self, ledgers: Iterable[int]) -> list[Digester | None]:
-        """Of each of them."""
+        """Return the digester of each ledger."""
         return [self(ledger) for ledger in ledgers]
 
     def forget(self) -> None:
-        """Before a pass: ledgers are deleted and made meanwhile."""
+        """Clear the cache before a pass, because ledgers are created and deleted meanwhile."""
         self._known.clear()

@@ -1,4 +1,4 @@
-"""What a scrub finds: kinds of damage, and the record that each is about. Values; any thread."""
+"""What a scrub finds: the kinds of damage, and the record that each finding is about. Values, for any thread."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,29 +7,29 @@ __all__ = ["Finding", "Kind"]
 
 
 class Kind(Enum):
-    """What is wrong. `value` is its name in metrics."""
+    """The kinds of damage. `value` is the name in metrics."""
 
     DIGEST = "digest"
-    """The digest of an entry does not hold."""
+    """The digest of an entry is wrong."""
     PLACE = "place"
-    """Where the index has an entry lies none, or another one."""
+    """The index points at a place where there is no entry, or another one."""
     ORPHAN = "orphan"
-    """The log has an entry of a ledger that is known here, and the index has it nowhere."""
+    """The log has an entry of a ledger that is known here, but the index does not have the entry at all."""
     UNREADABLE = "unreadable"
-    """The disk does not give an entry log, or it is none."""
+    """The disk cannot read an entry log, or the file is not an entry log."""
     MAP = "map"
-    """The ledgers map of a closed log contradicts its records. Readers do not use it."""
+    """The ledgers map of a closed log contradicts its records. Readers do not use the map."""
     TORN = "torn"
-    """A log holds bytes that are no record. Entries behind them are found by the index all the same."""
+    """A log holds bytes that are not a record. The index still finds the entries after them."""
     INDEX = "index"
     """A part of the location index cannot be read."""
     READ = "read"
-    """Not the scrub but a client's read met it."""
+    """A client's read found the damage, not the scrub."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One record, or one entry log where `ledger` is -1."""
+    """One damaged record, or one damaged entry log if `ledger` is -1."""
 
     kind: Kind
     directory: str
@@ -37,16 +37,16 @@ class Finding:
     ledger: int = -1
     entry: int = -1
     offset: int = -1
-    """Of the length word."""
+    """The offset of the record's length word."""
     why: str = ""
 
     @property
     def is_entry(self) -> bool:
-        """Whether an entry has to be repaired."""
+        """Whether a single entry is to be repaired."""
         return self.ledger >= 0
 
     def facts(self) -> dict[str, object]:
-        """For a log line."""
+        """Return the fields for a log line."""
         told: dict[str, object] = {"kind": self.kind.value, "directory": self.directory}
         if self.log_id >= 0:
             told["log"] = f"{self.log_id:x}.log"

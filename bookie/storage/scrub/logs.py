@@ -1,9 +1,10 @@
-"""One entry log: its records, their digests and ids, its ledgers map, and the index, both ways. Thread `scrub`.
+"""The scrub of one entry log: its records, their digests and ids, its ledgers map, and the index in both directions.
+Thread `scrub`.
 
-The log is read once, in order. Each record is looked up in the index: what the index points at must have the digest of
-its ledger, and what belongs to a ledger that is known here must be found there or elsewhere. Where the scan meets
-something odd, or sees less than the index has in this log, the index leads instead: each record that it has here is
-read by itself.
+The log is read once, in order. Each record is looked up in the index: a record that the index points at must have the
+digest of its ledger, and an entry of a ledger that is known here must be in the index, here or elsewhere. Where the
+scan finds something odd, or sees less than the index has in this log, the index leads instead: every record that the
+index has in this log is read by itself.
 """
 
 import os
@@ -34,25 +35,27 @@ ENTRY = 0
 LENGTH_PREFIX = 4
 WINDOW_BYTES = 64 << 20
 MAP_LEDGERS_MAX = 1 << 16
-"""Ledgers of which a log's map is compared, and whose digests are asked for before the log is read."""
+"""For logs with more ledgers than this, the map is not compared, and digests are not fetched before the log is read."""
 
 
 @dataclass(slots=True)
 class LogScrubbed:
-    """What became of one log. `live`: bytes of records that the index points at, as the scan saw them."""
+    """The result for one log. `live` is the number of bytes of records that the index points at, as the scan saw
+    them.
+    """
 
     bytes: int = 0
     records: int = 0
     verified: int = 0
     live: int = 0
     settled: bool = True
-    """False: `live` is still to be compared with what the index has in this log."""
+    """False if `live` is still to be compared with what the index has in this log."""
     stopped: bool = False
     findings: list[Finding] = field(default_factory=list)
 
 
 class LogScrub:
-    """The logs of one ledger directory. `progress` is told of bytes read as they come."""
+    """The scrub of the logs of one ledger directory. `progress` is called with the bytes just read."""
 
     def __init__(
         self, scrubber: Scrubber, digests: Digests, pace: Pacer, progress: Callable[[int], None] = lambda _: None
@@ -63,16 +66,16 @@ class LogScrub:
         self._progress = progress
 
     def path(self, log_id: int) -> Path:
-        """Of one log."""
+        """Return the path of a log."""
         return Path(self.scrubber.directory) / f"{log_id:x}.log"
 
     def scrub(self, log_id: int) -> LogScrubbed:
-        """Read one log; one that is gone has nothing to tell."""
+        """Read one log. A log that is gone has an empty result."""
         return _Scan(self, log_id).run()
 
     def by_index(self, log_id: int, first: int = 0) -> list[Finding]:
-        """Read every record that the index has in a log from byte `first` on. OSError: the index cannot be read, or the
-        process has no descriptor left.
+        """Read every record that the index has in a log from byte `first` on. Raises OSError if the index cannot be
+        read, or the process has no file descriptor left.
         """
         path = self.path(log_id)
         try:
@@ -95,25 +98,25 @@ class LogScrub:
         return self._still(log_id, found)
 
     def ask_digests(self, ledgers: NDArray[np.int64]) -> list[Digester | None]:
-        """Of each of these ledgers."""
+        """Return the digester of each of these ledgers."""
         return self._digests.of(ledgers.tolist())
 
     @property
     def digests(self) -> Digests:
-        """What protects the entries of each ledger."""
+        """The digesters of the ledgers."""
         return self._digests
 
     @property
     def pace(self) -> Pacer:
-        """What reading keeps to."""
+        """The rate limit of reading."""
         return self._pace
 
     def told(self, count: int) -> None:
-        """So many bytes more were read."""
+        """Report that `count` more bytes were read."""
         self._progress(count)
 
     def _parts(self, log_id: int, first: int, size: int) -> Iterator[Pointed]:
-        """What the index has in a log, a stretch of it at a time; the last one reaches behind the end of the file."""
+        """Yield what the index has in a log, in stretches; the last one reaches beyond the end of the file."""
         while True:
             end = first + WINDOW_BYTES if first + WINDOW_BYTES < size else 1 << 63
             part = self.scrubber.pointed(log_id, first, end)
@@ -126,20 +129,20 @@ class LogScrub:
                 return
 
     def _why_bad(self, fd: int, row: tuple[int, int, int, int]) -> str:
-        """What is wrong with one record; empty when nothing is."""
+        """Return what is wrong with one record; empty if nothing is."""
         ledger, entry, offset, length = row
         try:
             data = os.pread(fd, LENGTH_PREFIX + length, offset)
         except OSError as error:
-            return f"the disk does not give it: {error.strerror}"
+            return f"the disk cannot read it: {error.strerror}"
         if len(data) < LENGTH_PREFIX + length:
             return "the log ends before the end of the record"
         head = tuple(int.from_bytes(data[at:end], "big") for at, end in ((0, 4), (4, 12), (12, 20)))
         if head != (length, ledger, entry):
-            return "there lies no such record"
+            return "there is no such record at this place"
         digester = self._digests(ledger)
         if digester is not None and not record.entry_is_valid(digester, data[LENGTH_PREFIX:], ledger, entry):
-            return "its digest does not hold"
+            return "its digest is wrong"
         return ""
 
     def _about(self, log_id: int, row: tuple[int, int, int, int], why: str) -> Finding:
@@ -149,7 +152,9 @@ class LogScrub:
                        offset=offset, why=why)  # fmt: skip
 
     def _still(self, log_id: int, found: list[Finding]) -> list[Finding]:
-        """Those that the index still has there: the others were written again, moved or deleted meanwhile."""
+        """Return those findings that the index still has there: other entries were written again, moved or deleted
+        meanwhile.
+        """
         if not found:
             return []
         ids = np.array([(one.ledger, one.entry, one.offset) for one in found], np.int64)
@@ -163,7 +168,7 @@ def _rows(part: Pointed) -> Iterator[tuple[int, int, int, int]]:
 
 
 class _Scan:
-    """One log from its first byte to its last."""
+    """The scan of one log from its first byte to its last."""
 
     def __init__(self, of: LogScrub, log_id: int) -> None:
         self._of = of
@@ -195,7 +200,7 @@ class _Scan:
         if done.stopped:
             return done
         if torn and not self._open and end:
-            self._find(Kind.TORN, f"what lies at {end} is no record", offset=end)
+            self._find(Kind.TORN, f"the bytes at offset {end} are not a record", offset=end)
         if torn or self._odd:
             self._lead_by_index(0 if self._odd else end)
         elif not self._open:
@@ -231,22 +236,22 @@ class _Scan:
         self._odd = self._odd or bool((verdict == DISAGREES).any())
         if (verdict == UNKNOWN).any() and self._asked_index:
             self._asked_index = False
-            self._find(Kind.INDEX, "the index does not tell where entries of this log belong")
+            self._find(Kind.INDEX, "the index cannot tell where entries of this log are")
         for i in np.flatnonzero(~ok & (verdict != UNKNOWN)).tolist():
             if self._of.digests(int(ledger[i])) is None:
                 continue
             if live[i]:
-                self._find(Kind.DIGEST, "its digest does not hold", int(ledger[i]), int(entry[i]), int(offset[i]))
+                self._find(Kind.DIGEST, "its digest is wrong", int(ledger[i]), int(entry[i]), int(offset[i]))
             else:
-                self._odd = True  # ids that changed may hide the entry that lay here
+                self._odd = True  # damaged ids may hide the entry that was here
                 verdict[i] = UNKNOWN
         if not self._open:
             for i in np.flatnonzero(verdict == ORPHAN).tolist():
-                why = "the index has it nowhere"
+                why = "it is missing from the index"
                 self._find(Kind.ORPHAN, why, int(ledger[i]), int(entry[i]), int(offset[i]))
 
     def _add_up(self, ledger: NDArray[np.int64], size: NDArray[np.int64]) -> None:
-        """Bytes by ledger, for the map; and records whose digest was looked at."""
+        """Add up the bytes by ledger, to compare them with the map, and count the records whose digest was checked."""
         ids, at = np.unique(ledger, return_inverse=True)
         known = np.array([one is not None for one in self._of.ask_digests(ids)], np.bool_)
         self.done.verified += int(known[at].sum())

@@ -1,7 +1,7 @@
-"""The thread `scrub` of a bookie: when a pass runs, what it told, what an operator sees and may order.
+"""The thread `scrub` of a bookie: when a pass runs, what it found, its status, and an operator's commands.
 
-A pass reads the entry logs of all ledger directories that are there when it comes to a directory, oldest first. Orders,
-`status`, `stats` and `follow` may come from any thread; everything else happens on `scrub`.
+A pass reads the entry logs of each ledger directory that exist when it comes to that directory, oldest first. Any
+thread may give commands and call `status`, `stats` and `follow`; everything else happens on `scrub`.
 """
 
 import logging
@@ -28,46 +28,47 @@ from bookie.storage.scrub.settings import ScrubSettings
 __all__ = ["Scrub", "Status"]
 
 SETTLE_S = 600.0
-"""What the index has in each log is added up this often at most, and at the end of a pass."""
+"""The live bytes of each log are compared with the index at most this often, and at the end of a pass."""
 RESUME_S = 60.0
-"""A pass that a stop cut short goes on so long after the start."""
+"""How long after the start an interrupted pass continues."""
 FINDINGS_KEPT = 100
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What an operator asks for. Times are milliseconds since the epoch, 0: never."""
+    """The status for an operator. Times are milliseconds since the epoch; 0 means never."""
 
     enabled: bool
     running: bool
     paused: bool
     rate: int
-    """Bytes a second, 0: no limit."""
+    """Bytes per second; 0 means no limit."""
     number: int
-    """Of the pass that runs, or of the last one."""
+    """The number of the present pass, or of the last one."""
     log: str
-    """In work; empty between logs."""
+    """The log being read; empty between logs."""
     bytes_done: int
     bytes_in_all: int
-    """Of the pass that runs."""
+    """Bytes of the present pass."""
     began_ms: int
     ended_ms: int
     took_ms: int
-    """Of the last whole pass."""
+    """The duration of the last complete pass."""
     next_ms: int
-    """When the next one is due; 0: only when ordered, or one runs."""
+    """When the next pass is due; 0 if only a command begins one, or one is running."""
     found: int
-    """By the pass that runs, or the last one."""
+    """Findings of the present pass, or of the last one."""
     findings: tuple[Finding, ...]
-    """The last ones since the start."""
+    """The most recent findings since the start."""
     counters: dict[str, int | float]
 
 
 class Scrub:
-    """`start`, then `stop`, which may be called twice; then the scrubbers may be closed.
+    """The scrub of a bookie. Call `start`, then `stop`, which is idempotent; after that the scrubbers may be closed.
 
-    `ask_digest`: the Digester of a ledger from its metadata, None where it has none; BookKeeperError: not known now.
+    `ask_digest` returns the Digester of a ledger from its metadata, or None if it has none; it raises BookKeeperError
+    if that is not known now.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Scrub:
         *,
         keep_in: Path | None = None,
     ) -> None:
-        """`keep_in`: the directory that keeps how far it got."""
+        """Create it without starting it. `keep_in` is the directory in which the position is kept."""
         self._settings = settings
         self._digests = Digests(ask_digest)
         self.pace = Pacer(settings.rate_bytes_per_s)
@@ -103,7 +104,7 @@ class Scrub:
         self._due = time.monotonic() + (RESUME_S if self._cursor.began_ms else max(0, due_ms - now_ms) / 1000)
 
     def start(self) -> None:
-        """Start the thread. Its first pass comes when it is due, one that was cut short goes on after a minute."""
+        """Start the thread. Its first pass runs when it is due; an interrupted one continues after a minute."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -116,38 +117,38 @@ class Scrub:
             self._thread.join()
 
     def threads(self) -> tuple[threading.Thread, ...]:
-        """The thread that must not end before `stop`."""
+        """Return the thread, which must not end before `stop`."""
         return (self._thread,)
 
     def follow(self, listener: Callable[[Finding], None]) -> None:
-        """Tell of every finding from now on, on the thread `scrub`, which waits for it."""
+        """Call `listener` with every finding from now on, on the thread `scrub`, which waits for it."""
         with self._changed:
             self._followers.append(listener)
 
-    # What an operator may order. Any thread.
+    # Commands of an operator. Any thread.
 
     def begin(self) -> int:
-        """Begin a pass now, or go on with one that was cut short; how many had ended before it, for `wait`."""
+        """Begin a pass now, or continue an interrupted one. Return how many had ended before it, for `wait`."""
         with self._changed:
             self._ordered = True
             self._changed.notify_all()
             return self._ended
 
     def wait(self, before: int, timeout_s: float) -> bool:
-        """Wait until one more pass than `before` has ended; False if that takes longer."""
+        """Wait until one more pass than `before` has ended. Return False after a timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._ended > before or self._stopping, timeout_s)
 
     def pause(self, *, paused: bool) -> None:
-        """Read nothing until it is resumed, or the bookie starts anew."""
+        """Pause or resume reading. A restart of the bookie resumes it."""
         self.pace.pause(paused)
 
     def set_rate(self, bytes_per_s: int) -> None:
-        """Until the next start; 0: no limit."""
+        """Set the rate until the next start; 0 means no limit."""
         self.pace.set_rate(bytes_per_s)
 
     def status(self) -> Status:
-        """What runs, what ran, and what was found."""
+        """Return what runs, what ran, and what was found."""
         with self._changed:
             running, ordered = bool(self._doing), self._ordered
         cursor = self._cursor
@@ -171,7 +172,7 @@ class Scrub:
         )
 
     def stats(self) -> dict[str, int | float]:
-        """Counters and gauges."""
+        """Return counters and gauges."""
         cursor = self._cursor
         return {
             **self._counters.stats(),
@@ -185,7 +186,7 @@ class Scrub:
     def _has_ended(self) -> bool:
         return self._cursor.number - bool(self._cursor.began_ms) > 0
 
-    # The thread.
+    # The body of the thread.
 
     def _run(self) -> None:
         wish_background()
@@ -196,13 +197,13 @@ class Scrub:
                 if not descriptors.are_used_up(error):
                     raise
                 self._due = time.monotonic() + RESUME_S
-                log.warning("no descriptor is left, the scrub goes on later", extra={"again_in_s": RESUME_S})
+                log.warning("no file descriptor is left; the scrub continues later", extra={"again_in_s": RESUME_S})
             with self._changed:
                 self._doing = ""
                 self._changed.notify_all()
 
     def _await_order(self) -> bool:
-        """Wait until a pass is due or ordered. False: the bookie stops."""
+        """Wait until a pass is due or ordered. Return False when the bookie stops."""
         with self._changed:
             while not self._stopping and not self._ordered:
                 left = self._due - time.monotonic()
@@ -223,7 +224,7 @@ class Scrub:
         self._digests.forget()
         self._unsettled = {}
         self._settled_at = began
-        log.info("scrub begins" if not goes_on else "scrub goes on", extra={"pass": cursor.number})
+        log.info("a scrub pass begins" if not goes_on else "a scrub pass continues", extra={"pass": cursor.number})
         self._in_all = cursor.bytes + sum(self._bytes_left(at) for at in range(cursor.directory, len(self._logs)))
         while cursor.directory < len(self._logs):
             if not self._directory(cursor.directory):
@@ -238,12 +239,12 @@ class Scrub:
         self._counters.passes += 1
         self._due = max(time.monotonic(), began + self._settings.interval_s)
         facts = {"pass": cursor.number, "bytes": cursor.bytes, "seconds": cursor.took_ms // 1000}
-        log.info("scrub ends", extra={**facts, "found": cursor.found})
+        log.info("a scrub pass ended", extra={**facts, "found": cursor.found})
         with self._changed:
             self._ended += 1
 
     def _directory(self, at: int) -> bool:
-        """Read its logs from the cursor's on; False: the bookie stops."""
+        """Read the logs of a directory from the cursor on. Return False when the bookie stops."""
         logs, cursor = self._logs[at], self._cursor
         self._file.write(cursor)
         for log_id in self._ids(at):
@@ -269,8 +270,8 @@ class Scrub:
         return True
 
     def _settle(self, at: int) -> None:
-        """Read the index, and compare what scans saw of what lives with what it has now: more is a record that is not
-        there. Less is usual: entries were deleted, or moved, since.
+        """Compare the live bytes that scans saw with those in the index now. If the index has more, a record is
+        missing from a log. Fewer bytes are normal, because entries were deleted or moved since.
         """
         self._doing = "comparing with the index"
         self._settled_at = time.monotonic()

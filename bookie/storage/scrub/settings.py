@@ -1,4 +1,4 @@
-"""Settings of the scrub: frozen values with units in their names. The server's loader fills them."""
+"""Settings of the scrub: frozen values with units in their names, filled by the server's configuration loader."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ class ScrubSettings:
     """When entry logs are read, and how fast."""
 
     enabled: bool = True
-    """False: only when an operator says so."""
+    """False if only a command of an operator begins a pass."""
     rate_bytes_per_s: int = 8 * MIB
-    """Of entry logs, over all ledger directories; 0: no limit."""
+    """The rate over all ledger directories; 0 means no limit."""
     interval_s: int = 604_800
-    """From the beginning of one pass to that of the next."""
+    """From the beginning of one pass to the beginning of the next."""

@@ -1,7 +1,9 @@
-"""Starting on the disks of a Java bookie: same cookies, entry logs and journals, but an index of ours built from them.
+"""Starting on the disks of a Java bookie: its cookies, entry logs and journals are kept, and our index is built from
+them.
 
-`take_over` runs in the main thread at every start, between the cookies and the opening of the stores, and does nothing
-where our index is. docs/operations.md tells what an operator sees, docs/decisions/0010 why it is done like this.
+`take_over` runs in the main thread at every start, after the cookies are validated and before the stores are opened;
+it does nothing where our index exists. docs/operations.md tells what an operator sees, docs/decisions/0010 gives the
+reasons.
 """
 
 import logging
@@ -28,11 +30,11 @@ def take_over(
     progress: Progress = no_progress,
     step: Step = no_step,
 ) -> ExitStack:
-    """Make the index of every store that a Java bookie left here. All paths are `current` directories.
+    """Build the index of every store that a Java bookie left here. All paths are `current` directories.
 
-    Answers the locks of Java's RocksDBs: as long as they are held no Java bookie starts here; close it to let go.
-    Raises StartRefused for what an operator must mend or decide, OSError for what the system refuses; nothing of
-    Java's is changed, and the next start begins again.
+    Return the locks of Java's RocksDB databases: while they are held, no Java bookie starts here; close the stack to
+    release them. Raises StartRefused for a problem that an operator must solve or decide, and OSError for a failed
+    system call. No file of Java's is changed, and after a failure the next start begins again.
     """
     with ExitStack() as locks:
         databases = [path / name for path in index_dirs for name in ("ledgers", "locations")]
@@ -42,7 +44,7 @@ def take_over(
             if was_taken_over(index / INDEX_NAME):
                 remove_leftovers(ledgers)
         stores = to_take_over(ledger_dirs, index_dirs, journal_dirs)
-        for disks in stores:  # hardly ever: the code for it is loaded only then
+        for disks in stores:  # rarely any, so the code for it is imported only when needed
             from bookie.storage.takeover.build import build_index  # noqa: PLC0415
 
             log.info("taking over the disks of a Java bookie", extra={"store": disks.ledgers})

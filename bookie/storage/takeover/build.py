@@ -1,7 +1,8 @@
-"""Our index of a store that a Java bookie left: its ledgers as Java knew them, its entries by scanning the entry logs.
+"""Building our index for a store that a Java bookie left: its ledgers as Java knew them, its entries by scanning the
+entry logs.
 
-Main thread, at start, with RocksDB's locks held. The index is built beside its place and swapped in when it is whole,
-so that after an end in the middle the next start begins again. Java's own files are not changed.
+Main thread, at start, with RocksDB's locks held. The index is built in a directory beside its final place and swapped
+in when it is complete, so after an interruption the next start begins again. Java's own files are not changed.
 """
 
 import logging
@@ -28,7 +29,8 @@ log = logging.getLogger(__name__)
 def build_index(
     disks: Disks, journal_dirs: list[Path], *, map_bytes: int, fence_all: bool, progress: Progress, step: Step
 ) -> None:
-    """Make `disks.target`. StartRefused for what an operator must decide, OSError for what the system refuses.
+    """Build `disks.target`. Raises StartRefused for a decision that an operator must make, and OSError for a failed
+    system call.
 
     Steps: those of `new_index`, and orphans adopted, noted, scanned, cleaned.
     """
@@ -50,11 +52,13 @@ def build_index(
     fenced = sum(ledger.fenced for ledger in known.values())
     facts = {"ledgers": len(known), "fenced": fenced, "entries": report.entries, "entry_logs": len(report.logs)}
     seconds = f"{time.monotonic() - begun:.1f}"
-    log.info("a Java bookie's store taken over", extra={"store": disks.ledgers, **facts, "seconds": seconds})
+    log.info("the store of a Java bookie was taken over", extra={"store": disks.ledgers, **facts, "seconds": seconds})
 
 
 def _known_ledgers(disks: Disks, *, fence_all: bool) -> dict[int, Ledger] | None:
-    """What Java's index says of the ledgers; None: of no use, every ledger found in the logs is to be fenced."""
+    """Return the ledgers in Java's index, or None if it is of no use and every ledger found in the logs is to be
+    fenced.
+    """
     known: dict[int, Ledger] = {}
     readable = disks.idx or disks.whole_journal
     if disks.idx:
@@ -73,16 +77,16 @@ def _known_ledgers(disks: Disks, *, fence_all: bool) -> dict[int, Ledger] | None
         return known
     if not fence_all:
         raise StartRefused(
-            f"{disks.index} has neither a RocksDB `ledgers` nor .idx files, so which ledgers were fenced is lost: "
-            "restore them; or set takeOverFencingAll=true to have every ledger fenced, which makes the writers of open "
-            "ledgers begin new ones"
+            f"{disks.index} has neither a RocksDB database `ledgers` nor .idx files, so it is unknown which ledgers "
+            "were fenced: restore them; or set takeOverFencingAll=true to fence every ledger, which makes writers of "
+            "open ledgers begin new ones"
         )
-    log.warning("every ledger is fenced, as takeOverFencingAll asks for store=%s", disks.ledgers)
+    log.warning("every ledger is fenced, because takeOverFencingAll=true store=%s", disks.ledgers)
     return None
 
 
 def _merged(ledger: Ledger, other: Ledger | None) -> Ledger:
-    """Two indexes know the ledger, after a conversion that was interrupted: fenced if either says so."""
+    """Merge a ledger that two indexes have, after an interrupted conversion: it is fenced if either says so."""
     if other is None:
         return ledger
     fenced = ledger.fenced or other.fenced
@@ -93,9 +97,9 @@ def _unreadable(path: Path, error: Exception) -> str:
     if not isinstance(error, ImportError):
         return str(error)
     return (
-        f"{path} says which ledgers are fenced and by which keys they open, and reading it needs the package "
-        "rocksdict: install bookie[java-disks]; or set takeOverFencingAll=true to do without it, which fences every "
-        "ledger, makes the writers of open ledgers begin new ones and loses explicit LACs"
+        f"{path} holds the fences and master keys of the ledgers, and reading it needs the package rocksdict: install "
+        "bookie[java-disks]; or set takeOverFencingAll=true to start without it, which fences every ledger, makes the "
+        "writers of open ledgers begin new ones and loses explicit LACs"
     )
 
 
@@ -105,9 +109,9 @@ def _scan(fresh: Index, disks: Disks, known: Mapping[int, Ledger] | None, progre
     report = fill_index(fresh, entry_logs(disks.ledgers), ledgers=ledgers, options=options, progress=progress)
     for taken in report.logs:
         if taken.refused:
-            raise StartRefused(f"{taken.refused}; the other replicas serve what it held")
+            raise StartRefused(f"{taken.refused}; the other replicas have its entries")
     for taken in report.torn:
-        log.warning("entry log is torn, what lay behind is in the journal file=%s at=%d", taken.path, taken.end)
+        log.warning("an entry log is torn; the journal has the rest file=%s at=%d", taken.path, taken.end)
     if report.odd:
-        log.warning("records with impossible ids passed over store=%s count=%d", disks.ledgers, report.odd)
+        log.warning("records with impossible ids are skipped store=%s count=%d", disks.ledgers, report.odd)
     return report

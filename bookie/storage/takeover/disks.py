@@ -1,6 +1,7 @@
-"""What lies in the directories of a bookie: whose index, who ran here last, and so whether there is one to take over.
+"""What is in the directories of a bookie: whose index, which kind of bookie ran last, and so whether there is one to
+take over.
 
-Main thread, at start, after the cookies were found right. Only names and the first bytes of files are read.
+Main thread, at start, after the cookies are validated. Only names and the first bytes of files are read.
 """
 
 from collections.abc import Sequence
@@ -27,35 +28,37 @@ __all__ = [
 
 INDEX_NAME = "locations.lmdb"
 TAKEN_OVER = "taken-over"
-"""In our index: the newest journal file of each directory when a Java bookie's disks were taken over."""
+"""A file in our index, with the newest journal file of each directory at the time of the takeover."""
 JOURNAL_MAGIC = b"BKLG"
 GROUP_MAGIC = b"BKGC"
 
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """`current` directories of one store that has no index of ours, and what a Java bookie left in them."""
+    """The `current` directories of one store without an index of ours, and what a Java bookie left in them."""
 
     ledgers: Path
     index: Path
     rocksdb: Path | None
     idx: bool
     whole_journal: bool
-    """No checkpoint ever succeeded: the journals hold all there is."""
+    """No checkpoint ever succeeded, so the journals hold everything."""
 
     @property
     def target(self) -> Path:
-        """Where our index goes."""
+        """The directory of our index."""
         return self.index / INDEX_NAME
 
     @property
     def databases(self) -> list[Path]:
-        """The RocksDBs whose locks a running Java bookie holds."""
+        """The RocksDB databases whose locks a running Java bookie holds."""
         return [path for path in (self.index / "ledgers", self.index / "locations") if is_rocksdb(path)]
 
 
 def last_journals(directories: Sequence[Path]) -> dict[str, tuple[int, bool]]:
-    """By journal directory: the newest file's id, and whether a bookie of ours wrote it. Without files, no row."""
+    """Return, by journal directory, the id of the newest file and whether a bookie of ours wrote it. Directories
+    without files are left out.
+    """
     found = {}
     for directory in directories:
         for file_id in reversed(journal_files(directory)):
@@ -68,9 +71,9 @@ def last_journals(directories: Sequence[Path]) -> dict[str, tuple[int, bool]]:
 
 
 def to_take_over(ledger_dirs: list[Path], index_dirs: list[Path], journal_dirs: list[Path]) -> list[Disks]:
-    """The stores to take over; none where our index is there, or where nothing is.
+    """Return the stores to take over: those that have data of a Java bookie and no index of ours.
 
-    StartRefused when our own index is lost, and for what cannot be taken over.
+    Raises StartRefused if our own index is lost, and for stores that cannot be taken over.
     """
     found = []
     ours_last = [path for path, (_, ours) in last_journals(journal_dirs).items() if ours]
@@ -87,8 +90,8 @@ def to_take_over(ledger_dirs: list[Path], index_dirs: list[Path], journal_dirs: 
         if ours_last and logs:
             raise StartRefused(
                 f"{index / INDEX_NAME} is missing, but {ledgers} has entry logs ({logs[0].path.name}), which cannot be "
-                "read without it: put it back, rebuild it (bookie.storage.tools), or repair this bookie from its "
-                "peers as after a lost disk"
+                "read without it: restore it, rebuild it (bookie.storage.tools), or repair this bookie from its "
+                "peers as after the loss of a disk"
             )
         found.append(Disks(ledgers, index, rocksdb, idx, unmarked))
     _refuse_shared_logs(found, ledger_dirs)
@@ -96,19 +99,21 @@ def to_take_over(ledger_dirs: list[Path], index_dirs: list[Path], journal_dirs: 
 
 
 def _refuse_shared_logs(found: list[Disks], ledger_dirs: list[Path]) -> None:
-    """Interleaved and Sorted storage put any ledger into any directory; our stores would look in one of them only."""
+    """Raise StartRefused for shared entry logs. Interleaved and Sorted storage put a ledger into any directory, but
+    our stores look in one only.
+    """
     if len(ledger_dirs) < 2 or all(disks.rocksdb for disks in found):
         return
     if any(disks.idx for disks in found) or not any(disks.databases for disks in found):
         raise StartRefused(
             f"{len(ledger_dirs)} ledgerDirectories of a Java bookie with Interleaved or Sorted storage share their "
-            "entry logs, and a ledger of this bookie lives in one directory: start a new bookie on empty directories "
-            "and let re-replication fill it, then take the Java bookie out of the cluster"
+            "entry logs, but this bookie keeps each ledger in one directory: start a new bookie on empty directories, "
+            "let re-replication fill it, and then remove the Java bookie from the cluster"
         )
 
 
 def require_no_java_since(index: Path, journal_dirs: list[Path]) -> None:
-    """StartRefused when a Java bookie ran after ours on these directories: our index does not know what it did."""
+    """Raise StartRefused if a Java bookie ran after ours on these directories: our index lacks what it stored."""
     if not (index / "data.mdb").exists():
         return
     known = read_taken_over(index)
@@ -116,18 +121,18 @@ def require_no_java_since(index: Path, journal_dirs: list[Path]) -> None:
         if not ours and file_id > known.get(directory, -1):
             raise StartRefused(
                 f"{directory} has a journal of a Java bookie ({file_id:x}.txn) that ran here after this one, and "
-                f"{index} does not know what it stored: move that directory away, and the next start takes the "
-                "Java bookie's disks over again"
+                f"{index} lacks what it stored: move that index directory away, and the next start takes over the "
+                "Java bookie's disks again"
             )
 
 
 def was_taken_over(index: Path) -> bool:
-    """Whether this index of ours is whole and was made from a Java bookie's disks."""
+    """Return whether this index of ours is complete and was built from a Java bookie's disks."""
     return (index / "data.mdb").exists() and (index / TAKEN_OVER).exists()
 
 
 def read_taken_over(index: Path) -> dict[str, int]:
-    """What `note_journals` left in an index; empty without it."""
+    """Return what `note_journals` left in an index; empty if it left nothing."""
     try:
         lines = (index / TAKEN_OVER).read_text().splitlines()
     except FileNotFoundError:
@@ -137,7 +142,7 @@ def read_taken_over(index: Path) -> dict[str, int]:
 
 
 def note_journals(index: Path, journal_dirs: list[Path]) -> None:
-    """Note which journals there are while an index is made, so that later ones of a Java bookie are noticed."""
+    """Record which journals exist when an index is built, so that later ones of a Java bookie are noticed."""
     index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
     rows = [f"{file_id:x} {path}\n" for path, (file_id, _) in last_journals(journal_dirs).items()]
     replace_file(index / TAKEN_OVER, "".join(rows).encode())

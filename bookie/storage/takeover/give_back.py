@@ -1,10 +1,10 @@
-"""The way back to Java: a RocksDB `ledgers` for DbLedgerStorage with what our index says of each ledger.
+"""The way back to Java: writes the RocksDB database `ledgers` of DbLedgerStorage from the ledgers in our index.
 
     python -m bookie.storage.takeover.give_back DIRECTORY...
 
-for each ledger directory (or index directory, where there are some) of a bookie that was stopped in order; the extra
-`java-disks` is needed. Upstream's `rebuild-db-ledger-locations-index` then finds the entries. Upstream's own
-`rebuild-db-ledgers-index` would do without this, but fences every ledger.
+Run it for each ledger directory (or index directory, if there are any) of a bookie that was shut down cleanly; it
+needs the extra `java-disks`. Apache BookKeeper's `rebuild-db-ledger-locations-index` then finds the entries. Its
+`rebuild-db-ledgers-index` would work without this program, but fences every ledger.
 """
 
 import logging
@@ -29,17 +29,18 @@ log = logging.getLogger(__name__)
 
 
 def give_back(directory: Path, *, step: Step = no_step) -> int:
-    """Write `current/ledgers` anew from our index; what lay there is kept as `ledgers.before`. How many ledgers it has.
+    """Write `current/ledgers` from our index, keep the previous one as `ledgers.before`, and return the number of
+    ledgers.
 
-    Steps: written, former kept, named; after an end behind any of them it begins again.
-    Raises ToolRefused when the directory is in use or holds no index of ours, or without `rocksdict`.
+    Steps: written, former kept, named; after an interruption at any of them it begins again. Raises ToolRefused if
+    the directory is in use or has no index of ours, or if `rocksdict` is not installed.
     """
     index = current(directory) / INDEX_NAME
     target = current(directory) / "ledgers"
     if not (index / "data.mdb").exists():
-        raise ToolRefused(f"{index} is missing: this directory holds no index of a bookie of ours")
+        raise ToolRefused(f"{index} is missing: this directory has no index of a bookie of this kind")
     if (current(directory) / "DIRTY").exists():
-        raise ToolRefused(f"{directory}: the bookie was not stopped in order; start and stop it once, then try again")
+        raise ToolRefused(f"{directory}: the bookie was not shut down cleanly; start and stop it once, then try again")
     with locked([directory]), held([target] if is_rocksdb(target) else []):
         ledgers = _ledgers(index)
         building = target.with_name("ledgers.new")
@@ -49,13 +50,13 @@ def give_back(directory: Path, *, step: Step = no_step) -> int:
         if target.exists():
             target.rename(before)
         else:
-            # upstream's command wants one to move away
+            # Upstream's command expects a database that it can move away.
             (current(directory) / "locations").mkdir(PRIVATE_DIRECTORY, exist_ok=True)
         step("former kept")
         building.rename(target)
         step("named")
         sync_directory(target.parent)
-    log.info("ledgers written for Java", extra={"database": target, "ledgers": len(ledgers)})
+    log.info("the ledgers were written for Java", extra={"database": target, "ledgers": len(ledgers)})
     return len(ledgers)
 
 
@@ -73,7 +74,7 @@ def _write(path: Path, ledgers: list[Ledger]) -> None:
     done = subprocess.run(command, input=pairs, capture_output=True, check=False)  # noqa: S603  (our own module)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ToolRefused(f"{path} cannot be written ({said}); install bookie[java-disks], make room, try again")
+        raise ToolRefused(f"{path} cannot be written ({said}); install bookie[java-disks], free space and try again")
 
 
 def _data(ledger: Ledger) -> bytes:
@@ -86,7 +87,7 @@ def _data(ledger: Ledger) -> bytes:
 
 
 def _free_name(target: Path) -> Path:
-    """Where the former database goes: `ledgers.before`, or the next free number behind it."""
+    """Return the name for the previous database: `ledgers.before`, or the next free numbered name."""
     name = target.with_name("ledgers.before")
     number = 1
     while name.exists():
@@ -96,7 +97,7 @@ def _free_name(target: Path) -> Path:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         for directory in sys.argv[1:]:

@@ -1,7 +1,8 @@
-"""Index files `<hex ledger id>.idx` of Java's Interleaved and Sorted storage: their headers, which tell of a ledger.
+"""Index files `<hex ledger id>.idx` of Java's Interleaved and Sorted storage. Only their headers are read, which
+describe a ledger.
 
-Where entries lie is found by scanning the entry logs, so the locations behind a header are not read. Pure functions
-over files that nobody writes; nothing is changed.
+The locations after the header are not needed, because a scan of the entry logs finds the entries. Pure functions over
+files that nothing writes; nothing is changed.
 """
 
 import logging
@@ -28,24 +29,26 @@ FOLDER = re.compile(r"^[0-9a-f]{1,2}$")
 
 
 def parse_header(ledger: int, data: bytes) -> Ledger:
-    """What the first bytes of an index file say of `ledger`. Raises ValueError that tells what is wrong with them."""
+    """Parse the header of an index file of `ledger`. Raises ValueError, whose text continues a sentence about the
+    file.
+    """
     if data[:4] != MAGIC:
-        raise ValueError(f"starts with {data[:4]!r}, not {MAGIC!r}")
+        raise ValueError(f"starts with {data[:4]!r} instead of {MAGIC!r}")
     version, at = _number(data, 4)
     if not 0 <= version <= VERSION_MAX:
-        raise ValueError(f"has version {version}, known are 0 and {VERSION_MAX}")
+        raise ValueError(f"has version {version}; the known versions are 0 and {VERSION_MAX}")
     key, at = _bytes(data, at, "master key")
     state, at = _number(data, at)
     lac = b""
     if version >= 1:
         lac, at = _bytes(data, at, "explicit LAC")
         if lac and len(lac) < LAC_BYTES_MIN:
-            raise ValueError(f"has an explicit LAC of {len(lac)} bytes, at least {LAC_BYTES_MIN} are needed")
+            raise ValueError(f"has an explicit LAC of {len(lac)} bytes, but at least {LAC_BYTES_MIN} are needed")
     return Ledger(ledger, key, bool(state & FENCED), False, lac)
 
 
 def index_files(current: Path) -> Iterator[tuple[int, Path]]:
-    """(ledger id, path) of every index file below a `current` directory: two levels of hexadecimal folders down."""
+    """Yield (ledger id, path) of every index file, two levels of hexadecimal folders below a `current` directory."""
     for folder in _folders(current):
         for below in _folders(folder):
             for path in sorted(below.iterdir()):
@@ -54,15 +57,16 @@ def index_files(current: Path) -> Iterator[tuple[int, Path]]:
 
 
 def has_index_files(current: Path) -> bool:
-    """Whether there is one at least."""
+    """Return whether there is at least one index file."""
     return next(index_files(current), None) is not None
 
 
 def read_ledgers(current: Path) -> dict[int, Ledger]:
-    """The ledgers of all index files.
+    """Return the ledgers of all index files.
 
-    A header is on disk before the journal mark passes the ledger's creation, so an empty file says nothing that the
-    journal does not. A damaged header makes the ledger fenced with any key: it can be read and closed, not written.
+    A header is on disk before the journal mark passes the ledger's creation, so the journal has everything about a
+    ledger whose file is empty. A ledger with a damaged header becomes fenced with any key: it can be read and closed,
+    but not written.
     """
     found: dict[int, Ledger] = {}
     for ledger, path in index_files(current):
@@ -73,7 +77,7 @@ def read_ledgers(current: Path) -> dict[int, Ledger]:
         try:
             found[ledger] = parse_header(ledger, data)
         except ValueError as error:
-            log.warning("damaged index file, its ledger is fenced file=%s ledger=%d: it %s", path, ledger, error)
+            log.warning("an index file is damaged; its ledger is fenced file=%s ledger=%d: it %s", path, ledger, error)
             found[ledger] = Ledger(ledger, b"", True, False, b"")
     return found
 
@@ -85,12 +89,12 @@ def _folders(directory: Path) -> list[Path]:
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
     if len(data) - at < I32.size:
-        raise ValueError(f"ends at {len(data)}, inside its header")
+        raise ValueError(f"ends at byte {len(data)}, inside its header")
     return I32.unpack_from(data, at)[0], at + I32.size
 
 
 def _bytes(data: bytes, at: int, what: str) -> tuple[bytes, int]:
     size, at = _number(data, at)
     if not 0 <= size <= len(data) - at:
-        raise ValueError(f"has a {what} of {size} bytes, {len(data) - at} are left in its header")
+        raise ValueError(f"has a {what} of {size} bytes, but only {len(data) - at} are left in its header")
     return data[at : at + size], at + size

@@ -1,8 +1,8 @@
-"""Fences, keys and explicit LACs out of a Java bookie's journals, those before the mark included.
+"""Fences, master keys and explicit LACs from a Java bookie's journals, including those before the mark.
 
-A checkpoint of DbLedgerStorage that finds no entries to flush moves the mark and leaves the ledgers index as it was: a
-fence that a client was promised is then in the journal only, where no replay looks. As a fence is for ever, every one
-that a journal still holds is right. Main thread, at start.
+A checkpoint of DbLedgerStorage that finds no entries to flush moves the mark without updating the ledgers index: a
+fence that was acknowledged to a client is then only in a part of the journal that no replay reads. As fences are
+permanent, every fence that a journal still holds is valid. Main thread, at start.
 """
 
 import logging
@@ -20,13 +20,15 @@ log = logging.getLogger(__name__)
 
 KEY, FENCE, LAC = -0x1000, -0x2000, -0x8000
 FRAME_BYTES = 20
-"""Length word, ledger and kind, in front of what a record of these kinds holds: i32 bytes, then the bytes."""
+"""The length word, the ledger and the kind, which precede the content of these records: i32 length, then the bytes."""
 SIZE = struct.Struct(">i")
 PLACE_OF_LAC = struct.Struct(">qq")
 
 
 def with_journals(known: dict[int, Ledger], directories: list[Path]) -> dict[int, Ledger]:
-    """`known`, with what the journals say of these ledgers beyond it. Others were deleted, or are replayed."""
+    """Return `known`, extended by what the journals say about these ledgers. Other ledgers were deleted, or are
+    replayed.
+    """
     found = dict(known)
     for directory in directories:
         for file_id in journal_files(directory):
@@ -36,12 +38,14 @@ def with_journals(known: dict[int, Ledger], directories: list[Path]) -> dict[int
                     found[ledger] = _told(found[ledger], kind, data)
     late = sum(row.fenced and not known[ledger].fenced for ledger, row in found.items())
     if late:
-        log.info("fences found that the ledgers index lacks count=%d", late)
+        log.info("fences were found in journals that the ledgers index lacks count=%d", late)
     return found
 
 
 def _records(path: Path, file_id: int) -> Iterator[tuple[int, int, bytes]]:
-    """(ledger, kind, what it holds) of the records that are no entries. Damage ends a file here; replay judges it."""
+    """Yield (ledger, kind, content) of the records that are not entries. Damage ends a file here; the replay judges
+    it.
+    """
     try:
         rows = scan_journal(path, file_id)
     except ValueError:

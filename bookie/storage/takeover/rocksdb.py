@@ -1,7 +1,8 @@
-"""The RocksDB `ledgers` of Java's DbLedgerStorage: read, never written (docs/formats/java-disks.md).
+"""Reading the RocksDB database `ledgers` of Java's DbLedgerStorage; it is never written (docs/formats/java-disks.md).
 
-Main thread, at start. RocksDB itself, which the optional package `rocksdict` brings, runs in a process of its own
-(`rocksdb_pairs`), so that a bookie keeps neither its threads nor its memory, and survives what it does on bad files.
+Main thread, at start. RocksDB itself, from the optional package `rocksdict`, runs in a separate process
+(`rocksdb_pairs`), so that the bookie keeps neither its threads nor its memory, and survives a crash of it on damaged
+files.
 """
 
 import fcntl
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 LEDGER_KEY = struct.Struct(">q")
 REBUILT_KEY_BYTES = 16
-"""Upstream's rebuild command writes the ledger id and eight zero bytes."""
+"""The length of a key written by Apache BookKeeper's rebuild command: the ledger id and eight zero bytes."""
 STORAGE_FLAGS_KEY = -0xEEFD
 NEEDS_INTEGRITY_CHECK = 1
 LAC_BYTES_MIN = 16
@@ -36,13 +37,13 @@ KEY_BYTES = 20
 
 
 def is_rocksdb(path: Path) -> bool:
-    """Whether a RocksDB lies in the directory `path`."""
+    """Return whether the directory `path` holds a RocksDB database."""
     return (path / "CURRENT").is_file()
 
 
 @contextmanager
 def held(paths: list[Path]) -> Iterator[None]:
-    """Hold RocksDB's own locks on these databases, as a Java bookie would. StartRefused when one is taken."""
+    """Hold RocksDB's own locks on these databases, as a Java bookie would. Raises StartRefused if one is taken."""
     files = []
     try:
         for path in paths:
@@ -53,7 +54,7 @@ def held(paths: list[Path]) -> Iterator[None]:
             try:
                 fcntl.lockf(files[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise StartRefused(f"{lock} is held by another process, a Java bookie most likely: stop it") from None
+                raise StartRefused(f"{lock} is held by another process, most likely a Java bookie: stop it") from None
         yield
     finally:
         for file in files:
@@ -61,9 +62,9 @@ def held(paths: list[Path]) -> Iterator[None]:
 
 
 def read_pairs(path: Path) -> list[tuple[bytes, bytes]]:
-    """Every key and value, keys ascending, those that are only in the write-ahead log included.
+    """Return all keys and values in ascending order of keys, including those that are only in the write-ahead log.
 
-    Raises ImportError without `rocksdict`, StartRefused when RocksDB cannot read the files.
+    Raises ImportError without `rocksdict`, and StartRefused if RocksDB cannot read the files.
     """
     if importlib.util.find_spec("rocksdict") is None:
         raise ImportError("rocksdict")
@@ -72,26 +73,26 @@ def read_pairs(path: Path) -> list[tuple[bytes, bytes]]:
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
         raise StartRefused(
-            f"{path} cannot be read as RocksDB ({said}): restore it; or move it away and set takeOverFencingAll=true "
-            "to go on with every ledger fenced, which makes the writers of open ledgers begin new ones and loses "
-            "explicit LACs"
+            f"{path} cannot be read as a RocksDB database ({said}): restore it; or move it away and set "
+            "takeOverFencingAll=true to start with every ledger fenced, which makes the writers of open ledgers begin "
+            "new ones and loses explicit LACs"
         )
     return list(unpack(done.stdout))
 
 
 def ledgers_of(pairs: list[tuple[bytes, bytes]], path: Path) -> dict[int, Ledger]:
-    """The ledgers among `pairs`; `path` is for messages. A record that cannot be read makes its ledger fenced."""
+    """Return the ledgers among `pairs`; `path` is for messages. A ledger whose record cannot be read becomes fenced."""
     found: dict[int, Ledger] = {}
     rebuilt: dict[int, Ledger] = {}
     for key, value in pairs:
         if len(key) not in {LEDGER_KEY.size, REBUILT_KEY_BYTES}:
-            log.warning("key of unknown form passed over database=%s key=%s", path, key.hex())
+            log.warning("a key of unknown form is skipped database=%s key=%s", path, key.hex())
             continue
         ledger = LEDGER_KEY.unpack_from(key)[0]
         if ledger < 0:
             _look_at_flags(ledger, value, path)
             continue
-        # what was written after a rebuild has the short key again, and is the newer of two
+        # Records written after a rebuild have the short key again, so the short key is the newer of two.
         (found if len(key) == LEDGER_KEY.size else rebuilt)[ledger] = _ledger(ledger, value, path)
     return rebuilt | found
 
@@ -100,17 +101,17 @@ def _ledger(ledger: int, value: bytes, path: Path) -> Ledger:
     try:
         data = LedgerData.FromString(value)
     except DecodeError as error:
-        log.warning("damaged record, its ledger is fenced database=%s ledger=%d: %s", path, ledger, error)
+        log.warning("a record is damaged; its ledger is fenced database=%s ledger=%d: %s", path, ledger, error)
         return Ledger(ledger, b"", True, False, b"")
     lac = data.explicitLac
     if lac and len(lac) < LAC_BYTES_MIN:
-        log.warning("explicit LAC of %d bytes passed over database=%s ledger=%d", len(lac), path, ledger)
+        log.warning("an explicit LAC of %d bytes is ignored database=%s ledger=%d", len(lac), path, ledger)
         lac = b""
     return Ledger(ledger, _key(data.masterKey), data.fenced, data.limbo, lac)
 
 
 def _key(stored: bytes) -> bytes:
-    """The key that clients send. Upstream's integrity check stores the password itself in its place."""
+    """Return the key that clients send. Apache BookKeeper's integrity check stores the password itself in its place."""
     if len(stored) in {0, KEY_BYTES}:
         return stored
     return hashlib.sha1(b"ledger" + stored).digest()  # noqa: S324  (the protocol's own derivation)
@@ -119,6 +120,8 @@ def _key(stored: bytes) -> bytes:
 def _look_at_flags(key: int, value: bytes, path: Path) -> None:
     if key == STORAGE_FLAGS_KEY and len(value) == LEDGER_KEY.size:
         if LEDGER_KEY.unpack(value)[0] & NEEDS_INTEGRITY_CHECK:
-            log.warning("the Java bookie had not finished its integrity check: run ours database=%s", path)
+            log.warning(
+                "the Java bookie had not finished its integrity check; run the one of this bookie database=%s", path
+            )
         return
-    log.info("special key passed over database=%s key=%d", path, key)
+    log.info("a special key is skipped database=%s key=%d", path, key)

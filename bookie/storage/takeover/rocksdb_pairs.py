@@ -1,11 +1,11 @@
-"""A program that prints every pair of a RocksDB, or writes one: RocksDB in a process of its own.
+"""A program that prints every pair of a RocksDB database, or writes one, so that RocksDB runs in a separate process.
 
     python -m bookie.storage.takeover.rocksdb_pairs DIRECTORY
     python -m bookie.storage.takeover.rocksdb_pairs --write DIRECTORY
 
-Pairs travel on standard output or input, each as u32 bytes of the key, u32 bytes of the value, both. Even a read-only
-opening would leave files of its own beside the data, so RocksDB is given a directory of links to it. What is written
-is of a form that the RocksDB of Java bookies reads.
+Pairs are on standard output or input, each as u32 length of the key, u32 length of the value, key, value. Even opening
+a database read-only would create files beside the data, so RocksDB is given a directory of links to it. A database is
+written in a form that the RocksDB version of Java bookies can read.
 """
 
 import os
@@ -22,11 +22,11 @@ SIZES = struct.Struct(">II")
 CONFIG = "rocksdict-config.json"
 TABLE_FORMAT = 5
 NOT_DATA = frozenset({"LOCK", "LOG", CONFIG})
-"""What an opening writes to."""
+"""Files that opening a database writes to."""
 
 
 def unpack(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs in the output of this program."""
+    """Yield the pairs in the output of this program."""
     at = 0
     while at < len(data):
         key, value = SIZES.unpack_from(data, at)
@@ -36,7 +36,7 @@ def unpack(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def pack(key: bytes, value: bytes) -> bytes:
-    """One pair as `unpack` reads it."""
+    """Encode one pair as `unpack` reads it."""
     return SIZES.pack(len(key), len(value)) + key + value
 
 

@@ -1,6 +1,6 @@
-"""What an operator does to a bookie's directories while no bookie runs on them: look, check, rebuild.
+"""Offline tools for a bookie's directories: list, check and rebuild, while no bookie runs on them.
 
-Functions on directories, each in a file of its own; results are dataclasses of plain values, fit for JSON. Those that
-only look change nothing, not even a lock file. Those that write say so, and want `locked` around them, except at a
-bookie's start, which holds the locks already.
+Each tool is a function on directories in a file of its own; results are dataclasses of plain values that can be
+written as JSON. Tools that only read change nothing, not even a lock file. Tools that write say so, and must run
+inside `locked`, except at the start of a bookie, which holds the locks already.
 """

@@ -1,7 +1,8 @@
-"""Compare an index with the entry logs: does every run point at records of just those entries?
+"""Comparison of an index with the entry logs: does every run point at records of exactly those entries?
 
-The local consistency check of a stopped bookie. Read only; at a limited rate on request, so that it may run beside
-other bookies of the machine. The other direction, records that no run points at, is no fault: copies, deleted ledgers.
+This is the local consistency check of a stopped bookie. It reads only, on request at a limited rate, so that it may
+run beside other bookies of the machine. Records that no run points at are normal: they are copies, or entries of
+deleted ledgers.
 """
 
 import os
@@ -26,7 +27,7 @@ HEADER = np.dtype([("length", ">u4"), ("ledger", ">i8"), ("entry", ">i8")])
 WRONG_SHOWN = 100
 LOGS_OPEN_MAX = 64
 SPAN_BYTES_MAX = 4 << 20
-"""A run up to here is read in one piece, a longer one by the heads of its records."""
+"""A run up to this size is read in one piece; of a longer one only the headers of its records are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +43,22 @@ class WrongPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexChecked:
-    """An index against its logs."""
+    """The result of comparing an index with its logs."""
 
     runs: int
     entries: int
     ledgers: int
-    """With entries."""
+    """Ledgers with entries."""
     wrong_count: int
     wrong: tuple[WrongPlace, ...]
-    """The first of them."""
+    """The first ones only."""
     missing_logs: tuple[int, ...]
     without_record: tuple[int, ...]
-    """Ledgers with entries and without a ledger record: nobody can read them."""
+    """Ledgers that have entries but no ledger record, so that nobody can read them."""
 
     @property
     def sound(self) -> bool:
-        """Every entry is where the index says, of ledgers that it knows."""
+        """Whether every entry is where the index says, and its ledger has a record."""
         return not (self.wrong_count or self.without_record)
 
 
@@ -68,10 +69,11 @@ def check_index(
     entries_per_s: float = 0.0,
     on_run: Callable[[int], None] = lambda _: None,
 ) -> IndexChecked:
-    """Read the head of every record that the index in `index` points at, in the logs of `directory` (`current`).
+    """Read the header of every record that the index in `index` points at, in the logs of `directory` (a `current`
+    directory).
 
-    `entries_per_s`: at most so many, 0 as many as can be. `on_run` is told how many entries were looked at so far.
-    ToolRefused when the index itself is damaged: there is nothing to compare then.
+    `entries_per_s` limits the rate; 0 means no limit. `on_run` is called with the number of entries checked so far.
+    Raises ToolRefused if the index itself is damaged, because there is nothing to compare then.
     """
     verified = verify_index(index)
     if not verified.sound:
@@ -105,7 +107,7 @@ def check_index(
 
 
 class _Logs:
-    """Descriptors of the logs last read; a context manager."""
+    """A context manager with the descriptors of the most recently read logs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -113,7 +115,7 @@ class _Logs:
         self.missing: set[int] = set()
 
     def descriptor(self, log_id: int) -> int | None:
-        """None when there is no such log."""
+        """Return the descriptor of a log, or None if there is no such log."""
         if log_id in self.missing:
             return None
         if log_id not in self._open:
@@ -136,7 +138,7 @@ class _Logs:
 
 
 def _check_run(run: Run, logs: _Logs) -> tuple[int, list[WrongPlace]]:
-    """How many entries the run has, and those that are not where it says."""
+    """Return the number of entries in the run, and those that are not where it says."""
     lengths = np.array(run.lengths, np.int64)
     slots = np.flatnonzero(lengths)
     sizes = lengths[slots]
@@ -157,7 +159,7 @@ def _check_run(run: Run, logs: _Logs) -> tuple[int, list[WrongPlace]]:
 
 
 def _heads(fd: int, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """The head of each record, zeros where there is none; whether the file holds all of the record."""
+    """Return the header of each record, zeros where there is none, and whether the file holds the complete record."""
     end = os.fstat(fd).st_size
     start, span = int(offsets[0]), int(offsets[-1] + sizes[-1] + 4 - offsets[0])
     raw = bytearray(len(offsets) * HEADER.itemsize)
@@ -172,4 +174,4 @@ def _heads(fd: int, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> tup
 def _why(head: np.void, whole: np.bool_) -> str:
     if not whole:
         return "the log ends before the end of the record"
-    return f"there is entry {int(head['entry'])} of ledger {int(head['ledger'])}, {int(head['length'])} bytes"
+    return f"entry {int(head['entry'])} of ledger {int(head['ledger'])}, {int(head['length'])} bytes, is there instead"

@@ -1,6 +1,8 @@
-"""Read and check every journal file: records, the checksum of every group, and that the mark points into one of them.
+"""A check of every journal file: its records, the checksum of every group, and that the mark points into one of the
+files.
 
-Read only. A running bookie's newest file may end in a group that is being written; it is told as torn.
+It only reads. The newest file of a running bookie may end in a group that is being written, which is reported as
+torn.
 """
 
 from collections.abc import Iterator
@@ -18,44 +20,44 @@ __all__ = ["check_journals", "JournalChecked"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalChecked:
-    """One journal file."""
+    """The result for one journal file."""
 
     path: str
     version: int = 0
     records: int = 0
     groups: int = 0
-    """That carried a checksum, all of which held."""
+    """Groups with a checksum; all of them matched."""
     entries: int = 0
     keys: int = 0
     fences: int = 0
     lacs: int = 0
     ledgers: int = 0
     end: int = 0
-    """Everything before it is whole."""
+    """The offset up to which the file is intact."""
     torn: bool = False
     damaged_at: int | None = None
-    """Good groups follow the bad one, or a length is impossible."""
+    """The offset of a damaged group that intact ones follow, or of an impossible length."""
     mark: int | None = None
-    """The offset of the mark when it lies in this file."""
+    """The offset of the mark, if it is in this file."""
     to_replay: bool = True
-    """It, or a part of it, is read by the next start."""
+    """Whether the next start reads at least a part of the file."""
     problem: str = ""
 
     @property
     def sound(self) -> bool:
-        """Nothing to complain of. A torn end is regular for the last file with records only; see `check_journals`."""
+        """Whether nothing is wrong. A torn end is normal only in the last file with records; see `check_journals`."""
         return not self.problem and self.damaged_at is None
 
 
 def check_journals(directory: Path, mark: tuple[int, int] = (0, 0)) -> Iterator[JournalChecked]:
-    """Every file of one journal's `current` directory, in the order in which they were written.
+    """Yield the result for every file of one journal's `current` directory, in the order in which they were written.
 
-    `mark`: (file id, offset), as `last_mark` has it. A file that the mark names and that is gone is told of first; a
-    torn file with records in a later one has a problem.
+    `mark` is (file id, offset), as in `last_mark`. If the file that the mark names is missing, that comes first. A
+    file with records has a problem if an earlier file is torn.
     """
     ids = journal_files(directory)
     if mark[0] > 0 and mark[0] not in ids:
-        gone = f"{directory} lacks the journal file {mark[0]:x}.txn that the mark names; put it back"
+        gone = f"the journal file {mark[0]:x}.txn that the mark names is missing from {directory}; restore it"
         yield JournalChecked(path=str(directory / f"{mark[0]:x}.txn"), mark=mark[1], problem=gone)
     torn: str | None = None
     for file_id in ids:
@@ -73,9 +75,9 @@ def _check(path: Path, file_id: int, mark: tuple[int, int], torn: str | None) ->
     here = mark[1] if file_id == mark[0] else None
     problem = ""
     if torn is not None and rows.records:
-        problem = f"{torn} before it ends in a torn group: what was acknowledged there is missing"
+        problem = f"{torn}, an earlier file, ends in a torn group: entries that were acknowledged may be missing there"
     if here is not None and here > rows.end:
-        problem = f"{path} is whole up to {rows.end} only, but the mark is at {here}"
+        problem = f"{path} is intact only up to offset {rows.end}, but the mark is at {here}"
     return JournalChecked(
         path=str(path),
         version=rows.version,

@@ -1,6 +1,7 @@
-"""Read and check every entry log of a directory: records, structure, the ledgers map, and digests where they are known.
+"""A check of every entry log of a directory: records, structure, the ledgers map, and digests where they are known.
 
-Read only; a bookie may run. The log that it is writing ends in zeros and has no map yet, which is no fault.
+It only reads, so a bookie may be running. The log that it is writing ends in zeros and has no map yet, which is
+normal.
 """
 
 import struct
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 DigestOf = Callable[[int], Digester | None]
-"""What protects the entries of a ledger, from its metadata; None when nobody knows."""
+"""Returns what verifies the digests of a ledger, from its metadata; None if it is not known."""
 
 BAD_SHOWN = 100
 DIGESTS_CACHED = 1 << 16
@@ -40,55 +41,55 @@ MAP_BYTES_MAX = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadEntry:
-    """A record whose digest does not hold."""
+    """A record whose digest is wrong."""
 
     ledger: int
     entry: int
     offset: int
-    """Of the length word."""
+    """The offset of the record's length word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogChecked:
-    """One entry log."""
+    """The result for one entry log."""
 
     path: str
     file_bytes: int
     records: int = 0
     entry_bytes: int = 0
-    """Of entries with their length words."""
+    """Bytes of entries including their length words."""
     ledgers: int = 0
     end: int = 0
-    """Where the scan ended."""
+    """The offset at which the scan ended."""
     torn: bool = False
-    """It ended inside a record, or at bytes that are none."""
+    """The scan ended inside a record, or at bytes that are not a record."""
     closed: bool = False
-    """The header names a ledgers map."""
+    """Whether the header names a ledgers map."""
     map_problem: str = ""
-    """How the map differs from what the file holds; empty when it does not, or there is none."""
+    """How the map differs from the records; empty if it does not, or there is no map."""
     verified: int = 0
-    """Records whose digest was known and looked at."""
+    """Records whose digest was known and checked."""
     bad_count: int = 0
     bad: tuple[BadEntry, ...] = ()
-    """The first of them."""
+    """The first ones only."""
     problem: str = ""
     """Why the file could not be read as an entry log."""
 
     @property
     def sound(self) -> bool:
-        """Nothing to complain of. An open log may be torn: the journal has what lies behind."""
+        """Whether nothing is wrong. An open log may be torn, because the journal has the rest."""
         return not (self.problem or self.map_problem or self.bad_count or (self.torn and self.closed))
 
 
 def unknown_digest(_ledger: int) -> None:
-    """Nobody knows the passwords."""
+    """Return None: the default for `digest_of`, when no passwords are known."""
     return
 
 
 def check_logs(
     directory: Path, digest_of: DigestOf = unknown_digest, progress: Progress = no_progress
 ) -> Iterator[LogChecked]:
-    """Every log of a `current` directory, by id. A damaged one is told of, and the others go on."""
+    """Yield the result for every log of a `current` directory, in order of id. A damaged log does not end the check."""
     logs = entry_logs(directory)
     total, done = sum(log.bytes for log in logs), 0
     known = lru_cache(DIGESTS_CACHED)(digest_of)
@@ -99,7 +100,7 @@ def check_logs(
 
 
 def check_log(log: LogFile, digest_of: DigestOf = unknown_digest) -> LogChecked:
-    """One log. Errors of the file are in the answer; those of `digest_of` are raised."""
+    """Check one log. Errors of the file are part of the result; exceptions of `digest_of` are passed on."""
     try:
         header = header_of(log.path)
         sums: dict[int, int] = {}
@@ -136,7 +137,7 @@ def check_log(log: LogFile, digest_of: DigestOf = unknown_digest) -> LogChecked:
 
 
 def header_of(path: Path) -> tuple[int, int]:
-    """(offset of the map, ledgers in it); zeros while the log is open, and in a file that is too short."""
+    """Return (offset of the map, number of ledgers in it); zeros if the log is open, or the file is too short."""
     with path.open("rb") as file:
         file.seek(MAP_AT)
         data = file.read(12)
@@ -152,7 +153,7 @@ def _sums(chunk: LogChunk) -> list[tuple[int, int]]:
 
 
 def _digests(path: Path, chunk: LogChunk, digest_of: DigestOf) -> tuple[int, list[BadEntry]]:
-    """How many records were verified, and which of them are bad."""
+    """Return how many records were verified, and which of them are bad."""
     ids, which = np.unique(chunk.ledger, return_inverse=True)
     digesters = [digest_of(ledger) for ledger in ids.tolist()]
     known = np.array([digester is not None for digester in digesters], np.bool_)
@@ -165,24 +166,24 @@ def _digests(path: Path, chunk: LogChunk, digest_of: DigestOf) -> tuple[int, lis
 
 
 def map_problem(path: Path, header: tuple[int, int], sums: dict[int, int]) -> str:
-    """The first way in which the ledgers map contradicts the records."""
+    """Return the first contradiction between the ledgers map and the records; empty if there is none."""
     offset, count = header
     try:
         told = _read_map(path, offset)
     except ValueError as error:
         return f"the ledgers map at {offset} cannot be read: {error}"
     if len(told) != count:
-        return f"the header says {count} ledgers, the map has {len(told)}"
+        return f"the header says {count} ledgers, but the map has {len(told)}"
     for ledger in sorted(told.keys() | sums.keys()):
         if told.get(ledger) != sums.get(ledger):
-            return f"ledger {ledger} has {sums.get(ledger, 0)} bytes here, the map says {told.get(ledger, 0)}"
+            return f"ledger {ledger} has {sums.get(ledger, 0)} bytes here, but the map says {told.get(ledger, 0)}"
     return ""
 
 
 def _read_map(path: Path, offset: int) -> dict[int, int]:
     with path.open("rb") as file:
         if offset < 0:
-            raise ValueError("it lies before the file")
+            raise ValueError("its offset is negative")
         file.seek(offset)
         data = file.read(MAP_BYTES_MAX)
     told: dict[int, int] = {}
@@ -190,9 +191,9 @@ def _read_map(path: Path, offset: int) -> dict[int, int]:
     while len(data) - at >= MAP_HEAD.size:
         size, ledger, entry, count = MAP_HEAD.unpack_from(data, at)
         if size == 0 and not any(data[at:]):
-            break  # the rest of the last block
+            break  # the padding of the last block
         if (ledger, entry) != (-1, -2) or count < 0 or size != 20 + 16 * count or len(data) - at < 4 + size:
-            raise ValueError(f"no map record at {offset + at}")
+            raise ValueError(f"there is no map record at offset {offset + at}")
         told |= struct.iter_unpack(">qq", data[at + MAP_HEAD.size : at + 4 + size])
         at += 4 + size
     if not at:

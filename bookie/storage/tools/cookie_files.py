@@ -1,7 +1,7 @@
-"""The cookies of one bookie side by side: show them, compare them, and write one anew.
+"""The cookies of one bookie side by side: list them, compare them, and rewrite one.
 
-Looking changes nothing. Writing one is for a disk that was lost or replaced on purpose: it takes away the very check
-that keeps a bookie from denying what it held, so the data integrity check comes next.
+Listing changes nothing. Rewriting one is for a disk that was lost or replaced on purpose. It disables the very check
+that keeps a bookie from denying entries that it has lost, so run the data integrity check afterwards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,14 +20,16 @@ class CookieFound:
     """One place where a cookie should be."""
 
     where: str
-    """A file, or the metadata store."""
+    """A path, or the metadata store."""
     cookie: Cookie | None
     problem: str = ""
-    """Why there is none, or in what it differs from the others; empty when all is well."""
+    """Why there is no cookie, or how it differs from the others; empty if it is fine."""
 
 
 def show_cookies(bookie_id: str, store: CookieStore | None, directories: Iterable[Path]) -> list[CookieFound]:
-    """The cookie of the store (first, unless `store` is None) and of each directory, whatever state they are in."""
+    """Return the cookie of the metadata store (first, unless `store` is None) and of each directory, in whatever
+    state they are.
+    """
     found = []
     if store is not None:
         where = f"the metadata store's cookie of {bookie_id}"
@@ -48,21 +50,21 @@ def show_cookies(bookie_id: str, store: CookieStore | None, directories: Iterabl
 
 
 def compare_cookies(found: Sequence[CookieFound], wanted: Cookie | None = None) -> list[CookieFound]:
-    """The same with each difference from `wanted` named; None: from the first cookie that there is."""
+    """Return `found` with each difference from `wanted` described; None compares with the first cookie found."""
     reference = wanted or next((one.cookie for one in found if one.cookie is not None), None)
     return [_compared(one, reference) for one in found]
 
 
 def rewrite_cookie(directory: Path, cookie: Cookie, *, replace: bool = False) -> Path:
-    """Write `cookie` into `directory` (as configured); its file. The caller holds the directory's lock.
+    """Write `cookie` into `directory` (as configured), and return the file. The caller holds the directory's lock.
 
-    ToolRefused when there is one already that differs, unless `replace`.
+    Raises ToolRefused if the directory has a different cookie, unless `replace` is set.
     """
     path = current(directory) / FILE_NAME
     if path.exists() and not replace:
         compared = _compared(_parsed(str(path), path.read_bytes()), cookie)
         if compared.problem:
-            raise ToolRefused(f"{compared.problem}; replace it only if this directory is this bookie's (replace)")
+            raise ToolRefused(f"{compared.problem}; replace it only if this directory belongs to this bookie (replace)")
         return path
     write_cookie_file(path, cookie.to_bytes())
     return path
@@ -83,5 +85,5 @@ def _compared(one: CookieFound, reference: Cookie | None) -> CookieFound:
         return one
     name, ours, theirs = difference
     return CookieFound(
-        where=one.where, cookie=one.cookie, problem=f"{one.where} says {name}={theirs!r}, expected {ours!r}"
+        where=one.where, cookie=one.cookie, problem=f"{one.where} says {name}={theirs!r} instead of {ours!r}"
     )

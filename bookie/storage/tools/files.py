@@ -1,4 +1,6 @@
-"""A bookie's files by kind, and where the next start begins to replay. Names and marks only; nothing is changed."""
+"""A bookie's files by kind, and the position from which the next start replays. Reads names and marks only; changes
+nothing.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,11 +37,11 @@ class DiskFile:
 
     path: str
     kind: str
-    """`other` when the name means nothing to us."""
+    """`other` for an unknown name."""
     bytes: int
-    """As it is long."""
+    """The length of the file."""
     disk_bytes: int
-    """What it occupies: reserved blocks included, holes not."""
+    """The space that it occupies, including reserved blocks, but not holes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +51,16 @@ class MarkFound:
     path: str
     journal: int
     file_id: int | None
-    """None when the file is missing, too short or damaged."""
+    """None if the file is missing, too short or damaged."""
     offset: int | None
     counts: bool
-    """It is the lowest of its journal: replay begins here."""
+    """Whether it is the lowest mark of its journal, from which the replay begins."""
     generation: int = 0
-    """Grows with each checkpoint; 0: written by Apache BookKeeper."""
+    """Increases with each checkpoint; 0 if Apache BookKeeper wrote the mark."""
 
 
 def list_files(directories: Sequence[Path]) -> Iterator[DiskFile]:
-    """Every file below the `current` directories of journals, ledgers and indexes, once each, by name."""
+    """Yield every file below the `current` directories of journals, ledgers and indexes, once each, sorted by name."""
     for directory in dict.fromkeys(directories):
         for path in sorted(directory.rglob("*")):
             if path.is_file() and not path.is_symlink():
@@ -69,7 +71,7 @@ def list_files(directories: Sequence[Path]) -> Iterator[DiskFile]:
 
 
 def last_marks(ledgers: Sequence[Path], journals: int = 1) -> list[MarkFound]:
-    """What each `current` ledger directory holds for each journal, journals in their configured order."""
+    """Return the mark of each `current` ledger directory for each journal, with the journals in configured order."""
     found = []
     for journal in range(journals):
         paths = [directory / mark_name(journal, journals) for directory in ledgers]

@@ -1,7 +1,8 @@
-"""A new location index beside the old one, put in its place in one step: a crash leaves either, never a mixture.
+"""Building a new location index beside the old one, and replacing that atomically: a crash leaves either, never a
+mixture.
 
-`<index>.new/` is filled and synced, then its `data.mdb` is renamed over the old one. Caller's thread; the caller keeps
-everybody else off the directory.
+`<index>.new/` is filled and synced, then its `data.mdb` is renamed over the old one. Runs on the caller's thread; the
+caller keeps everybody else off the directory.
 """
 
 import shutil
@@ -16,18 +17,18 @@ from bookie.storage.tools.progress import Step, no_step
 __all__ = ["abandoned_index", "make_room", "new_index"]
 
 LOCK_BYTES = 64 << 10
-"""More than LMDB's table of readers takes."""
+"""More than LMDB's reader table needs."""
 FILES = ("data.mdb", "lock.mdb")
 
 
 def abandoned_index(index: Path) -> Path:
-    """Where a new index is built; what a crash left there is removed by the next rebuild."""
+    """Return the directory in which a new index is built; the next rebuild removes what a crash left there."""
     return index.with_name(f"{index.name}.new")
 
 
 def make_room(building: Path) -> None:
-    """An empty directory for a new index, with the blocks of its lock file: LMDB maps that, and a full disk would end
-    the process by SIGBUS. OSError when there is no room.
+    """Create an empty directory for a new index, with the blocks of its lock file allocated: LMDB maps that file, and
+    a full disk would end the process by SIGBUS. Raises OSError if there is no space.
     """
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(PRIVATE_DIRECTORY)
@@ -36,9 +37,10 @@ def make_room(building: Path) -> None:
 
 @contextmanager
 def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) -> Iterator[Index]:
-    """An empty index to fill; it replaces the one at `index` when the block ends well, else nothing is changed.
+    """Yield an empty index to fill. It replaces the one at `index` if the block ends normally; otherwise nothing is
+    changed.
 
-    What the block writes it commits. Steps: begun, filled, closed, swapped, synced.
+    The block commits its own writes. Steps: begun, filled, closed, swapped, synced.
     """
     building = abandoned_index(index)
     _remove(building)
@@ -67,7 +69,7 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
 
 
 def _remove(building: Path) -> None:
-    """Only what an index consists of: another file there is somebody's, and stops the tool."""
+    """Remove only the files of an index. Any other file there makes `rmdir` fail, which stops the tool."""
     for name in FILES:
         (building / name).unlink(missing_ok=True)
     if building.is_dir():

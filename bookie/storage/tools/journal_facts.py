@@ -1,7 +1,7 @@
-"""What the journals of a bookie say of each ledger: master key, fence, explicit LAC, and that there are entries at all.
+"""What the journals of a bookie say about each ledger: master key, fence, explicit LAC, and that it exists at all.
 
-Read only, every file there is, also those behind the mark: what a journal kept may be all that is left. What stands
-behind damage is not read; the report of `check_journals` tells.
+Every file is read, including those before the mark, because the journal may be all that is left; nothing is changed.
+Records after damage are not read; the report of `check_journals` shows that.
 """
 
 import os
@@ -20,24 +20,25 @@ __all__ = ["journal_facts", "LedgerFacts", "META_FENCE", "META_KEY", "META_LAC"]
 
 META_KEY, META_FENCE, META_LAC = -0x1000, -0x2000, -0x8000
 REST_AT = 4 + 16
-"""Behind the length word, the ledger and the kind."""
+"""The offset after the length word, the ledger and the kind."""
 LAC_PACKET = struct.Struct(">qq")
 
 
 @dataclass(slots=True)
 class LedgerFacts:
-    """Of one ledger; what the journals do not say is None or False."""
+    """The facts about one ledger; None or False where the journals say nothing."""
 
     key: bytes | None = None
     fenced: bool = False
     lac: bytes = b""
-    """The explicit LAC as the client sent it: the highest one."""
+    """The highest explicit LAC, as the client sent it."""
 
 
 def journal_facts(directories: Iterable[Path], *, skip_unreadable: bool = False) -> dict[int, LedgerFacts]:
-    """By ledger, from the `current` directories of all journals, files in the order in which they were written.
+    """Return the facts by ledger, from the `current` directories of all journals, reading files in the order in which
+    they were written.
 
-    ToolRefused when a file is no journal or cannot be read, unless `skip_unreadable`.
+    Raises ToolRefused if a file is not a journal or cannot be read, unless `skip_unreadable` is set.
     """
     facts: dict[int, LedgerFacts] = {}
     for directory in directories:
@@ -48,7 +49,7 @@ def journal_facts(directories: Iterable[Path], *, skip_unreadable: bool = False)
             except (ValueError, OSError) as error:
                 if skip_unreadable:
                     continue
-                raise ToolRefused(f"{error}; or go on without it (--skip-unreadable)") from error
+                raise ToolRefused(f"{error}; or continue without it (--skip-unreadable)") from error
             for ledger in np.unique(rows.ledger).tolist():
                 facts.setdefault(ledger, LedgerFacts())
             _take_in(path, rows, facts)
@@ -56,7 +57,7 @@ def journal_facts(directories: Iterable[Path], *, skip_unreadable: bool = False)
 
 
 def _take_in(path: Path, rows: JournalRows, facts: dict[int, LedgerFacts]) -> None:
-    """Keys, fences and LACs of one file, in order: of two keys the first one counts, as at a replay."""
+    """Add the keys, fences and LACs of one file, in order. Of two keys the first one counts, as in a replay."""
     told = np.flatnonzero(rows.kind < 0)
     columns: Sequence[list[int]] = [
         column[told].tolist() for column in (rows.ledger, rows.kind, rows.position, rows.length)
@@ -77,7 +78,7 @@ def _take_bytes(fact: LedgerFacts, kind: int, rest: bytes) -> None:
     size = int.from_bytes(rest[:4], "big")
     data = rest[4 : 4 + size]
     if len(data) != size:
-        return  # the record's own length is shorter than what it announces: nobody could replay it
+        return  # the record is shorter than the content that it announces, so no replay could use it
     if kind == META_KEY and not any(fact.key or b""):
         fact.key = data
     if kind == META_LAC and size >= LAC_PACKET.size and _lac(data) >= _lac(fact.lac):

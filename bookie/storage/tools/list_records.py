@@ -1,4 +1,4 @@
-"""The records of an entry log or a journal file, one by one: for people who look. Read only; a bookie may run."""
+"""The records of an entry log or a journal file, one by one, for people. Only reads; a bookie may be running."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ KINDS = {META_KEY: "master key", META_FENCE: "fence", META_LAC: "explicit LAC", 
 
 
 class LogRecord(NamedTuple):
-    """One record of an entry log. `offset` is that of its length word, `bytes` are without it."""
+    """One record of an entry log. `offset` is that of its length word; `bytes` does not count the length word."""
 
     ledger: int
     entry: int
@@ -30,14 +30,14 @@ class LogRecord(NamedTuple):
 
 
 class LedgerShare(NamedTuple):
-    """What one ledger has in a log, length words included."""
+    """The entries and bytes of one ledger in a log, including length words."""
 
     entries: int
     bytes: int
 
 
 class JournalRecord(NamedTuple):
-    """One record of a journal. `entry` is None for what is no entry; `kind` says what it is."""
+    """One record of a journal. `kind` names its kind; `entry` is None unless it is an entry."""
 
     ledger: int
     kind: str
@@ -48,9 +48,10 @@ class JournalRecord(NamedTuple):
 
 @dataclass(slots=True)
 class LogRecords:
-    """Those of one ledger, of one entry id, between two offsets; None: of all. Found while one goes through them, once.
+    """The records of an entry log, optionally only those of one ledger or entry id, or between two offsets. Iterate
+    over it once.
 
-    Going through them: ToolRefused when the file is no entry log.
+    `end` and `torn` are valid after the iteration, which raises ToolRefused if the file is not an entry log.
     """
 
     path: Path
@@ -59,9 +60,9 @@ class LogRecords:
     start: int = 0
     stop: int | None = None
     end: int = 0
-    """Where the scan ended, when it has."""
+    """The offset at which the scan ended."""
     torn: bool = False
-    """In the middle of a record."""
+    """Whether it ended in the middle of a record."""
 
     def __iter__(self) -> Iterator[LogRecord]:
         for chunk in _chunks(self.path):
@@ -77,7 +78,7 @@ class LogRecords:
 
 
 def log_ledgers(path: Path) -> dict[int, LedgerShare]:
-    """By ledger, counted over all records. ToolRefused when the file is no entry log."""
+    """Return the share of each ledger, counted over all records. Raises ToolRefused if the file is not an entry log."""
     found: dict[int, LedgerShare] = {}
     for chunk in _chunks(path):
         ids, at, counts = np.unique(chunk.ledger, return_inverse=True, return_counts=True)
@@ -90,7 +91,9 @@ def log_ledgers(path: Path) -> dict[int, LedgerShare]:
 
 
 class JournalRecords:
-    """Those of one ledger, None: of all. ToolRefused when the file is no journal."""
+    """The records of a journal file, optionally only those of one ledger. Raises ToolRefused if the file is not a
+    journal.
+    """
 
     def __init__(self, path: Path, ledger: int | None = None) -> None:
         name = HEX_NAME.match(path.name)
@@ -122,5 +125,5 @@ def _refusal(path: Path, error: ValueError | OSError) -> ToolRefused:
 
 
 def _kind(code: int) -> tuple[str, int | None]:
-    """What a record's second number means: the kind, and the entry id if it is one."""
+    """Decode the second number of a record: return the kind, and the entry id if it is an entry."""
     return ("entry", code) if code >= 0 else (KINDS.get(code, hex(code)), None)

@@ -1,4 +1,4 @@
-"""The lock that a running bookie holds on its directories, taken by a tool that writes to them."""
+"""The lock that a running bookie holds on its directories, for tools that write to them."""
 
 import fcntl
 import os
@@ -13,9 +13,9 @@ __all__ = ["locked"]
 
 @contextmanager
 def locked(directories: Iterable[Path]) -> Iterator[None]:
-    """Hold `directories` (as configured, without `/current`) against a bookie and against other tools.
+    """Lock `directories` (as configured, without `/current`) against bookies and other tools.
 
-    ToolRefused when one is missing or in use. The same directory may be named twice.
+    Raises ToolRefused if one is missing or in use. A directory may be named twice.
     """
     with ExitStack() as held:
         seen: set[tuple[int, int]] = set()
@@ -24,7 +24,7 @@ def locked(directories: Iterable[Path]) -> Iterator[None]:
                 fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except OSError as error:
                 raise ToolRefused(
-                    f"{path} cannot be opened as a directory: {error.strerror}; name the right one"
+                    f"{path} cannot be opened as a directory: {error.strerror}; correct the path"
                 ) from None
             held.callback(os.close, fd)
             status = os.fstat(fd)

@@ -1,4 +1,4 @@
-"""The entry logs of a ledger directory by name. Nothing is opened."""
+"""The entry logs of a ledger directory by name. No file is opened."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["entry_logs", "LogFile"]
 
 
 class LogFile(NamedTuple):
-    """One entry log: its id, where it is, how large it is now."""
+    """One entry log: its id, its path, and its present size."""
 
     log_id: int
     path: Path
@@ -17,7 +17,9 @@ class LogFile(NamedTuple):
 
 
 def entry_logs(directory: Path) -> list[LogFile]:
-    """Every `<hex id>.log` of a `current` directory, by id ascending: in the order in which copies override."""
+    """Return every `<hex id>.log` of a `current` directory in ascending order of id, in which later copies of an
+    entry override earlier ones.
+    """
     found = []
     for path in directory.iterdir():
         name = HEX_NAME.match(path.name)

@@ -1,19 +1,19 @@
-"""How a long-running tool tells how far it is, and the named steps at which tests end the process."""
+"""How a long-running tool reports its progress, and the named steps at which tests end the process."""
 
 from collections.abc import Callable
 
 __all__ = ["no_progress", "no_step", "Progress", "Step"]
 
 Progress = Callable[[int, int], None]
-"""Called with (bytes done, bytes in all), on the caller's thread; an exception of it ends the tool."""
+"""Called with (bytes done, total bytes) on the caller's thread; an exception from it ends the tool."""
 
 Step = Callable[[str], None]
-"""Called with a step's name when everything of it is done and nothing of the next one is."""
+"""Called with the name of a step when it is complete and the next one has not begun."""
 
 
 def no_progress(_done: int, _total: int) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""
 
 
 def no_step(_name: str) -> None:
-    """Nobody waits for a step."""
+    """Ignore the step."""

@@ -1,7 +1,8 @@
-"""A location index of a stopped bookie, read without a lock file and without a change, entry by entry and run by run.
+"""The location index of a stopped bookie, read entry by entry and run by run, without a lock file and without a
+change.
 
-By way of the `lmdb` package: what is read here is looked at, not served. A damaged file must not be mapped (a missing
-page ends the process): `verify_index` comes first.
+It uses the `lmdb` package, because this is for inspection, not for serving. A damaged file must not be mapped,
+because a missing page would crash the process: call `verify_index` first.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ __all__ = ["EntryPlace", "IndexFile", "LedgerRow", "list_entries", "reading"]
 
 RECORD_HEADER = 4
 FIRST_RUN = bytes(16)
-"""The lowest key of a run; the head of their chain is below it."""
+"""The lowest key of a run; the head of the chain of runs is below it."""
 
 
 class LedgerRow(NamedTuple):
@@ -31,22 +32,22 @@ class LedgerRow(NamedTuple):
     key: bytes
     lac: bytes
     quarantine: int
-    """0, or why it is in quarantine: the place in `bookie._fast.store.quarantine.REASONS`."""
+    """0, or the reason for the quarantine: an index into `bookie._fast.store.quarantine.REASONS`."""
 
 
 class EntryPlace(NamedTuple):
-    """Where one entry lies."""
+    """The location of one entry."""
 
     entry: int
     log_id: int
     offset: int
-    """Of the length word."""
+    """The offset of the length word."""
     length: int
-    """Of the entry, without the length word."""
+    """The length of the entry, without the length word."""
 
 
 class IndexFile:
-    """An index opened read only. `reading` makes it."""
+    """An index opened read-only by `reading`."""
 
     def __init__(self, path: Path, transaction: Any, locations: Any, ledgers: Any) -> None:
         self.path = path
@@ -55,7 +56,7 @@ class IndexFile:
         self._ledgers = ledgers
 
     def ledgers(self) -> Iterator[LedgerRow]:
-        """Every record, by ledger. ToolRefused where one is damaged."""
+        """Yield every ledger record, in order of ledger. Raises ToolRefused if one is damaged."""
         for key, value in self._transaction.cursor(db=self._ledgers):
             try:
                 ledger, fenced, limbo, master_key, lac, why = unpack_ledger(key, value)
@@ -64,7 +65,9 @@ class IndexFile:
             yield LedgerRow(ledger, fenced, limbo, master_key, lac, why)
 
     def runs(self, ledger: int | None = None) -> Iterator[Run]:
-        """Every stored run, or those of one ledger, by ledger and entry. ToolRefused where one is damaged."""
+        """Yield every stored run, or those of one ledger, in order of ledger and entry. Raises ToolRefused if one is
+        damaged.
+        """
         cursor = self._transaction.cursor(db=self._locations)
         prefix = b"" if ledger is None else ledger.to_bytes(8, "big")
         found = cursor.set_range(prefix or FIRST_RUN)
@@ -80,12 +83,12 @@ class IndexFile:
             found = cursor.next()
 
     def _damaged(self, what: str, key: bytes, error: ValueError) -> ToolRefused:
-        return ToolRefused(f"{self.path}: the {what} under {key.hex()} is damaged ({error}); rebuild the index")
+        return ToolRefused(f"{self.path}: the {what} with key {key.hex()} is damaged ({error}); rebuild the index")
 
 
 @contextmanager
 def reading(index: Path) -> Iterator[IndexFile]:
-    """Open the index in directory `index`. ToolRefused when it is missing or no index."""
+    """Open the index in directory `index`. Raises ToolRefused if it is missing or not an index."""
     if not (index / "data.mdb").is_file():
         raise ToolRefused(f"{index} holds no index; rebuild it from the entry logs")
     try:
@@ -104,7 +107,7 @@ def reading(index: Path) -> Iterator[IndexFile]:
 
 
 def list_entries(index: Path, ledger: int) -> Iterator[EntryPlace]:
-    """Every stored entry of a ledger and where it lies, by entry id."""
+    """Yield the location of every stored entry of a ledger, in order of entry id."""
     with reading(index) as file:
         for run in file.runs(ledger):
             offset = run.offset

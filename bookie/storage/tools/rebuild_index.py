@@ -1,11 +1,11 @@
-"""Rebuild the location index of one ledger directory from its entry logs.
+"""Rebuilds the location index of one ledger directory from its entry logs.
 
-Everything that the index says of entries follows from the logs: they are read in ascending id, and of two copies of
-an entry the later one counts. Ledger records (master keys, fences, explicit LACs) and the fences of deleted ledgers do
-not stand in the logs: they are carried over from the old index, or handed in. A ledger that is found without a record
-was deleted and not yet collected, or is newer than the old index: it comes back fenced, with the first key that
-somebody brings, and garbage collection finds out. Data behind a log's torn end is in the journal, which a start
-replays.
+Everything that the index says about entries follows from the logs: they are read in ascending order of id, and of two
+copies of an entry the later one counts. Ledger records (master keys, fences, explicit LACs) and the fences of deleted
+ledgers are not in the logs: they are carried over from the old index, or passed in. A ledger that is found without a
+record was deleted but not yet collected, or is newer than the old index: it is restored as fenced, and takes the
+first key that a client sends; if it was deleted, garbage collection notices. Data after a log's torn end is in the
+journal, which the next start replays.
 """
 
 import logging
@@ -44,56 +44,56 @@ log = logging.getLogger(__name__)
 PART_BYTES = 64 << 20
 LEDGER_KEY_BYTES = 8
 NOT_YET = 1 << 62
-"""A time to come: the fence begins to age when it is looked at first."""
+"""A time in the future: the fence begins to age when it is first examined."""
 RECORDS_A_COMMIT = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildOptions:
-    """Limits, and what to do with a log that is none or cannot be read."""
+    """Limits, and how to treat a log that is not an entry log or cannot be read."""
 
     skip_unreadable: bool = False
-    """Go on without such a log. Else it stops the tool: an index without it would deny what it holds."""
+    """Continue without such a log. Otherwise it stops the tool, because an index without it would deny its entries."""
     map_bytes: int = 1 << 40
     """Address space of the new index."""
     stretch_bytes: int = 64 << 20
-    """Memory for sorting records, 24 bytes each, twice."""
+    """Memory for sorting records, 24 bytes each, allocated twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTaken:
-    """What one entry log gave."""
+    """What one entry log contributed."""
 
     path: str
     records: int
     bytes: int
-    """Of entries with their length words."""
+    """Bytes of entries including their length words."""
     end: int
-    """Where the scan ended."""
+    """The offset at which the scan ended."""
     torn: bool
-    """It ended inside a record, or at bytes that are none."""
+    """The scan ended inside a record, or at bytes that are not a record."""
     refused: str = ""
-    """Why nothing was taken from it; empty otherwise."""
+    """Why nothing was read from it; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRebuilt:
-    """What the new index holds, and where it came from."""
+    """The contents of the new index, and where they came from."""
 
     logs: tuple[LogTaken, ...]
     entries: int
-    """Records taken, copies included."""
+    """Records read, including copies."""
     runs: int
     odd: int
     """Records with ids that no index can hold."""
     ledgers: tuple[int, ...]
-    """That have entries in the logs, ascending."""
+    """Ledgers that have entries in the logs, in ascending order."""
     without_record: tuple[int, ...] = ()
-    """Those of them that came back fenced, as nothing was known of them."""
+    """Those of them without a ledger record, which were restored as fenced."""
 
     @property
     def torn(self) -> tuple[LogTaken, ...]:
-        """Logs that ended in the middle of something."""
+        """The logs that ended in the middle of a record."""
         return tuple(taken for taken in self.logs if taken.torn)
 
 
@@ -108,12 +108,12 @@ def rebuild_index(
     progress: Progress = no_progress,
     step: Step = no_step,
 ) -> IndexRebuilt:
-    """Build the index at `index` anew from the logs of `directory` (a `current` directory), and swap it in at the end.
+    """Build a new index from the logs of `directory` (a `current` directory), and replace the one at `index` with it
+    at the end.
 
-    `ledgers`: take only these; None takes every one, also those that were deleted and not yet collected. `records` are
-    the new index's ledger records; None carries over those of the old one. Fences of deleted ledgers are carried over
-    as far as they can be read.
-    Raises ToolRefused or OSError; the old index is then untouched.
+    `ledgers` selects ledgers; None includes every one, even those that were deleted but not yet collected. `records`
+    are the new index's ledger records; None carries over those of the old one. Fences of deleted ledgers are carried
+    over as far as they can be read. Raises ToolRefused or OSError; the old index is then unchanged.
     """
     given = old_records(index) if records is None else list(records)
     fences = old_fences(index)
@@ -133,9 +133,9 @@ def rebuild_index(
         put_records(fresh, (Ledger(ledger, b"", fenced=True, limbo=False, lac=b"") for ledger in unknown))
         put_fences(fresh, fences)
     for taken in report.torn:
-        log.warning("entry log is torn file=%s at=%d", taken.path, taken.end)
+        log.warning("an entry log is torn file=%s at=%d", taken.path, taken.end)
     if unknown:
-        log.warning("ledgers without a record come back fenced ledgers=%d first=%d", len(unknown), unknown[0])
+        log.warning("ledgers without a record were restored as fenced ledgers=%d first=%d", len(unknown), unknown[0])
     return replace(report, without_record=unknown)
 
 
@@ -148,7 +148,9 @@ def fill_index(
     files: Files | None = None,
     progress: Progress = no_progress,
 ) -> IndexRebuilt:
-    """Put the runs of `logs`, ascending, into an open and empty index. Raises ToolRefused, OSError: then give it up."""
+    """Add the runs of `logs`, in ascending order, to an open and empty index. After ToolRefused or OSError, discard
+    the index.
+    """
     options = options or RebuildOptions()
     rebuild = Rebuild(fresh, ledgers, stretch_bytes=options.stretch_bytes)
     total = sum(file.bytes for file in logs)
@@ -160,11 +162,11 @@ def fill_index(
                 taken.append(_take(rebuild, file, files, done, total, progress))
             except (ValueError, OSError) as error:
                 if isinstance(error, OSError) and error.filename != str(file.path):
-                    raise  # the index's own
+                    raise  # an error of the index itself
                 descriptors.pass_on_used_up(error)
                 taken.append(_refusal(file, error))
                 if not options.skip_unreadable:
-                    raise ToolRefused(f"{taken[-1].refused}; or go on without it (--skip-unreadable)") from error
+                    raise ToolRefused(f"{taken[-1].refused}; or continue without it (--skip-unreadable)") from error
             done += file.bytes
             progress(done, total)
         ids, _ = rebuild.finish()
@@ -189,13 +191,13 @@ def _take(rebuild: Rebuild, file: LogFile, files: Files | None, done: int, total
 
 
 def _refusal(file: LogFile, error: ValueError | OSError) -> LogTaken:
-    why = str(error) if isinstance(error, ValueError) else f"{file.path}: {error.strerror}; copy it from a backup"
-    log.error("entry log passed over file=%s reason=%s", file.path, why)
+    why = str(error) if isinstance(error, ValueError) else f"{file.path}: {error.strerror}; restore it from a backup"
+    log.error("an entry log is skipped file=%s reason=%s", file.path, why)
     return LogTaken(path=str(file.path), records=0, bytes=0, end=0, torn=True, refused=why)
 
 
 def put_records(index: Index, records: Iterable[Ledger]) -> None:
-    """Ledger records into `index`, in transactions of bounded size."""
+    """Write ledger records to `index`, in transactions of bounded size."""
     index.begin()
     for count, record in enumerate(records, 1):
         index.put_ledger(record.ledger, record.key, record.fenced, record.limbo, record.lac, record.quarantine)
@@ -206,7 +208,7 @@ def put_records(index: Index, records: Iterable[Ledger]) -> None:
 
 
 def put_fences(index: Index, fences: Iterable[tuple[int, int]]) -> None:
-    """The same of the fences of deleted ledgers: (ledger, when it was deleted)."""
+    """Write the fences of deleted ledgers, as (ledger, time of deletion), in transactions of bounded size."""
     index.begin()
     for count, (ledger, deleted_ms) in enumerate(fences, 1):
         index.put_fence(ledger, deleted_ms)
@@ -217,10 +219,10 @@ def put_fences(index: Index, fences: Iterable[tuple[int, int]]) -> None:
 
 
 def old_fences(index: Path) -> list[tuple[int, int]]:
-    """(ledger, when it was deleted) of the kept fences that can be read of the index that is to be replaced.
+    """Return (ledger, time of deletion) of the readable kept fences of the index that is to be replaced.
 
-    Where only the key can be believed, the fence begins to age anew. The others are lost, and said so: their ledgers
-    are deleted, and only a writer that nobody told would miss them.
+    If only the key of one is valid, the fence begins to age anew. The others are lost, which is logged: their ledgers
+    are deleted, so they matter only to a writer that does not know of the deletion.
     """
     if not (index / "data.mdb").exists():
         return []
@@ -239,12 +241,13 @@ def old_fences(index: Path) -> list[tuple[int, int]]:
 
 
 def old_records(index: Path) -> list[Ledger]:
-    """The ledger records of the index that is to be replaced, read without mapping it: it may be damaged elsewhere.
+    """Return the ledger records of the index that is to be replaced, read without mapping it, because other parts may
+    be damaged.
 
-    ToolRefused when they cannot be read.
+    Raises ToolRefused if they cannot be read.
     """
     if not (index / "data.mdb").exists():
-        raise ToolRefused(f"{index} has no ledger records to carry over; rebuild the ledger index too")
+        raise ToolRefused(f"{index} has no ledger records to carry over; rebuild them as well (rebuild_ledgers)")
     values, problems = table_values(index, b"ledgers")
     if problems:
         raise ToolRefused(f"{problems[0]}, ledger records included (rebuild_ledgers)")

@@ -1,9 +1,10 @@
-"""Rebuild the whole index of one ledger directory, ledger records included, from entry logs and journals.
+"""Rebuilds the complete index of one ledger directory, including ledger records, from entry logs and journals.
 
-For an index that is lost, or whose ledger records cannot be read. That a ledger was fenced does not stand in the entry
-logs, so every ledger that is found comes back fenced: a writer that is stopped for nothing opens a new ledger, one that
-is let through could lose what a recovery has already counted. Limbo and a deletion are forgotten; garbage collection
-finds deleted ledgers again. Fences of deleted ledgers are carried over as far as they can be read of the old index.
+It is for an index that is lost, or whose ledger records cannot be read. The entry logs do not say which ledgers were
+fenced, so every ledger found is restored as fenced: a writer that is stopped without need opens a new ledger, whereas
+one that is let through could lose entries that a recovery has already counted. Limbo and deletions are forgotten;
+garbage collection finds deleted ledgers again. Fences of deleted ledgers are carried over as far as they can be read
+from the old index.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +29,9 @@ from bookie.storage.tools.rebuild_index import (
 __all__ = ["KeyOf", "LedgersRebuilt", "Place", "rebuild_ledgers"]
 
 KeyOf = Callable[[int], bytes | None]
-"""The master key of a ledger as its metadata has it (SHA-1 of "ledger" and the password); None when nobody knows."""
+"""Returns the master key of a ledger from its metadata (SHA-1 of "ledger" and the password), or None if it is not
+known.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,21 +44,21 @@ class Place:
     journals: Sequence[Path]
     """The `current` directories of all journals of the bookie."""
     position: int = 0
-    """Which of the ledger directories it is, in their configured order."""
+    """Its index in the configured order of ledger directories."""
     count: int = 1
-    """How many there are: ledger L lives in the one at L modulo this."""
+    """The number of ledger directories: ledger L is in the one at position L modulo this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgersRebuilt:
-    """The new index: what the logs gave, and where the keys came from."""
+    """The new index: what the logs contributed, and where the keys came from."""
 
     index: IndexRebuilt
     ledgers: int
     keys_of_journal: int
     keys_of_metadata: int
     without_key: tuple[int, ...]
-    """These take the first key that a writer comes with."""
+    """Ledgers that accept the first key that a client sends."""
     fenced_in_journal: int
     lacs: int
 
@@ -69,9 +72,10 @@ def rebuild_ledgers(
     progress: Progress = no_progress,
     step: Step = no_step,
 ) -> LedgersRebuilt:
-    """Build index and ledger records anew, and swap them in at the end; the journals are replayed by the next start.
+    """Build an index and ledger records, and replace the old index with them at the end. The next start replays the
+    journals.
 
-    Raises ToolRefused or OSError, and what `key_of` raises; the old index is then untouched.
+    Raises ToolRefused or OSError, and exceptions of `key_of`; the old index is then unchanged.
     """
     options = options or RebuildOptions()
     facts = journal_facts(place.journals, skip_unreadable=options.skip_unreadable)

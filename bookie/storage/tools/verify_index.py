@@ -1,7 +1,7 @@
-"""Verify an LMDB file page by page without mapping it: meta pages, trees, and that no page lies outside the file.
+"""Verifies an LMDB file page by page without mapping it: meta pages, trees, and that no page is outside the file.
 
-LMDB itself trusts its file: a page that is missing ends the process, one that is wrong leads anywhere. Here the file is
-read with plain reads, so damage is found and told. Values carry checksums of their own, which are looked at too.
+LMDB trusts its file: a missing page ends the process, and a wrong one leads anywhere. Here the file is read with
+plain reads, so that damage is found and reported. The checksums of the values are verified too.
 """
 
 import struct
@@ -26,7 +26,7 @@ NO_PAGE = 2**64 - 1
 PROBLEMS_MAX = 20
 DEPTH_MAX = 64
 HEAD_KEY = b"\0"
-"""Of the head of the chain of runs, in `locations`; an index of the first version has none."""
+"""The key of the head of the chain of runs in `locations`; an index of the first version has none."""
 CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
     b"locations": unpack_run,
     b"ledgers": unpack_ledger,
@@ -34,26 +34,26 @@ CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
     b"doubts": unpack_doubt,
 }
 REQUIRED = (b"locations", b"ledgers")
-"""Fences are kept since later; an index that no process opened meanwhile has no table of them."""
+"""Tables that must exist. Fences came later, and an index that has not been opened since has no table of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexVerified:
-    """What one data file came to."""
+    """The result for one data file."""
 
     path: str
     transaction: int = 0
     """The number of the newest commit."""
     pages: int = 0
-    """Reached from the newest commit."""
+    """Pages that the newest commit references."""
     runs: int = 0
     ledgers: int = 0
     problems: tuple[str, ...] = ()
-    """The first of them; empty when the file is sound."""
+    """The first problems found; empty if the file is sound."""
 
     @property
     def sound(self) -> bool:
-        """Every page and every value is as it should be."""
+        """Whether every page and every value is valid."""
         return not self.problems
 
 
@@ -65,11 +65,11 @@ class _Meta(NamedTuple):
 
 
 class _Damage(Exception):
-    """One page that cannot be followed."""
+    """A page that cannot be followed."""
 
 
 def verify_index(index: Path) -> IndexVerified:
-    """Read `data.mdb` of directory `index` through once. Nothing is raised for damage; it is in the answer."""
+    """Read all of `data.mdb` in directory `index` once. Damage raises nothing; it is part of the result."""
     path = index / "data.mdb"
     try:
         with path.open("rb") as file:
@@ -79,8 +79,8 @@ def verify_index(index: Path) -> IndexVerified:
 
 
 def is_whole(index: Path) -> bool:
-    """Whether `data.mdb` begins and ends as its newest commit says. One that does not may still be sound: LMDB need not
-    write a last page that was given back at once. OSError when it cannot be read.
+    """Return whether `data.mdb` begins and ends as its newest commit says. A file that does not may still be sound,
+    because LMDB need not write a last page that was freed at once. Raises OSError if the file cannot be read.
     """
     path = index / "data.mdb"
     with path.open("rb") as file:
@@ -88,7 +88,7 @@ def is_whole(index: Path) -> bool:
 
 
 def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], tuple[str, ...]]:
-    """(key, value) of everything in one table, and what is wrong with that table; other tables are not looked at."""
+    """Return (key, value) of everything in one table, and the problems of that table; other tables are not examined."""
     path = index / "data.mdb"
     try:
         with path.open("rb") as file:
@@ -99,7 +99,7 @@ def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], t
 
 
 class _Chain:
-    """The keys of a table of runs, each named by the value before it; nothing is asked of a table without a head."""
+    """The keys of a table of runs, each named by the value before it. A table without a head is not checked."""
 
     def __init__(self) -> None:
         self._chained = False
@@ -107,7 +107,9 @@ class _Chain:
         self._known = False
 
     def holds(self, key: bytes, value: bytes) -> bool:
-        """Whether `key` is what the value before it names. ValueError when the value cannot be read."""
+        """Return whether `key` is the one that the previous value names. Raises ValueError if the value cannot be
+        read.
+        """
         held = not self._known or self._next == key
         self._chained = self._chained or key == HEAD_KEY
         self._known = False
@@ -118,7 +120,7 @@ class _Chain:
         return held
 
     def at_end(self) -> bool:
-        """Whether nothing follows the last value."""
+        """Return whether the last value names no next key."""
         return not self._known or self._next is None
 
 
@@ -133,7 +135,7 @@ class _Walk:
         self._counts = dict.fromkeys(CHECKS, 0)
 
     def values(self, name: bytes) -> list[tuple[bytes, bytes]]:
-        """Of one table."""
+        """Return the keys and values of one table."""
         meta = self._newest_meta()
         found: list[tuple[bytes, bytes]] = []
         for table, root in self._tables(meta.root) if meta is not None else []:
@@ -142,12 +144,12 @@ class _Walk:
         return found
 
     def is_whole(self) -> bool:
-        """Whether there is a commit, and the file as long as it says."""
+        """Return whether there is a commit, and the file is as long as it says."""
         meta = self._newest_meta()
         return meta is not None and self._path.stat().st_size >= (meta.last_page + 1) * meta.page_bytes
 
     def run(self) -> IndexVerified:
-        """Everything."""
+        """Verify the whole file."""
         meta = self._newest_meta()
         if meta is not None:
             for name, root in self._tables(meta.root):
@@ -167,14 +169,14 @@ class _Walk:
             self.problems.append(f"{self._path}: {what}; rebuild the index")
 
     def _newest_meta(self) -> _Meta | None:
-        """Of the two meta pages; one may be torn by a crash, then the other one counts."""
+        """Return the newer of the two meta pages, or the intact one if a crash tore the other."""
         found = []
         first = self._meta_at(0)
         for meta in (first, self._meta_at(first.page_bytes if first else self._page_bytes)):
             if meta is not None:
                 found.append(meta)
         if not found:
-            self._tell("neither of its two first pages is one of LMDB's")
+            self._tell("neither of its first two pages is a meta page of LMDB")
         newest = max(found, key=lambda meta: meta.transaction, default=None)
         if newest is not None:
             self._page_bytes, self._last = newest.page_bytes, newest.last_page
@@ -210,7 +212,7 @@ class _Walk:
         return found
 
     def _table(self, name: bytes, root: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
-        """Look at every value of a table; put them into `out`."""
+        """Verify every value of a table, and append them to `out`."""
         before = b""
         chain = _Chain()
         for key, value, _ in self._leaves(root):
@@ -221,7 +223,7 @@ class _Walk:
             before = key
             try:
                 if name == b"locations" and not chain.holds(key, value):
-                    self._tell(f"table {name.decode()!r}: the run before key {key.hex()} names another one as its next")
+                    self._tell(f"table {name.decode()!r}: the run before key {key.hex()} names another next run")
                 if key == HEAD_KEY:
                     continue
                 self._counts[name] += 1
@@ -229,10 +231,10 @@ class _Walk:
             except ValueError as error:
                 self._tell(f"table {name.decode()!r}, key {key.hex()}: {error}")
         if not chain.at_end():
-            self._tell(f"table {name.decode()!r} ends before the run that its last one names as its next")
+            self._tell(f"table {name.decode()!r} ends, although its last run names a next one")
 
     def _leaves(self, root: int, depth: int = 0) -> Iterator[tuple[bytes, bytes, int]]:
-        """(key, value, flags) of every leaf node, in order; a damaged page is told of and passed over."""
+        """Yield (key, value, flags) of every leaf node, in order. A damaged page is reported and skipped."""
         if root == NO_PAGE:
             return
         try:
@@ -249,20 +251,20 @@ class _Walk:
 
     def _page(self, number: int, depth: int) -> tuple[bytes, int, list[int]]:
         if depth > DEPTH_MAX or number in self._seen:
-            raise _Damage(f"page {number} is reached twice")
+            raise _Damage(f"page {number} is referenced twice")
         data = self._read(number, 1)
         stored, _, flags, lower, upper = PAGE_HEAD.unpack_from(data)
         if stored != number or not flags & (BRANCH | LEAF) or not PAGE_HEAD.size <= lower <= upper <= len(data):
-            raise _Damage(f"page {number} is no page of a tree")
+            raise _Damage(f"page {number} is not a page of a tree")
         nodes = struct.unpack_from(f"<{(lower - PAGE_HEAD.size) // 2}H", data, PAGE_HEAD.size)
         if not nodes or min(nodes) < upper or max(nodes) + NODE.size > len(data):
-            raise _Damage(f"page {number} has a node outside of it")
+            raise _Damage(f"page {number} has a node outside it")
         return data, flags, list(nodes)
 
     def _value(self, data: bytes, at: int, size: int, flags: int) -> bytes:
         if not flags & BIG:
             if at + size > len(data):
-                raise _Damage("a value reaches over the end of its page")
+                raise _Damage("a value extends beyond the end of its page")
             return data[at : at + size]
         (number,) = struct.unpack_from("<Q", data, at)
         count = (PAGE_HEAD.size + size + self._page_bytes - 1) // self._page_bytes
@@ -273,10 +275,10 @@ class _Walk:
 
     def _read(self, number: int, count: int) -> bytes:
         if not 2 <= number <= number + count - 1 <= self._last:
-            raise _Damage(f"page {number} is outside of the {self._last + 1} pages of the file")
+            raise _Damage(f"page {number} is outside the {self._last + 1} pages of the file")
         self._seen.update(range(number, number + count))
         self._file.seek(number * self._page_bytes)
         data = self._file.read(count * self._page_bytes)
         if len(data) < count * self._page_bytes:
-            raise _Damage(f"page {number} lies behind the end of the file")
+            raise _Damage(f"page {number} is beyond the end of the file")
         return data

@@ -89,7 +89,7 @@ def test_an_index_that_lacks_a_log_is_one_in_part(stopped: BookieProcess, bkadmi
         file.write(b"\xff" * 1024)
     for command in (("rebuild-db-ledger-locations-index",), ("rebuild-db-ledgers-index", "--journals-only")):
         refused = bkadmin(*command, "--yes")
-        assert (refused.code, "go on without it (--skip-unreadable)" in refused.err) == (1, True)
+        assert (refused.code, "continue without it (--skip-unreadable)" in refused.err) == (1, True)
         part = bkadmin(*command, "--yes", "--skip-unreadable", "-o", "json")
         assert part.code == 3, part.err
         assert [row["skipped"] for row in part.json["indexes"]] == [[str(log)]]

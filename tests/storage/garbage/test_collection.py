@@ -1,5 +1,5 @@
-"""The thread `garbage`: what runs in a cycle, in which order, and who may hold it up. The directory is scripted: it has
-logs of given use, and notes what is asked of it. What really happens to bytes is held by the tests of the modules.
+"""The thread `garbage`: what runs in a cycle, in which order, and what may delay it. The directory is scripted: it
+has logs of a given usage, and records the calls. The tests of the compiled modules cover the bytes.
 """
 
 import threading
@@ -26,7 +26,7 @@ Outcomes = dict[int, Outcome | OSError]
 
 @dataclass
 class Scripted:
-    """Logs by id: (bytes, live bytes)."""
+    """A directory with logs by id: (bytes, live bytes)."""
 
     logs: dict[int, tuple[int, int]] = field(default_factory=dict)
     outcomes: Outcomes = field(default_factory=dict)
@@ -107,7 +107,7 @@ Made = Callable[..., tuple[Garbage, list[Scripted]]]
 
 @pytest.fixture
 def made() -> Iterator[Made]:
-    """A collection over scripted directories, started; no cycle comes unless it is forced."""
+    """Starts a collection over scripted directories; a cycle runs only if it is forced."""
     running: list[Garbage] = []
 
     def make(
@@ -133,12 +133,12 @@ def made() -> Iterator[Made]:
 
 
 def cycle(garbage: Garbage, **order: bool) -> None:
-    """Force one and wait for its end."""
+    """Force a cycle and wait until it ends."""
     assert garbage.wait(garbage.force(**order), END_S)
 
 
 def test_a_forced_major_compaction(made: Made) -> None:
-    """Dead logs first, then all below 80 %, emptiest first; the fullest stays."""
+    """Dead logs come first, then all below 80 %, emptiest first; the fullest stays."""
     garbage, (directory,) = made()
     cycle(garbage)
     assert directory.asked == ["unlink 1", "compact 3", "compact 5", "compact 2"]
@@ -151,14 +151,14 @@ def test_a_forced_major_compaction(made: Made) -> None:
 
 
 def test_a_forced_minor_compaction(made: Made) -> None:
-    """Only below 20 %, in all directories."""
+    """Only logs below 20 % are compacted, in all directories."""
     garbage, directories = made(2)
     cycle(garbage, major=False)
     assert [one.asked for one in directories] == [["unlink 1", "compact 3"]] * 2
 
 
 def test_each_directory_is_counted(made: Made) -> None:
-    """What was done in it, and that a compaction went through it; together they are what the bookie counts."""
+    """The work and the compactions of each directory are counted, and together they are the bookie's counters."""
     garbage, directories = made(2)
     del directories[1].logs[3]
     cycle(garbage, major=False)
@@ -185,14 +185,14 @@ def test_each_directory_is_counted(made: Made) -> None:
     ],
 )  # fmt: skip
 def test_what_a_forced_cycle_may_do(made: Made, settings: dict[str, object], expected: list[str]) -> None:
-    """A kind that is switched off is not forced either, unless that is allowed."""
+    """A kind that is disabled is not forced either, unless that is allowed."""
     garbage, (directory,) = made(**settings)
     cycle(garbage)
     assert sorted(directory.asked) == sorted(expected)
 
 
 def test_suspended_compactions(made: Made) -> None:
-    """Neither runs while it is suspended, forced or not; dead logs go all the same."""
+    """Neither kind runs while it is suspended, forced or not; dead logs are unlinked nevertheless."""
     garbage, (directory,) = made()
     garbage.suspend(major=True)
     cycle(garbage)
@@ -217,7 +217,9 @@ def test_suspended_compactions(made: Made) -> None:
     ],
 )
 def test_disks_have_a_say(made: Made, level: DiskLevel, allowed: bool, expected: list[str]) -> None:
-    """Warned: no major compaction. Full: none, unless isForceGCAllowWhenNoSpace. Unusable: nothing at all."""
+    """With a warning there is no major compaction; on a full disk none, unless isForceGCAllowWhenNoSpace; on an
+    unusable one nothing.
+    """
     garbage, (directory,) = made(collect_when_full=allowed)
     garbage.disk([level])
     cycle(garbage)
@@ -225,7 +227,7 @@ def test_disks_have_a_say(made: Made, level: DiskLevel, allowed: bool, expected:
 
 
 def test_a_full_disk_rests_alone(made: Made) -> None:
-    """Its neighbour is compacted, and a disk that fills up begins a cycle by itself."""
+    """Other directories are compacted, and a disk that becomes full triggers a cycle."""
     garbage, (one, other) = made(2)
     garbage.disk([DiskLevel.OK, DiskLevel.FULL])
     assert garbage.wait(1, END_S)
@@ -236,7 +238,9 @@ def test_a_full_disk_rests_alone(made: Made) -> None:
 
 
 def test_a_log_that_cannot_be_collected_is_passed_over(made: Made) -> None:
-    """ST2: what is unreadable or contradicts the index is kept, said so, counted, and the others go on."""
+    """ST2: a log that is unreadable or contradicts the index is kept, logged and counted, and the others are
+    collected.
+    """
     garbage, (directory,) = made()
     directory.outcomes = {1: Outcome.KEPT, 3: OSError(5, "unreadable"), 5: Outcome.KEPT}
     cycle(garbage)
@@ -247,7 +251,7 @@ def test_a_log_that_cannot_be_collected_is_passed_over(made: Made) -> None:
 
 
 def test_no_space_ends_the_compaction_of_a_directory(made: Made) -> None:
-    """The next directory has its turn."""
+    """The compaction continues with the next directory."""
     garbage, (one, other) = made(2)
     one.outcomes = {3: Outcome.NO_SPACE}
     cycle(garbage)
@@ -256,7 +260,7 @@ def test_no_space_ends_the_compaction_of_a_directory(made: Made) -> None:
 
 
 def test_a_stop_in_the_middle_of_a_compaction(made: Made) -> None:
-    """It is passed on to the directory, and no further log is begun."""
+    """The stop is passed on to the directory, and no further log is begun."""
     garbage, (directory,) = made()
     directory.hold = True
     garbage.force()
@@ -271,7 +275,7 @@ def test_a_stop_in_the_middle_of_a_compaction(made: Made) -> None:
 
 
 def test_a_suspension_in_the_middle_of_a_compaction(made: Made) -> None:
-    """It ends behind the log in work; what was forced meanwhile runs next."""
+    """The compaction ends after the current log, and what was forced meanwhile runs next."""
     garbage, (directory,) = made()
     directory.hold = True
     first = garbage.force()
@@ -285,7 +289,7 @@ def test_a_suspension_in_the_middle_of_a_compaction(made: Made) -> None:
 
 
 def test_the_schedule(made: Made) -> None:
-    """Cycles come by themselves, and an interval that is over brings a compaction."""
+    """Cycles begin by themselves, and a compaction runs when its interval is over."""
     garbage, (directory,) = made(wait_ms=10, minor_interval_s=0.01, major_interval_s=3600)
     assert garbage.wait(3, END_S)
     assert directory.asked == ["unlink 1", "compact 3"]
@@ -293,7 +297,7 @@ def test_the_schedule(made: Made) -> None:
 
 
 def test_a_time_limit(made: Made) -> None:
-    """A compaction whose time is over before it began compacts nothing."""
+    """A compaction whose time is over before it begins compacts nothing."""
     garbage, (directory,) = made(major_ms_max=500)
     directory.hold = True
     number = garbage.force()
@@ -305,8 +309,8 @@ def test_a_time_limit(made: Made) -> None:
 
 
 def test_ledgers_go_while_a_compaction_runs(made: Made) -> None:
-    """As often as cycles begin: between two logs the index loses what was deleted, logs are measured, and those that
-    died meanwhile are unlinked and not copied. What fell below the threshold waits for the next compaction.
+    """As often as cycles begin, between two logs, the index loses deleted ledgers, logs are measured, and logs that
+    died meanwhile are unlinked instead of copied. Logs that fell below the threshold wait for the next compaction.
     """
     store = Store()
     garbage, (directory,) = made(store=store, wait_ms=1000)
@@ -324,7 +328,7 @@ def test_ledgers_go_while_a_compaction_runs(made: Made) -> None:
 
 
 def test_a_slow_store_does_not_hold_up_a_compaction(made: Made) -> None:
-    """What comes between its logs gets a small part of the time, however often cycles begin."""
+    """The collections between its logs get a small part of the time, however often cycles begin."""
     never = threading.Event()
 
     class Slow(Store):
@@ -352,14 +356,14 @@ def test_a_slow_store_does_not_hold_up_a_compaction(made: Made) -> None:
 
 
 def test_a_compaction_of_several_directories_goes_on(made: Made) -> None:
-    """A collection in between takes no directory's turn, and each log is compacted once."""
+    """A collection in between does not end a directory's turn, and each log is compacted once."""
     garbage, directories = made(2, wait_ms=1)
     cycle(garbage)
     assert [one.asked for one in directories] == [["unlink 1", "compact 3", "compact 5", "compact 2"]] * 2
 
 
 def test_metadata_out_of_reach_stops_no_compaction(made: Made) -> None:
-    """Compaction asks the index only; no ledger is deleted, which is counted."""
+    """Compaction only needs the index; no ledger is deleted, which is counted."""
     store = Store()
     store.error = ConnectionError("gone")
     garbage, (directory,) = made(store=store)
@@ -369,7 +373,7 @@ def test_metadata_out_of_reach_stops_no_compaction(made: Made) -> None:
 
 
 def test_a_deleted_ledger_goes_first(made: Made) -> None:
-    """Before logs are measured, so that what it leaves behind goes in the same cycle."""
+    """Ledgers are deleted before logs are measured, so that their logs are collected in the same cycle."""
     store = Store()
     store.ledgers = [2]
     garbage, (directory,) = made(store=store)
@@ -379,7 +383,7 @@ def test_a_deleted_ledger_goes_first(made: Made) -> None:
 
 
 def test_a_kept_log_is_looked_at_again_when_forced(made: Made) -> None:
-    """Not in each cycle: it would be scanned over and over."""
+    """A kept log is not tried in each cycle, because it would be scanned over and over."""
     kept: Outcomes = {1: Outcome.KEPT}
     garbage, (directory,) = made(outcomes=kept, wait_ms=10, minor_interval_s=0, major_interval_s=0)
     assert garbage.wait(4, END_S)

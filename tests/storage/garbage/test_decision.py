@@ -1,4 +1,4 @@
-"""Which ledgers go, on ids alone (B12): the listing is whole and ascending, or it is not believed."""
+"""Which ledgers are deleted, on ids alone (B12): a listing counts only if it is complete and ascending."""
 
 from itertools import pairwise
 
@@ -33,20 +33,20 @@ def test_a_listing_in_any_pieces_is_one_listing(ids: list[int], cuts: list[int])
     ],
 )
 def test_b12_a_listing_that_does_not_ascend_is_not_believed(pieces: list[list[int]]) -> None:
-    """Twice the same, backwards, within a piece or between two, or no ledger ids at all."""
+    """Repeated and descending ids, within a piece or between two, and values that are not ledger ids are refused."""
     with pytest.raises(ListingBroken):
         whole_listing(pieces)
 
 
 @given(IDS, IDS)
 def test_candidates_are_the_difference(local: list[int], listed: list[int]) -> None:
-    """Like sets, on sorted arrays."""
+    """Candidates are a set difference, on sorted arrays."""
     found = candidates(np.array(local, np.int64), np.array(listed, np.int64))
     assert found.tolist() == sorted(set(local) - set(listed))
 
 
 def test_b12_a_share_that_is_too_large_is_refused() -> None:
-    """Above the share nothing goes; a handful always may; 1 lets everything go."""
+    """Above the share nothing is deleted; a handful always may be; a share of 1 allows everything."""
     assert too_many(51, 100, 0.5)
     assert not too_many(50, 100, 0.5)
     assert not too_many(GUARD_LEDGERS_MIN - 1, GUARD_LEDGERS_MIN - 1, 0.0)

@@ -1,5 +1,5 @@
-"""B12: nothing is deleted unless the right metadata store said so, ledger by ledger. Real stores, embedded and
-ZooKeeper; of the ledger directory only its ids matter here, and what it is told to delete.
+"""B12: a ledger is deleted only if the right metadata store confirms it individually. The stores are real ones,
+embedded and ZooKeeper; of the ledger directory only its ids and the deletions matter here.
 """
 
 import threading
@@ -25,7 +25,7 @@ LEDGERS = range(100, 140)
 
 
 class Recorder:
-    """A ledger directory that only has ledgers."""
+    """A ledger directory with ledgers only."""
 
     def __init__(self, ids: range) -> None:
         self.ids = set(ids)
@@ -45,7 +45,7 @@ class Recorder:
 
 
 class World:
-    """One bookie with 40 ledgers in two directories, and a metadata store that has them all."""
+    """One bookie with 40 ledgers in two directories, and a metadata store with all of them."""
 
     def __init__(self, driver: MetadataDriver) -> None:
         self.driver = driver
@@ -58,14 +58,14 @@ class World:
             self.create(ledger)
 
     def create(self, ledger: int, bookie: str = OURS, *, closed: bool = False) -> None:
-        """In the metadata store."""
+        """Create a ledger in the metadata store."""
         segment = Segment(0, (bookie,))
         state = LedgerState.CLOSED if closed else LedgerState.OPEN
         metadata = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(segment,), state=state)
         self.driver.ledgers.create(ledger, metadata)
 
     def collector(self, driver: MetadataDriver | None = None, **settings: object) -> LedgerCollector:
-        """As the server makes it."""
+        """Return a collector as the server makes it."""
         return LedgerCollector(
             GarbageSettings(**settings),  # type: ignore[arg-type]
             self.directories,
@@ -91,7 +91,7 @@ NewStore = Callable[[str], MetadataDriver]
 
 @pytest.fixture(params=["embedded", pytest.param("zookeeper", marks=pytest.mark.interop)])
 def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewStore]:
-    """Opens a store that nobody used before, by a name."""
+    """Opens a store that nothing has used before, by a name."""
     opened: list[MetadataDriver] = []
     server: ZooKeeperServer | None = None
     if request.param == "zookeeper":
@@ -116,7 +116,7 @@ def world(new_store: NewStore) -> World:
 
 
 def test_what_was_deleted_goes_and_nothing_else(world: World) -> None:
-    """After one checkpoint; a ledger that was made meanwhile or lives elsewhere stays."""
+    """A checkpoint comes first; a ledger that was created meanwhile, or is stored elsewhere, stays."""
     for ledger in (100, 101, 117):
         world.driver.ledgers.delete(ledger)
     assert world.collector().run(over_replicated=False, mass_deletion=False)
@@ -128,7 +128,7 @@ def test_what_was_deleted_goes_and_nothing_else(world: World) -> None:
 
 
 def test_old_fences_go_with_each_cycle_that_ends_well(world: World) -> None:
-    """Those of a week ago, in every directory; while the metadata store cannot be asked they are kept."""
+    """Fences a week old are dropped in every directory, but are kept while the metadata store cannot be reached."""
     assert world.collector().run(over_replicated=False, mass_deletion=False)
     assert [directory.fences_dropped for directory in world.directories] == [[7 * 86_400_000]] * 2
     world.instance = "another"
@@ -137,7 +137,7 @@ def test_old_fences_go_with_each_cycle_that_ends_well(world: World) -> None:
 
 
 def test_b12_another_cluster_deletes_nothing(world: World, new_store: NewStore) -> None:
-    """metadataServiceUri was changed to a store with a cluster of its own, with or without ledgers."""
+    """metadataServiceUri was changed to a store with another cluster, with or without ledgers."""
     other = new_store("other")
     other.cluster.initialize()
     assert not world.collector(other).run(over_replicated=True, mass_deletion=True)
@@ -148,13 +148,15 @@ def test_b12_another_cluster_deletes_nothing(world: World, new_store: NewStore) 
 
 
 def test_b12_an_empty_store_deletes_nothing(world: World, new_store: NewStore) -> None:
-    """No cluster there at all."""
+    """The store holds no cluster at all."""
     assert not world.collector(new_store("empty")).run(over_replicated=True, mass_deletion=True)
     assert not world.deleted
 
 
 def test_b12_a_store_without_any_ledger_deletes_nothing(world: World) -> None:
-    """The right cluster, all ledgers gone; not even the few go that would be too few for an alarm."""
+    """The cluster is the right one, but all ledgers are gone: nothing is deleted, not even few enough to raise no
+    alarm.
+    """
     for ledger in LEDGERS:
         world.driver.ledgers.delete(ledger)
     world.directories[:] = [Recorder(LEDGERS[:3])]
@@ -169,7 +171,7 @@ def test_b12_a_store_without_any_ledger_deletes_nothing(world: World) -> None:
 
 
 def test_b12_a_store_that_lost_its_ledgers_raises_an_alarm(world: World) -> None:
-    """The right cluster, but most ledgers are gone: nothing is deleted until an operator says that it is meant."""
+    """The cluster is the right one, but most ledgers are gone: nothing is deleted until an operator confirms it."""
     for ledger in LEDGERS[:21]:
         world.driver.ledgers.delete(ledger)
     collector = world.collector()
@@ -185,7 +187,7 @@ def test_b12_a_store_that_lost_its_ledgers_raises_an_alarm(world: World) -> None
 
 
 def test_b12_a_store_that_does_not_answer_deletes_nothing(world: World) -> None:
-    """It went away."""
+    """The store does not answer."""
     world.driver.ledgers.delete(100)
     world.driver.stop()
     assert not world.collector().run(over_replicated=True, mass_deletion=True)
@@ -194,7 +196,7 @@ def test_b12_a_store_that_does_not_answer_deletes_nothing(world: World) -> None:
 
 @pytest.mark.interop
 def test_b12_a_zookeeper_that_lost_its_root_or_died_deletes_nothing(own_zookeeper: ZooKeeperServer) -> None:
-    """Under a session that was fine before: first the root is removed, as a wrong hand would, then the server dies."""
+    """Under a session that worked before, first the root is removed by mistake, then the server dies."""
     uri = f"zk+hierarchical://{own_zookeeper.address}{own_zookeeper.new_root()}"
     driver = open_driver(uri, session_timeout_ms=2000)
     driver.start()
@@ -214,7 +216,7 @@ def test_b12_a_zookeeper_that_lost_its_root_or_died_deletes_nothing(own_zookeepe
 
 
 class Lying:
-    """The store's ledgers, with a listing that is not what is there."""
+    """The store's ledgers, with a listing that differs from them."""
 
     def __init__(self, world: World, listing: Callable[[], Iterator[list[int]]]) -> None:
         self._true = world.driver.ledgers
@@ -225,7 +227,7 @@ class Lying:
 
 
 def test_b12_a_listing_that_ends_early_deletes_nothing(world: World) -> None:
-    """Each candidate is asked for by itself, and is there."""
+    """Each candidate is read separately, and exists."""
     world.driver.ledgers.delete(130)
     driver = Lying(world, lambda: iter([[*LEDGERS[:25]]]))
     assert world.collector(driver).run(over_replicated=False, mass_deletion=False)  # type: ignore[arg-type]
@@ -233,7 +235,7 @@ def test_b12_a_listing_that_ends_early_deletes_nothing(world: World) -> None:
 
 
 def test_b12_a_listing_that_fails_or_runs_backwards_deletes_nothing(world: World) -> None:
-    """Whatever it had listed before."""
+    """Nothing is deleted, whatever was listed before the failure."""
     world.driver.ledgers.delete(100)
 
     def fails() -> Iterator[list[int]]:
@@ -248,7 +250,9 @@ def test_b12_a_listing_that_fails_or_runs_backwards_deletes_nothing(world: World
 
 
 def test_over_replicated_ledgers_go_when_seen_twice(world: World) -> None:
-    """Closed, in no ensemble of this bookie under any of its names, by two checks in a row, and nobody copies it."""
+    """They are closed, in no ensemble of this bookie under any of its names in two consecutive checks, and nobody is
+    copying them.
+    """
     for ledger in LEDGERS[:4]:
         world.driver.ledgers.delete(ledger)
     world.create(100, OTHER, closed=True)
@@ -268,7 +272,7 @@ def test_over_replicated_ledgers_go_when_seen_twice(world: World) -> None:
 def test_bug_36_what_is_copied_here_again_is_not_deleted_at_once(world: World) -> None:
     """bookkeeper#4668: a recovery by hand takes no lock, and copies to a bookie that has just deleted the ledger.
 
-    What was seen of it before counts no more, and once the metadata names this bookie it stays.
+    Earlier observations no longer count then, and once the metadata name this bookie the ledger stays.
     """
     world.driver.ledgers.delete(100)
     world.create(100, OTHER, closed=True)

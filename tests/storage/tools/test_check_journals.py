@@ -1,4 +1,4 @@
-"""Journal files looked at: counts by kind, the mark, torn ends and damage. Nothing is changed."""
+"""The check of journal files: counts by kind, the mark, torn ends and damage. Nothing is changed."""
 
 import struct
 from pathlib import Path
@@ -15,19 +15,19 @@ LAC = model.record(8, model.LAC, struct.pack(">i", 20) + bytes(20))
 
 
 def entries(count: int) -> bytes:
-    """Records of ledger 7."""
+    """Return records of ledger 7."""
     return b"".join(model.record(7, entry, bytes(40)) for entry in range(count))
 
 
 def write(directory: Path, file_id: int, *groups: bytes) -> bytearray:
-    """A journal file of ours."""
+    """Write a journal file of ours."""
     data = model.build(list(groups), file_id)
     (directory / f"{file_id:x}.txn").write_bytes(data)
     return bytearray(data)
 
 
 def test_a_sound_journal(tmp_path: Path) -> None:
-    """Kinds and groups are counted; the mark's file is named, those before it are not replayed."""
+    """Kinds and groups are counted, the mark is in its file, and earlier files are not replayed."""
     write(tmp_path, ID, KEY + entries(5))
     data = write(tmp_path, ID + 1, entries(2), model.record(8, model.FENCE) + LAC)
     first, second = check_journals(tmp_path, (ID + 1, 1024))
@@ -39,10 +39,10 @@ def test_a_sound_journal(tmp_path: Path) -> None:
 
 
 def test_the_mark(tmp_path: Path) -> None:
-    """Its file is gone, or ends before it."""
+    """A missing file of the mark, or one that ends before it, is reported."""
     write(tmp_path, ID, entries(2))
     gone, there = check_journals(tmp_path, (5, 512))
-    assert "lacks the journal file 5.txn" in gone.problem
+    assert "the journal file 5.txn that the mark names is missing" in gone.problem
     assert not gone.sound
     assert there.sound
     (behind,) = check_journals(tmp_path, (ID, 1 << 20))
@@ -50,7 +50,7 @@ def test_the_mark(tmp_path: Path) -> None:
 
 
 def test_torn_and_damaged(tmp_path: Path) -> None:
-    """The end of the last file may be torn; a wrong middle is damage, and so is a torn file that others follow."""
+    """The end of the last file may be torn; damage in the middle, and a torn file before others, are reported."""
     data = write(tmp_path, ID, entries(3), entries(4), entries(5))
     path = tmp_path / f"{ID:x}.txn"
     path.write_bytes(data[:-300])
@@ -72,7 +72,7 @@ def test_torn_and_damaged(tmp_path: Path) -> None:
 
 
 def test_foreign_files_do_not_stop_it(tmp_path: Path) -> None:
-    """One line, and the next file."""
+    """A foreign file is reported in one line, and the next file is checked."""
     (tmp_path / "1.txn").write_bytes(b"BKLG" + struct.pack(">i", 77) + bytes(600))
     write(tmp_path, ID, entries(2))
     foreign, good = check_journals(tmp_path)
@@ -81,7 +81,7 @@ def test_foreign_files_do_not_stop_it(tmp_path: Path) -> None:
 
 
 def test_journals_of_a_bookie(tmp_path: Path) -> None:
-    """What a real bookie wrote is sound, after a crash and after an end in order."""
+    """The journals of a real bookie are sound, after a crash and after a clean shutdown."""
     for end in ("crash", "stop"):
         opened = Opened(tmp_path)
         for entry in range(30):

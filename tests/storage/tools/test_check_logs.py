@@ -1,4 +1,4 @@
-"""Entry logs looked at: sound ones, and each kind of damage told by file and place. Nothing is changed."""
+"""The check of entry logs: sound logs, and each kind of damage reported by file and place. Nothing is changed."""
 
 import struct
 from pathlib import Path
@@ -16,12 +16,12 @@ RECORDS = 20
 
 
 def digest_of(ledger: int) -> Digester | None:
-    """Of ledgers 1 and 2; nobody knows 3."""
+    """Return the digester of ledgers 1 and 2; that of 3 is unknown."""
     return DIGESTS[ledger].digester if ledger in DIGESTS else None
 
 
 def sealed(ledger: int, entry: int) -> bytes:
-    """An entry as a client seals it."""
+    """Return an entry with its digest, as a client makes it."""
     digest = DIGESTS.get(ledger, DIGESTS[1])
     return digest.seal(ledger, entry, b"payload %d" % entry, lac=entry - 1, length=9)
 
@@ -33,7 +33,7 @@ def log(tmp_path: Path) -> bytearray:
 
 
 def check(tmp_path: Path, data: bytes | bytearray) -> LogChecked:
-    """The only log of a directory with these bytes."""
+    """Check a directory with a single log of these bytes."""
     path = tmp_path / "c.log"
     path.write_bytes(data)
     before = path.stat()
@@ -44,12 +44,12 @@ def check(tmp_path: Path, data: bytes | bytearray) -> LogChecked:
 
 
 def map_offset(log: bytes | bytearray) -> int:
-    """Where the records end."""
+    """Return the offset at which the records end."""
     return int(struct.unpack_from(">q", log, 8)[0])
 
 
 def test_a_sound_log(tmp_path: Path, log: bytearray) -> None:
-    """Everything is counted; digests of the two known ledgers hold."""
+    """Everything is counted, and the digests of the two known ledgers are right."""
     found = check(tmp_path, log)
     assert found.sound
     assert (found.records, found.ledgers, found.verified, found.closed, found.torn) == (RECORDS, 3, 14, True, False)
@@ -58,7 +58,9 @@ def test_a_sound_log(tmp_path: Path, log: bytearray) -> None:
 
 
 def test_flipped_bits(tmp_path: Path, log: bytearray) -> None:
-    """In a payload: that entry. In an unknown ledger's: nothing to compare. In a length: torn there."""
+    """A flipped bit in a payload names that entry; in an unknown ledger it is not noticed; in a length the log is
+    torn there.
+    """
     starts = [0, *([0] * RECORDS)]
     at = model.HEADER
     for n in range(RECORDS):
@@ -78,7 +80,7 @@ def test_flipped_bits(tmp_path: Path, log: bytearray) -> None:
 
 
 def test_truncated_and_zero_filled(tmp_path: Path, log: bytearray) -> None:
-    """A cut in a closed log is no crash's doing; an open one may end anyhow. Zeros at the end are the end."""
+    """A cut in a closed log does not come from a crash; an open one may end anywhere. Zeros mark the end."""
     cut = map_offset(log) - 5
     found = check(tmp_path, log[:cut])
     assert (found.records, found.torn, found.sound) == (RECORDS - 1, True, False)
@@ -97,13 +99,13 @@ def test_truncated_and_zero_filled(tmp_path: Path, log: bytearray) -> None:
 @pytest.mark.parametrize(
     ("at", "value", "why"),
     [
-        (24 + 8, 1, "bytes here, the map says"),
-        (24, 99, "bytes here, the map says"),
+        (24 + 8, 1, "bytes here, but the map says"),
+        (24, 99, "bytes here, but the map says"),
         (20, 9, "no map record at"),
     ],
 )
 def test_a_ledgers_map_that_lies(tmp_path: Path, log: bytearray, at: int, value: int, why: str) -> None:
-    """Sums, ledgers, counts and form are compared with what the file holds."""
+    """Sums, ledgers, counts and form are compared with the records."""
     form = ">i" if at == 20 else ">q"
     struct.pack_into(form, log, map_offset(log) + at, value)
     found = check(tmp_path, log)
@@ -112,17 +114,17 @@ def test_a_ledgers_map_that_lies(tmp_path: Path, log: bytearray, at: int, value:
 
 
 def test_a_header_that_lies(tmp_path: Path, log: bytearray) -> None:
-    """A map that is not where the header says, or of another size."""
+    """A header with a wrong offset or size of the map is reported."""
     struct.pack_into(">i", log, 16, 4)
-    assert check(tmp_path, log).map_problem == "the header says 4 ledgers, the map has 3"
+    assert check(tmp_path, log).map_problem == "the header says 4 ledgers, but the map has 3"
     struct.pack_into(">q", log, 8, len(log) + 100)
     assert "the file ends there" in check(tmp_path, log).map_problem
     struct.pack_into(">q", log, 8, -5)
-    assert "before the file" in check(tmp_path, log).map_problem
+    assert "its offset is negative" in check(tmp_path, log).map_problem
 
 
 def test_foreign_files_do_not_stop_it(tmp_path: Path, log: bytearray) -> None:
-    """One line each; the others go on; progress reaches the end."""
+    """Each foreign file is reported in one line, the others are checked, and progress reaches the end."""
     (tmp_path / "1.log").write_bytes(b"foreign" * 1000)
     (tmp_path / "2.log").write_bytes(log)
     (tmp_path / "note.txt").write_text("not a log")
@@ -134,7 +136,7 @@ def test_foreign_files_do_not_stop_it(tmp_path: Path, log: bytearray) -> None:
 
 
 def test_logs_of_a_bookie(tmp_path: Path) -> None:
-    """What a real flush wrote, with an open log at the end, is sound."""
+    """Logs of a real flush, with an open one at the end, are sound."""
     opened = Opened(tmp_path)
     for ledger in (1, 2, 3):
         for entry in range(50):

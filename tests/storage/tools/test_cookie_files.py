@@ -1,4 +1,4 @@
-"""Cookies shown in any state, compared, and written anew on request only."""
+"""Cookies are listed in any state, compared, and rewritten only on request."""
 
 import stat
 from pathlib import Path
@@ -25,12 +25,12 @@ class Store:
 
 @pytest.fixture
 def cookie(tmp_path: Path) -> Cookie:
-    """Of a bookie with two ledger directories."""
+    """The cookie of a bookie with two ledger directories."""
     return make_cookie("b:1", journals=[tmp_path / "j"], ledgers=[tmp_path / "a", tmp_path / "b"], instance_id="one")
 
 
 def test_side_by_side(tmp_path: Path, cookie: Cookie) -> None:
-    """Right, missing, foreign and damaged: each is named, the right ones are not, and nothing is changed."""
+    """Missing, foreign and damaged cookies are reported, right ones are not, and nothing is changed."""
     rewrite_cookie(tmp_path / "j", cookie)
     other = make_cookie("b:1", journals=[tmp_path / "j"], ledgers=[tmp_path / "b"], instance_id="one")
     rewrite_cookie(tmp_path / "a", other)
@@ -49,7 +49,7 @@ def test_side_by_side(tmp_path: Path, cookie: Cookie) -> None:
 
 
 def test_the_store_has_none(tmp_path: Path, cookie: Cookie) -> None:
-    """Said first; without a store only directories are shown."""
+    """The missing cookie of the store comes first; without a store only directories are listed."""
     rewrite_cookie(tmp_path / "j", cookie)
     found = show_cookies("b:1", Store(None), [tmp_path / "j"])
     assert found[0].problem == "the metadata store's cookie of b:1 is missing"
@@ -57,20 +57,20 @@ def test_the_store_has_none(tmp_path: Path, cookie: Cookie) -> None:
 
 
 def test_written_anew(tmp_path: Path, cookie: Cookie) -> None:
-    """Into an empty directory, and over another one only when that is meant."""
+    """A cookie is written to an empty directory, and over another one only with `replace`."""
     path = rewrite_cookie(tmp_path / "a", cookie)
     assert path.read_bytes() == cookie.to_bytes()
     assert stat.S_ISREG(path.stat().st_mode)
     assert rewrite_cookie(tmp_path / "a", cookie) == path
     other = make_cookie("c:1", journals=[tmp_path / "j"], ledgers=[tmp_path / "a"], instance_id="one")
-    with pytest.raises(ToolRefused, match="says bookieHost='b:1', expected 'c:1'"):
+    with pytest.raises(ToolRefused, match="says bookieHost='b:1' instead of 'c:1'"):
         rewrite_cookie(tmp_path / "a", other)
     rewrite_cookie(tmp_path / "a", other, replace=True)
     assert path.read_bytes() == other.to_bytes()
 
 
 def test_an_unreadable_one_is_not_written_over(tmp_path: Path, cookie: Cookie) -> None:
-    """Bytes that are no cookie may be a damaged one."""
+    """Bytes that are not a cookie may be a damaged one, so they are not overwritten."""
     (tmp_path / "a/current").mkdir(parents=True)
     (tmp_path / "a/current/VERSION").write_bytes(b"?")
     with pytest.raises(ToolRefused, match="is not a cookie"):

@@ -1,4 +1,4 @@
-"""A real bookie's files by kind, and its marks."""
+"""The files of a real bookie by kind, and its marks."""
 
 import struct
 from collections import Counter
@@ -9,7 +9,7 @@ from tests.storage.opened import Opened
 
 
 def test_every_file_of_a_bookie_has_a_kind(tmp_path: Path) -> None:
-    """Nothing that we write is `other`; a foreign file is, and a Java bookie's index is told."""
+    """No file that we write is `other`; a foreign file is, and a Java bookie's index is recognized."""
     opened = Opened(tmp_path, ledger_dirs=2, journals=2)
     for ledger in range(4):
         opened.direct.add(struct.pack(">qqqq", ledger, 0, -1, 0), b"k" * 20)
@@ -28,7 +28,7 @@ def test_every_file_of_a_bookie_has_a_kind(tmp_path: Path) -> None:
 
 
 def test_marks(tmp_path: Path) -> None:
-    """The lowest one of each journal counts; missing, short and damaged files are told as such."""
+    """The lowest mark of each journal counts; missing, short and damaged files are reported as such."""
     directories = [tmp_path / name for name in ("a", "b", "c")]
     for directory in directories:
         directory.mkdir()

@@ -1,4 +1,6 @@
-"""An index looked at: listed, verified page by page, compared with its logs, whole and in every damaged state."""
+"""The index tools: an index is listed, verified page by page, and compared with its logs, intact and in every damaged
+state.
+"""
 
 import os
 import random
@@ -21,13 +23,13 @@ PAGE = 4096
 
 
 def entry(ledger: int, entry_id: int) -> bytes:
-    """Of a size of its own."""
+    """Return an entry with a size of its own."""
     return struct.pack(">qqqq", ledger, entry_id, -1, 0) + bytes(entry_id % 50)
 
 
 @pytest.fixture
 def current(tmp_path: Path) -> Path:
-    """What a real bookie left: 8 ledgers, two flushes."""
+    """The directory of a real bookie: 8 ledgers, two flushes."""
     opened = Opened(tmp_path)
     for half in (0, 1):
         for ledger in range(8):
@@ -39,7 +41,7 @@ def current(tmp_path: Path) -> Path:
 
 
 def test_listed(current: Path) -> None:
-    """Every entry with the place where its record lies; nothing is changed, not even a lock file made."""
+    """Every entry is listed with the place of its record; nothing is changed, and not even a lock file is created."""
     index = current / "locations.lmdb"
     (index / "lock.mdb").unlink()
     before = {path: path.stat().st_mtime_ns for path in current.rglob("*")}
@@ -86,7 +88,9 @@ def test_a_sound_index_of_any_size(tmp_path: Path) -> None:
 
 
 def test_damage_is_told_not_followed(current: Path) -> None:
-    """Each page of the file in turn: cut off, zeroed, or with a bit flipped in it. Never an exception or a crash."""
+    """Each page of the file in turn is cut off, zeroed, or has a flipped bit, which never causes an exception or a
+    crash.
+    """
     index = current / "locations.lmdb"
     data = index / "data.mdb"
     whole = data.read_bytes()
@@ -108,7 +112,7 @@ def test_damage_is_told_not_followed(current: Path) -> None:
     assert told > 4
     for nothing in (b"", bytes(100), bytes(3 * PAGE), b"foreign" * 5000):
         data.write_bytes(nothing)
-        assert "neither of its two first pages" in verify_index(index).problems[0]
+        assert "neither of its first two pages" in verify_index(index).problems[0]
     data.unlink()
     assert "cannot be read" in verify_index(index).problems[0]
     with pytest.raises(ToolRefused, match="holds no index"), reading(index):
@@ -116,14 +120,14 @@ def test_damage_is_told_not_followed(current: Path) -> None:
 
 
 def flipped(data: bytes, at: int, bit: int) -> bytes:
-    """One bit changed."""
+    """Return the data with one bit flipped."""
     out = bytearray(data)
     out[at] ^= bit
     return bytes(out)
 
 
 def test_a_torn_meta_page(current: Path) -> None:
-    """The other one counts, as for LMDB: an older commit, whole."""
+    """The other meta page counts, as for LMDB: an older, complete commit."""
     data = current / "locations.lmdb" / "data.mdb"
     whole = data.read_bytes()
     newest = verify_index(data.parent).transaction
@@ -133,13 +137,15 @@ def test_a_torn_meta_page(current: Path) -> None:
 
 
 def verify_after(data: Path, content: bytes) -> int:
-    """The commit that a file with this content shows."""
+    """Return the commit that a file with this content shows."""
     data.write_bytes(content)
     return verify_index(data.parent).transaction
 
 
 def test_b6_an_index_that_lies(current: Path) -> None:
-    """Runs into other records, behind the end of a log, of logs that are gone, and of ledgers without a record."""
+    """Runs that point at other records, beyond the end of a log, at missing logs, and of ledgers without a record are
+    reported.
+    """
     path = current / "locations.lmdb"
     with (current / "7f.log").open("wb") as log:
         log.write(model.build([model.entry(50, 0, b"abc"), model.entry(50, 1)], closed=True))
@@ -161,7 +167,7 @@ def test_b6_an_index_that_lies(current: Path) -> None:
         (51, 0, 0x77),
         (51, 2, 0x77),
     ]
-    assert found.wrong[0].why == "there is entry 0 of ledger 50, 19 bytes"
+    assert found.wrong[0].why == "entry 0 of ledger 50, 19 bytes, is there instead"
     assert found.wrong[1].why == "the log ends before the end of the record"
     assert found.wrong[2].why == "77.log is missing"
     assert (found.wrong_count, found.missing_logs, found.without_record) == (4, (0x77,), (51,))
@@ -169,7 +175,7 @@ def test_b6_an_index_that_lies(current: Path) -> None:
 
 
 def test_large_entries_are_not_read_whole(tmp_path: Path) -> None:
-    """A run of megabytes is checked by the heads of its records."""
+    """Of a run of megabytes only the headers of its records are read."""
     data = [model.entry(1, entry_id, bytes(1 << 20)) for entry_id in range(6)]
     (tmp_path / "0.log").write_bytes(model.build(data, closed=True))
     index = Index.open(tmp_path, 1 << 24)
@@ -186,7 +192,7 @@ def test_large_entries_are_not_read_whole(tmp_path: Path) -> None:
 
 
 def test_in_another_process_while_it_is_open(current: Path) -> None:
-    """Looking takes no lock of LMDB's: somebody who has it open notices nothing."""
+    """Listing takes no lock of LMDB, so a process that has the index open is not affected."""
     index = Index.open(current / "locations.lmdb")
     program = (
         "import sys; from pathlib import Path; from bookie.storage.tools.check_index import check_index;"

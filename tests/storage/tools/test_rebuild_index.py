@@ -33,7 +33,7 @@ rebuild_index(where, where / "locations.lmdb", step=step)
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A `current` directory: two logs, and an index that knows nothing of the second."""
+    """A `current` directory with two logs, and an index without the entries of the second."""
     (tmp_path / "0.log").write_bytes(model.build([model.entry(1, entry, b"old") for entry in range(5)], closed=True))
     newer = [model.entry(1, 4, b"newer"), model.entry(2, 7)]
     (tmp_path / "a.log").write_bytes(model.build(newer, closed=False))
@@ -50,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def seen(directory: Path) -> tuple[list[tuple[int, int]], list[Ledger]]:
-    """(log id, entry) of everything stored for ledgers 1 and 2; the ledger records."""
+    """Return (log id, entry) of everything stored for ledgers 1 and 2, and the ledger records."""
     index = Index.open(directory / "locations.lmdb")
     try:
         reader = index.reader()
@@ -62,7 +62,7 @@ def seen(directory: Path) -> tuple[list[tuple[int, int]], list[Ledger]]:
 
 
 def fences(directory: Path) -> list[tuple[int, int]]:
-    """Those of deleted ledgers."""
+    """Return the fences of deleted ledgers."""
     index = Index.open(directory / "locations.lmdb")
     try:
         return index.reader().fences()
@@ -75,7 +75,7 @@ NEW = ([(0, 0), (0, 1), (0, 2), (0, 3), (10, 4), (10, 7)], [RECORD, Ledger(2, b"
 
 
 def test_from_the_logs(directory: Path) -> None:
-    """Later copies win, records are carried over, progress reaches the sum, nothing is left beside the index."""
+    """Later copies win, records are carried over, progress reaches the sum, and nothing is left beside the index."""
     told: list[tuple[int, int]] = []
     report = rebuild_index(directory, directory / "locations.lmdb", progress=lambda *at: told.append(at))
     assert seen(directory) == NEW
@@ -88,7 +88,7 @@ def test_from_the_logs(directory: Path) -> None:
 
 
 def test_fences_of_deleted_ledgers_are_carried_over(directory: Path) -> None:
-    """B8: the writer of such a ledger stays out. A damaged one is lost, and does not stop the rebuild."""
+    """B8: the writer of a deleted ledger stays fenced. A damaged fence is lost, and does not stop the rebuild."""
     index = directory / "locations.lmdb"
     rebuild_index(directory, index)
     assert fences(directory) == [FENCE]
@@ -102,7 +102,7 @@ def test_fences_of_deleted_ledgers_are_carried_over(directory: Path) -> None:
 
 
 def test_into_nothing(directory: Path) -> None:
-    """Without an old index records are handed in; a filter leaves other ledgers out."""
+    """Without an old index the caller passes the records, and a filter leaves other ledgers out."""
     index = directory / "elsewhere.lmdb"
     with pytest.raises(ToolRefused, match="has no ledger records"):
         rebuild_index(directory, index)
@@ -117,7 +117,7 @@ def test_into_nothing(directory: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b3_a_crash_leaves_the_old_index_or_the_new(directory: Path, step: str) -> None:
-    """The process ends between any two steps: one index or the other, and the next rebuild ends well."""
+    """After a crash between any two steps one index or the other exists, and the next rebuild succeeds."""
     ended = subprocess.run([sys.executable, "-c", DIE_AT, str(directory), step], check=False, timeout=60)
     assert ended.returncode == 9
     assert seen(directory) == (NEW if STEPS.index(step) >= STEPS.index("swapped") else OLD)
@@ -127,7 +127,7 @@ def test_b3_a_crash_leaves_the_old_index_or_the_new(directory: Path, step: str) 
 
 
 def test_a_torn_log_is_told(directory: Path) -> None:
-    """What lies before the tear is indexed."""
+    """Records before the tear are indexed."""
     with (directory / "a.log").open("ab") as file:
         file.write(struct.pack(">i", 100) + b"cut")
     report = rebuild_index(directory, directory / "locations.lmdb")
@@ -136,7 +136,9 @@ def test_a_torn_log_is_told(directory: Path) -> None:
 
 
 def test_a_foreign_log_stops_it(directory: Path) -> None:
-    """Without its entries the bookie would deny what it holds: only on request, and named."""
+    """Without the entries of a foreign log the bookie would deny them, so it is skipped only on request, and
+    reported.
+    """
     (directory / "5.log").write_bytes(b"not a log" * 1000)
     with pytest.raises(ToolRefused, match=r"5\.log: not an entry log.*--skip-unreadable"):
         rebuild_index(directory, directory / "locations.lmdb")
@@ -147,7 +149,7 @@ def test_a_foreign_log_stops_it(directory: Path) -> None:
 
 
 def test_a_damaged_index_gives_its_records(directory: Path) -> None:
-    """What it says of entries is not needed; records that are damaged themselves stop it. Nothing is mapped."""
+    """The rows of entries are not needed; damaged ledger records stop the rebuild. Nothing is mapped."""
     data = directory / "locations.lmdb" / "data.mdb"
     whole = data.read_bytes()
     pages = {
@@ -162,12 +164,12 @@ def test_a_damaged_index_gives_its_records(directory: Path) -> None:
     with pytest.raises(ToolRefused, match=r"rebuild the index, ledger records included \(rebuild_ledgers\)"):
         rebuild_index(directory, directory / "locations.lmdb")
     data.write_bytes(b"")
-    with pytest.raises(ToolRefused, match="neither of its two first pages"):
+    with pytest.raises(ToolRefused, match="neither of its first two pages"):
         rebuild_index(directory, directory / "locations.lmdb")
 
 
 def test_a_full_index_changes_nothing(directory: Path) -> None:
-    """The error is the index's, with its errno; the old one stays."""
+    """The error is the index's, with its errno; the old index stays."""
     (directory / "b.log").write_bytes(model.build([model.entry(ledger, 0) for ledger in range(30_000)], closed=True))
     with pytest.raises(OSError, match="index") as caught:
         rebuild_index(directory, directory / "locations.lmdb", options=RebuildOptions(map_bytes=1 << 18))
@@ -176,7 +178,7 @@ def test_a_full_index_changes_nothing(directory: Path) -> None:
 
 
 def test_the_lock_of_a_bookie(tmp_path: Path) -> None:
-    """Held twice by nobody; the same directory may be named twice; a missing one is named."""
+    """Nobody can take the lock twice; the same directory may be named twice; a missing one is reported."""
     busy = pytest.raises(ToolRefused, match="in use by a bookie or another tool")
     with locked([tmp_path, tmp_path]), busy, locked([tmp_path]):
         pass

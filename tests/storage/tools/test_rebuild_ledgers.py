@@ -1,4 +1,4 @@
-"""An index with its ledger records, lost and rebuilt: keys, fences and LACs from journals, a start on it."""
+"""A lost index rebuilt with its ledger records: keys, fences and LACs from journals, and a start with it."""
 
 import shutil
 import struct
@@ -32,17 +32,17 @@ rebuild_ledgers(Place(directory=where, index=where / "locations.lmdb", journals=
 
 
 def entry(ledger: int, entry_id: int) -> bytes:
-    """With a LAC and a length in front of its payload."""
+    """Return an entry with a LAC and a length before its payload."""
     return struct.pack(">qqqq", ledger, entry_id, entry_id - 1, 0) + b"payload of %d" % entry_id
 
 
 def lac(ledger: int, value: int) -> bytes:
-    """An explicit LAC packet."""
+    """Return an explicit LAC packet."""
     return struct.pack(">qq", ledger, value) + b"sum!"
 
 
 def test_a_lost_index_comes_back(tmp_path: Path) -> None:
-    """Two directories, one index gone after a crash: every acknowledged entry is read, every ledger is fenced."""
+    """With one of two indexes gone after a crash, every acknowledged entry is read, and every ledger is fenced."""
     opened = Opened(tmp_path, ledger_dirs=2)
     for ledger in range(1, 7):
         for entry_id in range(20):
@@ -82,7 +82,7 @@ def test_a_lost_index_comes_back(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b3_a_crash_leaves_no_index_or_the_whole(tmp_path: Path, step: str) -> None:
-    """The process ends between any two steps; the next rebuild ends well, and leaves nothing beside the index."""
+    """After a crash between any two steps the next rebuild succeeds, and leaves nothing beside the index."""
     (tmp_path / "0.log").write_bytes(entry_log.build([entry_log.entry(1, 0), entry_log.entry(2, 0)], closed=True))
     index = tmp_path / "locations.lmdb"
     ended = subprocess.run([sys.executable, "-c", DIE_AT, str(tmp_path), step], check=False, timeout=60)
@@ -97,7 +97,9 @@ def test_b3_a_crash_leaves_no_index_or_the_whole(tmp_path: Path, step: str) -> N
 
 
 def test_where_keys_come_from(tmp_path: Path) -> None:
-    """The journal first, then the metadata, else the first writer's; a key of zeros in the journal is none."""
+    """The journal has priority, then the metadata, then the first writer; a key of zeros in the journal does not
+    count.
+    """
     logs, journals = tmp_path / "ledgers", tmp_path / "journal"
     logs.mkdir()
     journals.mkdir()
@@ -120,7 +122,7 @@ def test_where_keys_come_from(tmp_path: Path) -> None:
 
 
 def test_journals_that_cannot_be_read(tmp_path: Path) -> None:
-    """A foreign file stops it, unless it is to be passed over; a torn tail and a record that lies do not."""
+    """A foreign file stops the rebuild unless it may be skipped; a torn tail and an inconsistent record do not."""
     good = journal.build([journal.record(1, journal.MASTER_KEY, struct.pack(">i", 20) + KEY)], 5)
     lies = journal.record(2, journal.MASTER_KEY, struct.pack(">i", 999) + KEY)
     (tmp_path / "5.txn").write_bytes(good + b"\0\0\0\x50torn")
