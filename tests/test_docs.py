@@ -26,9 +26,10 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 pytest_plugins = ["bookie.local.fixtures"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+SPARK = DOCS.parent / "bookie/spark"
 PAGES = ("quick-start.md", "operations.md", "tune.md", "monitor.md", "troubleshoot.md", "admin.md")
 SERVERS = {"bkadmin standalone -n 3"}
-"""What does not end by itself: the cluster of these tests stands for it."""
+"""Commands that do not end by themselves: the cluster of these tests stands for it."""
 OF_FILES = "export BOOKIE_CONF="
 PROGRAMS = {"bkadmin": bkadmin, "bkpipe": bkpipe, "bookie-server": bookie_server}
 SAID = re.compile(r"(?:^ *|`)((?:bkadmin|bkpipe|bookie-server|python -m|make) [^`\n]+)", re.MULTILINE)
@@ -133,6 +134,17 @@ def test_tables_are_whole() -> None:
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             head, rule = f"{table}\n\n".splitlines()[:2]
             assert re.fullmatch(r"\|(:?-+:?\|)+", rule.replace(" ", "")), f"{page.name}: {head}"
+
+
+def test_spark_options_are_listed() -> None:
+    """docs/spark.md names every option that a format reads."""
+    read = re.compile(
+        r"\b(?:options|given)\.(?:boolean|choice|ids|integer|ranges|required|seconds|size|text)\(\"(\w+)\""
+    )
+    page = (DOCS / "spark.md").read_text()
+    for file in (path for part in ("formats", "sink", "source") for path in (SPARK / part).glob("*.py")):
+        for option in read.findall(file.read_text()):
+            assert re.search(rf"\b{option}\b", page), f"{file.name}: {option}"
 
 
 def test_decisions_are_listed() -> None:
