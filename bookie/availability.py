@@ -1,11 +1,12 @@
-"""Which entries of a ledger a bookie holds: the answer to GET_LIST_OF_ENTRIES_OF_LEDGER, as upstream encodes it.
+"""Encode and decode the list of entries of a ledger that a bookie holds, as Apache BookKeeper encodes it on the wire.
 
     header  64 bytes   i32 version (0) | i32 groups | zeros
     group   24 bytes   i64 first start | i64 last start | i32 size | i32 period      ascending by first start
 
-A group stands for runs of `size` consecutive ids that start at first, first + period, …, last. Upstream's encoder, and
-ours, writes one group for each maximal run, with period 0, ours periods where that would be too large for a frame; any
-period is understood. Big-endian.
+This is the payload of a response to GET_LIST_OF_ENTRIES_OF_LEDGER. All integers are big-endian. A group stands for
+runs of `size` consecutive entry ids that start at first, first + period, ..., last. Apache BookKeeper's encoder and
+`encode` write one group with period 0 for each maximal run. `encode_periodic` uses periods, for lists that would
+otherwise not fit into a frame. Both implementations read groups of any period.
 """
 
 from bisect import bisect_right
@@ -24,14 +25,28 @@ GROUP = np.dtype([("first", ">i8"), ("last", ">i8"), ("size", ">i4"), ("period",
 
 
 def encode(ranges: Iterable[tuple[int, int]]) -> bytes:
-    """The bytes for these maximal ranges (first, last), ascending."""
+    """Encode a list of entries with one group per range.
+
+    Args:
+        ranges: Ranges (first, last) of entry ids, both inclusive, ascending, with gaps between them.
+
+    Returns:
+        The encoded list: 64 bytes, and 24 for each range.
+    """
     return _pack(np.array([(first, first, last - first + 1, 0) for first, last in ranges], dtype=GROUP))
 
 
 def encode_periodic(ranges: Iterable[tuple[int, int]]) -> bytes:
-    """The same entries in fewer groups where runs of one size repeat: what a striped ledger's list comes down to.
+    """Encode a list of entries with fewer groups, by merging ranges of one size that repeat at a constant distance.
 
-    Upstream reads it and never writes it, so it is for lists that are too large otherwise.
+    The list of a striped ledger becomes a few groups this way. Apache BookKeeper reads this form but never writes it,
+    so use it only for lists that `encode` makes too large for a frame.
+
+    Args:
+        ranges: Ranges (first, last) of entry ids, both inclusive, ascending, with gaps between them.
+
+    Returns:
+        The encoded list.
     """
     found: list[tuple[int, int, int, int]] = []
     for first, last in ranges:
@@ -51,7 +66,7 @@ def _pack(groups: NDArray[np.void]) -> bytes:
 
 
 class AvailableEntries:
-    """A decoded answer. `entry in available`, `available.count()`."""
+    """The entries of a ledger that a bookie holds: a decoded list, which supports `entry in available`."""
 
     def __init__(self, groups: NDArray[np.void]) -> None:
         self._groups = groups
@@ -59,13 +74,23 @@ class AvailableEntries:
 
     @classmethod
     def decode(cls, data: Buffer) -> Self:
-        """Raises ValueError for another version or for bytes that break the format."""
+        """Decode a list of entries.
+
+        Args:
+            data: The payload of the response.
+
+        Returns:
+            The decoded list.
+
+        Raises:
+            ValueError: The list has an unknown version, or its bytes violate the format.
+        """
         raw = memoryview(data)
         if len(raw) < HEADER_BYTES:
-            raise ValueError(f"a list of entries has {HEADER_BYTES} bytes at least, this one {len(raw)}")
+            raise ValueError(f"a list of entries has at least {HEADER_BYTES} bytes, this one has {len(raw)}")
         version, count = np.frombuffer(raw, ">i4", 2).tolist()
         if version != VERSION:
-            raise ValueError(f"the list of entries is of version {version}; only {VERSION} is known")
+            raise ValueError(f"the list of entries has version {version}; only version {VERSION} is supported")
         if count < 0 or len(raw) - HEADER_BYTES != count * GROUP.itemsize:
             raise ValueError(f"the list of entries announces {count} groups but has {len(raw)} bytes")
         groups = np.frombuffer(raw, GROUP, count, HEADER_BYTES)
@@ -73,7 +98,9 @@ class AvailableEntries:
         single = (first == last) & (period == 0)
         several = (period >= size) & (last > first) & ((last - first) % np.maximum(period, 1) == 0)
         if not ((first >= 0) & (size > 0) & (single | several)).all() or not (np.diff(first) > 0).all():
-            raise ValueError("the list of entries has a group that makes no sense")
+            raise ValueError(
+                "the list of entries has an invalid group: its start, size or period contradict each other"
+            )
         return cls(groups)
 
     def __contains__(self, entry: int) -> bool:
@@ -86,7 +113,14 @@ class AvailableEntries:
         return bool((entry - first) % period < size if period else entry - first < size)
 
     def mask(self, entries: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Of each of `entries`, whether it is there."""
+        """Tell for each of many entry ids whether the bookie holds it.
+
+        Args:
+            entries: Entry ids, an array of shape (n,).
+
+        Returns:
+            A boolean array of shape (n,).
+        """
         if not len(self._firsts):
             return np.zeros(len(entries), np.bool_)
         first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())
@@ -97,10 +131,10 @@ class AvailableEntries:
         return (at >= 0) & (entries < last[found] + size[found]) & within
 
     def count(self) -> int:
-        """How many entries there are."""
+        """Return the number of entries in the list."""
         first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())
         return int((((last - first) // np.maximum(period, 1) + 1) * size).sum())
 
     def last(self) -> int:
-        """The highest id; -1 when there are none."""
+        """Return the highest entry id in the list, or -1 if the list is empty."""
         return int((self._groups["last"].astype(np.int64) + self._groups["size"]).max()) - 1 if self._firsts else -1

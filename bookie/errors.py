@@ -1,8 +1,9 @@
-"""What can go wrong, as exceptions, and THE table between exceptions and the codes of the wire and of the Java client.
+"""The public exceptions, and the one table that maps them to the codes of the wire protocols and of the Java client.
 
-Any thread. Every error is a `BookKeeperError`: its text is one line that names the thing, the value and the remedy;
-`code` is the Java client's number, `retriable` says whether the same call may succeed later, `exit_code` is what a
-command ends with when the error ends it.
+Every error is a `BookKeeperError` whose text is one line that names the subject, the offending value and the remedy.
+`code` is the Java client's number for the condition, `retriable` says whether the same call may succeed later, and
+`exit_code` is the status with which a command exits when it ends with this error. The docstring of a class is shown
+to users as part of error texts, so it is one sentence. The module may be used from any thread.
 """
 
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ V = TypeVar("V")
 
 
 class BookKeeperError(Exception):
-    """The root of the tree: something that no class below names."""
+    """An error for which no subclass exists; the base class of all errors of bookie."""
 
     code = -999
     retriable = False
@@ -25,14 +26,14 @@ class BookKeeperError(Exception):
 
 
 class ReadError(BookKeeperError):
-    """A read failed for a reason that is not the entry's absence."""
+    """The read failed for a reason other than the entry being absent."""
 
     code = -1
     retriable = True
 
 
 class QuorumError(BookKeeperError):
-    """The quorum sizes contradict each other: ack quorum <= write quorum <= ensemble."""
+    """The quorum sizes violate ack quorum <= write quorum <= ensemble size."""
 
     code = -2
 
@@ -51,20 +52,20 @@ class DigestNotInitialized(BookKeeperError):
 
 
 class DigestMismatch(BookKeeperError):
-    """An entry's bytes do not carry the digest that the ledger's writer put there."""
+    """The entry does not carry a valid digest from the ledger's writer."""
 
     code = -5
 
 
 class NotEnoughBookies(BookKeeperError):
-    """Fewer bookies than the ensemble needs."""
+    """There are fewer usable bookies than the ensemble needs."""
 
     code = -6
     retriable = True
 
 
 class NoSuchLedger(BookKeeperError):
-    """The bookie was asked, looked, and does not know the ledger."""
+    """The bookie has no data of this ledger."""
 
     code = -7
 
@@ -77,7 +78,7 @@ class BookieUnavailable(BookKeeperError):
 
 
 class ZooKeeperError(BookKeeperError):
-    """ZooKeeper refused, or did not answer in time."""
+    """ZooKeeper refused the operation, or did not answer in time."""
 
     code = -9
     retriable = True
@@ -85,56 +86,56 @@ class ZooKeeperError(BookKeeperError):
 
 
 class LedgerRecoveryError(BookKeeperError):
-    """Too few bookies answered to close the ledger."""
+    """Too few bookies answered to recover and close the ledger."""
 
     code = -10
     retriable = True
 
 
 class LedgerClosed(BookKeeperError):
-    """The ledger is closed; nothing can be added."""
+    """The ledger is closed; no more entries can be added."""
 
     code = -11
 
 
 class WriteError(BookKeeperError):
-    """An add failed for a reason that no other class names."""
+    """The add failed for a reason that no other error describes."""
 
     code = -12
 
 
 class NoSuchEntry(BookKeeperError):
-    """The bookie was asked, looked, and does not hold the entry."""
+    """The bookie does not hold this entry."""
 
     code = -13
 
 
 class IncorrectParameter(BookKeeperError):
-    """An argument is outside its range."""
+    """An argument is outside its allowed range."""
 
     code = -14
 
 
 class Interrupted(BookKeeperError):
-    """The waiting caller was told to stop."""
+    """The waiting call was interrupted."""
 
     code = -15
 
 
 class ProtocolVersionMismatch(BookKeeperError):
-    """The peer does not speak this protocol version."""
+    """The peer does not support this protocol version."""
 
     code = -16
 
 
 class MetadataVersionConflict(BookKeeperError):
-    """The metadata was changed by somebody else since it was read: read anew and decide again."""
+    """Another client changed the metadata since it was read; read it again and retry."""
 
     code = -17
 
 
 class MetadataStoreError(BookKeeperError):
-    """The metadata store refused, or did not answer in time."""
+    """The metadata store refused the operation, or did not answer in time."""
 
     code = -18
     retriable = True
@@ -148,25 +149,25 @@ class ClientClosed(BookKeeperError):
 
 
 class LedgerExists(BookKeeperError):
-    """A ledger of that id exists already."""
+    """A ledger with this id already exists."""
 
     code = -20
 
 
 class AddQuorumTimeout(BookKeeperError):
-    """The ack quorum did not answer in time."""
+    """The entry was not acknowledged by an ack quorum in time."""
 
     code = -21
 
 
 class DuplicateEntryId(BookKeeperError):
-    """The entry id was added already."""
+    """An entry with this id was already added."""
 
     code = -22
 
 
 class RequestTimeout(BookKeeperError):
-    """No answer within the client's time limit; the request may have been done."""
+    """The request was not answered within the client's time limit; it may have been executed."""
 
     code = -23
     retriable = True
@@ -179,101 +180,101 @@ class SecurityError(BookKeeperError):
 
 
 class NoSuchLedgerMetadata(BookKeeperError):
-    """The metadata store was asked, looked, and does not know the ledger."""
+    """The metadata store has no ledger with this id."""
 
     code = -25
 
 
 class IllegalOperation(BookKeeperError):
-    """The operation is not allowed in this state."""
+    """The operation is not allowed in the current state."""
 
     code = -100
 
 
 class LedgerFenced(BookKeeperError):
-    """Somebody recovers or has recovered the ledger; this writer must stop."""
+    """Another client is recovering or has recovered the ledger; this writer must stop."""
 
     code = -101
 
 
 class UnauthorizedAccess(BookKeeperError):
-    """Wrong ledger password, or not authenticated."""
+    """The ledger password is incorrect, or the client is not authenticated."""
 
     code = -102
 
 
 class UnclosedFragment(BookKeeperError):
-    """The last fragment of an open ledger cannot be replicated."""
+    """The last fragment of a ledger that is still open cannot be replicated."""
 
     code = -103
 
 
 class BookieReadOnly(BookKeeperError):
-    """The bookie is read-only; another one must take the entry."""
+    """The bookie is read-only; write the entry to another one."""
 
     code = -104
     retriable = True
 
 
 class TooManyRequests(BookKeeperError):
-    """A queue or a cache of the bookie is full."""
+    """A queue or cache of the bookie or of the client is full."""
 
     code = -105
     retriable = True
 
 
 class LedgerIdOverflow(BookKeeperError):
-    """No ledger id of this kind is left."""
+    """All ledger ids of this kind are used up."""
 
     code = -106
 
 
 class MetadataSerializationError(BookKeeperError):
-    """Bytes in the metadata store violate their format."""
+    """A value in the metadata store cannot be parsed."""
 
     code = -107
     exit_code = 1
 
 
 class DataUnknown(BookKeeperError):
-    """The bookie lost data of this ledger and cannot say whether it held the entry."""
+    """The bookie may have lost data of this ledger and cannot tell whether it held the entry."""
 
     code = -108
 
 
 class ReplicationError(BookKeeperError):
-    """Re-replication failed."""
+    """The re-replication failed."""
 
     code = -200
 
 
-# A bookie's own start and life. They never cross the wire.
+# Errors of a bookie process itself and of tools. They never cross the wire.
 
 
 class StartRefused(BookKeeperError):
-    """The bookie does not start, and has changed nothing on disk."""
+    """The bookie refused to start, and changed nothing on disk."""
 
     exit_code = 1
 
 
 class ConfigurationError(StartRefused):
-    """A setting is unknown, missing, or contradicts another."""
+    """A setting is unknown, missing, out of its range, or contradicts another one."""
 
 
 class CookieError(StartRefused):
-    """The directories, the metadata store and the configuration are not of one bookie."""
+    """The directories, the metadata store and the configuration do not belong to the same bookie."""
 
 
 class ClusterNotInitialized(StartRefused):
-    """The metadata store holds no cluster under the configured root."""
+    """The metadata store holds no cluster under the configured root path."""
 
 
 class NoSuchLog(BookKeeperError):
-    """The metadata store was asked, looked, and does not know the log."""
+    """The metadata store has no log with this name."""
 
 
 class LogExists(BookKeeperError):
-    """A log of that name exists already."""
+    """A log with this name already exists."""
 
 
 class LogTooLarge(BookKeeperError):
@@ -281,7 +282,7 @@ class LogTooLarge(BookKeeperError):
 
 
 class ToolRefused(BookKeeperError):
-    """A tool of the operator does not go on, and has changed nothing."""
+    """An operator's tool refused to continue, and changed nothing."""
 
     exit_code = 1
 
@@ -294,7 +295,7 @@ class BookieAlreadyRegistered(BookKeeperError):
 
 
 class MetadataSessionLost(BookKeeperError):
-    """The session with the metadata store expired and a new one could not be had in time."""
+    """The session with the metadata store expired, and no new one could be established in time."""
 
     code = -18
     exit_code = 3
@@ -302,14 +303,16 @@ class MetadataSessionLost(BookKeeperError):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One condition in its three numberings. None: the protocol has no number for it."""
+    """One row of the table: a condition and its number in each protocol, or None where a protocol has no number for
+    it.
+    """
 
     name: str
     v2: int | None
     v3: int | None
     client: int
     error: type[BookKeeperError] | None
-    """None where the answer depends on the operation: ReadError, WriteError or SecurityError."""
+    """The exception class, or None if it depends on the operation (ReadError, WriteError or SecurityError)."""
 
 
 OK, OPERATION_DEFAULT = 0, -999
@@ -340,20 +343,39 @@ CLIENT_ERRORS = (
 
 
 def error_from_v2(rc: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
-    """The class that a V2 return code means, None for EOK; `default` is the operation's own (ReadError, WriteError).
+    """Return the exception class for a V2 return code.
 
-    A number outside the table raises ProtocolVersionMismatch: the peer is not one we can talk to.
+    Args:
+        rc: The return code of a V2 response.
+        default: The class for codes whose meaning depends on the operation, such as ReadError or WriteError.
+
+    Returns:
+        The exception class, or None for EOK.
+
+    Raises:
+        ProtocolVersionMismatch: The number is not in the table; the peer speaks another protocol.
     """
     return _resolve(_BY_V2, rc, default, "V2 return code")
 
 
 def error_from_v3(status: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
-    """The class that a V3 status means, None for EOK. See `error_from_v2`."""
+    """Return the exception class for a V3 status code.
+
+    Args:
+        status: The status of a V3 response.
+        default: The class for codes whose meaning depends on the operation, such as ReadError or WriteError.
+
+    Returns:
+        The exception class, or None for EOK.
+
+    Raises:
+        ProtocolVersionMismatch: The number is not in the table; the peer speaks another protocol.
+    """
     return _resolve(_BY_V3, status, default, "V3 status")
 
 
 def error_from_client_code(code: int) -> type[BookKeeperError]:
-    """The class of one of the Java client's codes; `BookKeeperError` itself for an unknown number."""
+    """Return the exception class for one of the Java client's codes, or `BookKeeperError` for an unknown number."""
     return _BY_CLIENT.get(code, BookKeeperError)
 
 
@@ -374,7 +396,7 @@ def _unique(pairs: Iterable[tuple[K | None, V]], what: str) -> dict[K, V]:
         if key is None:
             continue
         if key in table:
-            raise ImportError(f"bookie.errors: {what} {key} stands twice, for {table[key]} and {value}")
+            raise ImportError(f"bookie.errors: {what} {key} is listed twice, for {table[key]} and {value}")
         table[key] = value
     return table
 

@@ -58,7 +58,7 @@ def test_unknown_numbers_are_refused() -> None:
 
 def test_duplicates_end_the_import() -> None:
     """A second row for a number is found when the module is loaded, not when a client meets it."""
-    with pytest.raises(ImportError, match="V2 code 1 stands twice, for a and b"):
+    with pytest.raises(ImportError, match="V2 code 1 is listed twice, for a and b"):
         errors._unique([(1, "a"), (None, "x"), (None, "y"), (1, "b")], "V2 code")
 
 

@@ -1,31 +1,31 @@
-"""The client: ledgers, and below them channels to single bookies.
+"""The client: BookKeeper, which reads and writes ledgers, and channels to single bookies.
 
     from bookie.client import BookKeeper
     with BookKeeper("zk+hierarchical://127.0.0.1:2181/ledgers") as bk:
         with bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, password=b"") as ledger:
             ledger.append(b"hello")
 
-Three faces, each on those below it:
+There are three public interfaces; the first is built on the second:
 
-blocking       ledgers, for threads: begin with `blocking.bookkeeper`
-aio            the same for asyncio
-channel        one blocking connection to one bookie
+blocking       the ledger client for threads; begin reading with `blocking.bookkeeper`
+aio            the ledger client for asyncio
+channel        a blocking connection to one bookie, below all ledgers
 
-What the faces stand on:
+They are implemented by these packages and modules:
 
-replication    ledgers that lack replicas are found, and given new ones
-known_cluster  which bookies there are, where they stand, how much room they have
-ledgers        the protocol of ledgers
-placement      which bookies a ledger goes to
-bookies        connections to bookies, on asyncio
-contracts      what the protocol of ledgers stands on
-wire           what is said to one bookie in V2 and V3, encrypted and authenticated
-entries        entries and batches of them, with their digests
-event_loop     an event loop on a thread, and coroutines that belong together
-config         every setting
-features       switches that are thrown while a client runs
+replication    auto-recovery: finds ledgers with too few replicas and copies them
+known_cluster  the bookies of a cluster: which are registered, in which rack, and with how much free space
+ledgers        the ledger protocol: ensembles, quorums, recovery
+placement      placement policies, which choose the bookies of a ledger
+bookies        asyncio connections to bookies
+contracts      the interfaces that the ledger protocol needs
+wire           the V2 and V3 wire protocols, TLS and authentication
+entries        entries and batches of entries, with their digests
+event_loop     an event loop on a thread of its own, and groups of tasks
+config         the settings
+features       switches that can be changed while a client runs
 
-demo           write a million entries and read them back
+demo           a command that writes a million entries and reads them back
 """
 
 from importlib import import_module
@@ -105,7 +105,9 @@ MODULES = {
     "Tls": "wire.tls",
     "WriteHandle": "blocking.handles",
 }
-"""Where each name is: loaded when it is asked for, so that who wants one connection does not load all of the client."""
+"""The module of each public name. A name is imported on first use, so that a program that needs only a channel does
+not load the whole client.
+"""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
-"""Every setting of the client: upstream's key, our field, default, unit. Frozen; any thread.
+"""The client's settings: for each, Apache BookKeeper's key, the name of our field, its default and its unit.
 
-`ClientConfig.of` takes keys as Apache BookKeeper spells them or as the fields are called, and values as they are or as
-text. Times are seconds in the fields, whatever unit upstream's key has.
+`ClientConfig.of` accepts Apache BookKeeper's keys as well as the names of the fields, and values of the field's type or
+as text. Fields whose names end in `_s` are seconds, whatever the unit of the key is. Settings never change after they
+were made, so they may be used from any thread.
 """
 
 import contextlib
@@ -32,22 +33,44 @@ def key(
     choices: tuple[str, ...] = (),
     long: re.Pattern[str] | None = None,
 ) -> Any:
-    """A field under upstream's `name`; `scale` turns the key's unit into the field's.
+    """Declare a field of a settings dataclass.
 
-    `choices` are taken in either case; `long` has a group that is one of them, in what Java calls it, in lower case.
+    Args:
+        name: Apache BookKeeper's key, or one of the same style where Apache BookKeeper has no such setting.
+        default: The default, in the unit of the field. Its type is the type of the field.
+        low: The lowest number allowed, in the unit in which the value is given.
+        scale: The factor that converts the unit of the key to the unit of the field. It applies to positive floats
+            only.
+        choices: The texts allowed, matched without regard to case. Any text is allowed if this is empty.
+        long: A pattern for the names that Java uses for the choices, matched against lower case. Its first group is
+            the choice.
+
+    Returns:
+        A dataclass field.
     """
     metadata = {"key": name, "low": low, "scale": scale, "choices": choices, "long": long}
     return field(default=default, metadata=metadata)
 
 
 class SettingsOf:
-    """A frozen dataclass whose fields are made by `key`."""
+    """The base class of frozen dataclasses whose fields are declared with `key`."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """From keys and values. ConfigurationError names the first that is wrong, and what would be right."""
+        """Build the settings from keys and values.
+
+        Args:
+            given: Values by key or by field name. Numbers and booleans may be given as text.
+
+        Returns:
+            The settings; a field that is not given has its default.
+
+        Raises:
+            ConfigurationError: A key is unknown or given twice, or a value has the wrong type or is out of its range.
+                The text names the key, the value and what is allowed.
+        """
         known: dict[str, Field[Any]] = {}
         for one in fields(cls):  # type: ignore[arg-type]  # its subclasses are dataclasses
             known[one.name] = known[one.metadata["key"]] = one
@@ -65,7 +88,10 @@ class SettingsOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig(SettingsOf):
-    """The defaults are upstream's where the meaning is the same."""
+    """The settings of `BookKeeper`. Defaults are those of Apache BookKeeper, unless the setting says otherwise.
+
+    "Ours" marks a setting that Apache BookKeeper does not have.
+    """
 
     # Connections.
     use_v2_wire_protocol: bool = key("useV2WireProtocol", default=False)
@@ -76,43 +102,50 @@ class ClientConfig(SettingsOf):
     read_timeout_s: float = key("readEntryTimeoutSec", 5.0)
     bookie_info_timeout_s: float = key("getBookieInfoTimeoutSecs", 5.0)
     add_quorum_timeout_s: float = key("addEntryQuorumTimeoutSec", -1.0, low=-1)
-    """Off below 0."""
+    """How long an add may wait for its ack quorum before the ledger fails with AddQuorumTimeout; at 0 and below, no
+    limit.
+    """
     session_timeout_s: float = key("zkTimeout", 10.0, scale=MS)
     tls_trust_store: str = key("clientTrustStore", "")
-    """A PEM file of authorities; with it, or `tls_enabled`, connections are encrypted."""
+    """A PEM file of certificate authorities. Connections are encrypted if this or `tls_enabled` is set."""
     tls_enabled: bool = key("tlsEnabled", default=False)
     tls_certificate: str = key("tlsCertificatePath", "")
     tls_key: str = key("tlsKeyStore", "")
     tls_hostname_verification: bool = key("tlsHostnameVerificationEnabled", default=True)
-    """Upstream's default is false."""
+    """Apache BookKeeper's default is false."""
     auth_provider: str = key("clientAuthProviderFactoryClass", "")
 
     # Writing.
     throttle_per_s: int = key("throttle", 0, low=-1)
-    """Requests of a handle each second, off at 0 (upstream: 5000)."""
+    """The highest number of requests per second of a handle, counted separately for adds and for reads; 0 means no
+    limit (Apache BookKeeper's default is 5000).
+    """
     outstanding_max: int = key("maxOutstandingAdds", 10_000, low=1)
-    """Adds of a handle that wait for their answers; more make the writer wait. Ours.
+    """The highest number of unacknowledged adds of a handle; a writer waits when it is reached. Ours.
 
-    The table of those that are pending stays as large as it once was: some 400 bytes for each at most, and no more.
+    The handle's table of pending adds does not shrink; it takes at most about 400 bytes for each add that was ever
+    pending at the same time.
     """
     outstanding_bytes_max: int = key("maxOutstandingAddBytes", 64 << 20, low=1 << 20)
-    """Their bytes. Ours."""
+    """The highest number of bytes in the unacknowledged adds of a handle. Ours."""
     explicit_lac_interval_s: float = key("explicitLacInterval", 0.0, scale=MS)
-    """Off at 0."""
+    """How often the writer sends the explicit LAC; 0 means never."""
     delay_ensemble_change: bool = key("delayEnsembleChange", default=False)
     ensemble_changes_max: int = key("maxNumEnsembleChanges", 2**31 - 1)
     opportunistic_striping: bool = key("opportunisticStriping", default=False)
     store_creation_time: bool = key("storeSystemTimeAsLedgerCreationTime", default=False)
 
     backpressure_wait_s: float = key("waitTimeoutOnBackpressureMs", -1.0, low=-1, scale=MS)
-    """So long an add waits for room before it ends with TooManyRequests, for ever below 0."""
+    """How long an add waits for room in the window before it fails with TooManyRequests; below 0, without limit."""
     ensemble_change_feature: str = key("disableEnsembleChangeFeatureName", "disable_ensemble_change")
     features: str = key("enabledFeatures", "")
-    """Those that are on from the start (`features`), separated by commas. Ours."""
+    """The names of the features that are on at the start, separated by commas. Ours."""
 
     # Reading.
     speculative_read_first_s: float = key("firstSpeculativeReadTimeout", 2.0, low=-1, scale=MS)
-    """Off at 0 and below; so are the next ones."""
+    """How long a read waits before it asks the next replica as well; at 0 and below, it waits for the answer. The
+    other speculative timeouts are disabled in the same way.
+    """
     speculative_read_max_s: float = key("maxSpeculativeReadTimeout", 2.0, low=-1, scale=MS)
     speculative_read_backoff: float = key("speculativeReadTimeoutBackoffMultiplier", 2.0, low=1)
     speculative_lac_first_s: float = key("firstSpeculativeReadLACTimeout", 1.5, low=-1, scale=MS)
@@ -127,12 +160,14 @@ class ClientConfig(SettingsOf):
     bookie_failure_expiry_s: float = key("bookieFailureHistoryExpirationMSec", 60.0, scale=MS)
     digest_autodetection: bool = key("enableDigestTypeAutodetection", default=True)
     bytes_in_flight_max: int = key("maxReadBytesInFlight", 16 << 20, low=1 << 16)
-    """Of one range that is read by batches. Ours."""
+    """The highest number of bytes that one range of batches reads ahead. Ours."""
 
     # Recovery and replication.
     recovery_read_batch: int = key("recoveryReadBatchSize", 1, low=1)
     recovery_batch_reads: bool = key("recoveryBatchReadEnabled", default=True)
-    """Whether ledgers are copied in batches where bookies offer them, and `batch_read_enabled`. Upstream: false."""
+    """Whether ledgers are copied with batch reads where bookies support them and `batch_read_enabled` is set. Apache
+    BookKeeper's default is false.
+    """
     admin_digest_type: str = key("digestType", "CRC32", choices=("CRC32", "MAC", "CRC32C", "DUMMY"))
     admin_password: str = key("passwd", "")
     rereplication_entries: int = key("rereplicationEntryBatchSize", 10, low=-1)
@@ -144,9 +179,9 @@ class ClientConfig(SettingsOf):
     placement_policy: str = key(
         "ensemblePlacementPolicy", "rack", choices=("default", "rack", "region", "zone"), long=JAVA_POLICY
     )
-    """Java's class names are understood too."""
+    """The class names of Apache BookKeeper's policies are accepted, too."""
     resolver: str = key("reppDnsResolverClass", "")
-    """`module:factory` of a resolver of ours; empty: the script."""
+    """The network location resolver as `module:factory`; if it is empty, the topology script is used."""
     topology_script: str = key("networkTopologyScriptFileName", "")
     topology_script_arguments: int = key("networkTopologyScriptNumberArgs", 100, low=1)
     topology_stabilize_s: float = key("networkTopologyStabilizePeriodSeconds", 0.0)
@@ -159,14 +194,14 @@ class ClientConfig(SettingsOf):
     zones_desired: int = key("desiredNumZonesPerWriteQuorum", 3, low=1)
     zones_strict: bool = key("enforceStrictZoneawarePlacement", default=True)
     regions: str = key("reppRegionsToWrite", "")
-    """Separated by semicolons."""
+    """The names of the regions, separated by semicolons."""
     regions_durable_min: int = key("reppMinimumRegionsForDurability", -1, low=-1)
-    """-1: 2 where regions are named, else 0."""
+    """-1 means 2 where regions are named, and 0 otherwise."""
     regions_durable_in_replace: bool = key("reppEnableDurabilityEnforcementInReplace", default=True)
     regions_validated: bool = key("reppEnableValidation", default=True)
     regions_durability_feature: str = key("reppDisableDurabilityFeatureName", "repp_disable_durability_enforcement")
     regions_disallow_feature: str = key("reppDisallowBookiePlacementInRegionFeatureName", "")
-    """Nowhere disallowed where it is empty."""
+    """If it is empty, placement is allowed in all regions."""
     weighted_placement: bool = key("diskWeightBasedPlacementEnabled", default=False)
     weight_multiple_max: int = key("bookieMaxMultipleForWeightBasedPlacement", 3)
     weight_cap: str = key("diskWeightCapMode", "median", choices=("median", "min"))
@@ -219,4 +254,4 @@ def _expected(one: Field[Any]) -> str:
         return "true or false"
     if kind is str:
         return "a text"
-    return f"a {'whole ' if kind is int else ''}number, {one.metadata['low']:g} at least"
+    return f"{'an integer' if kind is int else 'a number'} of at least {one.metadata['low']:g}"

@@ -1,10 +1,10 @@
-"""What the protocol of ledgers stands on: bookies that answer, a metadata store, and a choice of bookies.
+"""The interfaces that the ledger protocol needs: requests to bookies, a metadata store, and a placement policy.
 
-The code under `ledgers` and `replication` knows only these. So it runs on sockets and a real store, or on modelled ones
-under a modelled clock: time is `asyncio`'s own (`loop.time`, `asyncio.sleep`), randomness is a `random.Random` that is
-handed in, and nothing there reads a clock, sleeps, or starts a thread by itself.
+The code in `ledgers` and `replication` uses nothing else. It therefore runs on sockets and a real metadata store as
+well as in a simulation with a simulated clock: it takes time from `asyncio` only (`loop.time`, `asyncio.sleep`) and
+randomness from the `random.Random` that it is given, and it never starts a thread.
 
-Everything runs on one event loop, and every call is made from it.
+Everything runs on one event loop, and all calls must be made from it.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -26,46 +26,54 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 
 class AddLane(Protocol):
-    """The adds of one ledger on their way to one bookie, in bulk. Ends with `close`, or when the connection is lost."""
+    """A channel for the adds of one ledger to one bookie, in bulk. It ends with `close`, or when the connection is
+    lost.
+    """
 
     def send(self, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
-        """Send records[offsets[k]:offsets[k + 1]], a `u32 length | entry as stored`, as entry entries[k], for every k.
+        """Send records[offsets[k]:offsets[k + 1]], which is `u32 length | entry as stored`, as entry entries[k], for
+        every k.
 
-        Never waits and keeps nothing of `records`. May be called before the connection stands; when it is lost, or was
-        never made, everything unanswered fails.
+        The call never waits, and it keeps no reference to `records`. It may be made before the connection is
+        established. When the connection fails or cannot be established, all unanswered adds fail.
         """
         ...
 
     @property
     def full(self) -> bool:
-        """Whether more is waiting for the socket than should; `on_room` is told when it no longer is."""
+        """Whether more output is queued for the socket than its limit; `LaneOwner.on_room` is called when that ends."""
         ...
 
     def close(self) -> None:
-        """Answers to what was sent are no longer wanted."""
+        """Discard the responses to all adds that were sent."""
         ...
 
 
 class LaneOwner(Protocol):
-    """Whoever opened a lane. Called on the event loop, never from within `send`."""
+    """The receiver of a lane's responses. Its methods are called on the event loop, never from within `send`."""
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Some answers, in the order of their arrival: 0, or the `code` of the error's class in `bookie.errors`."""
+        """Handle some responses, in the order of their arrival: code 0, or the `code` of the error's class in
+        `bookie.errors`.
+        """
         ...
 
     def lost(self, error: BookKeeperError) -> None:
-        """Nothing that is unanswered will be: the connection is gone, or the time of the oldest add is up. Once."""
+        """Handle the end of the lane: the connection was lost, or the oldest add timed out. Called at most once.
+
+        No add that is unanswered at this time will be answered.
+        """
         ...
 
     def on_room(self) -> None:
-        """The lane is no longer full."""
+        """Handle that the lane is no longer full."""
         ...
 
 
 class Bookies(Protocol):
-    """All bookies, by id. Every call ends within the timeouts of the configuration, by its answer or by an error.
+    """Requests to all bookies, by bookie id. Every call returns or raises within the timeouts of the configuration.
 
-    BookieUnavailable, RequestTimeout, TooManyRequests, ClientClosed and SecurityError may come from any of them.
+    Any call may raise BookieUnavailable, RequestTimeout, TooManyRequests, ClientClosed or SecurityError.
     """
 
     def adds(
@@ -78,23 +86,32 @@ class Bookies(Protocol):
         flags: int = 0,
         deferred_sync: bool = False,
     ) -> AddLane:
-        """Open a lane. One ledger may have several to one bookie, one after the other."""
+        """Open a lane. A ledger may open several lanes to one bookie, one after the other."""
         ...
 
     async def add(
         self, bookie: str, ledger: int, entry: int, stored: Buffer, master_key: bytes, *, flags: int = 0
     ) -> None:
-        """Store one entry, header and digest included. LedgerFenced, UnauthorizedAccess, BookieReadOnly, WriteError."""
+        """Store one entry, given with header and digest.
+
+        Raises LedgerFenced, UnauthorizedAccess, BookieReadOnly or WriteError.
+        """
         ...
 
     async def read(
         self, bookie: str, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None
     ) -> ReadAnswer:
-        """One entry as stored, -1 for the last; in V2 without a LAC. NoSuchLedger, NoSuchEntry, ReadError."""
+        """Read one entry as stored, or the last entry if `entry` is -1. A V2 response has no LAC.
+
+        Raises NoSuchLedger, NoSuchEntry or ReadError.
+        """
         ...
 
     async def read_many(self, bookie: str, ledger: int, entries: NDArray[np.int64]) -> ReadAnswers:
-        """Single reads of these entries, ascending. Answers as far as they came; an error when there was none."""
+        """Read these entries, given in ascending order, with single reads.
+
+        Returns all responses that arrived, or raises the error if none arrived.
+        """
         ...
 
     async def batch_read(
@@ -108,15 +125,25 @@ class Bookies(Protocol):
         flags: int = 0,
         master_key: bytes | None = None,
     ) -> StoredBatch:
-        """Entries as stored from `start` on, one at least. IllegalOperation where `batches` said no."""
+        """Read one or more consecutive entries as stored, beginning with `start`.
+
+        Raises IllegalOperation where `batches` returns False.
+        """
         ...
 
     def batches(self, bookie: str) -> bool:
-        """Whether a batch read can be tried there: by protocol, by what the bookie advertises, by what it answered."""
+        """Return whether a batch read may be tried at this bookie.
+
+        That depends on the protocol, on what the bookie advertises, and on its earlier responses.
+        """
         ...
 
     async def wait_for_lac(self, bookie: str, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
-        """Wait at the bookie until its LAC has passed; the entry behind comes along. On V2: a plain read of the LAC."""
+        """Wait at the bookie until its LAC exceeds `previous_lac`; the response brings the next entry along if it is
+        there.
+
+        With V2 it is a plain read of the LAC, which does not wait.
+        """
         ...
 
     async def read_lac(self, bookie: str, ledger: int) -> LacAnswer: ...
@@ -126,18 +153,18 @@ class Bookies(Protocol):
     async def bookie_info(self, bookie: str) -> BookieInfo: ...
 
     async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
-        """Nothing happens, at once, where the bookie does not advertise it."""
+        """Announce that the ledger gets no more entries; do nothing if the bookie does not advertise support for it."""
         ...
 
     def pending(self, bookie: str) -> int:
-        """Requests that wait for an answer."""
+        """Return the number of requests to this bookie that are not answered yet."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Metadata(Protocol):
-    """The metadata store, without blocking. Errors as in `bookie.metadata.driver`."""
+    """The metadata store, without blocking. It raises the errors that `bookie.metadata.driver` documents."""
 
     async def new_id(self) -> int: ...
     async def create(self, ledger: int, metadata: LedgerMetadata) -> Versioned[LedgerMetadata]: ...
@@ -152,7 +179,7 @@ class Metadata(Protocol):
 
 
 class Adherence(IntEnum):
-    """How well an ensemble keeps the placement policy."""
+    """How well an ensemble satisfies the placement policy."""
 
     FAIL = 1
     MEETS_SOFT = 3
@@ -160,12 +187,14 @@ class Adherence(IntEnum):
 
 
 class Placement(Protocol):
-    """Which bookies a ledger goes to, and in which order its replicas are read. Plain computation, no waiting."""
+    """A placement policy: it chooses the bookies of a ledger and the order in which replicas are read. It never
+    waits.
+    """
 
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None: ...
 
     def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
-        """What is known of free space; bookies that are not named have none known."""
+        """Take over the free space of the bookies, in bytes; it is unknown for bookies that are not named."""
         ...
 
     def new_ensemble(
@@ -177,7 +206,7 @@ class Placement(Protocol):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> tuple[str, ...]:
-        """NotEnoughBookies."""
+        """Choose an ensemble for a new ledger. Raises NotEnoughBookies."""
         ...
 
     def replacement(
@@ -190,27 +219,32 @@ class Placement(Protocol):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> str:
-        """A bookie for ensemble[index], in none of its places yet. NotEnoughBookies."""
+        """Choose a bookie for ensemble[index] that is not in the ensemble yet. Raises NotEnoughBookies."""
         ...
 
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:
-        """The write set, best replica first."""
+        """Return the write set in the order in which its replicas should be read."""
         ...
 
     def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
-        """Whether those who stored an entry are far enough apart; asked only where the configuration demands it."""
+        """Return whether the bookies that stored an entry span enough fault domains for it to be acknowledged.
+
+        It is called only if the configuration demands this.
+        """
         ...
 
     def adheres(self, ensemble: Sequence[str], write_quorum: int, ack_quorum: int) -> Adherence:
-        """How well an ensemble of old keeps the policy."""
+        """Return how well an existing ensemble satisfies the policy."""
         ...
 
     def slow(self, bookie: str) -> None:
-        """It answered late: it is read later for a while."""
+        """Note that the bookie answered late, so that it is read later for a while."""
         ...
 
     def failed(self, bookie: str, entry: int) -> None:
-        """A long poll for this entry ended there with "no such entry": it is read later for a while."""
+        """Note that a long poll for this entry ended with "no such entry", so that the bookie is read later for a
+        while.
+        """
         ...

@@ -1,7 +1,9 @@
-"""`python -m bookie.client.demo`: write entries to a bookie, batch-read them all back, verify every digest and payload.
+"""`python -m bookie.client.demo`: write entries to a bookie, read them back in batches, and verify digests and
+payloads.
 
-Speaks to one bookie through one channel. Ends with a table (or JSON) of rates and latencies; exit code 0 only if every
-entry came back as it was written. Payloads follow from entry id and size, so `--check` can verify a ledger again later.
+It uses one channel to one bookie, and prints a table (or JSON) of rates and latencies. The exit code is 0 only if
+every entry came back as it was written. Payloads are computed from entry id and size, so `--check` can verify a
+ledger later.
 """
 
 import json
@@ -24,11 +26,11 @@ from bookie.client import Channel, Digest, DigestType, StoredBatch
 from bookie.errors import BookieUnavailable, BookKeeperError, DigestMismatch
 
 SLICE = 4096
-"""Entries that are made and handed to the stream at a time."""
+"""The number of entries that are made and passed to the stream at a time."""
 BATCH_BYTES_MAX = 1 << 20
 BATCHES_IN_FLIGHT = 4
 PROBES = 2000
-"""Reads one at a time, for their latency."""
+"""The number of reads that are sent one by one to measure their latency."""
 RETRY_S = 0.2
 
 Show = Callable[[int], object]
@@ -36,7 +38,7 @@ Show = Callable[[int], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """What one kind of work did. Latencies are None where requests overlap in a way that makes them meaningless."""
+    """The result of one kind of work. Latencies are None where requests overlap, which makes them meaningless."""
 
     work: str
     entries: int
@@ -50,7 +52,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """One run: where to, and how much."""
+    """The settings of one run."""
 
     channel: Channel
     digest: Digest
@@ -61,7 +63,9 @@ class Demo:
     batch: int
 
     def payloads(self, first: int, count: int) -> NDArray[np.uint8]:
-        """Payloads of `count` entries, one a row: no two entries that are less than 256 apart share a byte's place."""
+        """Return the payloads of `count` entries, shape (count, size). Within 256 consecutive entries, all bytes at
+        the same place differ.
+        """
         ids = np.arange(first, first + count, dtype=np.int64)
         rows = (ids * 37).astype(np.uint8)[:, None] + (np.arange(self.size) * 101).astype(np.uint8)
         rows[:, :8] = ids.astype(">i8").view(np.uint8).reshape(count, 8)[:, : self.size]
@@ -82,7 +86,9 @@ class Demo:
         return self._phase(work, self.entries, began, p50_ms=p50, p99_ms=p99, p999_ms=p999)
 
     def read(self, show: Show) -> Phase:
-        """Batch-read all entries and check each one. DigestMismatch names the first that is not what was written."""
+        """Read all entries in batches and check each one. Raises DigestMismatch for the first that is not as it was
+        written.
+        """
         began = time.perf_counter()
         batches = self.channel.batch_read_all(
             self.ledger,
@@ -98,7 +104,7 @@ class Demo:
         return self._phase(f"batch read, {BATCHES_IN_FLIGHT} in flight", self.entries, began)
 
     def check(self, batch: StoredBatch) -> None:
-        """Every digest, then every payload byte."""
+        """Check every digest, then every payload byte."""
         batch.verify(self.digest)
         starts, ends = batch.payload_spans(self.digest)
         odd = np.flatnonzero(ends - starts != self.size)
@@ -110,12 +116,14 @@ class Demo:
             odd = np.flatnonzero(~same.all(axis=1))
         if len(odd):
             raise DigestMismatch(
-                f"ledger {self.ledger}, entry {batch.first + int(odd[0])}: the payload is not the one that was written;"
+                f"ledger {self.ledger}, entry {batch.first + int(odd[0])}: the payload is not as it was written;"
                 " was the ledger written by this command with the same --size?"
             )
 
     def probe(self, work: str, count: int, request: Callable[[int], int]) -> Phase:
-        """`request(entry)`, which says how many entries it read, one at a time from places all over the ledger."""
+        """Call `request(entry)` for entries all over the ledger, one after the other. It returns how many entries
+        it read.
+        """
         rounds = min(PROBES, self.entries)
         places = np.linspace(0, max(self.entries - count, 0), rounds).astype(np.int64).tolist()
         took = np.empty(rounds)
@@ -136,7 +144,7 @@ class Demo:
 
 
 def run(demo: Demo, progress: Progress, *, write: bool) -> Iterator[Phase]:
-    """The phases one after another."""
+    """Yield the phases one after another."""
 
     def bar(what: str) -> Show:
         task = progress.add_task(what, total=demo.entries)
@@ -151,10 +159,10 @@ def run(demo: Demo, progress: Progress, *, write: bool) -> Iterator[Phase]:
 
 
 def connect(address: str, wait_s: float) -> Channel:
-    """A channel to `address`; a bookie that is still starting gets `wait_s` seconds."""
+    """Open a channel to `address`, and wait up to `wait_s` seconds for a bookie that is still starting."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise click.UsageError(f"--address is {address!r}; give host:port, as in 127.0.0.1:3181")
+        raise click.UsageError(f"--address={address!r} is not host:port; use for example 127.0.0.1:3181")
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -166,12 +174,12 @@ def connect(address: str, wait_s: float) -> Channel:
 
 
 def report(ledger: int, phases: list[Phase], output: str) -> None:
-    """The figures on stdout; the table leaves out what 80 columns have no room for."""
+    """Print the figures. The table omits those for which 80 columns have no room."""
     if output == "json":
         click.echo(json.dumps({"ledger": ledger, "phases": [asdict(phase) for phase in phases]}, indent=2))
         return
     table = Table(
-        title=f"ledger {ledger}: every digest and payload is as written",
+        title=f"ledger {ledger}: all digests and payloads are correct",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
@@ -187,7 +195,9 @@ def report(ledger: int, phases: list[Phase], output: str) -> None:
 
 
 def again(ledger: int) -> str:
-    """The command that verifies the same ledger later, as it is typed in this directory; defaults stay out."""
+    """Return the command that verifies the same ledger later, for the shell in this directory, without default
+    values.
+    """
     python, here = Path(sys.executable), Path.cwd()
     words = [str(python.relative_to(here) if python.is_relative_to(here) else python), "-m bookie.client.demo"]
     given = click.get_current_context().params
@@ -199,15 +209,19 @@ def again(ledger: int) -> str:
 
 
 @click.command()
-@click.option("--address", default="127.0.0.1:3181", show_default=True, help="the bookie, host:port")
-@click.option("--entries", type=click.IntRange(1), default=1_000_000, show_default=True)
-@click.option("--size", type=click.IntRange(0), default=1024, show_default=True, help="payload bytes of an entry")
-@click.option("--outstanding", type=click.IntRange(1), default=10_000, show_default=True, help="adds on their way")
-@click.option("--batch", type=click.IntRange(1), default=1000, show_default=True, help="entries of a batch read")
+@click.option("--address", default="127.0.0.1:3181", show_default=True, help="address of the bookie, host:port")
+@click.option("--entries", type=click.IntRange(1), default=1_000_000, show_default=True, help="number of entries")
+@click.option("--size", type=click.IntRange(0), default=1024, show_default=True, help="payload of each entry in bytes")
+@click.option("--outstanding", type=click.IntRange(1), default=10_000, show_default=True, help="unanswered adds")
+@click.option("--batch", type=click.IntRange(1), default=1000, show_default=True, help="entries in a batch read")
 @click.option("--digest", type=click.Choice([kind.name for kind in DigestType]), default="CRC32C", show_default=True)
-@click.option("--password", default="", help="of the ledger")
-@click.option("--check", type=int, metavar="LEDGER", help="write nothing; read and verify what an earlier run wrote")
-@click.option("--wait-s", type=float, default=30.0, show_default=True, help="how long the bookie may take to start")
+@click.option("--password", default="", help="password of the ledger")
+@click.option(
+    "--check", type=int, metavar="LEDGER", help="only read and verify what an earlier run wrote to this ledger"
+)
+@click.option(
+    "--wait-s", type=float, default=30.0, show_default=True, help="seconds to wait for a bookie that is starting"
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def main(  # noqa: PLR0913  # one parameter an option
     *,
@@ -222,7 +236,7 @@ def main(  # noqa: PLR0913  # one parameter an option
     wait_s: float,
     output: str,
 ) -> None:
-    """Write entries, batch-read them all back, verify every digest and payload, print rates and latencies."""
+    """Write entries, read them back in batches, verify every digest and payload, and print rates and latencies."""
     ledger = time.time_ns() // 1_000_000 if check is None else check
     columns = (TextColumn("{task.description:>12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
@@ -242,7 +256,7 @@ def main(  # noqa: PLR0913  # one parameter an option
         sys.exit(error.exit_code)
     report(ledger, phases, output)
     if output == "table":
-        click.echo(f"Next: restart the bookie, then see that nothing was lost:\n  {again(ledger)}")
+        click.echo(f"Next: restart the bookie, then check that no entry was lost:\n  {again(ledger)}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Switches of a client that are thrown while it runs: what Apache BookKeeper calls features. Any thread.
+"""Switches that can be changed while a client runs, which Apache BookKeeper calls features. Any thread.
 
-    disable_ensemble_change                 who fails while a ledger is written is not replaced but asked again
-    repp_disable_durability_enforcement     region-aware ensembles need not outlive regions
-    REGION.NAME                             nothing is placed in that region
+    disable_ensemble_change                 a bookie that fails while a ledger is written is retried, not replaced
+    repp_disable_durability_enforcement     region-aware ensembles need not survive the loss of a region
+    REGION.NAME                             no bookie of that region is chosen
 
 The first two names are the defaults of `disableEnsembleChangeFeatureName` and `reppDisableDurabilityFeatureName`;
-`reppDisallowBookiePlacementInRegionFeatureName` says which NAME.
+NAME is the value of `reppDisallowBookiePlacementInRegionFeatureName`.
 """
 
 from collections.abc import Iterable
@@ -15,24 +15,29 @@ __all__ = ["Features"]
 
 
 class Features:
-    """All off but those given."""
+    """The features of one client. All are off, except those that the constructor is given."""
 
     def __init__(self, on: Iterable[str] = ()) -> None:
         self._on = frozenset(on)
 
     @classmethod
     def named(cls, names: str) -> Self:
-        """Those, separated by commas."""
+        """Create the features from a list of the names that are on, separated by commas."""
         return cls(name.strip() for name in names.split(",") if name.strip())
 
     def on(self, name: str) -> bool:
-        """Whether it is."""
+        """Return whether the feature is on."""
         return name in self._on
 
     def scopes(self, name: str) -> frozenset[str]:
-        """Each SCOPE for which SCOPE.NAME is on."""
+        """Return each SCOPE for which the feature SCOPE.NAME is on, where NAME is `name`."""
         return frozenset(one.removesuffix(f".{name}") for one in self._on if one.endswith(f".{name}"))
 
     def switch(self, name: str, *, on: bool) -> None:
-        """From now on it is, or is not. What was chosen before stays."""
+        """Turn a feature on or off. Bookies that were chosen before stay.
+
+        Args:
+            name: The name of the feature.
+            on: Whether the feature is on from now on.
+        """
         self._on = self._on | {name} if on else self._on - {name}

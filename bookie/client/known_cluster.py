@@ -1,6 +1,6 @@
-"""What a client knows of its cluster while it lives: which bookies there are, where they stand, how much is free there.
+"""What a client knows about its cluster: the registered bookies, their network locations and their free space.
 
-One for each client and one for auto-recovery. Event loop.
+Each client has one instance, and so has auto-recovery. It runs on the event loop.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from bookie.client.placement.newcomers import Newcomers
 __all__ = ["KnownCluster"]
 
 Listener = Callable[[frozenset[str], frozenset[str]], None]
-"""Told who is writable, and who read-only."""
+"""Called with the writable and the read-only bookies."""
 
 
 class KnownCluster:
-    """Made by `over`."""
+    """The bookies of a cluster, kept up to date, with all that depends on them. Create it with `over`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class KnownCluster:
         features: Features,
         listener: Listener | None,
     ) -> None:
-        """`placement`: the policy that is asked and told, `features` its switches."""
+        """Use `over` instead. `placement` is the policy that is informed of changes, `features` has its switches."""
         self.store = store
         self.bookies = BookieClient(config, store.info, health_checks=store.health_checks)
         self._newcomers = Newcomers(placement)
@@ -55,9 +55,11 @@ class KnownCluster:
     async def over(
         cls, store: MetadataStore, config: ClientConfig, random: Random, listener: Listener | None = None
     ) -> Self:
-        """Over an open store, which stays open. `listener` is told who there is after the policy. ConfigurationError.
+        """Create an instance over an open metadata store, which the caller keeps open and closes.
 
-        The resolver is asked where we stand, which may take its time: in a thread of the store's.
+        The placement policy asks the network location resolver for our own location. Since that may take a while, it
+        is done on a thread of the store. `listener` is called after the policy was informed of a change. Raises
+        ConfigurationError.
         """
         features = Features.named(config.features)
         clock = asyncio.get_running_loop().time
@@ -65,13 +67,16 @@ class KnownCluster:
         return cls(store, config, random, placement, features, listener)
 
     async def start(self) -> None:
-        """Once it returned the policy knows everybody. MetadataStoreError; then it can be called again."""
+        """Learn which bookies are registered, and wait until the placement policy knows all of them.
+
+        Raises MetadataStoreError, after which it can be called again.
+        """
         await self._members.start()
         await self._newcomers.settled()
         self.info.start()
 
     async def close(self) -> None:
-        """Hear and ask nothing more; requests that are outstanding fail with ClientClosed. Twice is fine."""
+        """Stop watching and polling, and fail all outstanding requests with ClientClosed. Further calls do nothing."""
         await self.info.stop()
         self._members.close()
         self._newcomers.close()

@@ -1,11 +1,11 @@
-"""A cluster on this machine, for development and tests: real bookies, no Java, no ZooKeeper.
+"""A cluster on this machine, for development and tests: real bookies, without Java and ZooKeeper.
 
-with LocalCluster(3) as cluster:
-    bk = BookKeeper(cluster.uri)
+    with LocalCluster(3) as cluster, BookKeeper(cluster.uri) as bk:
+        ...
 
-fork_server the process that loads the bookie once and forks one process for each
-cluster     LocalCluster and its bookies
-fixtures    the same for pytest: `pytest_plugins = ["bookie.local.fixtures"]`
+cluster      LocalCluster and its bookies; begin reading here
+fork_server  the process that imports the bookie once and forks a process for each one
+fixtures     pytest fixtures: `pytest_plugins = ["bookie.local.fixtures"]`
 """
 
 from bookie.local.cluster import LocalBookie, LocalCluster

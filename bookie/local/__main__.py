@@ -1,8 +1,9 @@
-"""The process that loads the bookie once and forks it: a second bookie starts in the time that its own work takes.
+"""The process that imports the bookie's code once and forks the bookies, so that they start without importing it
+again.
 
-One thread, and no bookie of its own. Requests come through a socket, one message each, with the descriptor on which the
-new bookie says that it is ready; answers name the process, and later the code with which it ended. The end of this
-process, or of who holds the other end of the socket, is the end of all.
+It has one thread and is no bookie itself. Requests arrive on a socket, one message each, with the descriptor on which
+the new bookie reports that it is ready. Responses name the new process, and later the code with which it exited. When
+this process ends, or the process at the other end of the socket, all bookies end.
 """
 
 import ctypes
@@ -24,7 +25,9 @@ PR_SET_PDEATHSIG = 1
 
 
 def serve(inbox: socket.socket) -> list[str] | None:
-    """Fork until the other side is gone. In a child: the words of its command line."""
+    """Fork bookies until the other end of the socket is closed. In a child, return the arguments of its command
+    line.
+    """
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -58,7 +61,7 @@ def serve(inbox: socket.socket) -> list[str] | None:
 
 
 def _child(request: dict[str, Any], ready: int) -> list[str]:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # however this process ends
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # the child ends however this process ends
     log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -67,7 +70,7 @@ def _child(request: dict[str, Any], ready: int) -> list[str]:
 
 
 def _reap(inbox: socket.socket, children: set[int]) -> None:
-    """Tell of all that have ended; whoever does not listen any more need not know."""
+    """Report all children that have exited. If the other end no longer listens, nobody needs the report."""
     for pid in list(children):
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
@@ -80,7 +83,7 @@ def _reap(inbox: socket.socket, children: set[int]) -> None:
 
 
 def _end(children: set[int]) -> None:
-    """Nobody is left to end them in order: the newest first, whose metadata an older one may hold."""
+    """Stop the children one by one, the newest first, since an older one may hold their metadata."""
     for pid in sorted(children, reverse=True):
         os.kill(pid, signal.SIGTERM)
         os.waitpid(pid, 0)
@@ -93,12 +96,12 @@ def _preload() -> None:
         importlib.import_module(name)
     for found in (*discover(), *discover_services()):
         assert found
-    gc.freeze()  # what is loaded stays shared between all bookies
+    gc.freeze()  # imported modules stay shared between all bookies
 
 
 def main() -> None:
-    """The entry point of the process; in a child, that of a bookie."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # who started this may have blocked what ends a bookie
+    """Run the fork server; in a child, run a bookie."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])  # the parent may have blocked the signals that stop a bookie
     inbox = socket.socket(fileno=int(sys.argv[1]))
     _preload()
     words = serve(inbox)

@@ -1,4 +1,4 @@
-"""Bookies on loopback with small caches, in processes of their own: the first holds the metadata of all."""
+"""Bookies on loopback with small caches, each in a process of its own; the first one holds the metadata of all."""
 
 import os
 import select
@@ -26,7 +26,7 @@ SETTINGS = {
     "dbStorage_readAheadCacheMaxSizeMb": "32",
     "dbStorage_readCacheSegmentSizeMb": "8",
     "dbStorage_writeCacheMaxSizeMb": "32",
-    # a developer's disk is often fuller than a server's may be
+    # a developer's disk is often fuller than a server's
     "diskUsageThreshold": "0.99",
     "diskUsageWarnThreshold": "0.98",
     "journalPreAllocSizeMB": "4",
@@ -34,13 +34,21 @@ SETTINGS = {
     "serverMaxInputMemorySizeMb": "32",
     "serverMaxOutputMemorySizeMb": "32",
 }
-"""What differs from a bookie's defaults: less memory, loopback."""
+"""The settings that differ from a bookie's defaults: less memory, loopback, and fuller disks."""
 
 
 class LocalBookie:
-    """One bookie of a cluster. `settings` are written into its configuration at each start.
+    """One bookie of a cluster. `LocalCluster` creates it.
 
-    `address` and `admin` are its data and admin port, `id` its identity, once it has started.
+    Attributes:
+        name: The name, such as `bookie-1`; it is also the bookie id by default.
+        directory: The directory of its files.
+        conf: Its configuration file, which is written at each start.
+        log: Its log file, to which each start appends.
+        settings: Its configuration, by key; changes take effect at the next start.
+        id: The bookie id, once it has started.
+        address: Host and port of its data port, once it has started.
+        admin: Host and port of its admin port, once it has started.
     """
 
     def __init__(self, fork_server: ForkServer, name: str, directory: Path, settings: dict[str, str]) -> None:
@@ -57,11 +65,15 @@ class LocalBookie:
 
     @property
     def pid(self) -> int | None:
-        """Its process; None while it does not run."""
+        """The id of its process, or None while it does not run."""
         return self._child.pid if self._child else None
 
     def launch(self) -> int:
-        """Start it; the descriptor that `ready` wants, so that several start at once."""
+        """Start the process without waiting for it, so that several bookies can start at once.
+
+        Returns:
+            The descriptor to pass to `ready`.
+        """
         assert self._child is None
         make_directories(self.directory)
         self.conf.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
@@ -76,7 +88,14 @@ class LocalBookie:
         return ready
 
     def ready(self, descriptor: int) -> None:
-        """Wait until it serves. StartRefused with the last line of its log."""
+        """Wait until the bookie serves requests, up to a minute.
+
+        Args:
+            descriptor: The result of `launch`; it is closed.
+
+        Raises:
+            StartRefused: The bookie did not start; the text has the last line of its log.
+        """
         with os.fdopen(descriptor) as line:
             readable, _, _ = select.select([descriptor], [], [], READY_S)
             text = line.readline() if readable else ""
@@ -87,25 +106,38 @@ class LocalBookie:
         named = dict(fact.split("=", 1) for fact in facts)
         self.address, self.admin = _endpoint(address), _endpoint(named["admin"])
         self.id = named["id"]
-        # Where it is known now it shall be found after a restart.
+        # After a restart the bookie must have the same ports.
         self.settings |= {"bookiePort": str(self.address[1]), "adminPort": str(self.admin[1])}
 
     def start(self) -> None:
-        """Start it and wait until it serves. StartRefused."""
+        """Start the bookie and wait until it serves requests.
+
+        Raises:
+            StartRefused: The bookie did not start; the text has the last line of its log.
+        """
         self.ready(self.launch())
 
     def signal(self, number: int) -> None:
-        """Send a signal, where it runs: SIGSTOP, for a bookie that hangs."""
+        """Send a signal to the process, for instance SIGSTOP for a bookie that hangs; do nothing while it does not
+        run.
+
+        Args:
+            number: The number of the signal.
+        """
         if self._child:
             self._child.signal(number)
 
     def stop(self) -> int:
-        """End it in order; the exit code, 0 where it did not run. Killed if it does not end within a minute."""
+        """Stop the bookie with SIGTERM, and kill it if it has not exited within a minute.
+
+        Returns:
+            The exit code; 0 if it did not run, and negative if a signal killed it.
+        """
         self.signal(signal.SIGTERM)
         return self._wait()
 
     def kill(self) -> None:
-        """kill -9; nothing happens where it does not run."""
+        """Kill the bookie with SIGKILL, and wait until it has exited; do nothing while it does not run."""
         self.signal(signal.SIGKILL)
         self._wait()
 
@@ -119,15 +151,24 @@ class LocalBookie:
 
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return lines[-1] if lines else "nothing was written"
+        return lines[-1] if lines else "it is empty"
 
 
 class LocalCluster:
-    """`count` bookies in a temporary directory, or in `directory`, whose data stays and is found again.
+    """A cluster of bookies on this machine. It is a context manager; otherwise call `start` and `stop`.
 
-    `port`: the first bookie's data port; its admin port, which serves the metadata, is the next one, and each further
-    bookie has the two that follow. Without it the system chooses. `metadata_service_uri`: a store that is there, as
-    ZooKeeper, instead of one in the first bookie. `settings` are keys of a bookie's configuration. IncorrectParameter.
+    Args:
+        count: The number of bookies, at least 1.
+        directory: Where to keep the data. They stay there, and are used again by the next cluster. None means a
+            temporary directory, which `stop` removes.
+        port: The data port of the first bookie. Its admin port, which serves the metadata, is the next one, and each
+            further bookie has the following two. 0 lets the system choose.
+        metadata_service_uri: The URI of an existing metadata store, such as ZooKeeper; None keeps the metadata in the
+            first bookie.
+        **settings: Keys of the bookies' configuration, with their values.
+
+    Raises:
+        IncorrectParameter: `count` is below 1.
     """
 
     def __init__(
@@ -140,7 +181,7 @@ class LocalCluster:
         **settings: object,
     ) -> None:
         if count < 1:
-            raise IncorrectParameter(f"a cluster of {count} bookies: it takes at least one")
+            raise IncorrectParameter(f"count={count}: a cluster has at least one bookie")
         self.count = count
         self.bookies: list[LocalBookie] = []
         self._directory = Path(directory).absolute() if directory is not None else None
@@ -157,7 +198,14 @@ class LocalCluster:
         return self._uri or f"grpc://{HOST}:{self.bookies[0].admin[1]}"
 
     def start(self) -> Self:
-        """Returns when all bookies serve. StartRefused; nothing is left running then."""
+        """Start all bookies, and wait until they serve requests.
+
+        Returns:
+            The cluster itself.
+
+        Raises:
+            StartRefused: A bookie did not start. All others have been stopped.
+        """
         try:
             self._fork_server.start()
             self._temporary = None if self._directory else Path(tempfile.mkdtemp(prefix="bookies-"))
@@ -168,11 +216,21 @@ class LocalCluster:
         return self
 
     def add(self, count: int = 1) -> list[LocalBookie]:
-        """So many more bookies; returns when they serve. StartRefused."""
+        """Start more bookies, and wait until they serve requests.
+
+        Args:
+            count: The number of bookies to add.
+
+        Returns:
+            The new bookies.
+
+        Raises:
+            StartRefused: A bookie did not start.
+        """
         with self._lock:
             before = len(self.bookies)
             if count and not self.bookies and not self._uri:
-                self._new().start()  # the others find the metadata there
+                self._new().start()  # it holds the metadata, so it must run before the others start
             launched = []
             while len(self.bookies) < before + count:
                 bookie = self._new()
@@ -189,11 +247,12 @@ class LocalCluster:
             return self.bookies[before:]
 
     def stop(self) -> None:
-        """End all, the holder of the metadata last, and remove what is temporary. Twice is fine.
+        """Stop all bookies, the holder of the metadata last, and remove a temporary directory. Further calls do
+        nothing.
 
-        Where one cannot be stopped the rest is done all the same, before that error is raised.
+        An error while a bookie is stopped is raised after everything else has been stopped.
         """
-        with ExitStack() as ends:  # the last one first
+        with ExitStack() as ends:  # callbacks run in reverse order
             ends.callback(self._remove)
             ends.callback(self._fork_server.stop)
             for bookie in self.bookies:

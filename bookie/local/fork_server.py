@@ -1,4 +1,4 @@
-"""The process below this one that starts bookies (`__main__`), and what is known of its children. Any thread."""
+"""The child process that starts bookies (`__main__`), and the bookies' processes. Any thread."""
 
 import json
 import os
@@ -20,28 +20,28 @@ STOP_S = 60.0
 
 
 class Child:
-    """A bookie's process, held by a descriptor that no other process can take over."""
+    """A bookie's process, held by a pidfd, so that its id cannot be mistaken for that of another process."""
 
     def __init__(self, pid: int, descriptor: int) -> None:
         self.pid = pid
         self.descriptor = descriptor
 
     def signal(self, number: int) -> None:
-        """Send a signal; nothing happens when it has ended."""
+        """Send a signal; do nothing if the process has exited."""
         try:
             signal.pidfd_send_signal(self.descriptor, number)
         except ProcessLookupError:
             return
 
     def ended(self, timeout_s: float) -> bool:
-        """Wait for its end."""
+        """Wait for the process to exit. Returns whether it has."""
         waiter = select.poll()
         waiter.register(self.descriptor, select.POLLIN)
         return bool(waiter.poll(timeout_s * 1000))
 
 
 class ForkServer:
-    """One process. Calls wait for each other."""
+    """The process that forks bookies. Its calls wait for each other."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,9 +50,9 @@ class ForkServer:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """It loads while the caller goes on."""
+        """Start the process, without waiting for it to be ready."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # Settings come from files alone; numpy's threads would be in the way of a fork.
+        # Settings must come from files only, and numpy's threads would prevent a safe fork.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(NOT_FOR_BOOKIES)}
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - this very interpreter
@@ -60,12 +60,14 @@ class ForkServer:
                 env={**environment, "OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C at a terminal is for who owns the cluster
+                start_new_session=True,  # Ctrl-C at a terminal is for the owner of the cluster
             )
         self._socket = ours
 
     def launch(self, conf: Path, log: Path, ready: int) -> Child:
-        """Start a bookie on a configuration; it appends to `log` and says in `ready` that it serves."""
+        """Start a bookie with a configuration file. It appends to `log`, and reports on `ready` that it serves
+        requests.
+        """
         request = json.dumps({"conf": str(conf), "log": str(log)}).encode()
         with self._lock:
             assert self._socket is not None
@@ -78,11 +80,13 @@ class ForkServer:
                     self._note(text)
             except OSError as error:
                 raise StartRefused(
-                    f"the process that starts bookies is gone ({error}); start the cluster anew"
+                    f"the process that starts bookies is gone ({error}); start the cluster again"
                 ) from error
 
     def code(self, child: Child) -> int:
-        """The exit code of a child that has ended (negative: the signal that killed it); its descriptor is closed."""
+        """Return the exit code of a child that has exited (negative: the signal that killed it), and close its
+        descriptor.
+        """
         with self._lock:
             assert self._socket is not None
             while child.pid not in self._codes:
@@ -91,7 +95,7 @@ class ForkServer:
             return self._codes.pop(child.pid)
 
     def stop(self) -> None:
-        """End it, and whatever still runs below it. Twice is fine."""
+        """End the process and all bookies that still run. Further calls do nothing."""
         if self._process is None or self._socket is None:
             return
         self._socket.close()
@@ -104,6 +108,6 @@ class ForkServer:
 
     def _note(self, text: bytes) -> None:
         if not text:
-            raise StartRefused("the process that starts bookies has ended; its words are on standard error")
+            raise StartRefused("the process that starts bookies has exited; standard error has its output")
         told = json.loads(text)
         self._codes[int(told["pid"])] = int(told["code"])

@@ -63,7 +63,7 @@ def test_adds(peer: V3Peer, channel: ChannelV3) -> None:
     plain.result()
     with pytest.raises(LedgerFenced, match="add of ledger 7, entry 1: answered with code 504"):
         flagged.result()
-    with pytest.raises(IncorrectParameter, match="at least 24 bytes, this one 3"):
+    with pytest.raises(IncorrectParameter, match="at least 24 bytes, this one has 3"):
         channel.add_stored_async(b"abc", K0)
 
 

@@ -39,7 +39,7 @@ def test_writes_and_reads_back(address: str) -> None:
     check = ["--address", address, "--entries", "5000", "--size", "100", "--check", str(told["ledger"])]
     again = demo(*check)
     assert again.exit_code == 0, again.output
-    assert f"ledger {told['ledger']}: every digest and payload is as written" in again.stdout
+    assert f"ledger {told['ledger']}: all digests and payloads are correct" in again.stdout
     *_, hint = again.stdout.splitlines()
     python, *options = shlex.split(hint)
     assert options == ["-m", "bookie.client.demo", *check]
@@ -51,7 +51,7 @@ def test_writes_and_reads_back(address: str) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--size", 99), "entry 0: the payload is not the one that was written"),
+        (("--size", 99), "entry 0: the payload is not as it was written"),
         (("--size", 100, "--digest", "HMAC"), "entry 0: no valid HMAC digest"),
         (("--size", 100, "--entries", 51), "from entry 50: answered with code 2"),
     ],
@@ -76,7 +76,7 @@ def test_one_wrong_byte_fails(address: str) -> None:
         channel.add_batch(1, 0, payloads, np.arange(51) * 100, digest=digest)
     result = demo("--address", address, "--entries", 50, "--size", 100, "--check", 1)
     assert result.exit_code == 2
-    assert "ledger 1, entry 33: the payload is not the one that was written" in result.stderr
+    assert "ledger 1, entry 33: the payload is not as it was written" in result.stderr
 
 
 def test_nobody_there() -> None:
@@ -91,4 +91,4 @@ def test_bad_address() -> None:
     """An address without a port is a usage error."""
     result = demo("--address", "localhost")
     assert result.exit_code == 2
-    assert "give host:port" in result.stderr
+    assert "is not host:port" in result.stderr

@@ -40,10 +40,10 @@ def test_a_batch_is_a_sequence(digest: Digest) -> None:
     assert [bytes(batch.buffer[a:b]) for a, b in zip(starts, ends, strict=True)] == BODIES
     assert bytes(digest.open(batch.stored(2), 7, 7).payload) == b"two"
     for place in (4, -5):
-        with pytest.raises(IndexError, match="of a batch of 4 entries"):
+        with pytest.raises(IndexError, match="for a batch of 4 entries"):
             batch[place]
     for span in (slice(2, 2), slice(0, 4, 2)):
-        with pytest.raises(IndexError, match="without steps"):
+        with pytest.raises(IndexError, match="no step"):
             batch[span]
 
 

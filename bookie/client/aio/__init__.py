@@ -1,4 +1,4 @@
-"""The client on asyncio: every method of `bookie.client`'s that waits is a coroutine here.
+"""The ledger client for asyncio. It has the methods of the client for threads; those that wait are coroutines.
 
     async with BookKeeper("zk+hierarchical://127.0.0.1:2181/ledgers") as bk:
         async with bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, password=b"") as ledger:
@@ -8,15 +8,15 @@
                 for entry in batch:
                     print(entry.id, bytes(entry.data))
 
-Leans on `bookie.client.ledgers`, and on `bookie.client.known_cluster`, which brings bookies and placement along. Begin
-with `client`.
+It is built on `bookie.client.ledgers`, and on `bookie.client.known_cluster`, which brings the bookies and the placement
+policy. Begin reading with `client`.
 
-client    BookKeeper: ledgers made, opened, deleted, listed
-reading   the handle of a ledger that is read
-writing   the handle of a ledger that is written
+client    BookKeeper: create, open, delete and list ledgers
+reading   the handle for reading a ledger
+writing   the handle for writing a ledger
 logs      named lists of ledgers
-metrics   what a client measures
-scope     what a client has under way, and how all of it ends with the client
+metrics   the client's metrics
+scope     the calls that a client has outstanding, which end when it is closed
 """
 
 from bookie.client.aio.client import BookKeeper

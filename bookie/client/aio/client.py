@@ -1,4 +1,4 @@
-"""BookKeeper on asyncio: ledgers made, opened, deleted, listed. Event loop."""
+"""BookKeeper for asyncio: create, open, delete and list ledgers. All methods run on the event loop."""
 
 import contextlib
 import random
@@ -35,13 +35,18 @@ __all__ = ["BookKeeper"]
 
 
 class BookKeeper:
-    """A cluster, by its metadata service. An async context manager; or `await start()` and `await close()`.
+    """A client of a cluster. It is an async context manager; otherwise call `await start()` and `await close()`.
 
-    `config`: settings of `ClientConfig`, by Apache BookKeeper's keys or by our names. ConfigurationError.
+    Args:
+        metadata_service_uri: The URI of the metadata store, such as `zk+hierarchical://host:2181/ledgers`. A metadata
+            driver may be given instead; it is started and stopped like one that was opened from a URI.
+        **config: Settings of `ClientConfig`, by Apache BookKeeper's keys or by the names of the fields.
+
+    Raises:
+        ConfigurationError: A setting is wrong, or the URI is.
     """
 
     def __init__(self, metadata_service_uri: str | MetadataDriver, **config: Any) -> None:
-        """A driver instead of a URI is started and stopped as one of its own would be."""
         self.config = ClientConfig.of(config)
         if isinstance(metadata_service_uri, str):
             timeout_ms = int(self.config.session_timeout_s * 1000)
@@ -55,7 +60,13 @@ class BookKeeper:
         self._started = False
 
     async def start(self) -> None:
-        """Connect to the metadata store, learn which bookies there are. MetadataStoreError, ClusterNotInitialized."""
+        """Connect to the metadata store and learn which bookies are registered. A client can be started only once.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClusterNotInitialized: The metadata store holds no cluster under the given root.
+            IllegalOperation: The client was started or closed before.
+        """
         if self._cluster is not None or self._scope.closed:
             raise IllegalOperation("this BookKeeper was started before; make another one")
         try:
@@ -70,14 +81,17 @@ class BookKeeper:
         self._started = True
 
     async def close(self) -> None:
-        """What is outstanding fails with ClientClosed; ledgers that were written stay open. Twice is fine."""
+        """Fail all outstanding calls with ClientClosed, and end the session with the metadata store.
+
+        Ledgers that were being written are not closed; a reader can recover them. Further calls do nothing.
+        """
         await self.end_calls()
         await self._ends.aclose()
 
     async def end_calls(self) -> None:
-        """All of `close` but the end of the session with the metadata store."""
+        """Do all of `close` except ending the session with the metadata store."""
         self._scope.closed = True
-        # Bookies first: they tell pending adds and reads why they end.
+        # The bookies are closed first, because they tell pending adds and reads why they fail.
         if self._cluster is not None:
             await self._cluster.bookies.close()
         for writer in list(self._writers):
@@ -85,7 +99,7 @@ class BookKeeper:
         await self._scope.close()
 
     def at_exit(self) -> None:
-        """The interpreter ends, and the event loop has ended: end the session with the metadata store."""
+        """End the session with the metadata store when the interpreter exits and the event loop has already ended."""
         self._driver.stop()
 
     async def __aenter__(self) -> Self:
@@ -99,7 +113,12 @@ class BookKeeper:
 
     @property
     def context(self) -> ClientContext:
-        """What ledgers stand on, for what is built beside this class. ClientClosed."""
+        """What the ledger protocol needs, for code that is built on top of this class.
+
+        Raises:
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
+        """
         if self._scope.closed:
             raise ClientClosed("the client is closed; open another BookKeeper")
         if self._cluster is None or not self._started:
@@ -108,26 +127,46 @@ class BookKeeper:
 
     @property
     def bookie_client(self) -> BookieClient:
-        """Requests to single bookies, below all ledgers. ClientClosed."""
+        """Requests to single bookies, below all ledgers.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return self._known.bookies
 
     @property
     def bookie_info(self) -> BookieInfoReader:
-        """Disk space of the bookies, for who subscribes; it is polled for weighted placement too. ClientClosed."""
+        """The disk space of the bookies. They are polled while somebody subscribes, or while placement is weighted.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return self._known.info
 
     def metrics(self) -> list[Family]:
-        """Weights and chances of bookies and what waits for them: docs/metrics.md. ClientClosed."""
+        """Return the metrics of this client as of now; docs/metrics.md describes them.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return client_families(self._known)
 
     @property
     def features(self) -> Features:
-        """Switches that are thrown while this client runs: see there. ClientClosed."""
+        """The switches that can be changed while this client runs; `bookie.client.features` lists them.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self.context.features
 
     @property
     def logs(self) -> Logs:
-        """Named lists of ledgers, kept in the metadata store. ClientClosed."""
+        """Named lists of ledgers, which are kept in the metadata store.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return Logs(self._scope, self._known.store)
 
     @property
@@ -149,11 +188,28 @@ class BookKeeper:
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
     ) -> Opening[WriteHandle]:
-        """A new ledger, to be written: `async with` it, or `await` it.
+        """Create a ledger for writing: use the result in `async with`, or `await` it.
 
-        Each entry goes to `write_quorum_size` of `ensemble_size` bookies, and is acknowledged when `ack_quorum_size`
-        have it. `digest_type`: CRC32, CRC32C, HMAC (also called MAC) or DUMMY. With `deferred_sync` acknowledged
-        entries are safe only after `force`. IncorrectParameter, NotEnoughBookies, MetadataStoreError.
+        Args:
+            ensemble_size: The number of bookies to which the ledger is written.
+            write_quorum_size: The number of bookies that store each entry.
+            ack_quorum_size: The number of bookies that must have stored an entry before it is acknowledged.
+            digest_type: CRC32, CRC32C, HMAC (which may also be called MAC) or DUMMY.
+            password: The ledger's password. A client needs it to read, to write and to recover the ledger.
+            custom_metadata: Values that are kept with the ledger's metadata.
+            deferred_sync: Acknowledge entries before bookies have synced them. They are durable only after `force`.
+                Needs V3.
+
+        Returns:
+            The write handle, once it is awaited.
+
+        Raises:
+            IncorrectParameter: The sizes violate ensemble >= write quorum >= ack quorum >= 1, or the digest type is
+                unknown.
+            NotEnoughBookies: There are too few writable bookies, or too few that the placement policy accepts.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            IllegalOperation: Deferred sync was requested with V2.
+            ClientClosed: The client was closed.
         """
         sizes = ensemble_size, write_quorum_size, ack_quorum_size
         wanted = _wanted(sizes, digest_type, password, custom_metadata)
@@ -171,7 +227,25 @@ class BookKeeper:
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
     ) -> Opening[AdvancedWriteHandle]:
-        """`create_ledger` whose writer chooses entry ids, and the ledger's id if one is given. LedgerExists."""
+        """Create a ledger whose writer chooses the entry ids, and also the ledger's id if `ledger_id` is given.
+
+        Args:
+            ledger_id: The id of the ledger, 0 to 2**63 - 1; None lets the metadata store assign one.
+            ensemble_size: See `create_ledger`, as for all further arguments.
+            write_quorum_size: See `create_ledger`.
+            ack_quorum_size: See `create_ledger`.
+            digest_type: See `create_ledger`.
+            password: See `create_ledger`.
+            custom_metadata: See `create_ledger`.
+            deferred_sync: See `create_ledger`.
+
+        Returns:
+            The write handle, once it is awaited.
+
+        Raises:
+            LedgerExists: A ledger with the given id already exists.
+            BookKeeperError: Any error of `create_ledger`.
+        """
         sizes = ensemble_size, write_quorum_size, ack_quorum_size
         wanted = _wanted(sizes, digest_type, password, custom_metadata, ledger_id)
         return Opening(self._create(AdvancedWriteHandle, wanted, deferred_sync=deferred_sync))
@@ -184,50 +258,119 @@ class BookKeeper:
         digest_type: str | DigestType = DigestType.CRC32,
         recovery: bool = True,
     ) -> Opening[ReadHandle]:
-        """A ledger to read: `async with` it, or `await` it.
+        """Open a ledger for reading: use the result in `async with`, or `await` it.
 
-        With `recovery` a ledger that is still open is closed first, and its writer can add no more; without, it is read
-        while it is written. `password` None is the administrator's: nothing is compared. The digest type is taken from
-        the metadata unless `enableDigestTypeAutodetection` is false.
-        NoSuchLedgerMetadata, UnauthorizedAccess, DigestMismatch, LedgerRecoveryError, MetadataStoreError.
+        Args:
+            ledger_id: The id of the ledger.
+            password: The password with which the ledger was created. None is for administrators: no password is
+                compared, and the metadata are trusted.
+            digest_type: The digest type of the ledger. It matters only for ledgers whose metadata do not name one, or
+                with `enableDigestTypeAutodetection=false`.
+            recovery: Whether a ledger that is still open is recovered: it is fenced and closed, and its writer can
+                add no more entries. Without recovery the ledger can be read while it is written.
+
+        Returns:
+            The read handle, once it is awaited.
+
+        Raises:
+            NoSuchLedgerMetadata: The metadata store has no such ledger.
+            UnauthorizedAccess: The password is wrong.
+            DigestMismatch: The digest type differs from that of the ledger.
+            LedgerRecoveryError: Too few bookies answered to recover the ledger.
+            ReadError: Too few bookies answered to learn the LAC of a ledger that is not closed.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            IncorrectParameter: The ledger id is negative, or the digest type is unknown.
+            ClientClosed: The client was closed.
         """
         return Opening(self._open(ledger_id, Credentials(password, digest_type_of(digest_type)), recovery=recovery))
 
     async def delete_ledger(self, ledger_id: int) -> None:
-        """Delete it, if there is one. Bookies drop its entries when they next collect garbage."""
+        """Delete a ledger; do nothing if it does not exist. Bookies drop its entries at their next garbage
+        collection.
+
+        Args:
+            ledger_id: The id of the ledger.
+
+        Raises:
+            IncorrectParameter: The ledger id is negative.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         if ledger_id < 0:
             raise IncorrectParameter(f"ledger id {ledger_id} must be at least 0")
         with contextlib.suppress(NoSuchLedgerMetadata):
             await self._scope.run(self.context.metadata.delete(ledger_id))
 
     async def list_ledgers(self) -> AsyncIterator[int]:
-        """All ledger ids, ascending. Ids that come or go meanwhile may or may not be among them. MetadataStoreError."""
+        """Yield the ids of all ledgers in ascending order.
+
+        Ledgers that are created or deleted while the list is read may or may not be in it.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         async for ids in self.ledger_ranges():
             for ledger in ids:
                 yield ledger
 
     async def ledger_ranges(self) -> AsyncIterator[list[int]]:
-        """`list_ledgers` in pieces, as the metadata store keeps them."""
+        """Yield the ids of `list_ledgers` in lists of the size that the metadata store returns."""
         ranges = self.context.metadata.ledgers()
         while ids := await self._scope.run(_following(ranges)):
             yield ids
 
     async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
-        """What is stored of a ledger. NoSuchLedgerMetadata."""
+        """Return the metadata of a ledger as they are stored now.
+
+        Args:
+            ledger_id: The id of the ledger.
+
+        Raises:
+            NoSuchLedgerMetadata: The metadata store has no such ledger.
+            IncorrectParameter: The ledger id is negative.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         if ledger_id < 0:
             raise IncorrectParameter(f"ledger id {ledger_id} must be at least 0")
         return (await self._scope.run(self.context.metadata.read(ledger_id))).value
 
     async def bookies(self, *, read_only: bool = False) -> frozenset[str]:
-        """The bookies that are registered as writable, or as read-only."""
+        """Return the ids of the bookies that are registered now.
+
+        Args:
+            read_only: Whether to return the read-only bookies instead of the writable ones.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         return await self._scope.run(self.context.metadata.bookies(read_only=read_only))
 
     async def known_bookies(self) -> frozenset[str]:
-        """The bookies that have a cookie, whether they are registered now or not."""
+        """Return the ids of all bookies that have a cookie in the metadata store, whether they are registered or not.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         return await self._scope.run(self._known.store.known_bookies())
 
     async def service_info(self, bookie: str) -> BookieServiceInfo | None:
-        """What a bookie publishes; None if it is not registered. MetadataSerializationError."""
+        """Return what a bookie publishes about itself, such as its endpoints.
+
+        Args:
+            bookie: The id of the bookie.
+
+        Returns:
+            The service info, or None if the bookie is not registered.
+
+        Raises:
+            MetadataSerializationError: The published value cannot be parsed.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         data = await self._scope.run(self._known.store.info(bookie))
         return None if data is None else parse_service_info(bookie, data)
 
@@ -258,7 +401,9 @@ def _wanted(
     custom: Mapping[str, bytes] | None,
     ledger: int | None = None,
 ) -> NewLedger:
-    """`sizes`: ensemble, write quorum, ack quorum. IncorrectParameter."""
+    """Collect the arguments of a create; `sizes` are ensemble size, write quorum and ack quorum. Raises
+    IncorrectParameter.
+    """
     return NewLedger(
         ensemble_size=sizes[0],
         write_quorum=sizes[1],

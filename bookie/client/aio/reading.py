@@ -1,7 +1,8 @@
-"""The handle of a ledger that is read. Event loop.
+"""The handle for reading a ledger. All methods run on the event loop.
 
-Entry ids start at 0. Errors name ledger, entry and bookies. IncorrectParameter: an argument is outside its range;
-ReadError: an entry above the LAC was asked for; LedgerClosed: the handle was closed; ClientClosed: the client was.
+Entry ids start at 0. Error texts name the ledger, the entry and the bookies. Every read may raise these errors
+besides those that it documents: IncorrectParameter if an argument is out of its range, ReadError if an entry above
+the LAC is requested, LedgerClosed if the handle was closed, and ClientClosed if the client was closed.
 """
 
 from collections.abc import Mapping
@@ -20,23 +21,30 @@ __all__ = ["Batches", "ReadHandle", "Reading"]
 
 
 class Batches(Batched):
-    """Batches of entries that follow each other: `async for`, or `ready` for all that is there at once."""
+    """Consecutive batches of entries. Use `async for`, or `ready` to get all batches that have arrived at once."""
 
     def __init__(self, scope: Scope, source: Batched) -> None:
         self._scope = scope
         self._source = source
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
-        """As many batches as are there and one at least, `limit` at most (0: no limit); none: that was all."""
+        """Wait until at least one batch has arrived, and return all that have.
+
+        Args:
+            limit: The highest number of batches to return; 0 means no limit.
+
+        Returns:
+            The batches in order; an empty list means that there are no more.
+        """
         return await self._scope.run(self._source.ready(limit))
 
     async def aclose(self) -> None:
-        """Read nothing ahead any more. Needed only where it is left before its end; twice is fine."""
+        """Stop reading ahead. It is needed only if the iteration is left before its end. Further calls do nothing."""
         await self._source.aclose()
 
 
 class Reading:
-    """What can be read of a ledger, through either kind of handle."""
+    """The methods for reading a ledger, which read handles and write handles share."""
 
     def __init__(self, scope: Scope, reader: LedgerReader) -> None:
         self._scope = scope
@@ -56,58 +64,105 @@ class Reading:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """The newest that this handle has seen: quorums, state, ensembles."""
+        """The newest metadata that this handle has seen: quorum sizes, state and ensembles."""
         return self._reading.view.metadata
 
     @property
     def custom_metadata(self) -> Mapping[str, bytes]:
-        """What the creator put there."""
+        """The custom metadata that the ledger was created with."""
         return self.metadata.custom
 
     @property
     def last_add_confirmed(self) -> int:
-        """The LAC as far as this handle knows: every entry up to it is acknowledged for ever; -1: none."""
+        """The highest LAC that this handle has seen, or -1. Every entry up to it is acknowledged and stays in the
+        ledger.
+        """
         return self._reading.view.lac
 
     @property
     def length(self) -> int:
-        """Payload bytes of the ledger up to some entry that was seen; all of them once it is closed."""
+        """Bytes of payload in the ledger: the total if it is closed, otherwise those up to the last entry that was
+        seen.
+        """
         return self._reading.view.length
 
     @property
     def is_closed(self) -> bool:
-        """Whether the ledger, not this handle, is closed: `last_add_confirmed` is its last entry then."""
+        """Whether the ledger (not this handle) is closed; its last entry is then `last_add_confirmed`."""
         return self._reading.view.closed
 
     async def read(self, first: int, last: int | None = None) -> EntryBatch:
-        """Entries `first` to `last` (None: only `first`), all in memory, or the error of the first that cannot be read.
+        """Read a range of entries into memory. Use `batches` for more than a few megabytes.
 
-        For more than a few megabytes take `batches`.
+        Args:
+            first: The id of the first entry.
+            last: The id of the last entry, inclusive and at most the LAC; None reads only `first`.
+
+        Returns:
+            The entries, in order and complete.
+
+        Raises:
+            ReadError: `last` is above the LAC, or no replica of an entry can be read.
+            BookKeeperError: The error of the first entry that cannot be read, such as NoSuchEntry or DigestMismatch.
         """
         return await self._scope.run(self._reader.read(first, first if last is None else last))
 
     async def read_unconfirmed(self, first: int, last: int | None = None) -> EntryBatch:
-        """`read` that goes beyond the LAC: what it returns there may not be in the ledger once that is closed."""
+        """Read a range of entries like `read`, but also above the LAC.
+
+        An entry above the LAC may not be in the ledger any more when the ledger is closed. Arguments and errors are
+        those of `read`, except that `last` may be above the LAC.
+        """
         return await self._scope.run(self._reader.read_unconfirmed(first, first if last is None else last))
 
     async def read_last_entry(self) -> Entry:
-        """The entry at the LAC, which is refreshed first. NoSuchEntry: nothing is acknowledged yet."""
+        """Ask the bookies for the LAC, and return the entry at it.
+
+        Raises:
+            NoSuchEntry: No entry is acknowledged yet.
+        """
         return await self._scope.run(self._reader.read_last_entry())
 
     async def batch_read(self, first: int, max_count: int = 0, max_size: int = 0) -> EntryBatch:
-        """Some entries from `first` on, one at least, up to the LAC at most: in one answer of one bookie.
+        """Read some entries with one response of one bookie: one or more, none of them above the LAC.
 
-        `max_count` 0: no such limit. `max_size`: bytes of the answer; 0 and below, and more than a frame: a frame. It
-        may bring less than asked for: go on behind `batch.last`.
+        The result may be shorter than both limits allow, for instance at an ensemble change; continue with entry
+        `batch.last + 1`. Where bookies do not support batch reads, the result is read entry by entry.
+
+        Args:
+            first: The id of the first entry.
+            max_count: The highest number of entries; 0 means no limit.
+            max_size: The highest size of the response in bytes. 0 or less, and more than a frame, mean one frame
+                (`nettyMaxFrameSizeBytes`). The first entry is always returned.
+
+        Returns:
+            The entries, in order.
+
+        Raises:
+            ReadError: `first` is above the LAC, or no replica of it can be read.
+            BookKeeperError: The error of the first entry, such as NoSuchEntry or DigestMismatch.
         """
         return await self._scope.run(self._reader.batch_read(first, max_count, max_size))
 
     async def batch_read_unconfirmed(self, first: int, max_count: int = 0, max_size: int = 0) -> EntryBatch:
-        """`batch_read` that goes beyond the LAC; see `read_unconfirmed`."""
+        """Read some entries like `batch_read`, but also above the LAC; see `read_unconfirmed`.
+
+        Arguments are those of `batch_read`; a negative `max_size` raises IncorrectParameter.
+        """
         return await self._scope.run(self._reader.batch_read_unconfirmed(first, max_count, max_size))
 
     def batches(self, first: int = 0, last: int | None = None, *, max_count: int = 0, max_size: int = MIB) -> Batches:
-        """All entries from `first` to `last` (None: the LAC) in order, read ahead within `maxReadBytesInFlight`."""
+        """Read a range of entries in batches, reading ahead up to `maxReadBytesInFlight` bytes.
+
+        Args:
+            first: The id of the first entry.
+            last: The id of the last entry, inclusive; None means the LAC that this handle knows.
+            max_count: The highest number of entries in a batch; 0 means no limit.
+            max_size: The highest size of a batch in bytes; 0 or less means one frame.
+
+        Returns:
+            An iterator over the batches, which are in order and complete.
+        """
         reader = self._reader
         last = self.last_add_confirmed if last is None else last
         if last < first and last == self.last_add_confirmed and first in (0, last + 1):
@@ -115,32 +170,69 @@ class Reading:
         return Batches(self._scope, reader.batches(first, last, max_count=max_count, max_size=max_size))
 
     def follow(self, first: int = 0, *, max_count: int = 0, max_size: int = MIB) -> Batches:
-        """Entries from `first` on as they are acknowledged, until somebody closes the ledger.
+        """Read entries in batches as they are acknowledged, until the ledger is closed.
 
-        The LAC that bookies know lags one entry behind the writer's until the next add, unless the writer sends
-        explicit LACs (`explicitLacInterval`) or closes the ledger.
+        Bookies learn the LAC with the next add. The last entry of a ledger therefore arrives only when another entry
+        is added, when the writer sends an explicit LAC (`explicitLacInterval`), or when the ledger is closed.
+
+        Args:
+            first: The id of the first entry.
+            max_count: The highest number of entries in a batch; 0 means no limit.
+            max_size: The highest size of a batch in bytes; 0 or less means one frame.
+
+        Returns:
+            An iterator over the batches. It raises NoSuchLedgerMetadata if the ledger is deleted, and an error of the
+                bookies after it has lasted for 30 seconds.
         """
         return Batches(self._scope, self._reader.follow(first, max_count=max_count, max_size=max_size))
 
     async def read_last_add_confirmed(self) -> int:
-        """The LAC, asked of enough bookies; every entry that readers were told of before is at or below it."""
+        """Ask enough bookies for the LAC that no higher LAC which a reader has seen before can be missed.
+
+        Returns:
+            The LAC, or -1 if no entry is acknowledged.
+
+        Raises:
+            ReadError: Too few bookies answered. The error of one of the bookies may be raised instead.
+        """
         return await self._scope.run(self._reader.read_last_add_confirmed())
 
     async def try_read_last_add_confirmed(self) -> int:
-        """A LAC, the first better than the known one: cheaper, and may lag behind."""
+        """Ask the bookies for the LAC, and take the first answer that is higher than the known LAC.
+
+        This is cheaper than `read_last_add_confirmed`, but the result may be older.
+
+        Returns:
+            The LAC, or -1 if no entry is known to be acknowledged.
+
+        Raises:
+            LedgerRecoveryError: No bookie gave a valid answer.
+        """
         return await self._scope.run(self._reader.try_read_last_add_confirmed())
 
     async def read_last_add_confirmed_and_entry(
         self, entry: int, timeout_ms: int, *, parallel: bool = False
     ) -> LastConfirmed:
-        """(lac, batch of one or None): wait until `entry` is acknowledged, `timeout_ms` at most at each bookie."""
+        """Wait until an entry is acknowledged, and return it with the LAC.
+
+        With V2 bookies answer at once instead of waiting.
+
+        Args:
+            entry: The id of the entry.
+            timeout_ms: How long each bookie may wait, in milliseconds. It must be below `readEntryTimeoutSec`.
+            parallel: Whether to ask all bookies of the ensemble at the same time, not one after the other.
+
+        Returns:
+            `LastConfirmed(lac, entry)`, where `entry` is a batch with this one entry, or None if the entry was not
+                acknowledged in time or its data did not come with the response.
+        """
         return await self._scope.run(
             self._reader.read_last_add_confirmed_and_entry(entry, timeout_ms, parallel=parallel)
         )
 
 
 class ReadHandle(Reading):
-    """A ledger that was opened. An async context manager; leaving it closes the handle, not the ledger."""
+    """A handle for reading a ledger. It is an async context manager; leaving it closes the handle, not the ledger."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,7 +243,7 @@ class ReadHandle(Reading):
         await self.close()
 
     async def close(self) -> None:
-        """Follow the ledger no more. Twice is fine."""
+        """Stop following the ledger's metadata, and refuse further reads. Further calls do nothing."""
         self._closed = True
         self._reading.close()
 
@@ -162,4 +254,4 @@ class _Nothing(Batched):
         return []
 
     async def aclose(self) -> None:
-        """There is nothing."""
+        """Do nothing."""

@@ -1,4 +1,6 @@
-"""What a client has under way. When the client is closed, all of it ends with ClientClosed. Event loop."""
+"""The calls that a client has outstanding. All of them end with ClientClosed when it is closed. Runs on the event
+loop.
+"""
 
 import asyncio
 from collections.abc import Coroutine, Generator
@@ -14,14 +16,14 @@ T = TypeVar("T")
 
 
 class Scope:
-    """Calls of one client."""
+    """The outstanding calls of one client."""
 
     def __init__(self) -> None:
         self.closed = False
         self._calls: set[asyncio.Task[Any]] = set()
 
     async def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """The result of `call`, or ClientClosed if the client is closed before it comes."""
+        """Return the result of `call`, or raise ClientClosed if the client is closed before the call ends."""
         if self.closed:
             call.close()
             raise _closed()
@@ -31,7 +33,7 @@ class Scope:
             return await task
         except asyncio.CancelledError:
             if not task.cancelled():
-                task.cancel()  # the caller was
+                task.cancel()  # the caller was cancelled, not this task
                 raise
             if not self.closed:
                 raise
@@ -40,7 +42,7 @@ class Scope:
             self._calls.discard(task)
 
     async def close(self) -> None:
-        """End all calls, and refuse those that come."""
+        """Cancel all outstanding calls, and refuse new ones."""
         self.closed = True
         calls = list(self._calls)
         for call in calls:
@@ -53,7 +55,7 @@ def _closed() -> ClientClosed:
 
 
 class Handle(Protocol):
-    """What an `Opening` gives."""
+    """A handle that can be used in `async with`."""
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
@@ -65,7 +67,7 @@ H = TypeVar("H", bound=Handle)
 
 
 class Opening(AbstractAsyncContextManager[H]):
-    """A handle that is on its way: `ledger = await opening`, or `async with opening as ledger`."""
+    """A handle that is being opened: `ledger = await opening`, or `async with opening as ledger`."""
 
     def __init__(self, opening: Coroutine[Any, Any, H]) -> None:
         self._opening = opening
@@ -75,7 +77,7 @@ class Opening(AbstractAsyncContextManager[H]):
         return self._opening.__await__()
 
     def handle(self) -> Coroutine[Any, Any, H]:
-        """What gives the handle, for those that cannot await here."""
+        """Return the coroutine that opens the handle, for callers that cannot await it here."""
         return self._opening
 
     async def __aenter__(self) -> H:

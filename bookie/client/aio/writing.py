@@ -1,4 +1,8 @@
-"""The handle of a ledger that is written: one writer, entries in order, acknowledged in order. Event loop."""
+"""The handles for writing a ledger. All methods run on the event loop.
+
+A ledger has one writer. Entries are acknowledged in the order of their ids; after the first add that fails, all later
+ones fail, too.
+"""
 
 from types import TracebackType
 from typing import Self
@@ -18,10 +22,12 @@ __all__ = ["AdvancedWriteHandle", "WriteHandle", "Writing"]
 
 
 class Writing(Reading):
-    """What both kinds of writers can do. An async context manager: leaving it closes the ledger.
+    """The methods that both kinds of write handles share. It is an async context manager; leaving it closes the
+    ledger.
 
-    Leaving it without an error waits for all adds first, and raises what ended the first that failed. With an error,
-    what is pending is given up: the ledger ends behind the last entry that was acknowledged.
+    If the `async with` block ends without an error, leaving it first waits for all adds, and raises the error of the
+    first add that failed. If the block raises, pending adds are given up, and the ledger is closed after the last
+    entry that was acknowledged.
     """
 
     def __init__(self, scope: Scope, reader: LedgerReader, writer: LedgerWriter) -> None:
@@ -30,7 +36,7 @@ class Writing(Reading):
 
     @property
     def _reader(self) -> LedgerReader:
-        """The reader, which knows by now what the writer does."""
+        """The reader, after it has been told the writer's metadata and LAC."""
         reader = super()._reader
         self._tell(reader)
         return reader
@@ -41,40 +47,52 @@ class Writing(Reading):
 
     @property
     def last_add_confirmed(self) -> int:
-        """Every entry up to this one is acknowledged, and synced; -1: none."""
+        """The id of the last entry that is acknowledged (with deferred sync: synced) like all before it, or -1."""
         return self.writer.last_add_confirmed
 
     @property
     def last_add_pushed(self) -> int:
-        """The highest entry id given out so far, -1: none."""
+        """The highest entry id that was added, whether it is acknowledged or not, or -1."""
         return self.writer.last_add_pushed
 
     @property
     def length(self) -> int:
-        """Payload bytes of everything that was added, acknowledged or not."""
+        """Bytes of payload of all entries that were added, whether they are acknowledged or not."""
         return self.writer.length
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more can be added."""
+        """Whether no more entries can be added."""
         return self._closed or self.writer.failure is not None
 
     async def flush(self) -> None:
-        """Wait until everything added so far is acknowledged. Raises what ended the first that is not."""
+        """Wait until all entries that were added so far are acknowledged.
+
+        Raises:
+            BookKeeperError: The error of the first add that failed; `WriteHandle.append` lists the errors.
+        """
         await self._scope.run(self.writer.flush())
 
     async def force(self) -> None:
-        """Of a writer with deferred sync: have what was acknowledged synced by all bookies, then raise the LAC to it.
+        """With deferred sync, have the bookies sync all acknowledged entries, and raise the LAC to the last of them.
 
-        LedgerClosed, IllegalOperation (V2), or the first bookie's failure.
+        Raises:
+            LedgerClosed: The ledger was closed, or an earlier add failed.
+            BookKeeperError: The error of the first bookie that failed.
         """
         await self._scope.run(self.writer.force())
 
     async def close(self) -> None:
-        """Close the ledger behind the last entry that was acknowledged; adds that are pending end with LedgerClosed.
+        """Close the ledger after the last entry that was acknowledged. Further calls do nothing.
 
-        `flush` before, to wait for them. With deferred sync, what was not forced is lost. MetadataVersionConflict:
-        somebody else closed it elsewhere. MetadataStoreError. Twice is fine.
+        Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, entries that
+        were not forced are not part of the closed ledger.
+
+        Raises:
+            MetadataVersionConflict: Another client closed the ledger with a different last entry.
+            LedgerFenced: Another client is recovering the ledger.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client was closed.
         """
         if self._closed:
             return
@@ -104,7 +122,7 @@ class Writing(Reading):
 
 
 async def _close_after(handle: Writing, error: BaseException) -> None:
-    """Close it; what goes wrong then is a note on `error`, which is what the caller hears of."""
+    """Close the handle after `error`; if that fails, add a note to `error`, which is what the caller sees."""
     try:
         await handle.close()
     except BookKeeperError as second:
@@ -112,44 +130,105 @@ async def _close_after(handle: Writing, error: BaseException) -> None:
 
 
 class WriteHandle(Writing):
-    """A ledger that was created here; ids are given in the order of the calls."""
+    """A handle for writing a ledger whose entry ids are assigned in the order of the calls, from 0 on."""
 
     async def append(self, data: Buffer) -> int:
-        """Add an entry and wait until it is acknowledged; its id.
+        """Add an entry and wait until it is acknowledged.
 
-        LedgerFenced (somebody recovers the ledger), NotEnoughBookies, AddQuorumTimeout, ClientClosed: this and all
-        later adds have failed. LedgerClosed: an earlier one had. IncorrectParameter: larger than a frame.
+        Args:
+            data: The payload. It is copied.
+
+        Returns:
+            The entry id.
+
+        Raises:
+            IncorrectParameter: The entry does not fit into a frame; the handle can still be used.
+            TooManyRequests: There was no room for the add within `waitTimeoutOnBackpressureMs`; the handle can still
+                be used.
+            LedgerFenced: Another client recovers the ledger. This add and all later ones fail.
+            NotEnoughBookies: A failed bookie could not be replaced. This add and all later ones fail.
+            AddQuorumTimeout: The ack quorum did not answer in time. This add and all later ones fail.
+            ClientClosed: The client was closed.
+            LedgerClosed: The handle was closed, or an earlier add failed.
         """
         return await self.writer.append(data)
 
     async def append_async(self, data: Buffer) -> Add:
-        """Add an entry, and wait only for room (`maxOutstandingAdds`): await the result for its id, or its error."""
+        """Add an entry, and wait only until there is room in the window of pending adds (`maxOutstandingAdds`).
+
+        Args:
+            data: The payload. It is copied.
+
+        Returns:
+            The pending add; `await` it for the entry id, or for the errors of `append`.
+
+        Raises:
+            IncorrectParameter: The entry does not fit into a frame.
+            TooManyRequests: There was no room within `waitTimeoutOnBackpressureMs`.
+            LedgerClosed: The handle was closed, or an earlier add failed.
+        """
         return await self.writer.append_async(data)
 
     async def append_all(self, payloads: Buffer, offsets: NDArray[np.int64]) -> int:
-        """Add payloads[offsets[k]:offsets[k + 1]] for each k, as an Arrow binary array has them; the last entry's id.
+        """Add many entries, and wait only until there is room for them; `flush` waits until they are acknowledged.
 
-        It waits for room only: `flush` waits until all are acknowledged. IncorrectParameter, LedgerClosed.
+        Args:
+            payloads: The payloads one after the other, as in an Arrow binary array. They are copied.
+            offsets: int64, shape (n + 1,): entry k is payloads[offsets[k]:offsets[k + 1]].
+
+        Returns:
+            The id of the last entry.
+
+        Raises:
+            IncorrectParameter: The offsets are invalid, or an entry does not fit into a frame.
+            TooManyRequests: There was no room within `waitTimeoutOnBackpressureMs`.
+            LedgerClosed: The handle was closed, or an earlier add failed.
         """
         return await self.writer.append_all(payloads, offsets)
 
 
 class AdvancedWriteHandle(Writing):
-    """A ledger that was created here, whose writer chooses the entry ids.
+    """A handle for writing a ledger whose entry ids are chosen by the writer.
 
-    They may come in any order; what is acknowledged is told in the order of the ids, so a gap holds up what is behind.
+    Entries may be added in any order of their ids. They are acknowledged in ascending order, so a missing id holds up
+    the acknowledgement of all entries above it.
     """
 
     async def append(self, entry: int, data: Buffer) -> int:
-        """`WriteHandle.append` under that id. DuplicateEntryId, IncorrectParameter."""
+        """Add an entry with the given id and wait until it is acknowledged.
+
+        Args:
+            entry: The entry id, at least 0.
+            data: The payload. It is copied.
+
+        Returns:
+            The entry id.
+
+        Raises:
+            DuplicateEntryId: An entry with this id was added before.
+            IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+            BookKeeperError: Any other error of `WriteHandle.append`.
+        """
         return await self.writer.append(data, self.checked(entry))
 
     async def append_async(self, entry: int, data: Buffer) -> Add:
-        """`WriteHandle.append_async` under that id. DuplicateEntryId, IncorrectParameter."""
+        """Add an entry with the given id, and wait only until there is room in the window of pending adds.
+
+        Args:
+            entry: The entry id, at least 0.
+            data: The payload. It is copied.
+
+        Returns:
+            The pending add; `await` it for the entry id, or for the errors of `append`.
+
+        Raises:
+            DuplicateEntryId: An entry with this id was added before.
+            IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+        """
         return await self.writer.append_async(data, self.checked(entry))
 
     def checked(self, entry: int) -> int:
-        """An entry id that can be one. IncorrectParameter."""
+        """Return `entry` if it is a valid entry id; raise IncorrectParameter if not."""
         if entry < 0:
             raise IncorrectParameter(f"ledger {self.id}: entry id {entry} must be at least 0")
         return entry

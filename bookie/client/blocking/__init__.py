@@ -1,11 +1,11 @@
-"""The ledger client for threads: every class waits for its twin of `bookie.client.aio`.
+"""The ledger client for threads. Every class waits for the class of the same purpose in `bookie.client.aio`.
 
-Leans on `bookie.client.aio` and on the event loop of `bookie.client.event_loop.thread`; nothing else of the client
-knows it. Its public names are those of `bookie.client`. Begin with `bookkeeper`.
+It is built on `bookie.client.aio` and on the event loop of `bookie.client.event_loop.thread`; no other package of the
+client depends on it. Its public names are exported by `bookie.client`. Begin reading with `bookkeeper`.
 
-bookkeeper    ledgers made, opened, deleted, listed
-handles       a ledger that is read or written
+bookkeeper    BookKeeper: create, open, delete and list ledgers
+handles       the handles for reading and writing a ledger
 logs          named lists of ledgers
 bookie_calls  requests to single bookies
-bookie_infos  how much room bookies have
+bookie_infos  the free space of the bookies
 """

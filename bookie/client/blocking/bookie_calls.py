@@ -1,4 +1,4 @@
-"""Requests to single bookies for threads: the twin of `bookie.client.bookies.BookieClient`. Any thread."""
+"""Requests to single bookies, for threads; the counterpart of `bookie.client.bookies.BookieClient`. Any thread."""
 
 from bookie.client.bookies import BookieClient
 from bookie.client.entries.batch import StoredBatch
@@ -8,7 +8,7 @@ __all__ = ["BookieCalls"]
 
 
 class BookieCalls:
-    """Made by `BookKeeper.bookie_client`."""
+    """Requests to single bookies, below all ledgers. Get it from `BookKeeper.bookie_client`."""
 
     def __init__(self, thread: LoopThread, client: BookieClient) -> None:
         self._thread = thread
@@ -26,7 +26,29 @@ class BookieCalls:
         *,
         allow_fast_fail: bool = False,
     ) -> StoredBatch:
-        """Entries of a ledger as this bookie stores them, one at least. See `BookieClient.batch_read_entries`."""
+        """Read consecutive entries of a ledger as one bookie stores them. Their digests are not verified.
+
+        Args:
+            bookie: The id of the bookie.
+            ledger_id: The id of the ledger.
+            start_entry_id: The id of the first entry.
+            max_count: The highest number of entries; 0 means no limit.
+            max_size: The highest size of the response in bytes, at most a frame; 0 returns one entry.
+            flags: Bits of `Flags`: FENCE also fences the ledger, HIGH_PRIORITY asks for preferred treatment.
+            master_key: The ledger's master key, which is needed for FENCE.
+            allow_fast_fail: Raise TooManyRequests, instead of waiting, if too much output is queued for the bookie.
+
+        Returns:
+            One entry or more; call `StoredBatch.verify` on it.
+
+        Raises:
+            IncorrectParameter: The start, the count or the size is negative.
+            IllegalOperation: The bookie does not support batch reads.
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie does not hold the first entry.
+            BookKeeperError: Any other error of the connection or of the bookie, such as BookieUnavailable,
+                RequestTimeout or ReadError.
+        """
         return self._thread.run(
             self._client.batch_read_entries(
                 bookie,

@@ -1,4 +1,4 @@
-"""Disk space of the bookies for threads: the twin of `bookie.client.placement.bookie_info`. Any thread."""
+"""The free space of the bookies, for threads; the counterpart of `bookie.client.placement.bookie_info`. Any thread."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -13,7 +13,11 @@ __all__ = ["BookieInfos"]
 
 
 class BookieInfos:
-    """Made by `BookKeeper.bookie_info`. Bookies are asked from time to time while somebody listens."""
+    """The disk space of the bookies. Get it from `BookKeeper.bookie_info`.
+
+    Bookies are polled every `getBookieInfoIntervalSeconds` while somebody subscribes, or while placement is weighted.
+    All calls raise ClientClosed if the client is closed.
+    """
 
     def __init__(self, thread: LoopThread, reader: BookieInfoReader) -> None:
         self._thread = thread
@@ -21,23 +25,35 @@ class BookieInfos:
 
     @property
     def known(self) -> dict[str, BookieInfo]:
-        """Total and free bytes, by bookie, as they were told last. ClientClosed."""
+        """The total and free bytes of each bookie, by bookie id, as last reported."""
         return self._thread.run(self._known())
 
     @property
     def errors(self) -> dict[str, BookKeeperError]:
-        """Of bookies of which nothing is known: why. ClientClosed."""
+        """For each bookie whose space is unknown, by bookie id: the error of the last request."""
         return self._thread.run(self._errors())
 
     def subscribe(self, listener: Callable[[Mapping[str, BookieInfo]], None]) -> Subscription:
-        """`listener` is told what is known after each scan, and at once if something is. ClientClosed.
+        """Call a listener with the known values after each poll, and at once if any are known.
 
-        It is called on the client's own thread: it must be quick, and calls of this client that wait are refused there.
+        Args:
+            listener: Called with total and free bytes by bookie id. It runs on the client's own thread: it must be
+                quick, and calls of this client that wait are refused there with IllegalOperation.
+
+        Returns:
+            The subscription; close it to end the calls.
+
+        Raises:
+            ClientClosed: The client is closed.
         """
         return _Unsubscribe(self._thread, self._thread.run(self._subscribe(listener)))
 
     def refresh(self) -> None:
-        """Have all asked as soon as may be, without waiting for the answers. ClientClosed."""
+        """Poll all bookies as soon as possible, without waiting for their answers.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         self._thread.run(self._refresh())
 
     async def _known(self) -> dict[str, BookieInfo]:
@@ -54,14 +70,16 @@ class BookieInfos:
 
 
 class _Unsubscribe:
-    """What `subscribe` returns."""
+    """The subscription that `subscribe` returns."""
 
     def __init__(self, thread: LoopThread, subscription: Subscription) -> None:
         self._thread = thread
         self._subscription = subscription
 
     def close(self) -> None:
-        """Not told any more, once a call that is under way is over. May be called twice, and by the listener."""
+        """End the calls of the listener, once one that is running has returned. It may be called twice, and by the
+        listener.
+        """
         with contextlib.suppress(ClientClosed):
             self._thread.submit(self._close())
 

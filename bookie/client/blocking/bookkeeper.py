@@ -1,4 +1,4 @@
-"""BookKeeper for threads: the client of `bookie.client.aio` on an event loop of its own. Any thread."""
+"""BookKeeper for threads: the client of `bookie.client.aio` on an event loop on its own thread. Any thread."""
 
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
@@ -22,9 +22,15 @@ __all__ = ["BookKeeper"]
 
 
 class BookKeeper:
-    """A cluster, by its metadata service. A context manager; or `start()` and `close()`.
+    """A client of a cluster, for any number of threads. It is a context manager; otherwise call `start()` and
+    `close()`.
 
-    `config`: settings of `ClientConfig`, by Apache BookKeeper's keys or by our names. ConfigurationError.
+    Args:
+        metadata_service_uri: The URI of the metadata store, such as `zk+hierarchical://host:2181/ledgers`.
+        **config: Settings of `ClientConfig`, by Apache BookKeeper's keys or by the names of the fields.
+
+    Raises:
+        ConfigurationError: A setting is wrong, or the URI is.
     """
 
     def __init__(self, metadata_service_uri: str, **config: Any) -> None:
@@ -33,7 +39,13 @@ class BookKeeper:
         self._started = False
 
     def start(self) -> None:
-        """Connect to the metadata store, learn which bookies there are. MetadataStoreError, ClusterNotInitialized."""
+        """Connect to the metadata store and learn which bookies are registered. A client can be started only once.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClusterNotInitialized: The metadata store holds no cluster under the given root.
+            IllegalOperation: The client was started before.
+        """
         if self._started:
             raise IllegalOperation("this BookKeeper was started before; make another one")
         self._started = True
@@ -45,7 +57,10 @@ class BookKeeper:
             raise
 
     def close(self) -> None:
-        """What is outstanding fails with ClientClosed; ledgers that were written stay open. Twice is fine."""
+        """Fail all outstanding calls with ClientClosed, and end the session with the metadata store.
+
+        Ledgers that were being written are not closed; a reader can recover them. Further calls do nothing.
+        """
         if self._thread.alive:
             try:
                 self._thread.run(self._aio.close())
@@ -63,22 +78,38 @@ class BookKeeper:
 
     @property
     def bookie_client(self) -> BookieCalls:
-        """Requests to single bookies, below all ledgers. ClientClosed."""
+        """Requests to single bookies, below all ledgers.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return BookieCalls(self._thread, self._aio.bookie_client)
 
     @property
     def bookie_info(self) -> BookieInfos:
-        """Disk space of the bookies, for who subscribes; it is polled for weighted placement too. ClientClosed."""
+        """The disk space of the bookies. They are polled while somebody subscribes, or while placement is weighted.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return BookieInfos(self._thread, self._aio.bookie_info)
 
     @property
     def features(self) -> Features:
-        """Switches that are thrown while this client runs: see there. ClientClosed."""
+        """The switches that can be changed while this client runs; `bookie.client.features` lists them.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self._aio.features
 
     @property
     def logs(self) -> Logs:
-        """Named lists of ledgers, kept in the metadata store. ClientClosed."""
+        """Named lists of ledgers, which are kept in the metadata store.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return Logs(self._thread, self._aio.logs)
 
     # --- ledgers ------------------------------------------------------------------------------------------------------
@@ -94,11 +125,28 @@ class BookKeeper:
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
     ) -> WriteHandle:
-        """A new ledger, to be written.
+        """Create a ledger for writing.
 
-        Each entry goes to `write_quorum_size` of `ensemble_size` bookies, and is acknowledged when `ack_quorum_size`
-        have it. `digest_type`: CRC32, CRC32C, HMAC (also called MAC) or DUMMY. With `deferred_sync` acknowledged
-        entries are safe only after `force`. IncorrectParameter, NotEnoughBookies, MetadataStoreError.
+        Args:
+            ensemble_size: The number of bookies to which the ledger is written.
+            write_quorum_size: The number of bookies that store each entry.
+            ack_quorum_size: The number of bookies that must have stored an entry before it is acknowledged.
+            digest_type: CRC32, CRC32C, HMAC (which may also be called MAC) or DUMMY.
+            password: The ledger's password. A client needs it to read, to write and to recover the ledger.
+            custom_metadata: Values that are kept with the ledger's metadata.
+            deferred_sync: Acknowledge entries before bookies have synced them. They are durable only after `force`.
+                Needs V3.
+
+        Returns:
+            The write handle.
+
+        Raises:
+            IncorrectParameter: The sizes violate ensemble >= write quorum >= ack quorum >= 1, or the digest type is
+                unknown.
+            NotEnoughBookies: There are too few writable bookies, or too few that the placement policy accepts.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            IllegalOperation: Deferred sync was requested with V2.
+            ClientClosed: The client is closed.
         """
         opening = self._aio.create_ledger(
             ensemble_size=ensemble_size,
@@ -123,7 +171,25 @@ class BookKeeper:
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
     ) -> AdvancedWriteHandle:
-        """`create_ledger` whose writer chooses entry ids, and the ledger's id if one is given. LedgerExists."""
+        """Create a ledger whose writer chooses the entry ids, and also the ledger's id if `ledger_id` is given.
+
+        Args:
+            ledger_id: The id of the ledger, 0 to 2**63 - 1; None lets the metadata store assign one.
+            ensemble_size: See `create_ledger`, as for all further arguments.
+            write_quorum_size: See `create_ledger`.
+            ack_quorum_size: See `create_ledger`.
+            digest_type: See `create_ledger`.
+            password: See `create_ledger`.
+            custom_metadata: See `create_ledger`.
+            deferred_sync: See `create_ledger`.
+
+        Returns:
+            The write handle.
+
+        Raises:
+            LedgerExists: A ledger with the given id already exists.
+            BookKeeperError: Any error of `create_ledger`.
+        """
         opening = self._aio.create_ledger_advanced(
             ledger_id,
             ensemble_size=ensemble_size,
@@ -144,12 +210,29 @@ class BookKeeper:
         digest_type: str | DigestType = DigestType.CRC32,
         recovery: bool = True,
     ) -> ReadHandle:
-        """A ledger to read.
+        """Open a ledger for reading.
 
-        With `recovery` a ledger that is still open is closed first, and its writer can add no more; without, it is read
-        while it is written. `password` None is the administrator's: nothing is compared. The digest type is taken from
-        the metadata unless `enableDigestTypeAutodetection` is false.
-        NoSuchLedgerMetadata, UnauthorizedAccess, DigestMismatch, LedgerRecoveryError, MetadataStoreError.
+        Args:
+            ledger_id: The id of the ledger.
+            password: The password with which the ledger was created. None is for administrators: no password is
+                compared, and the metadata are trusted.
+            digest_type: The digest type of the ledger. It matters only for ledgers whose metadata do not name one, or
+                with `enableDigestTypeAutodetection=false`.
+            recovery: Whether a ledger that is still open is recovered: it is fenced and closed, and its writer can
+                add no more entries. Without recovery the ledger can be read while it is written.
+
+        Returns:
+            The read handle.
+
+        Raises:
+            NoSuchLedgerMetadata: The metadata store has no such ledger.
+            UnauthorizedAccess: The password is wrong.
+            DigestMismatch: The digest type differs from that of the ledger.
+            LedgerRecoveryError: Too few bookies answered to recover the ledger.
+            ReadError: Too few bookies answered to learn the LAC of a ledger that is not closed.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            IncorrectParameter: The ledger id is negative, or the digest type is unknown.
+            ClientClosed: The client is closed.
         """
         return self._thread.run(self._open(ledger_id, password, digest_type, recovery=recovery))
 
@@ -161,37 +244,106 @@ class BookKeeper:
         digest_type: str | DigestType = DigestType.CRC32,
         recovery: bool = True,
     ) -> Future[ReadHandle]:
-        """`open_ledger` without waiting."""
+        """Open a ledger like `open_ledger`, without waiting.
+
+        Args:
+            ledger_id: The id of the ledger.
+            password: See `open_ledger`.
+            digest_type: See `open_ledger`.
+            recovery: See `open_ledger`.
+
+        Returns:
+            A future of the read handle, or of an error of `open_ledger`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self._thread.submit(self._open(ledger_id, password, digest_type, recovery=recovery))
 
     def delete_ledger(self, ledger_id: int) -> None:
-        """Delete it, if there is one. Bookies drop its entries when they next collect garbage."""
+        """Delete a ledger; do nothing if it does not exist. Bookies drop its entries at their next garbage
+        collection.
+
+        Args:
+            ledger_id: The id of the ledger.
+
+        Raises:
+            IncorrectParameter: The ledger id is negative.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         self._thread.run(self._aio.delete_ledger(ledger_id))
 
     def list_ledgers(self) -> Iterator[int]:
-        """All ledger ids, ascending. Ids that come or go meanwhile may or may not be among them. MetadataStoreError."""
+        """Yield the ids of all ledgers in ascending order.
+
+        Ledgers that are created or deleted while the list is read may or may not be in it.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         ranges = self._aio.ledger_ranges()
         while ids := self._thread.run(_following(anext(ranges, []))):
             yield from ids
 
     def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
-        """What is stored of a ledger. NoSuchLedgerMetadata."""
+        """Return the metadata of a ledger as they are stored now.
+
+        Args:
+            ledger_id: The id of the ledger.
+
+        Raises:
+            NoSuchLedgerMetadata: The metadata store has no such ledger.
+            IncorrectParameter: The ledger id is negative.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         return self._thread.run(self._aio.ledger_metadata(ledger_id))
 
     def bookies(self, *, read_only: bool = False) -> frozenset[str]:
-        """The bookies that are registered as writable, or as read-only."""
+        """Return the ids of the bookies that are registered now.
+
+        Args:
+            read_only: Whether to return the read-only bookies instead of the writable ones.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         return self._thread.run(self._aio.bookies(read_only=read_only))
 
     def known_bookies(self) -> frozenset[str]:
-        """The bookies that have a cookie, whether they are registered now or not."""
+        """Return the ids of all bookies that have a cookie in the metadata store, whether they are registered or not.
+
+        Raises:
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         return self._thread.run(self._aio.known_bookies())
 
     def service_info(self, bookie: str) -> BookieServiceInfo | None:
-        """What a bookie publishes; None if it is not registered. MetadataSerializationError."""
+        """Return what a bookie publishes about itself, such as its endpoints.
+
+        Args:
+            bookie: The id of the bookie.
+
+        Returns:
+            The service info, or None if the bookie is not registered.
+
+        Raises:
+            MetadataSerializationError: The published value cannot be parsed.
+            MetadataStoreError: The metadata store refused, or did not answer in time.
+            ClientClosed: The client is closed.
+        """
         return self._thread.run(self._aio.service_info(bookie))
 
     def metrics(self) -> list[Family]:
-        """Weights and chances of bookies and what waits for them: docs/metrics.md."""
+        """Return the metrics of this client as of now; docs/metrics.md describes them.
+
+        Raises:
+            ClientClosed: The client is closed or not started.
+        """
         return self._thread.run(self._metrics())
 
     async def _metrics(self) -> list[Family]:

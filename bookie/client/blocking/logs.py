@@ -1,4 +1,4 @@
-"""Logs of a cluster, for threads: `bookie.client.aio.logs` on the client's event loop. Any thread."""
+"""Named lists of ledgers in the metadata store, for threads; `bookie.client.aio.logs` does the work. Any thread."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
@@ -12,58 +12,173 @@ __all__ = ["Logs"]
 
 
 class Logs:
-    """Made by a `BookKeeper`; what each call does stands there."""
+    """The logs of a cluster: named, ordered lists of ledgers. Get it from `BookKeeper.logs`.
+
+    Every change is one compare-and-set, which is repeated when another client was faster. A name has 1 to 200 bytes
+    of UTF-8 without control characters; other names raise IncorrectParameter. All calls raise MetadataStoreError if
+    the metadata store fails, and ClientClosed if the client is closed.
+    """
 
     def __init__(self, thread: LoopThread, logs: AioLogs) -> None:
         self._thread = thread
         self._aio = logs
 
     def get(self, name: str) -> Versioned[Log]:
-        """NoSuchLog."""
+        """Return a log with its version.
+
+        Args:
+            name: The name of the log.
+
+        Raises:
+            NoSuchLog: There is no log with this name.
+        """
         return self._thread.run(self._aio.get(name))
 
     def create(self, name: str, ledgers: Iterable[int] = ()) -> Versioned[Log]:
-        """LogExists."""
+        """Create a log.
+
+        Args:
+            name: The name of the log.
+            ledgers: The ids of its ledgers, each at most once.
+
+        Returns:
+            The log with its version.
+
+        Raises:
+            LogExists: A log with this name already exists.
+            LogTooLarge: The list does not fit into one value of the metadata store.
+        """
         return self._thread.run(self._aio.create(name, ledgers))
 
     def append(self, name: str, ledgers: Iterable[int], batch: Batch | None = None) -> Versioned[Log]:
-        """Put `ledgers` at the end, once for each batch; those that are not in the result were written for nothing."""
+        """Append ledgers to a log, which is created if it does not exist. Ledgers that are in the list already stay
+        in place.
+
+        Args:
+            name: The name of the log.
+            ledgers: The ids of the ledgers.
+            batch: A writer and the number of its batch. If the log already holds this batch or a later one of the
+                writer, nothing changes, and the entries in those of `ledgers` that are not in the result were written
+                in vain.
+
+        Returns:
+            The log with its new version.
+
+        Raises:
+            LogTooLarge: The list does not fit into one value of the metadata store.
+            MetadataVersionConflict: Other clients changed the log too often; try again.
+        """
         return self._thread.run(self._aio.append(name, ledgers, batch))
 
     def replace(
         self, name: str, ledgers: Iterable[int], batch: Batch | None = None
     ) -> tuple[Versioned[Log], tuple[int, ...]]:
-        """Let `ledgers` be the list; also which ledgers that took out of it."""
+        """Replace the list of a log, which is created if it does not exist.
+
+        Args:
+            name: The name of the log.
+            ledgers: The ids of the ledgers that are the list from now on.
+            batch: See `append`.
+
+        Returns:
+            The log with its new version, and the ids of the ledgers that are no longer in the list.
+
+        Raises:
+            LogTooLarge: The list does not fit into one value of the metadata store.
+            MetadataVersionConflict: Other clients changed the log too often; try again.
+        """
         return self._thread.run(self._aio.replace(name, ledgers, batch))
 
     def update(self, name: str, change: Callable[[Log], Log], *, create: bool = False) -> Versioned[Log]:
-        """Write what `change` makes of the log. NoSuchLog."""
+        """Replace a log with the result of a function of it.
+
+        Args:
+            name: The name of the log.
+            change: Returns the new log for the present one. It runs on another thread, and possibly several times.
+            create: Whether to create the log if it does not exist.
+
+        Returns:
+            The log with its new version.
+
+        Raises:
+            NoSuchLog: There is no log with this name, and `create` is false.
+            LogTooLarge: The list does not fit into one value of the metadata store.
+            MetadataVersionConflict: Other clients changed the log too often; try again.
+        """
         return self._thread.run(self._aio.update(name, change, create=create))
 
     def remove(self, name: str, ledgers: Collection[int]) -> Versioned[Log]:
-        """Take `ledgers` out of the list; they stay where they are. NoSuchLog."""
+        """Remove ledgers from a log's list; the ledgers themselves are not deleted.
+
+        Args:
+            name: The name of the log.
+            ledgers: The ids of the ledgers.
+
+        Returns:
+            The log with its new version.
+
+        Raises:
+            NoSuchLog: There is no log with this name.
+        """
         return self._thread.run(self._aio.remove(name, ledgers))
 
     def touch(self, name: str) -> Versioned[Log]:
-        """The log as it is, at a new version: no change that was under way before succeeds any more."""
+        """Give a log a new version without changing it, and create it if it does not exist.
+
+        Changes that other clients began before cannot succeed any more without reading the log again.
+
+        Args:
+            name: The name of the log.
+
+        Returns:
+            The log with its new version.
+        """
         return self._thread.run(self._aio.touch(name))
 
     def forget(self, name: str, writer: str) -> Versioned[Log]:
-        """Drop the mark of a writer that will not come back. NoSuchLog."""
+        """Drop the mark of a writer that will not come back. If it does, a batch that it repeats is appended again.
+
+        Args:
+            name: The name of the log.
+            writer: The name of the writer, as given in its batches.
+
+        Returns:
+            The log with its new version.
+
+        Raises:
+            NoSuchLog: There is no log with this name.
+        """
         return self._thread.run(self._aio.forget(name, writer))
 
     def delete(self, name: str, version: int | None = None) -> None:
-        """The list, not its ledgers. NoSuchLog, MetadataVersionConflict."""
+        """Delete a log's list; its ledgers are not deleted.
+
+        Args:
+            name: The name of the log.
+            version: The version that is to be deleted; None means any.
+
+        Raises:
+            NoSuchLog: There is no log with this name.
+            MetadataVersionConflict: The log has another version.
+        """
         self._thread.run(self._aio.delete(name, version))
 
     def names(self) -> Iterator[str]:
-        """All names, ascending."""
+        """Yield the names of all logs in ascending order."""
         pages = self._aio.pages()
         while page := self._thread.run(_following(anext(pages, []))):
             yield from page
 
     def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
-        """Tell `listener` what the log is now and after each change; None: gone."""
+        """Call a listener with the log as it is now, and after each change; with None if the log does not exist.
+
+        Args:
+            name: The name of the log.
+            listener: Runs on a thread of the metadata store.
+
+        Returns:
+            The subscription; close it to end the calls.
+        """
         return self._aio.watch(name, listener)
 
 

@@ -1,16 +1,17 @@
-"""Connections to bookies on asyncio, and the metadata store without blocking: what the client's ledgers run on.
+"""Connections to bookies on asyncio, and the metadata store without blocking: what the ledger protocol runs on.
 
-Leans on `bookie.client.wire` and fulfils `bookie.client.contracts`. Begin with `client`, then `link`.
+It is built on `bookie.client.wire`, and implements the interfaces of `bookie.client.contracts`. Begin reading with
+`client`, then `link`.
 
 client      all bookies, by id
-peer        one bookie: where it is, what it offers, its connections
+peer        one bookie: its address, what it supports, its connections
 connect     how a connection is made, encrypted and authenticated
 link        one connection
-reads       its single reads that were asked many at a time
-lane        the adds of one ledger on it
-health      who is quarantined
-quarantine  placement without them
-addresses   where bookies are
+reads       groups of single reads on a connection
+lane        the adds of one ledger on a connection
+health      which bookies are quarantined
+quarantine  placement without the quarantined bookies
+addresses   the addresses of bookies
 stores      the metadata store
 """
 

@@ -1,4 +1,4 @@
-"""Where a bookie is: by its registration, else by its id, where that is `host:port`."""
+"""Look up the address of a bookie: in its registration, or else in its id, if that is `host:port`."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ from bookie.errors import BookieUnavailable, MetadataSerializationError
 from bookie.metadata.bookies.service_info import BookieServiceInfo, parse_service_info
 
 Registered = Callable[[str], Awaitable[bytes | None]]
-"""What a bookie publishes; None: it is not registered."""
+"""Returns what a bookie publishes, or None if it is not registered."""
 
 
 async def _nobody(_: str) -> bytes | None:
@@ -14,7 +14,10 @@ async def _nobody(_: str) -> bytes | None:
 
 
 def resolver(registered: Registered | None = None) -> Callable[[str], Awaitable[BookieServiceInfo]]:
-    """Looks up one bookie, anew each time. BookieUnavailable; what the metadata store raises."""
+    """Return a function that looks up one bookie, each time anew.
+
+    It raises BookieUnavailable if no address is known, and the errors of the metadata store.
+    """
     look = registered or _nobody
 
     async def resolve(bookie: str) -> BookieServiceInfo:

@@ -1,4 +1,4 @@
-"""All bookies, by id, on asyncio: `contracts.Bookies` over connections that are made when they are needed."""
+"""All bookies, by id, on asyncio. It implements `contracts.Bookies` over connections that are made on demand."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,10 +31,18 @@ __all__ = ["BookieClient"]
 
 
 class BookieClient:
-    """Made on the event loop that it is used on; ended by `close`, or as an async context manager.
+    """Requests to single bookies. It belongs to the event loop on which it was created.
 
-    `registered` tells what a bookie publishes (`MetadataStore.info`); without, ids must be `host:port`, and bookies are
-    taken to offer no extension of V3. `connector`: as `config` says.
+    End it with `close`, or use it as an async context manager. Every call may raise BookieUnavailable,
+    RequestTimeout, ClientClosed or SecurityError besides the errors that it documents.
+
+    Args:
+        config: The settings; None means the defaults.
+        registered: Returns what a bookie publishes, as `MetadataStore.info` does. Without it, bookie ids must be
+            `host:port`, and bookies are assumed to support no V3 extension.
+        connector: How connections are made; None means as `config` says.
+        chance: The source of randomness.
+        health_checks: Returns whether bookies that fail too often may be quarantined.
     """
 
     def __init__(
@@ -61,7 +69,7 @@ class BookieClient:
         await self.close()
 
     async def close(self) -> None:
-        """Everything outstanding fails with ClientClosed. Idempotent."""
+        """Fail everything outstanding with ClientClosed, and wait until all connections are closed. Idempotent."""
         self._closed = True
         error = ClientClosed("the client was closed")
         await asyncio.gather(*(peer.close(error) for peer in self._peers.values()))
@@ -78,7 +86,7 @@ class BookieClient:
         flags: int = 0,
         deferred_sync: bool = False,
     ) -> Lane:
-        """Open a lane. ClientClosed; IllegalOperation for `deferred_sync` in V2."""
+        """Open a lane. Raises ClientClosed, and IllegalOperation if deferred sync is requested with V2."""
         if deferred_sync and not self._v3:
             raise IllegalOperation(f"{bookie}: ledger {ledger}: V2 has no deferred sync; set useV2WireProtocol=false")
         link = self._peer(bookie).link(ledger)
@@ -87,7 +95,10 @@ class BookieClient:
     async def add(
         self, bookie: str, ledger: int, entry: int, stored: Buffer, master_key: bytes, *, flags: int = 0
     ) -> None:
-        """Store one entry, header and digest included. LedgerFenced, UnauthorizedAccess, BookieReadOnly, WriteError."""
+        """Store one entry, given with header and digest.
+
+        Raises LedgerFenced, UnauthorizedAccess, BookieReadOnly or WriteError.
+        """
         link = self._peer(bookie).link(ledger)
         await link.ask(link.wire.add(ledger, entry, stored, master_key, flags, self.config.add_timeout_s))
 
@@ -96,7 +107,10 @@ class BookieClient:
     async def read(
         self, bookie: str, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None
     ) -> ReadAnswer:
-        """One entry as stored, -1 for the last; in V2 without a LAC. NoSuchLedger, NoSuchEntry, ReadError."""
+        """Read one entry as stored, or the last entry if `entry` is -1. A V2 response has no LAC.
+
+        Raises NoSuchLedger, NoSuchEntry or ReadError.
+        """
         link = self._peer(bookie).link(ledger)
         answer: ReadAnswer = await link.ask(
             link.wire.read(ledger, entry, flags, master_key, self.config.read_timeout_s)
@@ -104,7 +118,10 @@ class BookieClient:
         return answer
 
     async def read_many(self, bookie: str, ledger: int, entries: NDArray[np.int64]) -> ReadAnswers:
-        """Single reads of these entries, ascending. Answers as far as they came; an error when there was none."""
+        """Read these entries, given in ascending order, with single reads.
+
+        Returns all responses that arrived, or raises the error if none arrived.
+        """
         return await self._peer(bookie).link(ledger).read_many(ledger, entries, self.config.read_timeout_s)
 
     async def batch_read(
@@ -118,15 +135,16 @@ class BookieClient:
         flags: int = 0,
         master_key: bytes | None = None,
     ) -> StoredBatch:
-        """Entries as stored from `start` on, one at least; `max_size` is at most a frame, 0 is one entry.
+        """Read consecutive entries as stored, one or more, beginning with `start`.
 
-        IllegalOperation where `batches` said no; NoSuchLedger, NoSuchEntry, ReadError.
+        `max_size` is the highest size of the response in bytes: at most a frame; 0 returns one entry. Raises
+        IllegalOperation where `batches` returns False, NoSuchLedger, NoSuchEntry or ReadError.
         """
         peer = self._peer(bookie)
         if self._v3 and peer.extensions is None:
             await peer.known()
         if not peer.batches():
-            raise IllegalOperation(f"{bookie}: it serves no batch reads, ledger {ledger}; read entry by entry")
+            raise IllegalOperation(f"{bookie}: ledger {ledger}: it does not support batch reads; read entry by entry")
         link = peer.link_for_batch(ledger)
         size = min(max_size, self.config.frame_bytes_max)
         timeout_s = self.config.read_timeout_s
@@ -153,26 +171,49 @@ class BookieClient:
         *,
         allow_fast_fail: bool = False,
     ) -> StoredBatch:
-        """`batch_read` as Apache BookKeeper calls it, for one bookie of a ledger. Unverified: call `verify`.
+        """Read consecutive entries of a ledger as one bookie stores them. Their digests are not verified.
 
-        `max_count` 0: no limit of entries. With `allow_fast_fail` TooManyRequests at once when much waits for the
-        bookie to take it. IncorrectParameter for a negative start, count or size.
+        Args:
+            bookie: The id of the bookie.
+            ledger_id: The id of the ledger.
+            start_entry_id: The id of the first entry.
+            max_count: The highest number of entries; 0 means no limit.
+            max_size: The highest size of the response in bytes, at most a frame; 0 returns one entry.
+            flags: Bits of `Flags`: FENCE also fences the ledger, HIGH_PRIORITY asks for preferred treatment.
+            master_key: The ledger's master key, which is needed for FENCE.
+            allow_fast_fail: Raise TooManyRequests, instead of waiting, if too much output is queued for the bookie.
+
+        Returns:
+            One entry or more; call `StoredBatch.verify` on it.
+
+        Raises:
+            IncorrectParameter: The start, the count or the size is negative.
+            IllegalOperation: The bookie does not support batch reads.
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie does not hold the first entry.
+            ReadError: The bookie failed to read the first entry.
         """
         for name, value in (("start_entry_id", start_entry_id), ("max_count", max_count), ("max_size", max_size)):
             if value < 0:
                 raise IncorrectParameter(f"{bookie}: batch read of ledger {ledger_id}: {name} {value}; give 0 or more")
         if allow_fast_fail and self._peer(bookie).link_for_batch(ledger_id).full:
-            raise TooManyRequests(f"{bookie}: batch read of ledger {ledger_id}: requests queue up here; ask later")
+            raise TooManyRequests(
+                f"{bookie}: batch read of ledger {ledger_id}: too much output is queued for the bookie; try again later"
+            )
         return await self.batch_read(
             bookie, ledger_id, start_entry_id, max_count, max_size, flags=flags, master_key=master_key
         )
 
     def batches(self, bookie: str) -> bool:
-        """Whether a batch read can be tried there. True as well when nothing is known yet."""
+        """Return whether a batch read may be tried at this bookie; also if nothing is known about it yet."""
         return self._peer(bookie).batches()
 
     async def wait_for_lac(self, bookie: str, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
-        """Wait at the bookie until its LAC has passed; the entry behind comes along. On V2: a plain read of the LAC."""
+        """Wait at the bookie until its LAC exceeds `previous_lac`; the response brings the next entry along if it is
+        there.
+
+        With V2 it is a plain read of the LAC, which does not wait.
+        """
         if not self._v3:
             return await self.read(bookie, ledger, -1)
         link = self._peer(bookie).link_v3(ledger)
@@ -184,35 +225,43 @@ class BookieClient:
     # --- only in V3 ---------------------------------------------------------------------------------------------------
 
     async def read_lac(self, bookie: str, ledger: int) -> LacAnswer:
-        """The explicit LAC and the last entry, as stored. NoSuchLedger, NoSuchEntry (neither), ReadError."""
+        """Read the explicit LAC and the last entry of a ledger, both as stored.
+
+        Raises NoSuchLedger, NoSuchEntry (the bookie has neither of them) or ReadError.
+        """
         link = self._peer(bookie).link_v3(ledger)
         answer: LacAnswer = await link.ask(link.wire.read_lac(ledger, self.config.read_timeout_s))
         return answer
 
     async def write_lac(self, bookie: str, ledger: int, lac: int, packet: bytes, master_key: bytes) -> None:
-        """Store an explicit LAC; returns when it is durable. UnauthorizedAccess, BookieReadOnly, WriteError."""
+        """Store an explicit LAC, and return when it is durable. Raises UnauthorizedAccess, BookieReadOnly or
+        WriteError.
+        """
         link = self._peer(bookie).link_v3(ledger)
         await link.ask(link.wire.write_lac(ledger, lac, packet, master_key, self.config.read_timeout_s))
 
     async def force(self, bookie: str, ledger: int) -> None:
-        """Return when every entry of the ledger that was acknowledged before this call is durable. WriteError."""
+        """Wait until every entry of the ledger that was acknowledged before this call is durable. Raises WriteError."""
         link = self._peer(bookie).link_v3(ledger)
         await link.ask(link.wire.force(ledger, self.config.read_timeout_s))
 
     async def list_entries(self, bookie: str, ledger: int) -> AvailableEntries:
-        """Which entries of the ledger the bookie holds. NoSuchLedger, ReadError; some Java bookies never answer."""
+        """Return which entries of the ledger the bookie holds. Raises NoSuchLedger or ReadError.
+
+        Some versions of Java bookies never answer; the call then ends with RequestTimeout.
+        """
         link = self._peer(bookie).link_v3(ledger)
         answer: AvailableEntries = await link.ask(link.wire.list_entries(ledger, self.config.read_timeout_s))
         return answer
 
     async def bookie_info(self, bookie: str) -> BookieInfo:
-        """Capacity and free space of its disks. ReadError."""
+        """Return the total and the free bytes of the bookie's disks. Raises ReadError."""
         link = self._peer(bookie).link_v3(0)
         answer: BookieInfo = await link.ask(link.wire.bookie_info(self.config.bookie_info_timeout_s))
         return answer
 
     async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
-        """Tell it that nothing more will be written; nothing happens, at once, where it does not advertise it."""
+        """Announce that the ledger gets no more entries; do nothing if the bookie does not advertise support for it."""
         if WRITE_CLOSE not in await self._peer(bookie).known():
             return
         link = self._peer(bookie).link_v3(ledger)
@@ -221,11 +270,11 @@ class BookieClient:
     # --- connections --------------------------------------------------------------------------------------------------
 
     def excluded(self) -> frozenset[str]:
-        """The bookies in quarantine: not to be written to while there are others."""
+        """Return the bookies in quarantine, which are not used for writing as long as there are enough others."""
         return self.health.excluded()
 
     def pending(self, bookie: str) -> int:
-        """Requests that wait for an answer."""
+        """Return the number of requests to this bookie that are not answered yet."""
         peer = self._peers.get(bookie)
         return peer.pending if peer else 0
 
@@ -239,7 +288,7 @@ class BookieClient:
 
 
 def connector_of(config: ClientConfig) -> Connector:
-    """How the configuration says that connections are made. ConfigurationError."""
+    """Return how connections are made according to the configuration. Raises ConfigurationError."""
     tls = None
     if config.tls_enabled or config.tls_trust_store:
         tls = Tls(

@@ -1,4 +1,4 @@
-"""A link's connection: TCP, encryption, authentication, in this order, all within the connect timeout."""
+"""Establish the connection of a link: TCP, then encryption, then authentication, all within the connect timeout."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from bookie.errors import BookieUnavailable, BookKeeperError
 
 
 class Connector:
-    """How links are connected. `timeout_s` bounds all of it; 0 is for ever."""
+    """How links are connected. `timeout_s` bounds all steps together, in seconds; 0 means no limit."""
 
     def __init__(self, timeout_s: float, tls: Tls | None = None, auth: ClientProvider | None = None) -> None:
         self.timeout_s = timeout_s
@@ -19,7 +19,7 @@ class Connector:
         self._contexts = TlsContexts(tls) if tls is not None else None
 
     async def connect(self, link: Link[Any], host: str, port: int) -> None:
-        """Open the link, or fail it: BookieUnavailable, SecurityError, UnauthorizedAccess, ConfigurationError."""
+        """Open the link, or fail it with BookieUnavailable, SecurityError, UnauthorizedAccess or ConfigurationError."""
         address = f"{host}:{port}"
         try:
             async with asyncio.timeout(self.timeout_s or None):
@@ -30,7 +30,9 @@ class Connector:
                 if self.auth is not None:
                     await self._authenticate(link, self.auth, host, address)
         except TimeoutError:
-            link.fail(BookieUnavailable(f"{address}: no connection within {self.timeout_s} s; is a bookie there?"))
+            link.fail(
+                BookieUnavailable(f"{address}: no connection within {self.timeout_s} s; is a bookie listening there?")
+            )
         except OSError as error:
             link.fail(BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?"))
         except BookKeeperError as error:
@@ -54,7 +56,7 @@ class Connector:
         except BaseException:
             transport.abort()
             raise
-        if encrypted is None:  # it was closed meanwhile
+        if encrypted is None:  # it was closed in the meantime
             raise BookieUnavailable(f"{address}: connection lost during the TLS handshake")
         link.connection_made(encrypted)
 
@@ -70,7 +72,7 @@ class Connector:
 
 
 class _ClearText(asyncio.Protocol):
-    """What the bookie says before the handshake."""
+    """Receives what the bookie sends in clear text before the handshake."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -86,7 +88,7 @@ class _ClearText(asyncio.Protocol):
         self._changed.set()
 
     async def exactly(self, size: int, address: str) -> bytes:
-        """The next bytes. BookieUnavailable when the connection ends before they came."""
+        """Return the next `size` bytes. Raises BookieUnavailable if the connection ends before."""
         while len(self._data) < size:
             if self._lost is not None:
                 raise BookieUnavailable(f"{address}: connection lost at START_TLS ({self._lost}); does it speak V3?")

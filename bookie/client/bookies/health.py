@@ -1,6 +1,6 @@
-"""Who is quarantined: bookies whose requests fail too often are left out when bookies are chosen for writing.
+"""Decide which bookies are quarantined: those whose requests fail too often are not chosen for writing.
 
-Plain counting, no timer: an interval ends when somebody counts or asks after its end. Its owner's thread alone.
+It counts without timers: an interval ends with the first call after its end. Only its owner's thread uses it.
 """
 
 import asyncio
@@ -34,13 +34,15 @@ INNOCENT = {
         NoSuchLedger,
     )
 }
-"""Answers that say nothing about the bookie's health."""
+"""Codes of errors that say nothing about the bookie's health."""
 
 log = logging.getLogger(__name__)
 
 
 class Health:
-    """Counts failures by bookie. `clock`: seconds, monotonic. Does nothing unless `bookieHealthCheckEnabled`."""
+    """Counts failures by bookie. `clock` returns monotonic seconds. It does nothing unless
+    `bookieHealthCheckEnabled` is set.
+    """
 
     def __init__(
         self,
@@ -49,7 +51,9 @@ class Health:
         clock: Callable[[], float],
         enabled: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
-        """`enabled`: whether the cluster wants bookies to be quarantined; asked before one is, on the event loop."""
+        """`enabled` returns whether the cluster wants bookies to be quarantined; it is called before one is, on the
+        event loop.
+        """
         self._config = config
         self._enabled = enabled
         self._asking: set[asyncio.Task[None]] = set()
@@ -60,7 +64,7 @@ class Health:
         self._until: dict[str, float] = {}
 
     def failed(self, bookie: str, code: int, count: int = 1) -> None:
-        """So many requests ended with the error of this code."""
+        """Count `count` requests that ended with the error of this code."""
         if not self._config.health_check_enabled or code in INNOCENT:
             return
         if code == BookieUnavailable.code and not self._config.health_counts_connect_errors:
@@ -69,7 +73,7 @@ class Health:
         self._failures[bookie] += count
 
     def excluded(self) -> frozenset[str]:
-        """The bookies in quarantine now. Where without them too few are left, choose among all."""
+        """Return the bookies that are in quarantine. If too few bookies are left without them, choose among all."""
         if not self._config.health_check_enabled:
             return frozenset()
         self._roll()
@@ -78,12 +82,12 @@ class Health:
         return frozenset(self._until)
 
     def release(self) -> None:
-        """Nobody is quarantined any longer, and counting starts anew."""
+        """End all quarantines, and begin to count anew."""
         self._failures.clear()
         self._until.clear()
 
     def _roll(self) -> None:
-        """At the end of an interval: judge what was counted in it."""
+        """At the end of an interval, judge the failures that were counted in it."""
         now = self._clock()
         if now < self._ends:
             return
@@ -102,12 +106,12 @@ class Health:
         try:
             wanted = await enabled()
         except BookKeeperError as error:
-            log.warning("nobody is quarantined, the metadata store did not say whether to error=%s", error)
+            log.warning("no bookie is quarantined: cannot read from the metadata store whether to error=%s", error)
             return
         if wanted:
             self._quarantine(faulty, until)
         else:
-            log.info("health checks are disabled, nobody is quarantined faulty=%s", ",".join(faulty))
+            log.info("no bookie is quarantined: health checks are disabled faulty=%s", ",".join(faulty))
             self.release()
 
     def _quarantine(self, faulty: list[str], until: float) -> None:

@@ -1,6 +1,7 @@
-"""The adds of one ledger on one connection: what its owner sends, and the answers that its owner is told.
+"""The adds of one ledger on one connection: it sends what its owner passes, and reports the responses to the owner.
 
-On the event loop. A lane keeps bytes only where V2 cannot send them yet, because an unanswered add has their name.
+It runs on the event loop. A lane keeps bytes only where V2 cannot send them yet, because an earlier add of the same
+entry is unanswered.
 """
 
 from collections import deque
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from bookie.client.bookies.link import Link
 
 Chunk = tuple[bytes, NDArray[np.int64], NDArray[np.int64], float]
-"""Records, offsets, entries, and when the time is up."""
+"""Records, offsets, entry ids, and the time of the timeout."""
 
 
 class Lane:
-    """See `contracts.AddLane`. Made by `Link.lane`; `number` counts from 1 on its connection."""
+    """The implementation of `contracts.AddLane`. `Link.lane` makes it; `number` counts from 1 on its connection."""
 
     __slots__ = ("_link", "deferred_sync", "flags", "held", "ledger", "master_key", "number", "owner", "wants_room")
 
@@ -47,7 +48,9 @@ class Lane:
         self.wants_room = False
 
     def send(self, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
-        """IncorrectParameter when an entry does not fit into a frame; nothing is sent then."""
+        """Send entries; see `contracts.AddLane`. Raises IncorrectParameter, and sends none, if one does not fit
+        into a frame.
+        """
         if self.owner is None:
             return
         try:
@@ -60,26 +63,26 @@ class Lane:
 
     @property
     def full(self) -> bool:
-        """Whether more waits for the socket than should."""
+        """Whether more output is queued for the socket than its limit."""
         self.wants_room = self._link.full
         return self.wants_room
 
     def close(self) -> None:
-        """Answers are no longer wanted. Idempotent."""
+        """Discard the responses to all adds that were sent. Idempotent."""
         if self.owner is not None:
             self.owner = None
             self.held.clear()
             self._link.leave(self)
 
     def end(self, error: BookKeeperError) -> None:
-        """Nothing more will be answered."""
+        """Close the lane, and tell its owner that nothing more will be answered."""
         owner = self.owner
         if owner is not None:
             self.close()
             owner.lost(error)
 
     def room(self) -> None:
-        """The link can take more."""
+        """Tell the owner that the link accepts more output, if it was told before that the link is full."""
         if self.wants_room and self.owner is not None:
             self.wants_room = False
             self.owner.on_room()

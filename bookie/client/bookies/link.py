@@ -1,7 +1,9 @@
-"""One connection to one bookie on the event loop: requests out in one write a turn, answers in a table at a time.
+"""One connection to one bookie on the event loop. Requests leave in one write per turn of the loop; responses are
+handled as tables.
 
-Memory: what waits for the socket (senders of adds are told when that is much), one slab of answers (`receive`), and the
-table of what is unanswered. Everything ends once: by its answer, by its time, or with the connection.
+Its memory is the output that is queued for the socket (senders of adds are told when that is too much), one slab for
+responses (`receive`), and the table of unanswered requests. Each request ends exactly once: with its response, its
+timeout, or the loss of the connection.
 """
 
 import asyncio
@@ -37,26 +39,28 @@ from bookie.errors import (
 
 W = TypeVar("W", bound=Wire)
 QUEUED_BYTES_MAX = 1 << 20
-"""Beyond it a link is full."""
+"""With more output queued than this, a link is full."""
 JOINED_BYTES_MAX = 64 << 10
-"""Frames up to here are put together before they are written."""
+"""Frames are joined to pieces of at most this size before they are written."""
 SKIPPED_BYTES_MAX = 1 << 30
-"""An answer longer than our frames, but not than this, is dropped and its request told so; a longer one is nonsense."""
+"""A response larger than a frame, but at most this large, is dropped, and its request fails; a larger one is
+invalid.
+"""
 HEAD_BYTES = 64
-"""The head of an answer, which names its request, is within these."""
+"""The part of a response that names its request lies within its first bytes, as many as this."""
 ADD, READ = 1, 2
-"""Operations of a V2 key."""
+"""The operations in V2 keys."""
 NEVER_S = 1e12
 
 log = logging.getLogger(__name__)
 
 
 class Link(asyncio.BufferedProtocol, Generic[W]):
-    """Requests may be made before it is `opened`; they wait. `on_end` is told when it is broken.
+    """A connection to a bookie. Requests may be made before it is `opened`; they wait for that.
 
-    `on_error` is told the code of `bookie.errors` that requests ended with, and how many.
-
-    `add_timeout_s`: 0 is for ever; `tick_s`: how often times are looked at.
+    `on_end` is called when the link is broken, and `on_error` with a code of `bookie.errors` and the number of
+    requests that ended with it. `add_timeout_s` is the time limit of adds in seconds, 0 for none; `tick_s` says how
+    often timeouts are checked.
     """
 
     def __init__(
@@ -73,10 +77,10 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self.wire = wire
         self.broken: BookKeeperError | None = None
         self.closed_on_batch = False
-        """The bookie closed it while a batch read in V2 was under way."""
+        """Whether the bookie closed the connection while a V2 batch read was outstanding."""
         self._loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = self._loop.create_future()
-        """The transport is closed."""
+        """Done when the transport is closed."""
         self._add_timeout_s = add_timeout_s
         self._tick_s = tick_s
         self._on_end = on_end
@@ -91,29 +95,31 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._name_waits: list[asyncio.Future[None]] = []
         self._out: list[Buffer] = []
         self._queued = 0
-        self._flowing = False  # opened, and the transport takes more
+        self._flowing = False  # opened, and the transport accepts more
         self._flush_due = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def connected(self) -> bool:
-        """Whether there is a transport, which will tell when it is closed."""
+        """Whether there is a transport, which will report when it is closed."""
         return self._transport is not None
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     @property
     def pending(self) -> int:
-        """Requests that wait for an answer."""
+        """The number of requests that are not answered yet."""
         return len(self._unanswered) + self._adds.count + self._reads.count
 
     @property
     def carries_adds(self) -> bool:
-        """Whether somebody writes through it."""
+        """Whether any ledger is being written through this connection."""
         return bool(self._lanes)
 
     async def ask(self, request: Request) -> Any:
-        """The value of the answer. In V2 an earlier request of the same name is waited for first."""
+        """Send a request, and return the value of its response. In V2, wait first for an earlier request of the
+        same key.
+        """
         if not self.wire.by_transaction and self._taken(request.key):
             due = self._due(request.timeout_s)
             while self.broken is None and self._taken(request.key):
@@ -121,7 +127,10 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         return await self.submit(request)
 
     async def read_many(self, ledger: int, entries: NDArray[np.int64], timeout_s: float) -> ReadAnswers:
-        """Single reads of these entries, ascending; `timeout_s` 0 is for ever. In V2 it waits for their names."""
+        """Send single reads of these entries, given in ascending order, and return the responses.
+
+        `timeout_s` is in seconds, 0 for no limit. In V2, wait first for earlier reads of the same entries.
+        """
         what = f"reads of ledger {ledger}, entries {entries[0]} to {entries[-1]}"
         due = self._due(timeout_s)
         while self.broken is None and self._read_known(ledger, entries):
@@ -137,7 +146,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         return found
 
     def submit(self, request: Request, *, at_once: bool = False) -> asyncio.Future[Any]:
-        """Send it; its name is free. `at_once`: before the link is opened."""
+        """Send a request whose key is free. With `at_once` it is sent before the link is opened, for authentication."""
         if self.broken is not None:
             raise type(self.broken)(f"{self.bookie}: {request}: {self.broken}")
         request.fits(self.wire.frame_bytes_max)
@@ -147,7 +156,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         if self._timer is None:
             self._arm()
         if at_once or (self._flowing and not self._out and self.pending == 1):
-            # Alone, it has nothing to be put together with in this turn of the loop.
+            # It is alone, so waiting for other requests in this turn of the loop would gain nothing.
             assert self._transport
             self._transport.write(request.frame)
         else:
@@ -177,19 +186,21 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             async with asyncio.timeout_at(due):
                 await wait
         except TimeoutError:
-            error = f"{self.bookie}: {what}: not sent, an earlier request of the same name is unanswered; ask again"
+            error = (
+                f"{self.bookie}: {what}: not sent, since an earlier request for the same entry is unanswered; try again"
+            )
             raise RequestTimeout(error) from None
 
     # --- lanes --------------------------------------------------------------------------------------------------------
 
     def lane(self, ledger: int, master_key: bytes, owner: LaneOwner, *, flags: int, deferred_sync: bool) -> Lane:
-        """Open a lane; the link is not broken."""
+        """Open a lane on a link that is not broken."""
         lane = Lane(self, next(self._lane_numbers), ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
         self._lanes[lane.number] = lane
         return lane
 
     def send_adds(self, lane: Lane, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
-        """For `Lane.send`. ValueError when one does not fit into a frame."""
+        """Send adds for `Lane.send`. Raises ValueError if an entry does not fit into a frame."""
         due = self._due(self._add_timeout_s)
         if self._timer is None:
             self._arm()
@@ -208,7 +219,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._put(frames.data, len(frames))
 
     def _known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
-        """Whether an answer to one of them would be taken for another add's."""
+        """Return whether a response to one of these adds could be taken for that of another add."""
         if self.wire.by_transaction:
             return False
         if self._unanswered and any((ADD, ledger, entry) in self._unanswered for entry in entries.tolist()):
@@ -216,7 +227,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         return self._adds.knows(ledger, entries)
 
     def leave(self, lane: Lane) -> None:
-        """For `Lane.close`."""
+        """Forget a lane, for `Lane.close`."""
         if self._lanes.pop(lane.number, None) is not None:
             self._adds.leave(lane.number)
 
@@ -224,7 +235,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     @property
     def full(self) -> bool:
-        """Whether more waits for the socket than should."""
+        """Whether more output is queued for the socket than its limit."""
         return self._queued > QUEUED_BYTES_MAX
 
     def _put(self, data: Buffer, size: int) -> None:
@@ -235,7 +246,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write what waits, as long as the transport takes it: small frames in one piece, large ones as they are."""
+        """Write the queued output while the transport accepts it: small frames joined, large ones as they are."""
         self._flush_due = False
         out, self._out = self._out, []
         transport = self._transport
@@ -259,32 +270,32 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     # --- asyncio's side -----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """There is a connection; `opened` follows when it may be used."""
+        """Take over the transport; `opened` follows when requests may be sent."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         if self.broken is not None:
             transport.abort()
 
     def opened(self) -> None:
-        """The bookie serves us from here on."""
+        """Start to send requests, now that the bookie accepts them."""
         self._flowing = True
         self._flush()
 
     def pause_writing(self) -> None:
-        """The socket takes no more."""
+        """Stop writing, since the transport's buffer is full."""
         self._flowing = False
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Continue writing."""
         self._flowing = True
         self._flush()
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - we know better
-        """Where the next bytes go."""
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the size is ours to choose
+        """Return the memory for the next bytes."""
         return self._buffer.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many came."""
+        """Handle `nbytes` bytes that were received."""
         self._buffer.received(nbytes)
         try:
             while self._complete():
@@ -295,14 +306,14 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self.fail(error)
 
     def eof_received(self) -> None:
-        """The bookie closed it; the transport closes, and `connection_lost` follows."""
+        """Let the transport close itself; `connection_lost` follows."""
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is over."""
+        """Fail everything outstanding."""
         if not self.gone.done():
             self.gone.set_result(None)
         reason = str(error) or type(error).__name__ if error else "the bookie closed it"
-        self.fail(BookieUnavailable(f"connection lost ({reason}); ask again, or another bookie"), by_bookie=True)
+        self.fail(BookieUnavailable(f"connection lost ({reason}); try again, or use another bookie"), by_bookie=True)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -347,7 +358,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             lane.owner.answered(entries, codes)
 
     def _answer(self, row: Row, received: memoryview) -> None:
-        """Complete one request; an answer that nobody waits for is dropped."""
+        """Complete the request to which a response belongs; ignore a response that belongs to none."""
         op, code, _, _, _, at, size = row
         request = self._unanswered.pop(self.wire.key(row), None)
         if request is None or request.answer.done():
@@ -372,9 +383,10 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             request.fail(malformed)
 
     def _skip_oversized(self) -> int:
-        """BR13: fail the request whose answer is longer than our frames, and pass over the answer; 0: too little came.
+        """BR13: fail the request whose response is larger than a frame, and skip the response.
 
-        The head is what a cutter takes for a whole answer. ValueError when it names nothing that we asked for.
+        Returns 0 if too little of it has arrived. The head is the part that the cutter accepts as a whole response.
+        Raises ValueError if it names no request of ours.
         """
         size, body = self._buffer.oversized, bytes(self._buffer.uncut[FRAME_PREFIX : FRAME_PREFIX + HEAD_BYTES])
         if len(body) < HEAD_BYTES:
@@ -390,16 +402,16 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
                         continue
                     self._buffer.skip()
                     return 1
-        raise ValueError(f"an answer of {size} bytes; the limit is {self.wire.frame_bytes_max}")
+        raise ValueError(f"a response of {size} bytes; the limit is {self.wire.frame_bytes_max}")
 
     def _too_long(self, request: Request, size: int) -> None:
         limit = f"frame_bytes_max={self.wire.frame_bytes_max}"
         request.fail(
-            ReadError(f"{self.bookie}: {request}: the answer has {size} bytes, more than {limit}; raise that limit")
+            ReadError(f"{self.bookie}: {request}: the response has {size} bytes, more than {limit}; raise that limit")
         )
 
     def _retry(self) -> None:
-        """Names have become free: what waited for one looks again."""
+        """Wake everything that waits for a key to become free."""
         waits, self._name_waits = self._name_waits, []
         for wait in waits:
             if not wait.done():
@@ -414,7 +426,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._timer = self._loop.call_later(self._tick_s, self._tick)
 
     def _tick(self) -> None:
-        """Time out what is due. In V2 the name stays taken until the answer comes, however late."""
+        """Time out what is due. In V2 the key stays in use until the response arrives, however late."""
         self._timer = None
         now = self._loop.time()
         for request in [request for request in self._unanswered.values() if request.due <= now]:
@@ -438,14 +450,16 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._arm()
 
     def retire(self) -> None:
-        """Close it while nothing is outstanding, which is nobody's error."""
-        self._break(ClientClosed(f"{self.bookie}: this connection was closed; ask again"))
+        """Close the connection while nothing is outstanding, which does not count as an error."""
+        self._break(ClientClosed(f"{self.bookie}: this connection was closed; try again"))
         if self._transport is not None:
             self._transport.close()
         self._on_end(self)
 
     def fail(self, error: BookKeeperError, *, by_bookie: bool = False) -> None:
-        """The connection is over: the first reason counts, and everything outstanding fails with it, once."""
+        """End the connection and fail everything outstanding. Only the first call has an effect, and its error is
+        kept.
+        """
         if self.broken is not None:
             return
         self._break(error)
@@ -466,7 +480,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._retry()
 
     def _break(self, error: BookKeeperError) -> None:
-        """Nothing is sent from here on."""
+        """Send nothing from here on."""
         self.broken = error
         self._flowing = False
         if self._timer is not None:
@@ -474,8 +488,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
 
 def _end(lane: Lane, error: BookKeeperError) -> None:
-    """The others end too when its owner fails."""
+    """End a lane. An exception of its owner is logged, so that the other lanes end, too."""
     try:
         lane.end(error)
     except Exception:
-        log.exception("%s: their owner failed when they ended: %s", lane, error)
+        log.exception("%s: the owner failed to handle the end of its lane: %s", lane, error)

@@ -1,7 +1,7 @@
-"""What a client knows of one bookie: where it is, what it offers, its connections, and whether batch reads work there.
+"""What a client knows about one bookie: its address, its extensions, its connections, and whether batch reads work.
 
-On the event loop. Connections are made when a request needs one, `channels_per_bookie` in each protocol, chosen by the
-ledger's id; a broken one is replaced by the next request.
+It runs on the event loop. Connections are made when a request needs one. There are up to `channels_per_bookie` for
+each protocol, chosen by the ledger's id; the next request replaces a broken one.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from bookie.metadata.bookies.service_info import BookieServiceInfo
 W = TypeVar("W", bound=Wire)
 TICK_S = 1.0
 BATCHES_REFUSED_S = 600.0
-"""For so long a bookie that seems to be too old for batch reads is not asked for one again."""
+"""How long a bookie that seems to be too old for batch reads is not sent another one, in seconds."""
 TRIAL = -1
-"""The connection in V2 on which batch reads are tried while adds are under way on the other."""
+"""The number of the V2 connection on which batch reads are tried while adds are outstanding on another one."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Peer:
     ) -> None:
         self.bookie = bookie
         self.extensions: Extensions | None = None
-        """None: not known yet."""
+        """What the bookie supports beyond Apache BookKeeper's operations; None if that is not known yet."""
         self.served_batches = False
         self._batches_refused_until = 0.0
         self._config = config
@@ -57,17 +57,19 @@ class Peer:
 
     @property
     def pending(self) -> int:
-        """Requests that wait for an answer."""
+        """The number of requests that are not answered yet."""
         return sum(link.pending for link in self._all())
 
     def link(self, ledger: int) -> Link[Wire]:
-        """The connection for a ledger in the configured protocol, perhaps still being made."""
+        """Return the connection for a ledger in the configured protocol. It may still be connecting."""
         if not self._config.use_v2_wire_protocol:
             return cast("Link[Wire]", self.link_v3(ledger))
         return self._link_v2(ledger % self._config.channels_per_bookie)
 
     def link_for_batch(self, ledger: int) -> Link[Wire]:
-        """The same for a batch read. An old bookie hangs up on the first one: not on our writers."""
+        """Return the connection for a batch read. An old bookie closes the connection on which it receives the
+        first one, so that is not a connection with adds on it.
+        """
         link = self.link(ledger)
         if self._config.use_v2_wire_protocol and not self.served_batches:
             return self._link_v2(TRIAL) if link.carries_adds or TRIAL in self._links else link
@@ -84,7 +86,7 @@ class Peer:
         return link
 
     def link_v3(self, ledger: int) -> Link[WireV3]:
-        """The same in V3, for what only V3 has."""
+        """Return a V3 connection for a ledger, for requests that only V3 has."""
         number = ledger % self._config.channels_per_bookie
         link = self._links_v3.get(number)
         if link is None:
@@ -121,34 +123,37 @@ class Peer:
             await self._connector.connect(link, end.host, end.port)
         except BookKeeperError as error:
             link.fail(error)
-        except Exception as error:  # whatever it was, requests wait for this
+        except Exception as error:  # whatever it was, it must fail the waiting requests
             log.exception("cannot connect bookieId=%s", self.bookie)
-            link.fail(BookieUnavailable(f"an error that nobody foresaw while connecting, please report it: {error!r}"))
+            link.fail(BookieUnavailable(f"unexpected error while connecting, please report it: {error!r}"))
         finally:
             if not link.connected and not link.gone.done():
                 link.gone.set_result(None)
 
     def _ended(self, link: Link[Any]) -> None:
-        """A connection is over. Old bookies close it on a batch read in V2; so does any that dies."""
+        """Forget a broken connection, and note if it broke during a V2 batch read: old bookies close it then."""
         self._links = {number: other for number, other in self._links.items() if other is not link}
         self._links_v3 = {number: other for number, other in self._links_v3.items() if other is not link}
         if link.closed_on_batch and not self.served_batches:
             self._batches_refused_until = asyncio.get_running_loop().time() + BATCHES_REFUSED_S
 
     def batches(self) -> bool:
-        """Whether a batch read can be tried."""
+        """Return whether a batch read may be tried."""
         if not self._config.use_v2_wire_protocol:
             return self.extensions is None or BATCH_READ in self.extensions
         return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
 
     async def known(self) -> Extensions:
-        """What the bookie offers; asks for its registration if need be. BookieUnavailable, MetadataStoreError."""
+        """Return the extensions that the bookie supports, reading its registration if needed.
+
+        Raises BookieUnavailable or MetadataStoreError.
+        """
         if self.extensions is None:
             self.extensions = Extensions((await self._resolve(self.bookie)).v3_extensions())
         return self.extensions
 
     async def close(self, error: BookKeeperError) -> None:
-        """Fail what is outstanding and wait until the connections are gone."""
+        """Fail everything outstanding, and wait until the connections are closed."""
         for link in self._all():
             link.fail(error)
         for task in list(self._connecting):

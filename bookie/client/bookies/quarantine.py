@@ -1,4 +1,4 @@
-"""A placement policy that leaves quarantined bookies out as long as there are others. Reads are not affected."""
+"""A placement policy that avoids quarantined bookies as long as there are enough others. Reads are not affected."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class WithoutQuarantined:
-    """`inner`'s choices. `quarantined`: who is out now. See `contracts.Placement`."""
+    """Choices of the policy `inner`, without the bookies that `quarantined` returns. See `contracts.Placement`."""
 
     def __init__(self, inner: Placement, quarantined: Callable[[], frozenset[str]]) -> None:
         self._inner = inner
@@ -25,7 +25,7 @@ class WithoutQuarantined:
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> tuple[str, ...]:
-        """NotEnoughBookies when with the quarantined ones, too, there are too few."""
+        """Choose an ensemble. Raises NotEnoughBookies if there are too few even with the quarantined bookies."""
 
         def choose(out: Collection[str]) -> tuple[str, ...]:
             return self._inner.new_ensemble(ensemble_size, write_quorum, ack_quorum, excluded=out, custom=custom)
@@ -42,7 +42,7 @@ class WithoutQuarantined:
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> str:
-        """NotEnoughBookies, as above."""
+        """Choose a replacement. Raises NotEnoughBookies if there is none even among the quarantined bookies."""
 
         def choose(out: Collection[str]) -> str:
             return self._inner.replacement(write_quorum, ack_quorum, ensemble, index, excluded=out, custom=custom)

@@ -1,6 +1,6 @@
-"""Single reads of one connection that were asked many at a time: one future for all, answers taken a table at a time.
+"""Groups of single reads on one connection: one future for a group; responses are handled as tables.
 
-On the event loop. Beside what is asked one by one (`Request`), which has a future and a name of its own for each.
+It runs on the event loop. Reads that are sent one by one are `Request`s, each with a future and a key of its own.
 """
 
 import asyncio
@@ -26,7 +26,10 @@ NOTHING = bytes(1)
 
 
 class Reads:
-    """`on_error` is told the code of `bookie.errors` that reads ended with, and how many."""
+    """The groups of single reads of one connection.
+
+    `on_error` is called with a code of `bookie.errors` and the number of reads that ended with it.
+    """
 
     def __init__(self, bookie: str, wire: Wire, on_error: Callable[[int, int], None]) -> None:
         self._bookie = bookie
@@ -38,15 +41,15 @@ class Reads:
 
     @property
     def count(self) -> int:
-        """Reads without an answer."""
+        """The number of reads that are not answered yet."""
         return self._names.count
 
     def knows(self, ledger: int, entries: NDArray[np.int64]) -> bool:
-        """Whether an answer to one of them would be taken for another's."""
+        """Return whether a response to one of these reads could be taken for that of another one."""
         return self._names.knows(ledger, entries)
 
     def sent(self, ledger: int, entries: NDArray[np.int64], transaction: int, due_ms: int) -> "asyncio.Future[Any]":
-        """They went out, and none is known. Whoever stops waiting cancels the future."""
+        """Register reads that were sent, none of which is known yet. Cancel the future to stop waiting for them."""
         number = next(self._numbers)
         run = ReadRun(ledger, entries)
         answers: asyncio.Future[ReadAnswers] = asyncio.get_running_loop().create_future()
@@ -56,30 +59,33 @@ class Reads:
         return answers
 
     def take(self, rows: NDArray[Any], count: int, received: Buffer) -> int:
-        """Take answers out of the first `count` rows: how many are left. ProtocolVersionMismatch."""
+        """Take the responses to reads out of the first `count` rows, and return the number of rows left.
+
+        Raises ProtocolVersionMismatch.
+        """
         left, whole = self._names.pick(rows, count, received, self._wire.frame_bytes_max)
         self._finish(whole, None)
         return left
 
     def too_long(self, rows: NDArray[Any]) -> bool:
-        """Whether the answer that this head of a row names is one of ours, which is more than a frame takes."""
+        """Return whether this row, the head of a response that is larger than a frame, answers one of our reads."""
         left, whole = self._names.pick(rows, 1, NOTHING, -1)
         self._finish(whole, None)
         return left == 0
 
     def overdue(self, now_ms: int) -> None:
-        """Time out what is due. ProtocolVersionMismatch, as in what had come of it."""
+        """Time out the reads that are due. Raises ProtocolVersionMismatch if a response that had arrived demands it."""
         late = self._names.overdue(now_ms)
         if late:
             self._on_error(RequestTimeout.code, len(late))
             self._finish(late, RequestTimeout(f"{self._bookie}: no answer in time"))
 
     def fail(self, error: BookKeeperError) -> None:
-        """The connection is over, whatever had come."""
+        """Fail all groups, since the connection has ended."""
         self._end(list(self._waiting), error)
 
     def _finish(self, numbers: list[int], lost: BookKeeperError | None) -> None:
-        """All of them; then ProtocolVersionMismatch if one was answered with nonsense: the connection is no good."""
+        """Complete these groups, then raise ProtocolVersionMismatch if a response had an unknown code."""
         mismatch = self._end(numbers, lost)
         if mismatch is not None:
             raise mismatch
@@ -113,12 +119,12 @@ class Reads:
         for entry, code in run.failures():
             what = f"{self._bookie}: read of ledger {run.ledger}, entry {entry}"
             if code == NO_ENTRY:
-                found[entry] = NoSuchEntry(f"{what}: answered without it; read another replica")
+                found[entry] = NoSuchEntry(f"{what}: the response lacks the entry; read another replica")
             elif code == MALFORMED:
                 found[entry] = ReadError(f"{what}: malformed answer")
             elif code == TOO_LONG:
                 limit = f"frame_bytes_max={self._wire.frame_bytes_max}"
-                found[entry] = ReadError(f"{what}: the answer has more bytes than {limit}; raise that limit")
+                found[entry] = ReadError(f"{what}: the response has more bytes than {limit}; raise that limit")
             elif error := self._wire.error_for(code, ReadError):
                 self._on_error(error.code, 1)
                 found[entry] = error(f"{what}: answered with code {code}: {error.__doc__}")

@@ -1,7 +1,7 @@
 """The metadata store without blocking: `contracts.Metadata` over a driver whose calls block.
 
-Calls run in a few threads of their own; what a watch tells arrives on the event loop. The driver is started and stopped
-with this object.
+Calls run on a few threads of their own, and the events of watches arrive on the event loop. The driver is started and
+stopped with this object.
 """
 
 import asyncio
@@ -26,7 +26,10 @@ THREADS = 4
 
 
 class MetadataStore:
-    """Made by `open`, ended by `close`. `driver` is for what the contract does not have; its calls block."""
+    """A metadata store. Create it with `open`, end it with `close`.
+
+    `driver` is for operations that `contracts.Metadata` does not have; its calls block.
+    """
 
     def __init__(self, driver: MetadataDriver, *, threads: int = THREADS) -> None:
         self.driver = driver
@@ -35,7 +38,7 @@ class MetadataStore:
 
     @classmethod
     async def open(cls, driver: MetadataDriver, *, threads: int = THREADS) -> Self:
-        """Connect. MetadataStoreError, ClusterNotInitialized."""
+        """Connect to the store. Raises MetadataStoreError or ClusterNotInitialized."""
         store = cls(driver, threads=threads)
         try:
             await store.run(driver.start)
@@ -45,7 +48,7 @@ class MetadataStore:
         return store
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A blocking call of the driver's, in one of our threads. ClientClosed."""
+        """Run a blocking call of the driver on one of the store's threads. Raises ClientClosed."""
         if self._closed:
             raise ClientClosed("the metadata store was closed")
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
@@ -53,18 +56,23 @@ class MetadataStore:
     def subscribed(
         self, watch: Callable[[Callable[[T], None]], Subscription], listener: Callable[[T], None]
     ) -> Subscription:
-        """What `watch` of the driver's tells, on the loop. Its end does not block, and nothing comes behind it."""
+        """Pass the events of a watch of the driver to a listener on the event loop.
+
+        Closing the subscription does not block, and no event arrives after it.
+        """
         return _Subscription(self._pool, watch, listener)
 
     async def close(self) -> None:
-        """End the session when the calls under way are done. Idempotent."""
+        """End the session, after the calls that are running have ended. Idempotent."""
         if self._closed:
             return
         self._closed = True
         loop = asyncio.get_running_loop()
         try:
             stopped = loop.run_in_executor(self._pool, self.driver.stop)
-        except RuntimeError:  # the interpreter ends, and has joined the threads: whoever closes in `atexit` comes here
+        except (
+            RuntimeError
+        ):  # at the interpreter's exit the threads are joined before `atexit` callbacks close the store
             self.driver.stop()
             return
         await stopped
@@ -73,71 +81,73 @@ class MetadataStore:
     # --- ledgers ------------------------------------------------------------------------------------------------------
 
     async def new_id(self) -> int:
-        """An id that nobody was given before."""
+        """Return a ledger id that was never assigned before."""
         return await self.run(self.driver.ledgers.new_id)
 
     async def create(self, ledger: int, metadata: LedgerMetadata) -> Versioned[LedgerMetadata]:
-        """LedgerExists."""
+        """Create a ledger. Raises LedgerExists."""
         return await self.run(self.driver.ledgers.create, ledger, metadata)
 
     async def read(self, ledger: int) -> Versioned[LedgerMetadata]:
-        """NoSuchLedgerMetadata."""
+        """Read a ledger's metadata. Raises NoSuchLedgerMetadata."""
         return await self.run(self.driver.ledgers.read, ledger)
 
     async def write(self, ledger: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
-        """MetadataVersionConflict, NoSuchLedgerMetadata."""
+        """Replace a ledger's metadata. Raises MetadataVersionConflict or NoSuchLedgerMetadata."""
         return await self.run(self.driver.ledgers.write, ledger, metadata, version)
 
     async def delete(self, ledger: int, version: int | None = None) -> None:
-        """MetadataVersionConflict, NoSuchLedgerMetadata."""
+        """Delete a ledger. Raises MetadataVersionConflict or NoSuchLedgerMetadata."""
         await self.run(self.driver.ledgers.delete, ledger, version)
 
     async def ledgers(self) -> AsyncIterator[list[int]]:
-        """All ledger ids, ascending, in pieces."""
+        """Yield all ledger ids in ascending order, in lists of the size that the store returns."""
         ranges = self.driver.ledgers.ranges()
         while (ids := await self.run(next, ranges, None)) is not None:
             yield ids
 
     def watch(self, ledger: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
-        """Follow one ledger; None: it does not exist."""
+        """Watch one ledger; the listener receives None if it does not exist."""
         return self.subscribed(partial(self.driver.ledgers.watch, ledger), listener)
 
     # --- bookies ------------------------------------------------------------------------------------------------------
 
     async def bookies(self, *, read_only: bool) -> frozenset[str]:
-        """The bookies that are registered in this mode."""
+        """Return the bookies that are registered as writable, or as read-only."""
         return await self.run(self.driver.bookies.present, read_only=read_only)
 
     async def known_bookies(self) -> frozenset[str]:
-        """The bookies that have a cookie."""
+        """Return the bookies that have a cookie."""
         return await self.run(self.driver.bookies.known)
 
     async def info(self, bookie: str) -> bytes | None:
-        """What a bookie publishes (`bookies.service_info`); None if it is not registered."""
+        """Return what a bookie publishes (`bookies.service_info`), or None if it is not registered."""
         return await self.run(self.driver.bookies.info, bookie)
 
     async def health_checks(self) -> bool:
-        """Whether the cluster wants faulty bookies to be quarantined."""
+        """Return whether the cluster wants faulty bookies to be quarantined."""
         return await self.run(self.driver.cluster.health_checks)
 
     def watch_bookies(self, listener: Callable[[frozenset[str]], None], *, read_only: bool) -> Subscription:
-        """Follow `bookies`."""
+        """Watch the bookies that are registered as writable, or as read-only."""
         return self.subscribed(partial(self.driver.bookies.watch, read_only=read_only), listener)
 
 
 def on_loop(call: Callable[P, object]) -> Callable[P, None]:
-    """For any thread: `call` on this event loop; nothing once the loop was closed."""
+    """Return a function for any thread that calls `call` on this event loop, and does nothing once the loop is
+    closed.
+    """
     loop = asyncio.get_running_loop()
 
     def told(*args: P.args, **kwargs: P.kwargs) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody listens
+        with contextlib.suppress(RuntimeError):  # the loop was closed, so there is no listener
             loop.call_soon_threadsafe(partial(call, *args, **kwargs))
 
     return told
 
 
 class _Subscription(Generic[T]):
-    """Whose listener is called on the loop; nothing reaches it once it is closed."""
+    """A subscription whose listener is called on the event loop, and never after it was closed."""
 
     def __init__(
         self,
@@ -158,11 +168,11 @@ class _Subscription(Generic[T]):
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             with contextlib.suppress(RuntimeError):  # the store was closed, and its watches with it
-                self._pool.submit(_end, subscription)  # it waits for a read that is under way
+                self._pool.submit(_end, subscription)  # closing waits for a read that is running
 
 
 def _end(subscription: Subscription) -> None:
     try:
         subscription.close()
     except BookKeeperError as error:
-        log.warning("a watch ends with its session only: %s", error)
+        log.warning("a watch could not be removed and stays until the session ends: %s", error)

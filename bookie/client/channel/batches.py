@@ -1,4 +1,4 @@
-"""Batch reads that follow each other on a channel until every entry that is wanted has come. Any thread."""
+"""Consecutive batch reads on a channel, until every requested entry has arrived. Any thread."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,10 +11,21 @@ from bookie.errors import IncorrectParameter
 def batches(
     request: Callable[[int, int], Reply[StoredBatch]], wanted: range, *, max_count: int, in_flight: int
 ) -> Iterator[StoredBatch]:
-    """All entries that are wanted, in order, with `in_flight` batches on their way. NoSuchEntry at a gap.
+    """Yield all entries of a range in order, with several batch reads in flight.
 
-    `request` asks for a batch from an entry on, of so many entries at most. When answers bring fewer than asked for,
-    what is missing is asked for again, and later requests are made that much smaller.
+    When a response has fewer entries than requested, the missing ones are requested again, and later requests ask for
+    no more entries than that response had.
+
+    Args:
+        request: Sends a batch read of at most so many entries (second argument), beginning with an entry (first
+            argument).
+        wanted: The ids of the entries.
+        max_count: The highest number of entries of one request, at least 1.
+        in_flight: The number of requests in flight, at least 1.
+
+    Raises:
+        NoSuchEntry: An entry of the range is missing.
+        IncorrectParameter: `max_count` or `in_flight` is below 1.
     """
     if max_count < 1 or in_flight < 1:
         raise IncorrectParameter(f"max_count {max_count} and in_flight {in_flight} must be at least 1")

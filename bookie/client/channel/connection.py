@@ -1,11 +1,11 @@
 """One TCP connection to one bookie: what the channels of both protocols share. Pipelined and thread-safe.
 
-Requests and what their answers mean come from `bookie.client.wire`, as for the links of the ledger client. Only this
-module knows sockets and threads: a compiled connection would take its place by offering `submit` for requests, and for
-streams `send`, `drop_stream`, `changed` and `raise_if_broken`.
+Like the links of the ledger client, it takes requests and the meaning of responses from `bookie.client.wire`. Only
+this module knows sockets and threads: a compiled connection could replace it if it offered `submit` for requests, and
+`send`, `drop_stream`, `changed` and `raise_if_broken` for streams.
 
-Any number of threads call; each call encodes and sends in its own thread, under a lock that keeps frames whole. One
-receiving thread per channel reads answers, cuts them without the GIL and completes replies a table at a time.
+Any number of threads may call. Each call encodes and sends on its own thread, under a lock that keeps frames whole. One
+receiving thread per channel reads responses, splits them without the GIL, and completes the replies in groups.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ TICK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """See `Connection`."""
+    """The limits of a connection; `Connection.connect` describes them."""
 
     timeout_s: float
     frame_bytes_max: int
@@ -49,10 +49,9 @@ class Limits:
 
 
 class Connection:
-    """Made by `connect`, ended by `close` (or as a context manager).
+    """A connection to one bookie. Open it with `connect`; end it with `close`, or use it as a context manager.
 
-    `timeout_s` bounds each request, `outstanding_max` the requests in flight (a full channel makes callers wait), and
-    `frame_bytes_max` what is sent and accepted. Every call may raise BookieUnavailable, RequestTimeout, ClientClosed.
+    Every call may raise BookieUnavailable, RequestTimeout or ClientClosed besides the errors that it documents.
     """
 
     protocol: ClassVar[type[WireV2 | WireV3]]
@@ -67,7 +66,7 @@ class Connection:
         self._link = link
         self._send_lock = threading.Lock()
         self._thread = threading.Thread(target=self._receive, name=f"bookie-channel-{address}", daemon=True)
-        # Below: guarded by `changed`.
+        # The fields below are guarded by `changed`.
         self._pending: dict[Key, Reply[Any]] = {}
         self._windows: list[AddWindow] = []  # of streams with unanswered adds
         self._broken: BookKeeperError | None = None
@@ -86,7 +85,23 @@ class Connection:
     ) -> Self:
         """Connect, encrypt and authenticate as `security` says, and start the receiving thread.
 
-        BookieUnavailable when nobody answers at the address; SecurityError, UnauthorizedAccess.
+        Args:
+            host: The host name or address of the bookie.
+            port: The port of the bookie.
+            timeout_s: The time limit of each request, in seconds.
+            connect_timeout_s: The time limit for establishing the connection, in seconds.
+            frame_bytes_max: The largest frame that is sent or accepted, in bytes, at least 128.
+            outstanding_max: The highest number of unanswered requests; when it is reached, callers wait.
+            security: How to encrypt and authenticate; None means neither.
+
+        Returns:
+            The open channel.
+
+        Raises:
+            BookieUnavailable: Nothing accepts connections at the address.
+            SecurityError: The TLS handshake failed, or the bookie does not support TLS.
+            UnauthorizedAccess: The bookie or the client rejected the other's authentication.
+            IncorrectParameter: `frame_bytes_max` is too small.
         """
         if frame_bytes_max < 128:
             raise IncorrectParameter(f"frame_bytes_max is {frame_bytes_max}; give at least 128")
@@ -99,7 +114,7 @@ class Connection:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = security.secure(sock, host, address)
-            sock.settimeout(None)  # from here on the kernel counts the time, for each direction by itself
+            sock.settimeout(None)  # from here on the kernel enforces a time limit for each direction
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(timeout_s))
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(min(timeout_s / 4, TICK_S)))
         except BaseException:
@@ -116,7 +131,10 @@ class Connection:
         return channel
 
     def close(self) -> None:
-        """Fail what is outstanding with ClientClosed, end the thread, free the socket. Idempotent."""
+        """Fail all outstanding requests with ClientClosed, end the receiving thread, and close the socket.
+
+        Further calls do nothing.
+        """
         self._break(ClientClosed(f"{self.address}: the channel was closed"))
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -131,16 +149,27 @@ class Connection:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def auth(self, plugin: str, token: bytes) -> tuple[str, bytes]:
-        """Send a token of an authentication provider; the bookie's plugin name and token. UnauthorizedAccess."""
+        """Send a token of an authentication provider to the bookie.
+
+        Args:
+            plugin: The plugin name of the provider.
+            token: The token.
+
+        Returns:
+            The bookie's plugin name and its token.
+
+        Raises:
+            UnauthorizedAccess: The bookie rejected the token.
+        """
         answer: tuple[str, bytes] = self.submit(self.wire.auth(plugin, token, self.timeout_s)).result()
         return answer
 
     def _blocked(self, key: Key) -> bool:
-        """Under `changed`: whether a request must wait. Raises when it must not be sent at all."""
+        """Return whether a request must wait, or raise if it must not be sent at all. The caller holds `changed`."""
         return key in self._pending or len(self._pending) >= self._outstanding_max
 
     def drop_stream(self, window: AddWindow) -> None:
-        """The stream's writer has left; answers that are still to come mean nothing to anybody."""
+        """Forget a stream whose writer has left; responses to it that still arrive are ignored."""
         with self.changed:
             if window in self._windows:
                 self._windows.remove(window)
@@ -148,12 +177,12 @@ class Connection:
     # --- the connection -----------------------------------------------------------------------------------------------
 
     def raise_if_broken(self) -> None:
-        """Under `changed`: raise what ended the connection, if anything did."""
+        """Raise the error that ended the connection, if it has ended. The caller holds `changed`."""
         if self._broken is not None:
             raise renewed(self._broken)
 
     def send(self, frames: Buffer) -> None:
-        """Send whole frames. Raises nothing: a failure breaks the channel, and that fails everything outstanding."""
+        """Send whole frames. It does not raise: a failure breaks the channel, which fails everything outstanding."""
         try:
             with self._send_lock:
                 self._link.sendall(frames)
@@ -163,19 +192,33 @@ class Connection:
             self._break(BookieUnavailable(f"{self.address}: connection lost ({error}); reconnect and ask again"))
 
     def submit(self, request: Request) -> Reply[Any]:
-        """Send a request, once its name is free and the channel is not full. IncorrectParameter, RequestTimeout."""
+        """Send a request as soon as its key is free and the channel is not full.
+
+        Args:
+            request: The request.
+
+        Returns:
+            The pending reply.
+
+        Raises:
+            IncorrectParameter: The request does not fit into a frame.
+            RequestTimeout: The request could not be sent within the time limit.
+        """
         request.fits(self.frame_bytes_max)
         now = time.monotonic()
         reply: Reply[Any] = Reply(self.changed, self.address, request, now + request.timeout_s)
         with self.changed:
             self._wait_while(lambda: self._blocked(request.key), now + self.timeout_s, request)
             self._pending[request.key] = reply
-        frame, request.frame = request.frame, b""  # who keeps the reply does not keep what was sent
+        frame, request.frame = request.frame, b""  # the reply must not keep the sent frame in memory
         self.send(frame)
         return reply
 
     def _wait_while(self, blocked: Callable[[], bool], deadline: float, what: object) -> None:
-        """Under `changed`: until requests whose answers would be mistaken for ours, or too many, are answered."""
+        """Wait while requests are outstanding that prevent sending. The caller holds `changed`.
+
+        These are requests whose responses could be confused with ours, or too many of any kind.
+        """
         while blocked():
             self.raise_if_broken()
             if not self.changed.wait(deadline - time.monotonic()):
@@ -183,7 +226,7 @@ class Connection:
         self.raise_if_broken()
 
     def _receive(self) -> None:
-        """The receiving thread: until the connection ends, for whatever reason."""
+        """Receive responses until the connection ends; the body of the receiving thread."""
         buffer = ReceiveBuffer(self.frame_bytes_max, self.wire.cut)
         tick_s = min(self.timeout_s / 4, TICK_S)
         next_tick = time.monotonic() + tick_s
@@ -221,13 +264,13 @@ class Connection:
         return count
 
     def _answer(self, row: Row, received: memoryview) -> None:
-        """Complete the reply of one answer; an answer that nobody waits for is dropped."""
+        """Complete the reply to which a response belongs; ignore a response that belongs to none."""
         code, at, size = row[1], row[5], row[6]
         key = self.wire.key(row)
         reply = self._pending.get(key)
         if reply is None:
             return
-        # An unknown code raises: then the reply fails with the connection.
+        # An unknown code raises; the reply then fails together with the connection.
         refusal = reply.request.refusal(self.wire, self.address, code) if code != OK else None
         del self._pending[key]
         if refusal is not None:
@@ -239,7 +282,7 @@ class Connection:
             reply.fail(malformed)
 
     def _expire(self) -> None:
-        """Time out what is due."""
+        """Time out the requests that are due."""
         now = time.monotonic()
         with self.changed:
             due = [key for key, reply in self._pending.items() if reply.deadline <= now]
@@ -250,7 +293,9 @@ class Connection:
             self.changed.notify_all()
 
     def _break(self, error: BookKeeperError) -> None:
-        """The connection is over: the first reason counts, and everything outstanding fails with it, once."""
+        """End the connection and fail everything outstanding. Only the first call has an effect, and its error is
+        kept.
+        """
         with self.changed:
             if self._broken is not None:
                 return

@@ -1,4 +1,4 @@
-"""What a channel of either protocol can do, for callers who need not know which one it is."""
+"""The operations of channels in both protocols, for callers that need not know which one a channel speaks."""
 
 import struct
 from abc import ABC, abstractmethod
@@ -21,28 +21,54 @@ ENTRY_NAME = struct.Struct(">qq")
 
 
 class BookieChannel(Connection, ABC):
-    """A `Channel` (V2) or a `ChannelV3`."""
+    """A connection to one bookie, of type `Channel` (V2) or `ChannelV3`. Open it with `connect`.
+
+    Every call may raise BookieUnavailable, RequestTimeout, ClientClosed or TooManyRequests besides the errors that it
+    documents.
+    """
 
     # --- adds ---------------------------------------------------------------------------------------------------------
 
     def add(
         self, ledger: int, entry: int, payload: Buffer, *, digest: Digest, lac: int, length: int, flags: int = 0
     ) -> None:
-        """Store an entry; returns when it is durable. `length`: payload bytes of the ledger including this entry.
+        """Store an entry, and return when it is durable.
 
-        `flags`: RECOVERY_ADD is let through by a fence. LedgerFenced, UnauthorizedAccess, BookieReadOnly, WriteError, …
+        Args:
+            ledger: The id of the ledger.
+            entry: The id of the entry.
+            payload: The payload.
+            digest: The digest of the ledger.
+            lac: The LAC to store with the entry.
+            length: Payload bytes of the ledger up to and including this entry.
+            flags: Bits of `Flags`. RECOVERY_ADD lets the entry through although the ledger is fenced.
+
+        Raises:
+            LedgerFenced: The ledger is fenced.
+            UnauthorizedAccess: The master key is wrong.
+            BookieReadOnly: The bookie is read-only.
+            WriteError: The bookie failed to store the entry.
         """
         self.add_async(ledger, entry, payload, digest=digest, lac=lac, length=length, flags=flags).result()
 
     def add_async(
         self, ledger: int, entry: int, payload: Buffer, *, digest: Digest, lac: int, length: int, flags: int = 0
     ) -> Reply[None]:
-        """`add` without waiting for the answer."""
+        """Store an entry like `add`, without waiting for the response."""
         stored = digest.seal(ledger, entry, payload, lac=lac, length=length)
         return self.add_stored_async(stored, digest.master_key, flags=flags)
 
     def add_stored_async(self, stored: Buffer, master_key: bytes, *, flags: int = 0) -> Reply[None]:
-        """Store bytes that are an entry already, header and digest included: a copy from another replica."""
+        """Store an entry that already has its header and digest, such as a copy from another replica.
+
+        Args:
+            stored: The entry as stored.
+            master_key: The ledger's master key.
+            flags: Bits of `Flags`.
+
+        Returns:
+            The pending reply; its `result` returns None or raises an error of `add`.
+        """
         return self.submit(self.wire.add(*named(stored), stored, master_key, flags, self.timeout_s))
 
     @abstractmethod
@@ -57,7 +83,20 @@ class BookieChannel(Connection, ABC):
         outstanding: int = 10_000,
         flags: int = 0,
     ) -> AddStream:
-        """A stream of adds from entry `first` on, at most `outstanding` unanswered. One stream per ledger at a time."""
+        """Open a stream of adds. With V2 there can be one stream per ledger at a time.
+
+        Args:
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            digest: The digest of the ledger.
+            lac: The LAC of the ledger before `first`.
+            length: Payload bytes of the ledger before `first`.
+            outstanding: The highest number of unanswered adds.
+            flags: Bits of `Flags`.
+
+        Returns:
+            The stream, which is a context manager.
+        """
 
     def add_batch(
         self,
@@ -71,7 +110,25 @@ class BookieChannel(Connection, ABC):
         length: int = 0,
         outstanding: int = 10_000,
     ) -> AddStream:
-        """Store payloads[offsets[k]:offsets[k + 1]] as entry first + k, for every k; returns the finished stream."""
+        """Store many entries, and wait until all of them are durable.
+
+        Args:
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            payloads: The payloads one after the other.
+            offsets: int64, shape (n + 1,): payload k is payloads[offsets[k]:offsets[k + 1]], and becomes entry first
+                + k.
+            digest: The digest of the ledger.
+            lac: The LAC of the ledger before `first`.
+            length: Payload bytes of the ledger before `first`.
+            outstanding: The highest number of unanswered adds.
+
+        Returns:
+            The finished stream.
+
+        Raises:
+            BookKeeperError: The error of an entry that was refused; `add` lists the errors.
+        """
         with self.add_stream(ledger, first, digest=digest, lac=lac, length=length, outstanding=outstanding) as stream:
             stream.append(payloads, offsets)
         return stream
@@ -79,21 +136,60 @@ class BookieChannel(Connection, ABC):
     # --- reads --------------------------------------------------------------------------------------------------------
 
     def read(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> bytes:
-        """An entry as stored; `Digest.open` verifies it. NoSuchLedger, NoSuchEntry, ReadError, …"""
+        """Read an entry as stored; `Digest.open` verifies it.
+
+        Args:
+            ledger: The id of the ledger.
+            entry: The id of the entry; -1 means the last one that the bookie holds.
+            flags: Bits of `Flags`. FENCE fences the ledger, and needs the master key.
+            master_key: The ledger's master key.
+
+        Returns:
+            The entry with its header and digest.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie does not hold the entry.
+            ReadError: The bookie failed to read the entry.
+        """
         return self.read_async(ledger, entry, flags=flags, master_key=master_key).result()
 
     def read_async(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> Reply[bytes]:
-        """`read` without waiting for the answer."""
+        """Read an entry like `read`, without waiting for the response."""
         request = self.wire.read(ledger, entry, flags, master_key, self.timeout_s)
         request.decode = self.wire.stored
         return self.submit(request)
 
     def read_last(self, ledger: int) -> bytes:
-        """The entry with the highest id that the bookie holds, as stored. NoSuchLedger, NoSuchEntry, ReadError, …"""
+        """Read the entry with the highest id that the bookie holds, as stored.
+
+        Args:
+            ledger: The id of the ledger.
+
+        Returns:
+            The entry with its header and digest.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie holds no entry of the ledger.
+            ReadError: The bookie failed to read the entry.
+        """
         return self.read(ledger, LAST_ENTRY)
 
     def fence(self, ledger: int, master_key: bytes) -> bytes | None:
-        """Refuse all further adds but recovery's; return the last entry as stored, None when there is none."""
+        """Fence a ledger: the bookie refuses all further adds except recovery adds.
+
+        Args:
+            ledger: The id of the ledger.
+            master_key: The ledger's master key.
+
+        Returns:
+            The last entry as stored, or None if the bookie holds none.
+
+        Raises:
+            UnauthorizedAccess: The master key is wrong.
+            ReadError: The bookie failed to fence the ledger or to read the entry.
+        """
         try:
             return self.read(ledger, LAST_ENTRY, flags=Flags.FENCE, master_key=master_key)
         except NoSuchEntry:
@@ -109,7 +205,24 @@ class BookieChannel(Connection, ABC):
         flags: int = 0,
         master_key: bytes | None = None,
     ) -> StoredBatch:
-        """Entries from `start` on, one at least. `max_count` <= 0: no count limit; `max_size`: bytes of the answer."""
+        """Read consecutive entries as stored, one or more.
+
+        Args:
+            ledger: The id of the ledger.
+            start: The id of the first entry.
+            max_count: The highest number of entries; 0 or less means no limit.
+            max_size: The highest size of the response in bytes. The first entry is always returned.
+            flags: Bits of `Flags`. FENCE fences the ledger, and needs the master key.
+            master_key: The ledger's master key.
+
+        Returns:
+            The entries; call `StoredBatch.verify` on them.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie does not hold the first entry.
+            ReadError: The bookie failed to read the first entry.
+        """
         return self.batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key).result()
 
     def batch_read_async(
@@ -122,14 +235,27 @@ class BookieChannel(Connection, ABC):
         flags: int = 0,
         master_key: bytes | None = None,
     ) -> Reply[StoredBatch]:
-        """`batch_read` without waiting for the answer."""
+        """Read consecutive entries like `batch_read`, without waiting for the response."""
         size = min(max_size, self.frame_bytes_max)
         return self.submit(self.wire.batch_read(ledger, start, max_count, size, flags, master_key, self.timeout_s))
 
     def batch_read_all(
         self, ledger: int, first: int, last: int, *, max_count: int = 1000, max_size: int = MIB, in_flight: int = 4
     ) -> Iterator[StoredBatch]:
-        """All entries from `first` to `last`, in order, with `in_flight` batches on their way. See `batches`."""
+        """Yield all entries of a range in order, with several batch reads in flight.
+
+        Args:
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            last: The id of the last entry, inclusive.
+            max_count: The highest number of entries of one request, at least 1.
+            max_size: The highest size of one response in bytes.
+            in_flight: The number of requests in flight, at least 1.
+
+        Raises:
+            NoSuchEntry: An entry of the range is missing.
+            BookKeeperError: Any other error of `batch_read`.
+        """
         return batches(
             lambda start, count: self.batch_read_async(ledger, start, count, max_size),
             range(first, last + 1),
@@ -139,6 +265,6 @@ class BookieChannel(Connection, ABC):
 
 
 def named(stored: Buffer) -> tuple[int, int]:
-    """Ledger and id of an entry as stored; zeros where it is too short to name any."""
+    """Return the ledger id and the entry id of an entry as stored, or zeros if it is too short to have them."""
     head = memoryview(stored)[: ENTRY_NAME.size]
     return ENTRY_NAME.unpack(head) if len(head) == ENTRY_NAME.size else (0, 0)

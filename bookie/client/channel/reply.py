@@ -1,6 +1,7 @@
-"""The pending answer to one request. Completed once, by the channel's receiving thread or by the connection's loss.
+"""The pending response to one request. The channel's receiving thread completes it, or the loss of the connection
+does.
 
-The channel's lock guards every field; one condition serves all replies of a channel.
+The channel's lock guards every field, and one condition serves all replies of a channel.
 """
 
 import threading
@@ -14,12 +15,19 @@ T = TypeVar("T")
 
 
 def renewed(error: BookKeeperError) -> BookKeeperError:
-    """A fresh instance to raise: one exception object raised in several threads would collect all their tracebacks."""
+    """Return a copy of an error to raise: one object raised on several threads would collect all their tracebacks."""
     return type(error)(*error.args)
 
 
 class Reply(Generic[T]):
-    """What the `_async` calls return: the `request`, sent to the bookie at `address`, and how it ended."""
+    """The pending response to a request, which the `_async` methods return.
+
+    Attributes:
+        request: The request.
+        address: The address of the bookie, as host:port.
+        deadline: When the request times out, on the clock `time.monotonic`.
+        done: Whether the request was answered or has failed.
+    """
 
     __slots__ = ("_changed", "_error", "_value", "address", "deadline", "done", "request")
 
@@ -33,7 +41,11 @@ class Reply(Generic[T]):
         self.done = False
 
     def result(self) -> T:
-        """Wait for the answer and return it. Raises what the bookie answered, BookieUnavailable or RequestTimeout."""
+        """Wait for the response and return its value.
+
+        Raises:
+            BookKeeperError: The error that the bookie answered, or BookieUnavailable, RequestTimeout or ClientClosed.
+        """
         with self._changed:
             while not self.done:
                 left = self.deadline - time.monotonic()
@@ -46,17 +58,17 @@ class Reply(Generic[T]):
             return self._value  # type: ignore[return-value]  # done without an error: the value is set, None for T = None
 
     def succeed(self, value: T) -> None:
-        """Under the channel's lock. The first completion counts."""
+        """Complete the reply with a value, if it is not completed. The caller holds the channel's lock."""
         if not self.done:
             self._value = value
             self.done = True
 
     def fail(self, error: BookKeeperError) -> None:
-        """Under the channel's lock. The first completion counts."""
+        """Complete the reply with an error, if it is not completed. The caller holds the channel's lock."""
         if not self.done:
             self._error = error
             self.done = True
 
     def expire(self) -> None:
-        """Under the channel's lock: the time is up."""
+        """Complete the reply with RequestTimeout, if it is not completed. The caller holds the channel's lock."""
         self.fail(self.request.late(self.address))

@@ -1,7 +1,7 @@
-"""A stream of adds to one ledger on one channel: any number of entries, a bounded number of them unanswered.
+"""A stream of adds to one ledger on one channel: any number of entries, with a bounded number of them unanswered.
 
-One thread writes a stream (`append`, `finish`); the channel's receiving thread takes in the answers. Payload memory is
-read during `append` only.
+One thread writes a stream (`append`, `finish`); the channel's receiving thread handles the responses. The memory of
+payloads is read during `append` only.
 """
 
 import time
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bookie.client.channel.connection import Connection
 
 CHUNK_BYTES = 1 << 20
-"""Payload bytes that go to the socket in one piece."""
+"""The payload bytes that are passed to the socket in one piece."""
 
 
 class Framer(Protocol):
-    """Builds the ADD frames of one ledger's writer; see `framing_v2.AddFramer.build`."""
+    """Builds the frames of a stream's adds; see `framing_v2.AddFramer.build`."""
 
     def build(
         self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
@@ -31,10 +31,13 @@ class Framer(Protocol):
 
 
 class AddStream:
-    """Made by `add_stream` of a channel. `lac` and `length` describe the ledger in front of `first`.
+    """A stream of adds. Open it with `add_stream` of a channel, and use it as a context manager.
 
-    Each entry carries as LAC the last id that this bookie has confirmed without a gap: right for a ledger written to
-    one bookie; writers with a quorum pass what their quorum confirmed to `append`.
+    Each entry carries as LAC the last id up to which this bookie has confirmed all entries. That is right for a
+    ledger on one bookie; a writer with a quorum passes the LAC of its quorum to `append`.
+
+    Attributes:
+        length: Payload bytes of the ledger, including all entries sent so far.
     """
 
     def __init__(self, channel: "Connection", window: AddWindow, framer: Framer, *, lac: int, length: int) -> None:
@@ -52,17 +55,34 @@ class AddStream:
 
     @property
     def sent(self) -> int:
-        """One past the last id that was sent."""
+        """One past the id of the last entry that was sent."""
         return self._window.end
 
     def latency_ms(self, fraction: float) -> float:
-        """The time from sending to acknowledgement that `fraction` of the entries stayed below, within 3 %."""
+        """Return a percentile of the time from sending an entry to its acknowledgement, with an error of at most 3 %.
+
+        Args:
+            fraction: The fraction of entries that were acknowledged faster, between 0 and 1.
+
+        Returns:
+            Milliseconds.
+        """
         return percentile_ns(self._window.latency_counts, fraction) / 1e6
 
     def append(self, payloads: Buffer, offsets: NDArray[np.int64], *, lac: int | None = None) -> int:
-        """Send entry k with payload payloads[offsets[k]:offsets[k + 1]] for each k; return the next entry id.
+        """Send many entries. The call waits while the window is full, but not for the responses.
 
-        Waits while the window is full, not for the answers. Raises what the bookie answered to an earlier entry.
+        Args:
+            payloads: The payloads one after the other.
+            offsets: int64, shape (n + 1,): payload k is payloads[offsets[k]:offsets[k + 1]].
+            lac: The LAC to store with the entries; None means the last entry that this bookie has confirmed.
+
+        Returns:
+            The id of the next entry.
+
+        Raises:
+            BookKeeperError: The error of an earlier entry that the bookie refused.
+            IncorrectParameter: An entry does not fit into a frame.
         """
         count = len(offsets) - 1
         start = 0
@@ -75,7 +95,11 @@ class AddStream:
         return self._window.end
 
     def finish(self) -> Self:
-        """Wait until every entry sent is acknowledged. Raises what the bookie answered to one that was refused."""
+        """Wait until every entry that was sent is acknowledged.
+
+        Raises:
+            BookKeeperError: The error of an entry that the bookie refused.
+        """
         self._wait(lambda: self._window.base == self._window.end, f"{self._window.end - self._window.base} answers")
         return self
 
@@ -93,7 +117,8 @@ class AddStream:
         return self._window.confirmed - 1 if self._window.confirmed > self._first else self._lac
 
     def _wait_for_room(self, wanted: int) -> int:
-        # Waking up for single places would send single frames: a quarter of the window makes worthwhile chunks.
+        # Waking up for each free place would send frames one by one; a quarter of the window makes chunks worth
+        # sending.
         least = min(wanted, max(1, self._window.capacity // 4))
         self._wait(lambda: self._window.room >= least, "room in the window")
         return self._window.room

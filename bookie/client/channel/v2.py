@@ -1,7 +1,8 @@
-"""A channel in V2: adds, reads, batch reads and fencing.
+"""A channel that speaks V2: adds, reads, batch reads and fencing.
 
-V2 answers name ledger and entry, not a request: a second request of the same name waits until the first is answered,
-even when its caller has given up, so that no answer is ever taken for another one's.
+A V2 response names the ledger and the entry, not the request. A second request for the same entry therefore waits
+until the first one is answered, even if the first caller has given up, so that no response is taken for that of
+another request.
 """
 
 import time
@@ -19,15 +20,15 @@ from bookie.errors import IllegalOperation, IncorrectParameter
 
 
 class Channel(BookieChannel):
-    """See `Connection` and `BookieChannel`."""
+    """A connection to one bookie that speaks V2. `BookieChannel` describes its methods."""
 
     protocol = WireV2
 
     def __init__(self, link: Link, address: str, limits: Limits) -> None:
         super().__init__(link, address, limits)
-        # Guarded by `changed`; both also in `_windows`.
-        self._streams: list[AddWindow] = []  # of the streams being written
-        self._leaving: list[AddWindow] = []  # of streams given up while adds were unanswered
+        # Both are guarded by `changed`, and contained in `_windows`.
+        self._streams: list[AddWindow] = []  # the windows of streams that are being written
+        self._leaving: list[AddWindow] = []  # the windows of streams that ended with unanswered adds
 
     def add_stream(
         self,
@@ -40,7 +41,25 @@ class Channel(BookieChannel):
         outstanding: int = 10_000,
         flags: int = 0,
     ) -> AddStream:
-        """A stream of adds from entry `first` on, at most `outstanding` unanswered. One stream per ledger at a time."""
+        """Open a stream of adds. There can be one stream per ledger at a time.
+
+        Args:
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            digest: The digest of the ledger.
+            lac: The LAC of the ledger before `first`.
+            length: Payload bytes of the ledger before `first`.
+            outstanding: The highest number of unanswered adds.
+            flags: Bits of `Flags`.
+
+        Returns:
+            The stream, which is a context manager.
+
+        Raises:
+            IllegalOperation: The ledger has another stream on this channel.
+            IncorrectParameter: An argument is outside its range.
+            RequestTimeout: Earlier adds of the ledger are still unanswered.
+        """
         try:
             window = AddWindow(ledger, first, outstanding)
             frames = framing_v2.AddFramer(digest.digester, digest.master_key, ledger, self.frame_bytes_max, flags=flags)
@@ -56,7 +75,7 @@ class Channel(BookieChannel):
         return AddStream(self, window, frames, lac=lac, length=length)
 
     def drop_stream(self, window: AddWindow) -> None:
-        """The stream's writer has left. What it sent stays known until it is answered; nothing new takes its names."""
+        """End a stream. Its unanswered adds stay known, so that no new request can use their entry ids before."""
         with self.changed:
             if window not in self._streams:
                 return
@@ -72,7 +91,7 @@ class Channel(BookieChannel):
     def _blocked(self, key: Key) -> bool:
         op, ledger, entry = key
         if op == OP_ADD and any(w.ledger == ledger and w.base <= entry for w in self._streams):
-            raise IllegalOperation(f"{self.address}: entry {entry} of ledger {ledger} is for its add stream to write")
+            raise IllegalOperation(f"{self.address}: ledger {ledger}, entry {entry}: only its add stream may write it")
         if super()._blocked(key):
             return True
         return op == OP_ADD and any(w.ledger == ledger and w.base <= entry < w.end for w in self._leaving)

@@ -1,7 +1,7 @@
-"""A channel in V3: what V2 has, and LACs, long polls, deferred sync, and what a bookie tells about itself.
+"""A channel that speaks V3: the operations of V2, and LACs, long polls, deferred sync and bookie info.
 
-Answers name the transaction of their request, so that requests about the same entry never wait for each other. Streams
-of adds take their transactions from ranges of their own: entry e of a stream is transaction base + e.
+A response names the transaction id of its request, so requests for the same entry never wait for each other. Each
+stream of adds takes its transaction ids from a range of its own: the id for entry e is base + e.
 """
 
 import itertools
@@ -29,13 +29,15 @@ from bookie.errors import IllegalOperation, IncorrectParameter
 from bookie.pb import wire_pb2 as pb
 
 STREAM_SHIFT = 40
-"""Transactions of stream k start at k << 40; single requests count up from 1."""
+"""The transaction ids of stream k start at k << 40; those of single requests count up from 1."""
 
 
 class ChannelV3(BookieChannel):
-    """See `Connection` and `BookieChannel`.
+    """A connection to one bookie that speaks V3. `BookieChannel` describes the methods that V2 has, too.
 
-    Set `extensions` to what the bookie advertises; without, batch reads and write closes are refused here.
+    Attributes:
+        extensions: What the bookie advertises beyond Apache BookKeeper's operations; set it after connecting. Batch
+            reads and write closes that are not in it are refused with IllegalOperation.
     """
 
     protocol = WireV3
@@ -51,9 +53,16 @@ class ChannelV3(BookieChannel):
     def add_stored_async(
         self, stored: Buffer, master_key: bytes, *, flags: int = 0, deferred_sync: bool = False
     ) -> Reply[None]:
-        """Store bytes that are an entry already, header and digest included.
+        """Store an entry that already has its header and digest.
 
-        `deferred_sync`: the answer comes when the entry is written, and only `force` makes it durable.
+        Args:
+            stored: The entry as stored.
+            master_key: The ledger's master key.
+            flags: Bits of `Flags`.
+            deferred_sync: Acknowledge the entry when it is written; only `force` makes it durable.
+
+        Returns:
+            The pending reply; its `result` returns None or raises an error of `add`.
         """
         ledger, entry = named(stored)
         return self.submit(
@@ -72,7 +81,24 @@ class ChannelV3(BookieChannel):
         flags: int = 0,
         deferred_sync: bool = False,
     ) -> AddStream:
-        """A stream of adds from entry `first` on, at most `outstanding` unanswered. `deferred_sync`: see above."""
+        """Open a stream of adds.
+
+        Args:
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            digest: The digest of the ledger.
+            lac: The LAC of the ledger before `first`.
+            length: Payload bytes of the ledger before `first`.
+            outstanding: The highest number of unanswered adds.
+            flags: Bits of `Flags`.
+            deferred_sync: Acknowledge entries when they are written; only `force` makes them durable.
+
+        Returns:
+            The stream, which is a context manager.
+
+        Raises:
+            IncorrectParameter: An argument is outside its range.
+        """
         base = (next(self._stream_numbers) << STREAM_SHIFT) - first
         try:
             window = AddWindow(ledger, first, outstanding, base)
@@ -94,13 +120,27 @@ class ChannelV3(BookieChannel):
         return AddStream(self, window, frames, lac=lac, length=length)
 
     def force(self, ledger: int) -> None:
-        """Return when every entry of the ledger that was acknowledged before this call is durable. WriteError."""
+        """Wait until every entry of the ledger that was acknowledged before this call is durable.
+
+        Args:
+            ledger: The id of the ledger.
+
+        Raises:
+            WriteError: The bookie failed to sync the entries.
+        """
         self.submit(self.wire.force(ledger, self.timeout_s)).result()
 
     def write_close(self, ledger: int, master_key: bytes) -> None:
-        """Tell the bookie that nothing more will be written; it neither fences nor keeps anybody from writing.
+        """Announce that the ledger gets no more entries. This is advisory: it neither fences the ledger nor refuses
+        any add.
 
-        IllegalOperation when the bookie does not advertise it.
+        Args:
+            ledger: The id of the ledger.
+            master_key: The ledger's master key.
+
+        Raises:
+            IllegalOperation: The bookie does not advertise the operation.
+            UnauthorizedAccess: The master key is wrong.
         """
         self._needs(WRITE_CLOSE)
         self.submit(self.wire.write_close(ledger, master_key, self.timeout_s)).result()
@@ -108,20 +148,43 @@ class ChannelV3(BookieChannel):
     # --- reads --------------------------------------------------------------------------------------------------------
 
     def read_with_lac(self, ledger: int, entry: int) -> ReadAnswer:
-        """An entry as stored, and the highest LAC that the bookie knows. NoSuchLedger, NoSuchEntry, ReadError, …"""
+        """Read an entry as stored, together with the highest LAC that the bookie knows.
+
+        Args:
+            ledger: The id of the ledger.
+            entry: The id of the entry; -1 means the last one that the bookie holds.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie does not hold the entry.
+            ReadError: The bookie failed to read the entry.
+        """
         answer: ReadAnswer = self.submit(self.wire.read(ledger, entry, 0, None, self.timeout_s)).result()
         return answer
 
     def wait_for_lac(self, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
-        """Wait at the bookie until its LAC is above `previous_lac`; entry previous_lac + 1 comes along if it is there.
+        """Wait at the bookie until its LAC exceeds `previous_lac`.
 
-        A fence, or the time's end, ends the wait as well: the answer's LAC then is what it was. NoSuchLedger,
-        NoSuchEntry (an empty ledger), ReadError.
+        The wait also ends when the ledger is fenced and when the time is up; the LAC in the response is then what it
+        was.
+
+        Args:
+            ledger: The id of the ledger.
+            previous_lac: The LAC that must be exceeded.
+            timeout_ms: How long the bookie may wait, in milliseconds.
+
+        Returns:
+            The LAC, with entry previous_lac + 1 if the bookie holds it.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie holds no entry of the ledger.
+            ReadError: The bookie failed to read the entry.
         """
         return self.wait_for_lac_async(ledger, previous_lac, timeout_ms).result()
 
     def wait_for_lac_async(self, ledger: int, previous_lac: int, timeout_ms: int) -> Reply[ReadAnswer]:
-        """`wait_for_lac` without waiting here."""
+        """Start a `wait_for_lac`, without waiting for the response here."""
         return self.submit(self.wire.wait_for_lac(ledger, previous_lac, timeout_ms, self.timeout_s))
 
     def batch_read_async(
@@ -134,31 +197,69 @@ class ChannelV3(BookieChannel):
         flags: int = 0,
         master_key: bytes | None = None,
     ) -> Reply[StoredBatch]:
-        """`batch_read` without waiting. IllegalOperation when the bookie does not offer it, here or in its answer."""
+        """Read consecutive entries like `batch_read`, without waiting for the response.
+
+        Raises:
+            IllegalOperation: The bookie does not advertise batch reads. The reply raises it if the bookie answers so.
+        """
         self._needs(BATCH_READ)
         return super().batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key)
 
     # --- the end of a ledger ------------------------------------------------------------------------------------------
 
     def write_lac(self, ledger: int, lac: int, *, digest: Digest) -> None:
-        """Store an explicit LAC; returns when it is durable. UnauthorizedAccess, BookieReadOnly, WriteError."""
+        """Store an explicit LAC, and return when it is durable.
+
+        Args:
+            ledger: The id of the ledger.
+            lac: The LAC.
+            digest: The digest of the ledger.
+
+        Raises:
+            UnauthorizedAccess: The master key is wrong.
+            BookieReadOnly: The bookie is read-only.
+            WriteError: The bookie failed to store the LAC.
+        """
         packet = digest.seal_lac(ledger, lac)
         self.submit(self.wire.write_lac(ledger, lac, packet, digest.master_key, self.timeout_s)).result()
 
     def read_lac(self, ledger: int) -> LacAnswer:
-        """The explicit LAC and the last entry, as stored. NoSuchLedger, NoSuchEntry (neither), ReadError."""
+        """Read the explicit LAC and the last entry of a ledger, both as stored.
+
+        Args:
+            ledger: The id of the ledger.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            NoSuchEntry: The bookie has neither an explicit LAC nor an entry.
+            ReadError: The bookie failed to read them.
+        """
         answer: LacAnswer = self.submit(self.wire.read_lac(ledger, self.timeout_s)).result()
         return answer
 
     # --- the bookie ---------------------------------------------------------------------------------------------------
 
     def bookie_info(self) -> BookieInfo:
-        """Capacity and free space of its disks. ReadError."""
+        """Return the total and the free bytes of the bookie's ledger disks.
+
+        Raises:
+            ReadError: The bookie failed to tell them.
+        """
         answer: BookieInfo = self.submit(self.wire.bookie_info(self.timeout_s)).result()
         return answer
 
     def list_entries(self, ledger: int) -> AvailableEntries:
-        """Which entries of the ledger the bookie holds. NoSuchLedger, ReadError; some Java bookies never answer."""
+        """Return which entries of a ledger the bookie holds.
+
+        Some versions of Java bookies never answer; the call then ends with RequestTimeout.
+
+        Args:
+            ledger: The id of the ledger.
+
+        Raises:
+            NoSuchLedger: The bookie has no data of this ledger.
+            ReadError: The bookie failed to list the entries.
+        """
         answer: AvailableEntries = self.submit(self.wire.list_entries(ledger, self.timeout_s)).result()
         return answer
 
@@ -171,4 +272,4 @@ class ChannelV3(BookieChannel):
 
     def _needs(self, extension: str) -> None:
         if extension not in self.extensions:
-            raise IllegalOperation(f"{self.address}: the bookie does not advertise {extension}; do without it")
+            raise IllegalOperation(f"{self.address}: the bookie does not advertise {extension}; use other operations")

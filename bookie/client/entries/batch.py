@@ -1,6 +1,7 @@
-"""The answer to a batch read: one buffer of records and numpy offsets into it, never a list of bytes.
+"""The response to a batch read: one buffer of records and numpy offsets into it, never a list of bytes objects.
 
-Any thread. A batch owns the buffer that it was received in: views of it stay valid as long as anything refers to them.
+Batches may be used from any thread. A batch owns the buffer that it was received in, so views of it stay valid as
+long as anything refers to them.
 """
 
 from collections.abc import Iterator
@@ -16,18 +17,24 @@ LENGTH_PREFIX = 4
 
 
 class StoredBatch:
-    """Entries first, first + 1, … of one ledger, as stored (header and digest included).
+    """Entries first, first + 1, ... of one ledger, as stored (header and digest included).
 
-    `buffer` is a run of `u32 length | entry`; record k lies at [offsets[k], offsets[k + 1]), int64, n + 1 of them.
-    `lac`: the highest one that the bookie knew, if it said so (V3). ValueError when the buffer ends inside a record, or
-    holds none.
+    Attributes:
+        ledger: The id of the ledger.
+        first: The id of the first entry.
+        buffer: The records, each of them `u32 length | entry`, one after the other.
+        offsets: int64, shape (n + 1,): record k is buffer[offsets[k]:offsets[k + 1]].
+        lac: The highest LAC that the bookie knew, or None if it sent none (V2).
+
+    Raises:
+        ValueError: The buffer is empty, or it ends inside a record.
     """
 
     __slots__ = ("buffer", "first", "lac", "ledger", "offsets")
 
     def __init__(self, ledger: int, first: int, buffer: memoryview, lac: int | None = None) -> None:
         if not len(buffer):
-            raise ValueError("a batch without entries")
+            raise ValueError("the batch has no entries")
         self.lac = lac
         self.ledger = ledger
         self.first = first
@@ -39,11 +46,11 @@ class StoredBatch:
 
     @property
     def end(self) -> int:
-        """One past the last entry id."""
+        """One past the id of the last entry."""
         return self.first + len(self)
 
     def __getitem__(self, entry: int) -> memoryview:
-        """The stored bytes of an entry by its id. IndexError when the batch does not hold it."""
+        """Return the stored bytes of the entry with this id. Raises IndexError if the batch does not hold it."""
         if not self.first <= entry < self.end:
             raise IndexError(f"entry {entry} is not in this batch of entries {self.first} to {self.end - 1}")
         start, stop = self.offsets[entry - self.first : entry - self.first + 2].tolist()
@@ -55,14 +62,29 @@ class StoredBatch:
             yield self.first + k, self.buffer[edges[k] + LENGTH_PREFIX : edges[k + 1]]
 
     def good(self, digest: Digest, start: int = 0) -> int:
-        """How many entries hold, ledger, id and digest, from place `start` up to the first that does not."""
+        """Count the valid entries from one on, up to the first entry whose ledger, id or digest is wrong.
+
+        Args:
+            digest: The digest of the ledger.
+            start: The place in the batch to begin with, 0 for the first entry.
+
+        Returns:
+            The number of valid entries.
+        """
         at = int(self.offsets[start])
         return record.verify(
             digest.digester, self.buffer[at:], self.offsets[start:] - at, self.ledger, self.first + start
         )
 
     def verify(self, digest: Digest) -> None:
-        """Check ledger, id and digest of every entry. DigestMismatch names the first that fails."""
+        """Verify the ledger, the id and the digest of every entry.
+
+        Args:
+            digest: The digest of the ledger.
+
+        Raises:
+            DigestMismatch: An entry is wrong; the text names the first one.
+        """
         good = record.verify(digest.digester, self.buffer, self.offsets, self.ledger, self.first)
         if good < len(self):
             raise DigestMismatch(
@@ -71,11 +93,22 @@ class StoredBatch:
             )
 
     def payload_spans(self, digest: Digest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start and end of each payload in `buffer`; meaningful after `verify`."""
+        """Return where the payloads begin and end in `buffer`. Call `verify` before.
+
+        Args:
+            digest: The digest of the ledger.
+
+        Returns:
+            The starts and the ends, int64 arrays of shape (n,).
+        """
         return self.offsets[:-1] + (LENGTH_PREFIX + digest.overhead), self.offsets[1:]
 
     def payloads(self, digest: Digest) -> Iterator[tuple[int, memoryview]]:
-        """(entry id, view of its payload); meaningful after `verify`."""
+        """Yield the id of each entry with a view of its payload. Call `verify` before.
+
+        Args:
+            digest: The digest of the ledger.
+        """
         starts, ends = self.payload_spans(digest)
         for k, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             yield self.first + k, self.buffer[start:end]

@@ -1,6 +1,7 @@
-"""Digest types and keys of a ledger: sealing an entry as it is stored, and opening one that came back.
+"""The digest types and keys of a ledger, for sealing entries as they are stored and for opening stored ones.
 
-Values only; any thread. Whole batches are sealed and verified by the compiled modules, which take `Digest.digester`.
+Everything here is a value that may be used from any thread. Whole batches are sealed and verified by the compiled
+modules, which take `Digest.digester`.
 """
 
 import hashlib
@@ -16,13 +17,13 @@ from bookie._fast.wire.digest import Digester
 from bookie.errors import DigestMismatch
 
 FIXED = struct.Struct(">qqqq")
-"""What every entry starts with: ledger, entry, LAC, and the ledger's payload bytes up to and including this entry."""
+"""The start of every entry: ledger id, entry id, LAC, and the ledger's payload bytes up to and including this entry."""
 
 LAC_PACKET = struct.Struct(">qq")
 
 
 class DigestType(IntEnum):
-    """The numbers of the ledger metadata. HMAC is called MAC in Apache BookKeeper's API."""
+    """The digest types, with their numbers in the ledger metadata. Apache BookKeeper's API calls HMAC `MAC`."""
 
     CRC32 = 1
     HMAC = 2
@@ -31,7 +32,15 @@ class DigestType(IntEnum):
 
 
 class OpenedEntry(NamedTuple):
-    """An entry opened: its fields, and a view of its payload in the buffer that it came in."""
+    """A verified entry: the fields of its header, and a view of its payload in the buffer that it came in.
+
+    Attributes:
+        ledger: The id of the ledger.
+        entry: The id of the entry.
+        lac: The LAC when the entry was written.
+        length: Payload bytes of the ledger up to and including this entry.
+        payload: A view of the payload.
+    """
 
     ledger: int
     entry: int
@@ -42,7 +51,13 @@ class OpenedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """How the entries of a ledger are protected, and its master key. Built from the password by `Digest.of`."""
+    """How the entries of a ledger are protected, with the ledger's master key. Create it with `Digest.of`.
+
+    Attributes:
+        type: The digest type.
+        master_key: The key that proves to bookies that a client may write to the ledger.
+        digester: The object that computes digests, for the compiled modules.
+    """
 
     type: DigestType
     master_key: bytes = field(repr=False)
@@ -50,22 +65,47 @@ class Digest:
 
     @classmethod
     def of(cls, digest_type: DigestType = DigestType.CRC32C, password: bytes = b"") -> Self:
-        """The keys that Apache BookKeeper derives from the same type and password."""
+        """Derive the keys from a password as Apache BookKeeper does.
+
+        Args:
+            digest_type: The digest type of the ledger.
+            password: The ledger's password.
+        """
         mac_key = hashlib.sha1(b"mac" + password, usedforsecurity=False).digest()
         return cls(digest_type, master_key(password), Digester(digest_type, mac_key))
 
     @property
     def overhead(self) -> int:
-        """Bytes in front of the payload in a stored entry."""
+        """The bytes in front of the payload in a stored entry."""
         return FIXED.size + self.digester.size
 
     def seal(self, ledger: int, entry: int, payload: Buffer, *, lac: int, length: int) -> bytes:
-        """The entry as it is stored. `length`: payload bytes of the ledger including this entry."""
+        """Return an entry as it is stored, with header and digest.
+
+        Args:
+            ledger: The id of the ledger.
+            entry: The id of the entry.
+            payload: The payload; it is copied.
+            lac: The LAC to store with the entry.
+            length: Payload bytes of the ledger up to and including this entry.
+        """
         head = FIXED.pack(ledger, entry, lac, length)
         return head + self.digester.sum(head, payload) + bytes(payload)
 
     def open(self, stored: Buffer, ledger: int, entry: int | None = None) -> OpenedEntry:
-        """Verify an entry as stored; DigestMismatch. `entry` None accepts any id (reads of the last entry)."""
+        """Verify an entry as stored.
+
+        Args:
+            stored: The entry with its header and digest.
+            ledger: The id of the ledger that it must belong to.
+            entry: The id that it must have; None accepts any id, for reads of the last entry.
+
+        Returns:
+            The fields of the entry, with a view of the payload in `stored`.
+
+        Raises:
+            DigestMismatch: The entry is of another ledger or has another id, or its digest is wrong.
+        """
         view = memoryview(stored)
         if len(view) < FIXED.size:
             raise DigestMismatch(f"expected an entry of ledger {ledger}, got {len(view)} bytes; read another replica")
@@ -79,12 +119,28 @@ class Digest:
         return OpenedEntry(ledger, expected, lac, length, view[self.overhead :])
 
     def seal_lac(self, ledger: int, lac: int) -> bytes:
-        """The explicit-LAC packet of a ledger."""
+        """Return the packet of an explicit LAC, as it is stored.
+
+        Args:
+            ledger: The id of the ledger.
+            lac: The LAC.
+        """
         packet = LAC_PACKET.pack(ledger, lac)
         return packet + self.digester.sum(packet, b"")
 
     def open_lac(self, packet: bytes, ledger: int) -> int:
-        """The LAC of an explicit-LAC packet; DigestMismatch."""
+        """Verify the packet of an explicit LAC.
+
+        Args:
+            packet: The packet as stored.
+            ledger: The id of the ledger that it must belong to.
+
+        Returns:
+            The LAC.
+
+        Raises:
+            DigestMismatch: The packet is of another ledger, or its digest is wrong.
+        """
         head = packet[: LAC_PACKET.size]
         if len(head) < LAC_PACKET.size or packet[LAC_PACKET.size :] != self.digester.sum(head, b""):
             raise DigestMismatch(f"ledger {ledger}: an explicit LAC without a valid {self.type.name} digest")
@@ -95,5 +151,12 @@ class Digest:
 
 
 def master_key(password: bytes) -> bytes:
-    """The key that the bookie keeps with a ledger; it does not depend on the digest type."""
+    """Derive the master key of a ledger from its password. It does not depend on the digest type.
+
+    Args:
+        password: The ledger's password.
+
+    Returns:
+        20 bytes.
+    """
     return hashlib.sha1(b"ledger" + password, usedforsecurity=False).digest()

@@ -1,4 +1,4 @@
-"""What a bookie answered to single reads that were asked together. Values only; event loop."""
+"""The responses of a bookie to a group of single reads. Event loop."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,18 +10,20 @@ __all__ = ["ReadAnswers"]
 
 
 class ReadAnswers(NamedTuple):
-    """`errors`: of the entries whose answer was one. `lost`: why others have no answer."""
+    """The responses: entries in `run`, errors of single entries in `errors`, and in `lost` why others have no
+    response.
+    """
 
     run: ReadRun
     errors: Mapping[int, BookKeeperError]
     lost: BookKeeperError | None = None
 
     def stored(self, entry: int) -> bytes:
-        """The entry as the bookie stores it, or its error."""
+        """Return the entry as the bookie stores it, or raise its error."""
         error = self.errors.get(entry)
         if error is not None:
             raise error
         stored = self.run.stored(entry)
         if stored is None:
-            raise self.lost or NoSuchEntry(f"ledger {self.run.ledger}, entry {entry}: it was not asked for")
+            raise self.lost or NoSuchEntry(f"ledger {self.run.ledger}, entry {entry}: it was not requested")
         return stored

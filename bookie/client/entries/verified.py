@@ -1,7 +1,7 @@
-"""What a reader of a ledger gets: verified entries, as views of the one buffer that they arrived in.
+"""Batches of verified entries, as views of the one buffer that they arrived in.
 
-Any thread; nothing here changes after it was made. `StoredBatch` (module `entries.batch`) is the same bytes before
-anybody looked at the digests.
+They may be used from any thread and never change. `StoredBatch` (module `entries.batch`) holds the same bytes before
+the digests are verified.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,21 @@ __all__ = ["Entry", "EntryBatch"]
 
 PLACE_MAX = 2**31 - 1
 INLINE_BYTES = 12
-"""Payloads so short lie in Arrow's view itself."""
+"""Payloads of at most this size are kept inside an Arrow view."""
 
 
 class EntryBatch(Sequence[Entry]):
-    """Entries `first` to `last` of one ledger, one at least, each with a digest that holds.
+    """One or more consecutive entries of one ledger, each with a valid digest: a sequence of `Entry`.
 
-    `for entry in batch: entry.id, entry.data`; data is a memoryview of the payload, valid as long as anything refers to
-    it, and keeps the buffer of the whole batch alive: take `bytes(entry.data)` of what is kept for long. `batch[k]` is
-    the entry at place k. `lac`: what the bookie that answered knew, None when it did not say.
+    Use `for entry in batch: entry.id, entry.data`, or `batch[k]` for the entry at place k. `entry.data` is a
+    memoryview of the payload. It stays valid as long as anything refers to it, and keeps the buffer of the whole
+    batch alive, so copy with `bytes(entry.data)` what is kept for long.
+
+    Attributes:
+        ledger: The id of the ledger.
+        first: The id of the first entry.
+        buffer: The bytes that the batch arrived in.
+        lac: The LAC that the responding bookie knew, or None if it sent none.
     """
 
     __slots__ = ("_offsets", "_overhead", "buffer", "first", "lac", "ledger")
@@ -46,7 +52,9 @@ class EntryBatch(Sequence[Entry]):
         overhead: int,
         lac: int | None = None,
     ) -> None:
-        """Record k is buffer[offsets[k]:offsets[k + 1]], its first `overhead` bytes are not payload."""
+        """Make a batch of records buffer[offsets[k]:offsets[k + 1]], where `overhead` bytes are in front of each
+        payload.
+        """
         self.ledger = ledger
         self.first = first
         self.buffer = buffer
@@ -56,9 +64,15 @@ class EntryBatch(Sequence[Entry]):
 
     @classmethod
     def verified(cls, stored: StoredBatch, digest: Digest, last: int) -> Self:
-        """The entries of an answer up to `last`, and up to the first that does not hold.
+        """Return the valid entries of a response up to entry `last`; an invalid entry ends the batch before it.
 
-        DigestMismatch when that is the very first one.
+        Args:
+            stored: The response to a batch read.
+            digest: The digest of the ledger.
+            last: The highest entry id to return.
+
+        Raises:
+            DigestMismatch: The first entry is invalid.
         """
         count = min(len(stored), last - stored.first + 1)
         offsets = stored.offsets[: count + 1]
@@ -74,13 +88,13 @@ class EntryBatch(Sequence[Entry]):
 
     @classmethod
     def of_range(cls, entries: ReadRange, count: int, digest: Digest) -> Self:
-        """The first entries of a range that was read one by one."""
+        """Return the first `count` entries of a range that was read entry by entry and is verified."""
         run, offsets = entries.run(count)
         return cls(entries.ledger, entries.first, run.data, offsets, LENGTH_PREFIX + digest.overhead)
 
     @classmethod
     def joined(cls, batches: Sequence["EntryBatch"]) -> "EntryBatch":
-        """Batches that follow each other, in one buffer; one alone as it is."""
+        """Copy consecutive batches into one buffer; a single batch is returned as it is."""
         head = batches[0]
         if len(batches) == 1:
             return head
@@ -91,7 +105,7 @@ class EntryBatch(Sequence[Entry]):
 
     @classmethod
     def of_entries(cls, ledger: int, first: int, entries: Iterable[bytes], digest: Digest) -> Self:
-        """Entries as stored that came one by one and are verified already, copied together."""
+        """Copy entries that were read one by one, and are verified, into one batch. `entries` are bytes as stored."""
         pieces: list[bytes] = []
         for entry in entries:
             pieces.append(len(entry).to_bytes(LENGTH_PREFIX, "big"))
@@ -109,11 +123,11 @@ class EntryBatch(Sequence[Entry]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries as they lie in `buffer`."""
+        """The size of the entries in `buffer` in bytes, headers and digests included."""
         return int(self._offsets[-1] - self._offsets[0])
 
     def fitting(self, nbytes: int) -> int:
-        """How many entries, from the first on, have at most so many bytes in all."""
+        """Return how many entries, counted from the first, take at most `nbytes` bytes together."""
         return max(int(np.searchsorted(self._offsets, self._offsets[0] + nbytes, side="right")) - 1, 0)
 
     def __iter__(self) -> EntryIterator:
@@ -124,16 +138,18 @@ class EntryBatch(Sequence[Entry]):
     @overload
     def __getitem__(self, place: slice) -> "EntryBatch": ...
     def __getitem__(self, place: int | slice) -> "Entry | EntryBatch":
-        """The entry at a place, or those of a slice without steps. IndexError."""
+        """Return the entry at a place, or the batch of a slice, which must not be empty or have a step. Raises
+        IndexError.
+        """
         if isinstance(place, slice):
             start, stop, step = place.indices(len(self))
             if step != 1 or start >= stop:
-                raise IndexError(f"{place}: take a slice of one entry at least, without steps")
+                raise IndexError(f"{place}: the slice must have at least one entry, and no step")
             offsets = self._offsets[start : stop + 1]
             return EntryBatch(self.ledger, self.first + start, self.buffer, offsets, self._overhead, self.lac)
         count = len(self)
         if not -count <= place < count:
-            raise IndexError(f"place {place} of a batch of {count} entries")
+            raise IndexError(f"place {place} is out of range for a batch of {count} entries")
         place %= count
         start, stop = self._offsets[place : place + 2].tolist()
         return Entry(self.first + place, self.buffer[start + self._overhead : stop])
@@ -142,19 +158,32 @@ class EntryBatch(Sequence[Entry]):
         return f"<EntryBatch of ledger {self.ledger}, entries {self.first} to {self.last}, {self.nbytes} bytes>"
 
     def payload_spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start and end of each payload in `buffer`."""
+        """Return where the payloads begin and end in `buffer`.
+
+        Returns:
+            The starts and the ends, int64 arrays of shape (n,).
+        """
         return self._offsets[:-1] + self._overhead, self._offsets[1:]
 
     def stored(self, place: int) -> memoryview:
-        """The entry at a place as the bookie stores it, header and digest included."""
+        """Return the entry at a place as the bookie stores it, header and digest included."""
         start, stop = self._offsets[place : place + 2].tolist()
         return self.buffer[start + LENGTH_PREFIX : stop]
 
     @staticmethod
     def packed(batches: Sequence["EntryBatch"]) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-        """The payloads of batches of one ledger side by side, and the n + 1 places where they begin and end.
+        """Copy the payloads of batches of one ledger into one array. There is one copy in all, and no work in Python
+        per entry.
 
-        One copy of all, none per entry. ValueError: 2 GiB or more.
+        Args:
+            batches: One or more batches of the same ledger.
+
+        Returns:
+            The payloads one after the other, uint8, and their offsets, int32, shape (n + 1,): payload k is
+                payloads[offsets[k]:offsets[k + 1]].
+
+        Raises:
+            ValueError: The payloads take 2 GiB or more.
         """
         return payloads.pack([(batch.buffer, batch._offsets) for batch in batches], batches[0]._overhead)
 
@@ -162,14 +191,28 @@ class EntryBatch(Sequence[Entry]):
     def headers(
         batches: Sequence["EntryBatch"],
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each entry of such batches: bytes of payload, the LAC it carries, the ledger's bytes so far."""
+        """Return fields from the headers of all entries in batches of one ledger.
+
+        Args:
+            batches: One or more batches of the same ledger.
+
+        Returns:
+            Three arrays of shape (n,): the bytes of each payload (int32), the LAC in each entry (int64), and the
+                ledger's payload bytes up to and including each entry (int64).
+        """
         return payloads.heads([(batch.buffer, batch._offsets) for batch in batches], batches[0]._overhead)
 
     def to_arrow(self, *, copy: bool = True) -> "pa.RecordBatch":
-        """A record batch with the columns `id` (int64) and `data` (binary); one copy of all payloads, none per entry.
+        """Return the entries as an Arrow record batch with the columns `id` (int64) and `data`. Needs pyarrow.
 
-        With `copy=False` `data` is a binary_view into this batch's buffer, which lives as long as that; not all that
-        reads Arrow takes it. Needs pyarrow: `pip install bookie[arrow]`.
+        Args:
+            copy: If true, `data` is a binary column, made with one copy of all payloads. If false, it is a
+                binary_view column into this batch's buffer, which it keeps alive; not all readers of Arrow data
+                support that type.
+
+        Raises:
+            BookKeeperError: pyarrow is not installed; use `pip install bookie[arrow]`.
+            ValueError: The batch is larger than 2 GiB.
         """
         try:
             import pyarrow as pa  # noqa: PLC0415
@@ -181,16 +224,16 @@ class EntryBatch(Sequence[Entry]):
         return pa.record_batch([ids, data], names=["id", "data"])
 
     def _views(self) -> tuple[NDArray[np.int32], memoryview]:
-        """Arrow's views of the payloads, 16 bytes each, and what they look into.
+        """Return Arrow's views of the payloads, 16 bytes each, and the buffer that they refer to.
 
-        A view is a size and, up to 12 bytes, the payload; else its first 4 bytes, a buffer's number, and its place.
-        ValueError beyond 2 GiB.
+        A view has the size, and then either a payload of up to 12 bytes, or its first 4 bytes, the number of the
+        buffer, and the position in it. Raises ValueError beyond 2 GiB.
         """
         starts, ends = self.payload_spans()
         sizes = ends - starts
         run = np.frombuffer(self.buffer, dtype=np.uint8)
         if ends[-1] > PLACE_MAX:
-            raise ValueError(f"payloads lie up to byte {ends[-1]}; views reach {PLACE_MAX}: read smaller batches")
+            raise ValueError(f"the payloads end at byte {ends[-1]}; views reach {PLACE_MAX}: read smaller batches")
         place = np.arange(INLINE_BYTES)
         views = np.zeros((len(self), 4), dtype=np.int32)
         heads = run[np.minimum(starts[:, None] + place, len(run) - 1)]

@@ -1,8 +1,8 @@
-"""What the client needs of event loops besides asyncio itself.
+"""Tools for event loops that asyncio does not have.
 
-Leans on `bookie.errors` only. Begin with `thread`, on which the blocking client runs.
+They are built on `bookie.errors` only. Begin reading with `thread`, on which the client for threads runs.
 
-thread    an event loop on a daemon thread, for callers that have none
-together  several coroutines that belong together
-stop      the end of a coroutine, asked for from any thread
+thread    an event loop on a daemon thread
+together  run several coroutines until all are done or one fails
+stop      cancel a coroutine from any thread
 """

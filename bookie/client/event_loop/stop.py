@@ -1,4 +1,4 @@
-"""The end of a coroutine, asked for from any thread."""
+"""Cancel a coroutine from any thread."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ class Stop:
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
 
     async def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """CancelledError once it is set. Event loop."""
+        """Run a coroutine until it ends, or raise CancelledError once `set` is called. Event loop."""
         task = asyncio.ensure_future(work)
         with self._lock:
             self._running = asyncio.get_running_loop(), task
@@ -30,7 +30,7 @@ class Stop:
                 self._running = None
 
     def set(self) -> None:
-        """Cancel, now or as soon as it runs. Idempotent."""
+        """Cancel the coroutine now, or as soon as it is run. Idempotent; any thread."""
         with self._lock:
             self._set = True
             if self._running is not None:

@@ -1,8 +1,8 @@
-"""One event loop on a daemon thread, for callers that have none. Any thread may call.
+"""An event loop on a daemon thread, for callers that have none. Any thread may call it.
 
-What is under way when it stops ends with ClientClosed. A process that was forked has no such thread: there every call
-is refused at once, and nothing of the parent's loop is touched. At the interpreter's exit the thread is stopped first,
-so that it does not run into what is being taken down.
+Calls that are outstanding when it stops end with ClientClosed. A forked process does not have the thread: there every
+call is refused at once, and the parent's loop is not touched. When the interpreter exits, the thread is stopped
+first, so that it does not use what is being torn down.
 """
 
 import asyncio
@@ -24,9 +24,10 @@ JOIN_S_MAX = 10.0
 
 
 class LoopThread:
-    """If the interpreter ends before `stop`: `last_call` runs on the loop, which stops then, and `at_exit` is called.
+    """An event loop on a daemon thread.
 
-    Executors take no more work by then.
+    If the interpreter exits before `stop` was called, `last_call` runs on the loop, the loop stops, and `at_exit` is
+    called. Executors accept no more work at that time.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class LoopThread:
         self._ended = False
 
     def start(self) -> None:
-        """Once."""
+        """Start the thread. It can be started only once."""
         self._loop = asyncio.new_event_loop()
         self._refusal = "the client is closed; open another BookKeeper"
         self.alive = True
@@ -50,16 +51,19 @@ class LoopThread:
         self._thread.start()
 
     def check(self) -> None:
-        """ClientClosed when the loop does not run, or not in this process; IllegalOperation on its own thread."""
+        """Check that a call may wait here.
+
+        Raises ClientClosed if the loop does not run in this process, and IllegalOperation on the loop's own thread.
+        """
         if not self.alive:
             raise ClientClosed(self._refusal)
         if threading.get_ident() == self._thread.ident:
             raise IllegalOperation(
-                "a call that waits, on the client's own thread: use another thread, or bookie.client.aio"
+                "a call that waits was made on the client's own thread: use another thread, or bookie.client.aio"
             )
 
     def submit(self, call: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run it on the loop. ClientClosed."""
+        """Run a coroutine on the loop, and return a future of its result. Raises ClientClosed."""
         if self._loop is None or not self.alive:
             call.close()
             raise ClientClosed(self._refusal)
@@ -75,7 +79,7 @@ class LoopThread:
         return future
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Its result. What interrupts the wait cancels it."""
+        """Run a coroutine on the loop, and return its result. If the wait is interrupted, cancel the coroutine."""
         try:
             self.check()
         except BaseException:
@@ -89,7 +93,7 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """End the loop and the thread. Twice is fine."""
+        """End the loop and the thread. Further calls do nothing."""
         _running.discard(self)
         if self.alive and self._loop is not None:
             self.alive = False
@@ -115,12 +119,12 @@ class LoopThread:
                 _refuse(future)
 
     def forked(self) -> None:
-        """In the child: the thread stayed with the parent, and the loop is the parent's."""
+        """Refuse all calls in a forked child, which has neither the thread nor a loop of its own."""
         self.alive = False
         self._refusal = f"process {os.getpid()} was forked from the client's: open another BookKeeper in it"
 
     def exit(self) -> None:
-        """The interpreter ends."""
+        """Stop at the exit of the interpreter."""
         with contextlib.suppress(ClientClosed, TimeoutError):
             self.submit(self._last_call()).result(JOIN_S_MAX)
         self.stop()
@@ -128,7 +132,7 @@ class LoopThread:
 
 
 async def _end_tasks() -> None:
-    await asyncio.sleep(0)  # calls that came last become tasks
+    await asyncio.sleep(0)  # the calls that were submitted last become tasks
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -1,4 +1,4 @@
-"""Several coroutines that belong together. Event loop."""
+"""Run several coroutines together. Event loop."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,10 +8,11 @@ __all__ = ["together"]
 
 
 async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Until all are done. The first error, or the end of our own task, ends the others; all have ended on return.
+    """Run coroutines until all are done. The first error, or a cancellation of the caller, cancels the others.
 
-    Each is cancelled once, and may take its time over that: asyncio.gather passes a cancellation on and ends with the
-    first that obeys, so whoever tidies up behind it cancels the others once more, in the middle of their own tidying.
+    All of them have ended when this returns or raises. Each is cancelled once, and may take its time to clean up.
+    With asyncio.gather, a cancelled caller continues as soon as the first of them has ended; its own cleanup would
+    then cancel the others a second time, in the middle of theirs.
     """
     tasks = [asyncio.ensure_future(one) for one in work]
     if not tasks:

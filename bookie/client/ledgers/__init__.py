@@ -1,30 +1,32 @@
-"""Ledgers over ensembles: the client's protocol, on one event loop.
+"""The ledger protocol: ledgers that are striped and replicated over ensembles of bookies. Everything runs on one
+event loop.
 
-Leans on `bookie.client.contracts`, never on sockets or a metadata store themselves. Begin with `writer` and `reader`.
+It is built on `bookie.client.contracts`, never on sockets or a metadata store directly. Begin reading with `writer`
+and `reader`.
 
-writer         the write handle's core: adds to an ensemble, acknowledged in order
-adds           the part of it that takes entries, one or many, on the loop or from a thread
-replacement    bookies that fail while a ledger is written, replaced
-segments       how an ensemble changes
-lanes          one place of the ensemble
-throttle       waiting for room, and for the rate
-explicit_lac   telling bookies the LAC while no adds carry it
-metadata_loop  change a ledger's metadata by compare-and-set, whoever else changes it too
+writer         the core of a write handle: adds go to an ensemble and are acknowledged in order
+adds           the part of the writer that accepts entries, on the event loop or from a thread
+replacement    replace bookies that fail while a ledger is written
+segments       how the metadata change with an ensemble
+lanes          one index of a writer's ensemble
+throttle       wait for room in the window, and for the rate limit
+explicit_lac   send the LAC to bookies when no adds carry it
+metadata_loop  change a ledger's metadata by compare-and-set
 context        what all ledgers of a client share
-creating       a new ledger
-opening        an old one, by password and digest
-recovery       settling where a ledger ends
-fencing        keeping its writer from going on
-members        which bookies there are
-reader         the read handle's core
-view           what a handle knows of its ledger, and who waits for that to change
-replicas       in which order those of an entry are asked
-race           one question put to one after the other until one gives a good answer
-singles        entries read one by one
-batch_reads    many entries in one answer
-batched        batches that follow each other
-ranges         all of a range, read ahead
-follow         a ledger that is still written
-lac_reads      how far it is acknowledged
-coverage       all of an ensemble asked at once, and when enough have answered
+creating       create a ledger
+opening        open a ledger: check password and digest type
+recovery       determine where a ledger ends, and close it
+fencing        fence a ledger on its bookies
+members        which bookies are registered
+reader         the core of a read handle
+view           what a handle knows about its ledger: metadata, LAC and length
+replicas       in which order the replicas of an entry are asked
+race           ask one replica after the other until one gives a good answer
+singles        single reads
+batch_reads    batch reads
+batched        consecutive batches
+ranges         all entries of a range, read ahead
+follow         read a ledger while it is written
+lac_reads      read the LAC from the bookies
+coverage       ask all bookies of an ensemble at once, until enough have answered
 """

@@ -1,6 +1,6 @@
-"""Adding to a ledger: one entry or many, on the event loop or from another thread, as soon as there is room.
+"""Accept entries for a ledger, one or many, on the event loop or from another thread, as soon as there is room.
 
-Only what has `from_thread` in its name may be called from other threads.
+Only methods with `from_thread` in their name may be called from other threads.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from bookie.errors import (
 __all__ = ["Adds"]
 
 BURST = 128
-"""Adds that one turn of the loop takes before others have theirs."""
+"""The adds that are accepted in one turn of the loop before other tasks get theirs."""
 
 
 class Adds(ABC):
-    """The part of a `LedgerWriter` that takes entries; it sends them in `_send`."""
+    """The part of a `LedgerWriter` that accepts entries. The writer sends them in `_send`."""
 
     ledger: int
     _window: WriteWindow
@@ -39,12 +39,13 @@ class Adds(ABC):
 
     @abstractmethod
     def _send(self) -> None:
-        """What was added leaves for the bookies."""
+        """Send the adds that were accepted to the bookies."""
 
     def try_append(self, payload: Buffer, entry: int = -1) -> Add | None:
-        """Add an entry and return at once: what to await; None if there is no room. Takes no heed of the rate.
+        """Add an entry without waiting. Returns the pending add, or None if there is no room. The rate limit does not
+        apply.
 
-        `entry`: its id, for writers that choose ids. LedgerClosed, IncorrectParameter, DuplicateEntryId.
+        `entry` is the id, for writers that choose ids. Raises LedgerClosed, IncorrectParameter or DuplicateEntryId.
         """
         add = self._append(payload, entry)
         if add is not None and not self._scheduled and self._loop is not None:
@@ -53,11 +54,13 @@ class Adds(ABC):
         return add
 
     async def append_async(self, payload: Buffer, entry: int = -1) -> Add:
-        """`try_append` as soon as there is room and the rate allows; await the answer where it is needed."""
+        """Add an entry as soon as there is room and the rate limit allows it. Await the result for the
+        acknowledgement.
+        """
         if self._rate.limited:
             await self._rate.turn()
         if self._window.unsent >= BURST:
-            await asyncio.sleep(0)  # what was added leaves before more is
+            await asyncio.sleep(0)  # let `_send` run before more is added
         add = self.try_append(payload, entry)
         while add is None:
             await self._backpressure.wait()
@@ -65,11 +68,11 @@ class Adds(ABC):
         return add
 
     async def append(self, payload: Buffer, entry: int = -1) -> int:
-        """Add an entry and wait until it is acknowledged; its id. Raises what ended it."""
+        """Add an entry, wait until it is acknowledged, and return its id. Raises the error that ended the add."""
         return await (await self.append_async(payload, entry))
 
     def append_from_thread(self, payload: Buffer, entry: int = -1) -> Add:
-        """`append_async` for another thread, which waits for room."""
+        """Add an entry from another thread, which waits until there is room."""
         if self._loop is None:
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
         add = None if self._rate.limited else self._append(payload, entry)
@@ -81,9 +84,9 @@ class Adds(ABC):
         return add
 
     def append_all_from_thread(self, payloads: Buffer, offsets: NDArray[np.int64]) -> int:
-        """An entry of each payloads[offsets[k]:offsets[k + 1]], from another thread; waits for room only.
+        """Add payloads[offsets[k]:offsets[k + 1]] for each k, from another thread, which waits until there is room.
 
-        The id of the last one, -1: nothing was ever added. LedgerClosed, IncorrectParameter.
+        Returns the id of the last entry, or -1 if the ledger has none. Raises LedgerClosed or IncorrectParameter.
         """
         if self._loop is None:
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
@@ -96,15 +99,15 @@ class Adds(ABC):
         return self._window.next - 1
 
     async def append_all(self, payloads: Buffer, offsets: NDArray[np.int64]) -> int:
-        """`append_all_from_thread` on the event loop."""
+        """Add many entries like `append_all_from_thread`, on the event loop."""
         at = 0
         while at < len(offsets) - 1:
             at += await self._some(payloads, offsets, at)
-            await asyncio.sleep(0)  # what was added leaves before more is
+            await asyncio.sleep(0)  # let `_send` run before more is added
         return self._window.next - 1
 
     async def _some(self, payloads: Buffer, offsets: NDArray[np.int64], at: int) -> int:
-        """Wait until one can be added at least; how many were."""
+        """Add as many entries as there is room for, at least one, and return how many were added."""
         while not (taken := self._append_many(payloads, offsets, at)):
             await self._backpressure.wait()
         if self._rate.limited:
@@ -112,10 +115,10 @@ class Adds(ABC):
         return taken
 
     def _append_many(self, payloads: Buffer, offsets: NDArray[np.int64], at: int) -> int:
-        """What there is room for, about a MiB at most; any thread."""
+        """Add the entries that there is room for, about 1 MiB at most. Any thread."""
         try:
             return self._window.append_many(payloads, offsets, at)
-        except ValueError as error:  # what stands in front of it was added
+        except ValueError as error:  # the entries before the invalid one were added
             raise IncorrectParameter(f"ledger {self.ledger}: {error}") from error
         except BookKeeperError as error:
             raise self._closed_error() from error
@@ -130,7 +133,7 @@ class Adds(ABC):
         except ValueError as error:
             raise IncorrectParameter(f"ledger {self.ledger}, entry {entry}: {error}") from error
         except KeyError as error:
-            raise DuplicateEntryId(f"ledger {self.ledger}, entry {entry}: it was added already") from error
+            raise DuplicateEntryId(f"ledger {self.ledger}, entry {entry}: it was added before") from error
         except BookKeeperError as error:
             raise self._closed_error() from error
 
@@ -138,4 +141,4 @@ class Adds(ABC):
         error = self._window.error
         if isinstance(error, ClientClosed):
             return ClientClosed(f"ledger {self.ledger}: the client is closed")
-        return LedgerClosed(f"ledger {self.ledger}: nothing can be added any more: {error}")
+        return LedgerClosed(f"ledger {self.ledger}: no more entries can be added: {error}")

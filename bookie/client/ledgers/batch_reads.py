@@ -1,7 +1,8 @@
-"""Batch reads of a ledger: many entries in one answer of one bookie, or single reads where that cannot be. Event loop.
+"""Batch reads of a ledger: many entries with one response of one bookie, or single reads where that is impossible.
+Event loop.
 
-Entries are read singly when they are striped (ensemble > write quorum), when the configuration says so, and when none
-of the bookies that hold them takes batch reads or those that do have no good answer. The result is the same.
+Single reads are used when entries are striped (ensemble > write quorum), when batch reads are disabled, when no
+bookie with the entries supports batch reads, or when those that do have no good answer. The result is the same.
 """
 
 from bookie.client.config import ClientConfig
@@ -17,11 +18,11 @@ from bookie.errors import BookKeeperError, ClientClosed
 __all__ = ["BatchReads"]
 
 COUNT_MAX = 2**31 - 1
-"""The field of the request."""
+"""The largest count that fits into the request."""
 
 
 class BatchReads:
-    """Of one ledger."""
+    """The batch reads of one ledger."""
 
     def __init__(
         self,
@@ -42,9 +43,10 @@ class BatchReads:
         self._enabled = config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
 
     async def some(self, first: int, last: int | None, max_count: int, max_size: int) -> EntryBatch:
-        """Entries from `first` on, one at least: up to `last` (None: not known), its segment, the count and the bytes.
+        """Read entries from `first` on, one or more.
 
-        0 is no limit of the count; bytes are those of an answer, at most a frame's.
+        The batch ends at `last` (None: unknown), at the end of the segment, at `max_count` entries (0: no limit), or
+        at `max_size` bytes of the response, which are at most a frame.
         """
         segment, segment_last = self._view.segment_at(first)
         ends = [end for end in (last, segment_last) if end is not None]
@@ -55,7 +57,7 @@ class BatchReads:
                 return await self._batch(first, count, size)
             except ClientClosed:
                 raise
-            except BookKeeperError:  # the entry may lie on a bookie that takes no batch reads
+            except BookKeeperError:  # the entry may be on a bookie that does not support batch reads
                 if all(map(self._bookies.batches, segment.bookies)):
                     raise
         return await self._singles.some(first, first + count - 1, size)

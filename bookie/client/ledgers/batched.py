@@ -1,4 +1,4 @@
-"""Batches of entries that follow each other: one at a time, over what has all at once that are there. Event loop."""
+"""Consecutive batches of entries: one at a time, or all that have arrived at once. Event loop."""
 
 from abc import ABC, abstractmethod
 from typing import Self
@@ -9,7 +9,7 @@ __all__ = ["Batched"]
 
 
 class Batched(ABC):
-    """`async for batch in batched`, or `ready` for all that is there at once."""
+    """An iterator over batches: `async for batch in batched`, or `ready` for all that have arrived."""
 
     def __aiter__(self) -> Self:
         return self
@@ -22,8 +22,11 @@ class Batched(ABC):
 
     @abstractmethod
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
-        """The batches that follow, as many as are there and one at least; `limit` at most. Empty at the end."""
+        """Return the next batches, as many as have arrived and at least one; at most `limit`, if that is not 0.
+
+        An empty list means that there are no more.
+        """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Read nothing more. May be called twice."""
+        """Stop reading. Further calls do nothing."""

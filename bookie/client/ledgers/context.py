@@ -13,13 +13,16 @@ __all__ = ["ClientContext"]
 
 
 def time_of_day() -> int:
-    """Milliseconds since 1970."""
+    """Return the time of day in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """Who made it ends `bookies` and `metadata`, and tells `placement` who is there (`members`)."""
+    """What all ledgers of one client share.
+
+    Its creator closes `bookies` and `metadata`, and informs `placement` of the registered bookies (`members`).
+    """
 
     config: ClientConfig
     bookies: Bookies
@@ -27,5 +30,5 @@ class ClientContext:
     placement: Placement
     random: Random
     epoch_ms: Callable[[], int] = time_of_day
-    """The time of day, for what is written into metadata."""
+    """Returns the time of day in milliseconds since 1970, for values in metadata."""
     features: Features = field(default_factory=Features)

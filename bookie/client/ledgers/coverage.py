@@ -1,4 +1,4 @@
-"""Asking all bookies of an ensemble at once, and when enough have answered. Event loop."""
+"""Ask all bookies of an ensemble at once, and decide when enough have answered. Event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,9 +13,10 @@ A = TypeVar("A")
 
 
 class Coverage:
-    """Holds when fewer bookies than an ack quorum are unknown in each write set: no acknowledged entry hides there.
+    """Tracks which bookies of an ensemble have answered.
 
-    A bookie is known when it answered, also that it has no such entry or ledger.
+    It `holds` when every write set has fewer bookies without an answer than an ack quorum, so that no acknowledged
+    entry can be on these alone. "No such entry" and "no such ledger" are answers.
     """
 
     def __init__(self, ensemble_size: int, write_quorum: int, ack_quorum: int) -> None:
@@ -24,14 +25,14 @@ class Coverage:
         self._ack_quorum = ack_quorum
 
     def take(self, index: int, error: BookKeeperError | None = None) -> bool:
-        """The bookie at `index` answered, or failed so; whether it holds now."""
+        """Note that the bookie at `index` answered or failed. Returns whether the coverage holds now."""
         if error is None or isinstance(error, MISSING):
             self._unknown[index] = False
         return self.holds
 
     @property
     def holds(self) -> bool:
-        """Whether enough are known."""
+        """Whether enough bookies have answered."""
         size = len(self._unknown)
         return all(
             sum(self._unknown[(start + k) % size] for k in range(self._write_quorum)) < self._ack_quorum
@@ -44,9 +45,11 @@ async def ask_all(
     ask: Callable[[str], Awaitable[A]],
     take: Callable[[int, A | None, BookKeeperError | None], bool],
 ) -> bool:
-    """Ask all at once; `take` is told of each end (place, answer or error) and says when it is enough.
+    """Ask all bookies at once, until `take` returns True.
 
-    False: all ended and it never was. What is under way when it ends is dropped. `take` may raise, which ends it too.
+    `take` is called with the place, the answer and the error of each bookie, and returns whether that is enough. If
+    it raises, so does this function. Answers that are outstanding then are discarded. Returns False if all bookies
+    ended and `take` never returned True.
     """
     ended: asyncio.Queue[asyncio.Future[A]] = asyncio.Queue()
     places: dict[asyncio.Future[A], int] = {}

@@ -1,4 +1,6 @@
-"""Making a ledger: a choice of bookies, an id, and metadata. No bookie hears of it before the first add. Event loop."""
+"""Create a ledger: choose its bookies, get an id, write its metadata. No bookie is contacted before the first add.
+Event loop.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ __all__ = ["create_ledger", "NewLedger"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLedger:
-    """What is asked for."""
+    """The properties of a ledger that is to be created."""
 
     ensemble_size: int = 3
     write_quorum: int = 2
@@ -22,10 +24,10 @@ class NewLedger:
     password: bytes = field(default=b"", repr=False)
     custom: Mapping[str, bytes] = field(default_factory=dict)
     ledger: int | None = None
-    """The caller's own id; None: the metadata store gives one."""
+    """The id, if the caller chooses it; None lets the metadata store assign one."""
 
     def check(self) -> None:
-        """IncorrectParameter names the first rule that is broken."""
+        """Raise IncorrectParameter with the first rule that is violated."""
         sizes = (self.ensemble_size, self.write_quorum, self.ack_quorum)
         if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:
             raise IncorrectParameter(
@@ -36,11 +38,11 @@ class NewLedger:
 
 
 async def create_ledger(context: ClientContext, wanted: NewLedger) -> Known:
-    """Its id and metadata.
+    """Create a ledger, and return its id and metadata.
 
-    IncorrectParameter, NotEnoughBookies; LedgerExists only for an id of the caller's: another client may have taken one
-    that the store gave, then the next one is tried. A create whose answer was lost is told by its token from others'
-    (the metadata drivers see to that).
+    Raises IncorrectParameter and NotEnoughBookies. It raises LedgerExists only if the caller chose the id: if another
+    client took an id that the store assigned, the next one is tried. The metadata drivers mark each create with a
+    token, and so recognise their own create if its answer was lost.
     """
     wanted.check()
     ensemble = _ensemble(context, wanted)
@@ -65,7 +67,7 @@ async def create_ledger(context: ClientContext, wanted: NewLedger) -> Known:
 
 
 def _ensemble(context: ClientContext, wanted: NewLedger) -> tuple[str, ...]:
-    """As many bookies as are asked for, or with opportunistic striping a write quorum at least."""
+    """Choose as many bookies as requested, or with opportunistic striping at least a write quorum."""
     least = wanted.write_quorum if context.config.opportunistic_striping else wanted.ensemble_size
     for size in range(wanted.ensemble_size, least, -1):
         try:

@@ -1,4 +1,4 @@
-"""The explicit LAC: bookies are told how far a ledger is confirmed when no add has carried it. Event loop."""
+"""The explicit LAC: send the LAC to bookies when no add has carried it. Event loop."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ __all__ = ["ExplicitLac"]
 
 
 class ExplicitLac:
-    """What was told last, and by which way: the LAC inside of later entries counts too."""
+    """Tracks the LAC that bookies know, from explicit LACs as well as from the adds that carry it."""
 
     def __init__(self, bookies: Bookies, window: WriteWindow, digest: Digest) -> None:
         self._bookies = bookies
@@ -22,13 +22,13 @@ class ExplicitLac:
         self._told = window.lac
 
     async def tell_every(self, interval_s: float, known: Known) -> None:
-        """`tell` so often, until nothing can be added any more."""
+        """Call `tell` at this interval until no more entries can be added."""
         while self._window.error is None:
             await asyncio.sleep(interval_s)
             await self.tell(known.metadata)
 
     async def tell(self, metadata: LedgerMetadata) -> None:
-        """Write the LAC to the write set of its entry if nothing has carried it. That a bookie fails matters not."""
+        """Write the LAC to the write set of its entry if no add has carried it. Errors of bookies are ignored."""
         lac = self._window.lac
         carried = lac if self._window.deferred else lac - 1
         if carried > self._told:

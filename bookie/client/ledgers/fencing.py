@@ -1,4 +1,4 @@
-"""Fencing a ledger: no ack quorum of the last ensemble takes another add of its writer. Event loop."""
+"""Fence a ledger, so that no ack quorum of the last ensemble accepts another add of its writer. Event loop."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Fencing:
-    """One round over the last ensemble. Bookies that are late go on being asked until `close`."""
+    """Fences one ledger on the last ensemble. Requests to bookies that are late continue until `close`."""
 
     def __init__(self, bookies: Bookies, ledger: int, metadata: LedgerMetadata, digest: Digest) -> None:
         self._bookies = bookies
@@ -39,13 +39,14 @@ class Fencing:
 
     @property
     def fenced(self) -> Collection[str]:
-        """The bookies that have answered so far."""
+        """The bookies that are fenced so far."""
         return self._fenced
 
     async def fence(self) -> int:
-        """The highest LAC that a bookie knows, -1 for none; as soon as enough are fenced, whatever the others do.
+        """Fence the ledger on enough bookies, and return the highest LAC that one of them knows, -1 for none.
 
-        UnauthorizedAccess when any bookie says so; LedgerRecoveryError, or RequestTimeout, when too few can be had.
+        It does not wait for further bookies. Raises UnauthorizedAccess if any bookie answers so, and
+        LedgerRecoveryError or RequestTimeout if too few bookies can be fenced.
         """
         self._asked = {asyncio.ensure_future(self._ask(bookie)): k for k, bookie in enumerate(self._ensemble)}
         lac = -1
@@ -69,11 +70,11 @@ class Fencing:
         kind = RequestTimeout if isinstance(failure, RequestTimeout) else LedgerRecoveryError
         raise kind(
             f"ledger {self._ledger}: only {len(self._fenced)} of {', '.join(self._ensemble)} could be fenced; the last"
-            f" that could not: {failure}"
+            f" error: {failure}"
         ) from failure
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel the requests that are outstanding."""
         for task in self._asked:
             task.cancel()
         await asyncio.gather(*self._asked, return_exceptions=True)

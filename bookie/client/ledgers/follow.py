@@ -1,7 +1,7 @@
-"""A ledger read to its end while somebody writes it. Event loop.
+"""Read a ledger to its end while it is written. Event loop.
 
-What is acknowledged already is read by batches, what comes is waited for at the bookies, and the metadata tell when the
-ensemble changes and where the ledger ends.
+Entries that are acknowledged are read in batches, and the next one is awaited with long polls. The metadata tell when
+the ensemble changes and where the ledger ends.
 """
 
 import asyncio
@@ -22,25 +22,29 @@ __all__ = ["Follower"]
 T = TypeVar("T")
 POLL_MS_MAX = 60_000
 POLL_SHARE = 0.5
-"""Of the time limit of reads: the rest is for the way there and back."""
+"""The share of the read timeout that a long poll may take; the rest is for the network."""
 PAUSE_FIRST_S, PAUSE_MAX_S = 0.02, 1.0
-"""Between two looks where nobody waits: over V2, or where a bookie has nothing of the ledger yet."""
+"""The pause between two reads of the LAC where bookies do not wait: with V2, or if a bookie has nothing of the
+ledger yet.
+"""
 FAILURES_S = 30.0
-"""So long all replicas may fail before the reader is told; the writer, or a replicator, changes bookies meanwhile."""
+"""How long all replicas may fail before the reader sees the error. The writer, or auto-recovery, may replace them
+meanwhile.
+"""
 
 
 class Reads(Protocol):
-    """What it needs of a `LedgerReader`."""
+    """The methods of `LedgerReader` that a follower needs."""
 
     def batches(self, first: int, last: int, *, max_count: int, max_size: int) -> RangeReader: ...
     def read_last_add_confirmed_and_entry(self, entry: int, timeout_ms: int) -> Coroutine[Any, Any, LastConfirmed]: ...
 
 
 class Follower(Batched):
-    """`async for batch in follower`, or `ready` for all that is there at once. Ends where the ledger is closed.
+    """The batches of a ledger from an entry on; the iteration ends where the ledger is closed.
 
-    NoSuchLedgerMetadata when it is deleted. An error of the bookies is told when it has lasted half a minute. Leave it
-    early with `aclose`.
+    It raises NoSuchLedgerMetadata if the ledger is deleted, and an error of the bookies after it has lasted for 30
+    seconds. Call `aclose` to leave it early.
     """
 
     def __init__(
@@ -58,7 +62,10 @@ class Follower(Batched):
         self._over = False
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
-        """The batches that follow, as many as are there and one at least; `limit` at most. Empty at the end."""
+        """Return the next batches, as many as have arrived and at least one; at most `limit`, if that is not 0.
+
+        An empty list means that the ledger is closed and was read to its end.
+        """
         while not self._over:
             if self._range is None and self._next <= self._view.lac:
                 self._range = self._reads.batches(
@@ -78,13 +85,15 @@ class Follower(Batched):
         return []
 
     async def aclose(self) -> None:
-        """Read nothing more. May be called twice."""
+        """Stop reading. Further calls do nothing."""
         self._over = True
         if self._range is not None:
             await self._range.aclose()
 
     async def _wait(self) -> EntryBatch | None:
-        """Until the LAC reaches the next entry, which may come along, or the ledger is closed."""
+        """Wait until the LAC reaches the next entry, which is returned if it came along, or until the ledger is
+        closed.
+        """
         loop = asyncio.get_running_loop()
         pause_s = PAUSE_FIRST_S
         failing_since: float | None = None
@@ -117,7 +126,10 @@ class Follower(Batched):
         return None
 
     async def _unless_changed(self, action: Coroutine[Any, Any, T]) -> T | None:
-        """Its result; None when LAC or metadata changed before. NoSuchLedgerMetadata."""
+        """Run an action, and return its result, or None if the LAC or the metadata changed before.
+
+        Raises NoSuchLedgerMetadata.
+        """
         acting, changing = asyncio.ensure_future(action), asyncio.ensure_future(self._view.change())
         try:
             await asyncio.wait((acting, changing), return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""How far a ledger is acknowledged, as its bookies know it: asked at once, or waited for. Event loop.
+"""Read the LAC of a ledger from its bookies, at once or by long polls. Event loop.
 
-Over V2 a bookie tells only its last entry, in which stands the LAC of the time when that was written.
+With V2 a bookie returns only its last entry, which contains the LAC of the time when that entry was written.
 """
 
 from collections.abc import Callable
@@ -31,14 +31,19 @@ FATAL = (UnauthorizedAccess, ClientClosed)
 
 
 class LastConfirmed(NamedTuple):
-    """The end of a wait: the LAC, and the entry that was waited for if it came along."""
+    """The result of a long poll.
+
+    Attributes:
+        lac: The highest LAC that the handle knows now.
+        entry: A batch with the entry that was waited for, or None if it did not come.
+    """
 
     lac: int
     entry: EntryBatch | None
 
 
 class LacReads:
-    """Of one ledger. Each answer raises the view's LAC."""
+    """The LAC reads of one ledger. Each answer raises the LAC of the view."""
 
     def __init__(self, view: LedgerView, digest: Digest, replicas: Replicas, context: ClientContext) -> None:
         self._view = view
@@ -53,7 +58,10 @@ class LacReads:
         )
 
     async def read(self) -> int:
-        """Ask all of the last ensemble until none can hide a higher one. ReadError, or what the bookies answered."""
+        """Ask the last ensemble until no bookie without an answer can hide a higher LAC, and return the LAC.
+
+        Raises ReadError, or an error of a bookie, if too few bookies answered.
+        """
         view, metadata = self._view, self._view.metadata
         if view.closed:
             return view.lac
@@ -70,14 +78,15 @@ class LacReads:
 
         if not await ask_all(bookies, self._ask_lac, take):
             raise type(last_error)(
-                f"ledger {view.ledger}: its LAC is not known, too few of {', '.join(bookies)} answered: {last_error}"
+                f"ledger {view.ledger}: its LAC is unknown: too few of {', '.join(bookies)} answered: {last_error}"
             ) from last_error
         return view.lac
 
     async def try_read(self) -> int:
-        """The first LAC above the known one that a bookie of the last ensemble tells; else what all of them know.
+        """Return the first LAC above the known one that a bookie of the last ensemble has, or the known one if there
+        is none.
 
-        LedgerRecoveryError when none gave a valid answer.
+        Raises LedgerRecoveryError if no bookie gave a valid answer.
         """
         view = self._view
         if view.closed:
@@ -99,7 +108,7 @@ class LacReads:
         return view.lac
 
     async def wait(self, entry: int, timeout_ms: int, *, parallel: bool = False) -> LastConfirmed:
-        """Wait at the bookies until `entry` is acknowledged, at most that long at each. The LAC may not have risen."""
+        """Wait until `entry` is acknowledged, for up to `timeout_ms` at each bookie. The LAC may not have risen."""
         wait = _Wait(self, entry, self._view)
         order = self._replicas.order(entry, whole_ensemble=True)
         holders = self._view.metadata.write_set(entry)
@@ -127,7 +136,9 @@ class LacReads:
         return await self._bookies.read_lac(bookie, self._view.ledger)
 
     def _wrong(self, answer: ReadAnswer | LacAnswer | None, error: BookKeeperError | None) -> BookKeeperError | None:
-        """Take in an answer: its error, or what is wrong with it. Raises what ends the whole question."""
+        """Handle an answer, and return its error, or the error of handling it. Raises errors that end the whole
+        operation.
+        """
         if isinstance(error, FATAL):
             raise error
         try:
@@ -138,7 +149,7 @@ class LacReads:
         return error
 
     def _saw(self, answer: ReadAnswer | LacAnswer) -> None:
-        """Take in what it tells. DigestMismatch."""
+        """Take over the LAC in an answer. Raises DigestMismatch."""
         last = answer.last if isinstance(answer, LacAnswer) else answer.stored
         if isinstance(answer, LacAnswer):
             if answer.packet is not None:
@@ -150,7 +161,9 @@ class LacReads:
             self._view.saw_lac(opened.lac, opened.length if self._v2 else 0)
 
     def opened(self, answer: ReadAnswer, entry: int) -> LastConfirmed:
-        """The answer to a long poll: the LAC, and `entry` if it came and is acknowledged. DigestMismatch."""
+        """Return the LAC in the response to a long poll, and `entry` if it came and is acknowledged. Raises
+        DigestMismatch.
+        """
         view = self._view
         if answer.stored is None:
             view.saw_lac(answer.lac)
@@ -163,7 +176,7 @@ class LacReads:
 
 
 class _Wait:
-    """One wait for an entry: how many bookies said that nothing came."""
+    """One wait for an entry. It counts the bookies that answered without having it."""
 
     def __init__(self, reads: LacReads, entry: int, view: LedgerView) -> None:
         self._reads = reads
@@ -174,16 +187,16 @@ class _Wait:
         self._error: BookKeeperError | None = None
 
     def judge(self, _: str, answer: ReadAnswer) -> LastConfirmed:
-        """NoSuchEntry: nothing came there, and it is not enough to know that."""
+        """Return the result, or raise NoSuchEntry if the entry did not come and too few bookies have said so."""
         got = self._reads.opened(answer, self._entry)
         if got.entry is None and got.lac < self._entry:
             self._empty += 1
             if self._empty < self._enough:
-                raise NoSuchEntry(f"ledger {self._view.ledger}, entry {self._entry}: not acknowledged yet; ask again")
+                raise NoSuchEntry(f"ledger {self._view.ledger}, entry {self._entry}: not acknowledged yet; try again")
         return got
 
     def failed(self, order: list[str], error: BookKeeperError) -> LastConfirmed:
-        """All ended without a good answer: that is an answer too if one said that nothing came."""
+        """Return that the entry did not come, if any bookie said so, or raise the error of the bookies."""
         if self._empty and not isinstance(error, FATAL):
             return LastConfirmed(self._view.lac, None)
         raise type(error)(
@@ -191,7 +204,7 @@ class _Wait:
         ) from error
 
     async def at_all(self, order: list[str], ask: "Callable[[str], object]") -> LastConfirmed:
-        """Ask all at once."""
+        """Ask all bookies at once."""
         result: LastConfirmed | None = None
 
         def take(place: int, answer: ReadAnswer | None, error: BookKeeperError | None) -> bool:

@@ -1,4 +1,4 @@
-"""One place of a writer's ensemble: the bookie that stands there, and the lane to it. Event loop."""
+"""One index of a writer's ensemble: its bookie, and the lane to that bookie. Event loop."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -12,11 +12,11 @@ from bookie.errors import BookKeeperError
 __all__ = ["EnsembleLane", "LaneWatcher", "Records"]
 
 Records = tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]
-"""What a lane sends: memory, edges of the records in it, their entry ids."""
+"""What a lane sends: the memory of records, their offsets in it, and their entry ids."""
 
 
 class LaneWatcher(Protocol):
-    """The writer, as its lanes see it."""
+    """The interface of the writer that its lanes use."""
 
     @property
     def unforced(self) -> bool: ...
@@ -27,7 +27,7 @@ class LaneWatcher(Protocol):
 
 
 class EnsembleLane:
-    """The `LaneOwner` of ensemble index `index`. After a lost connection the next `send` opens another."""
+    """The `LaneOwner` of ensemble index `index`. After a connection is lost, the next `send` opens a new lane."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class EnsembleLane:
         self.index = index
         self.bookie = bookie
         self.failed = False
-        """It is being replaced: nothing is sent, and its writer sends what it missed to whoever stands here then."""
+        """The bookie is being replaced: nothing is sent, and the writer sends what was missed to the new bookie."""
         self._watcher = watcher
         self._open = open_lane
         self._lane: AddLane | None = None
@@ -52,9 +52,11 @@ class EnsembleLane:
 
     @property
     def full(self) -> bool:
-        """Whether the bookie holds the writer back: its connection is full, and too much waits for its answers.
+        """Whether the bookie holds the writer back: its connection is full, and it has too many bytes of unanswered
+        adds.
 
-        Others may answer meanwhile: one slow bookie does not stop a ledger at once, as long as memory is bounded.
+        Other bookies may answer in the meantime, so one slow bookie does not stop a ledger at once, as long as memory
+        is bounded.
         """
         if self._lane is None or self.failed or self._unanswered_bytes <= self._unanswered_bytes_max:
             return False
@@ -74,23 +76,24 @@ class EnsembleLane:
         self._lane.send(*records)
 
     def retire(self) -> None:
-        """Hear nothing more."""
+        """Close the lane and ignore all further responses."""
         self._retired = True
         if self._lane is not None:
             self._lane.close()
             self._lane = None
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """See `LaneOwner`."""
+        """Handle responses; see `LaneOwner`."""
         if not self._retired:
-            # Answers do not say how large their entries were: of the average size.
+            # Responses do not contain the sizes of their entries, so the average size is assumed.
             self._unanswered_bytes -= self._unanswered_bytes * len(entries) // max(self._unanswered, 1)
             self._unanswered -= len(entries)
             self._watcher.lane_answered(self, entries, codes)
 
     def lost(self, error: BookKeeperError) -> None:
-        """See `LaneOwner`. A connection that is lost while nothing was asked is nobody's failure, unless answers were
-        no promise.
+        """Handle the loss of the connection; see `LaneOwner`.
+
+        It does not count as a failure if no add was unanswered, unless acknowledged entries are not synced yet.
         """
         unanswered, self._unanswered, self._unanswered_bytes = self._unanswered, 0, 0
         self._lane = None
@@ -98,6 +101,6 @@ class EnsembleLane:
             self._watcher.lane_lost(self, error)
 
     def on_room(self) -> None:
-        """See `LaneOwner`."""
+        """Handle that the lane is no longer full; see `LaneOwner`."""
         if not self._retired:
             self._watcher.lane_has_room()

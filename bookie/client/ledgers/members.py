@@ -1,4 +1,4 @@
-"""Which bookies there are, followed for as long as a client lives. Event loop only."""
+"""Track which bookies are registered, as long as a client lives. Event loop only."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ __all__ = ["Members"]
 
 
 class Members:
-    """Tells `listener` (writable, read-only) at `start` and at every change, until `close`."""
+    """Calls `listener` with the writable and the read-only bookies at `start` and at every change, until `close`."""
 
     def __init__(self, store: Metadata, listener: Callable[[frozenset[str], frozenset[str]], None]) -> None:
         self._store = store
@@ -20,7 +20,7 @@ class Members:
         self._watches: list[Subscription] = []
 
     async def start(self) -> None:
-        """Once it returned the listener knows everybody. MetadataStoreError."""
+        """Read the registered bookies, call the listener, and start to watch them. Raises MetadataStoreError."""
         self._writable, self._read_only = await asyncio.gather(
             self._store.bookies(read_only=False), self._store.bookies(read_only=True)
         )
@@ -29,7 +29,7 @@ class Members:
         self._watches.append(self._store.watch_bookies(self._read_only_changed, read_only=True))
 
     def close(self) -> None:
-        """Hear nothing more. Twice is fine."""
+        """End the watches. Further calls do nothing."""
         for watch in self._watches:
             watch.close()
         self._watches.clear()

@@ -1,7 +1,7 @@
-"""Changing a ledger's metadata by compare-and-set, however many others change it too. Event loop only.
+"""Change a ledger's metadata by compare-and-set, also while other clients change them. Event loop only.
 
-`Known` is what one handle knows of its ledger. It is replaced only by newer versions, whether they come from a change
-of its own, from a conflict, or from a watch.
+`Known` is what one handle knows about its ledger. Only newer versions replace it, whether they come from its own
+change, from a conflict, or from a watch.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState,
 __all__ = ["Change", "change_metadata", "close_written", "closed_at", "Known", "with_segment"]
 
 Change = Callable[[LedgerMetadata], LedgerMetadata | None]
-"""The metadata as it should become, or None when it needs no change. What it raises ends the loop."""
+"""Returns the new metadata, or None if no change is needed. An exception ends the loop."""
 
 
 class Known:
-    """The newest metadata of one ledger that was seen. `listener` is told of every newer one, with that."""
+    """The newest metadata of one ledger that were seen. `listener` is called with every newer version."""
 
     __slots__ = ("created_ms", "ledger", "listener", "metadata", "version")
 
@@ -32,16 +32,16 @@ class Known:
 
     @property
     def closed(self) -> bool:
-        """Whether the ledger has its last entry, for ever."""
+        """Whether the ledger is closed."""
         return self.metadata.state is LedgerState.CLOSED
 
     @property
     def stored(self) -> Versioned[LedgerMetadata]:
-        """Metadata and version."""
+        """The metadata with their version."""
         return Versioned(self.metadata, self.version, self.created_ms)
 
     def learn(self, stored: Versioned[LedgerMetadata]) -> bool:
-        """Take it if it is newer than what is known; whether it was."""
+        """Take over metadata that are newer than the known ones. Returns whether they are."""
         if stored.version <= self.version:
             return False
         self.metadata, self.version = stored.value, stored.version
@@ -51,10 +51,11 @@ class Known:
 
 
 async def change_metadata(store: Metadata, known: Known, change: Change) -> LedgerMetadata:
-    """Apply `change` to what is stored, and to what somebody else made of it meanwhile, until it holds.
+    """Apply `change` until it is stored, or until it returns None.
 
-    What is known is not read anew first: a stale copy costs one conflict. Errors of the store other than a conflict
-    end it: NoSuchLedgerMetadata, MetadataStoreError (then the change may have been made), ClientClosed.
+    It is applied to the known metadata first, without reading them: if they are stale, that costs one conflict.
+    Raises errors of the store other than a conflict: NoSuchLedgerMetadata, ClientClosed, or MetadataStoreError, after
+    which the change may have been made.
     """
     while True:
         version = known.version
@@ -66,38 +67,41 @@ async def change_metadata(store: Metadata, known: Known, change: Change) -> Ledg
         except MetadataVersionConflict:
             stored = await store.read(known.ledger)
             if stored.version == version:
-                raise  # a store that refuses its own version would keep us here for ever
+                raise  # if the store refuses its own version, trying again would never end
             known.learn(stored)
         else:
             return wanted
 
 
 def with_segment(metadata: LedgerMetadata, first_entry: int, bookies: Sequence[str]) -> LedgerMetadata:
-    """With another ensemble from `first_entry` on, in place of the last segment if that starts there."""
+    """Return metadata with another ensemble from `first_entry` on. It replaces the last segment if that starts
+    there.
+    """
     kept = metadata.segments if metadata.segments[-1].first_entry < first_entry else metadata.segments[:-1]
     return replace(metadata, segments=(*kept, Segment(first_entry, tuple(bookies))))
 
 
 def closed_at(metadata: LedgerMetadata, last_entry: int, length: int) -> LedgerMetadata:
-    """Closed with that end."""
+    """Return metadata of the closed ledger with this last entry and length."""
     return replace(metadata, state=LedgerState.CLOSED, last_entry=last_entry, length=length)
 
 
 async def close_written(store: Metadata, known: Known, last_entry: int, length: int) -> LedgerMetadata:
-    """Close a ledger for its writer, whose end that is. As `change_metadata`.
+    """Close a ledger on behalf of its writer, which knows the end.
 
-    MetadataVersionConflict: somebody else closed it elsewhere; LedgerFenced: is about to, by recovery.
+    Raises the errors of `change_metadata`, MetadataVersionConflict if another client closed the ledger with a
+    different end, and LedgerFenced if another client is recovering it.
     """
 
     def change(metadata: LedgerMetadata) -> LedgerMetadata | None:
         if metadata.state is LedgerState.IN_RECOVERY:
-            # What it found behind our LAC may have been shown to readers as confirmed: the end is not ours to say.
-            raise LedgerFenced(f"ledger {known.ledger}: somebody else recovers and closes it; open it to read")
+            # The recovery may have shown entries above our LAC to readers as confirmed, so we must not set the end.
+            raise LedgerFenced(f"ledger {known.ledger}: another client is recovering it; open it to read")
         if metadata.state is not LedgerState.CLOSED:
             return closed_at(metadata, last_entry, length)
         if (metadata.last_entry, metadata.length) != (last_entry, length):
             raise MetadataVersionConflict(
-                f"ledger {known.ledger}: somebody else closed it at entry {metadata.last_entry}, length"
+                f"ledger {known.ledger}: another client closed it at entry {metadata.last_entry}, length"
                 f" {metadata.length}; this writer's end is entry {last_entry}, length {length}"
             )
         return None

@@ -1,4 +1,4 @@
-"""Opening a ledger: who may, with which digest, and whether its end is settled first. Event loop."""
+"""Open a ledger: check the password and the digest type, and recover the ledger if requested. Event loop."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -19,19 +19,21 @@ OTHER_NAMES = {"MAC": "HMAC"}
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What whoever opens a ledger knows of it. Password None: an administrator, who takes what the metadata says."""
+    """What a client presents to open a ledger. Password None is for administrators: the metadata are trusted."""
 
     password: bytes | None = field(default=b"", repr=False)
     digest_type: DigestType = DigestType.CRC32
-    """Must be right only where digest types are not detected (`enableDigestTypeAutodetection`)."""
+    """It matters only where digest types are not detected (`enableDigestTypeAutodetection`)."""
 
 
 async def open_ledger(
     context: ClientContext, ledger: int, wanted: Credentials, *, recovery: bool
 ) -> tuple[Known, Digest]:
-    """Metadata and keys of a ledger. With `recovery` it is closed afterwards, and its writer can add no more.
+    """Return the metadata and the keys of a ledger. With `recovery` it is then closed, and its writer can add no
+    more.
 
-    IncorrectParameter, NoSuchLedgerMetadata, UnauthorizedAccess, DigestMismatch, LedgerRecoveryError, RequestTimeout.
+    Raises IncorrectParameter, NoSuchLedgerMetadata, UnauthorizedAccess, DigestMismatch, LedgerRecoveryError or
+    RequestTimeout.
     """
     if ledger < 0:
         raise IncorrectParameter(f"ledger id {ledger} must be at least 0")
@@ -43,7 +45,10 @@ async def open_ledger(
 
 
 async def open_reader(context: ClientContext, ledger: int, wanted: Credentials, *, recovery: bool) -> LedgerReader:
-    """`open_ledger` to read it; started, and with the LAC that its bookies tell, while it is not closed. ReadError."""
+    """Open a ledger for reading. If it is not closed, read its LAC from the bookies and start to watch its metadata.
+
+    Raises the errors of `open_ledger`, and ReadError.
+    """
     known, digest = await open_ledger(context, ledger, wanted, recovery=recovery)
     reader = LedgerReader(ledger, known.stored, digest, context)
     if not known.closed:
@@ -53,11 +58,11 @@ async def open_reader(context: ClientContext, ledger: int, wanted: Credentials, 
 
 
 def credentials(config: ClientConfig, ledger: int, metadata: LedgerMetadata, wanted: Credentials) -> Digest:
-    """The keys of a ledger. UnauthorizedAccess, DigestMismatch."""
+    """Return the keys of a ledger. Raises UnauthorizedAccess or DigestMismatch."""
     stored = metadata.digest_type
     if wanted.password is None:
         return digest_of(metadata, config)
-    if stored is None:  # older than stored passwords: the bookies judge
+    if stored is None:  # metadata of old ledgers have no password, so only the bookies can check it
         return Digest.of(wanted.digest_type, wanted.password)
     if not hmac.compare_digest(metadata.password, wanted.password):
         raise UnauthorizedAccess(f"ledger {ledger}: wrong password; open it with the one that it was created with")
@@ -70,14 +75,14 @@ def credentials(config: ClientConfig, ledger: int, metadata: LedgerMetadata, wan
 
 
 def digest_of(metadata: LedgerMetadata, config: ClientConfig) -> Digest:
-    """The keys that the metadata of a ledger tell; of ledgers older than that the configuration does."""
+    """Return the keys according to a ledger's metadata, or according to the configuration if the metadata have none."""
     if metadata.digest_type is None:
         return Digest.of(digest_type_of(config.admin_digest_type), config.admin_password.encode())
     return Digest.of(DigestType(metadata.digest_type), metadata.password)
 
 
 def digest_type_of(given: str | DigestType) -> DigestType:
-    """By name, upper or lower case; MAC is HMAC. IncorrectParameter."""
+    """Return a digest type by its name in any case; MAC means HMAC. Raises IncorrectParameter."""
     if isinstance(given, DigestType):
         return given
     name = given.upper()

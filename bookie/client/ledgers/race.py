@@ -1,7 +1,7 @@
-"""One question put to one replica after the other until one gives a good answer. Event loop.
+"""Ask one replica after the other until one gives a good answer. Event loop.
 
-The next replica is asked when one failed and no other question is under way, or when the answer is late (speculative
-reads). The first good answer ends it; what comes after is dropped.
+The next replica is asked when one has failed and no other request is outstanding, or when an answer is late (a
+speculative read). The first good answer ends the race; later ones are discarded.
 """
 
 import asyncio
@@ -22,13 +22,14 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 MISSING = (NoSuchEntry, NoSuchLedger)
-"""The bookie looked and does not have it."""
+"""Errors that say that the bookie does not have the entry."""
 
 
 class Patience(NamedTuple):
-    """How long an answer may take before the next replica is asked: seconds at first, at most, and what they grow by.
+    """How long an answer may take before the next replica is asked: at first, at most (seconds), and the factor of
+    growth.
 
-    0 and below: for ever.
+    Times of 0 and below mean that no other replica is asked.
     """
 
     first_s: float
@@ -37,7 +38,7 @@ class Patience(NamedTuple):
 
 
 def weightier(error: BookKeeperError | None, later: BookKeeperError) -> BookKeeperError:
-    """Which of two replicas' errors tells more. Absence tells least, then a bookie that cannot be reached."""
+    """Return the more informative of two errors. Least informative is absence, then a bookie that cannot be reached."""
     if error is None or isinstance(error, MISSING):
         return later
     if isinstance(error, BookieUnavailable) and not isinstance(later, MISSING):
@@ -46,10 +47,12 @@ def weightier(error: BookKeeperError | None, later: BookKeeperError) -> BookKeep
 
 
 class Race(Generic[A, R]):
-    """`ask` puts the question to a bookie, `judge` turns an answer into the result or raises a BookKeeperError.
+    """A request to the replicas of an entry. `ask` sends it to a bookie; `judge` turns an answer into the result, or
+    raises.
 
-    `replicas`: bookies, best first. `heard`: those that answered anything of the same call; one of them that is late is
-    waited for. `enough_missing`: so many bookies that do not have it end the race. `on_error` is told of each.
+    `replicas` are the bookies, best first. `heard` are the bookies that have answered any request of the same call;
+    if one of them is late, it is waited for. When `enough_missing` bookies do not have the entry, the race ends.
+    `on_error` is called with each error, and `on_slow` with each bookie that a later one has overtaken.
     """
 
     def __init__(
@@ -78,13 +81,13 @@ class Race(Generic[A, R]):
         self._error: BookKeeperError | None = None
         self._under_way: dict[asyncio.Future[A], str] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._caller: asyncio.Task[Any] | None = None  # while it waits for the first answer itself
-        self._done: asyncio.Future[R] | None = None  # once somebody else was asked
+        self._caller: asyncio.Task[Any] | None = None  # while it waits for the first answer
+        self._done: asyncio.Future[R] | None = None  # once another replica was asked
 
     async def run(self) -> R:
-        """The first good answer; else the error that tells most, as the bookie's call raised it.
+        """Return the first good answer, or raise the most informative error as it was raised by `ask` or `judge`.
 
-        The first answer is waited for right here, without a task: most races have one runner.
+        The first answer is awaited here, without a task, since most races need only one replica.
         """
         self._loop = asyncio.get_running_loop()
         if len(self._replicas) > 1 and self._wait_s > 0:
@@ -110,10 +113,12 @@ class Race(Generic[A, R]):
             for other in self._under_way:
                 other.cancel()
             if self._done is not None and self._done.done() and not self._done.cancelled():
-                self._done.exception()  # it is told, or its caller has left
+                self._done.exception()  # it was raised, or its caller has left
 
     async def _first(self, bookie: str) -> tuple[A | None, BookKeeperError | None]:
-        """Its answer or error; neither when another one won meanwhile."""
+        """Return the answer or the error of the first replica; neither of them if another replica won in the
+        meantime.
+        """
         self._caller = asyncio.current_task()
         try:
             return await self._ask(bookie), None
@@ -143,7 +148,7 @@ class Race(Generic[A, R]):
 
     def _late(self) -> None:
         self._timer = None
-        if self._asked == len(self._replicas):  # the last one was asked when another had failed
+        if self._asked == len(self._replicas):  # the last one was asked because another had failed
             return
         if not any(bookie in self._heard for bookie in self._replicas[: self._asked]):
             self._raced()
@@ -165,13 +170,13 @@ class Race(Generic[A, R]):
             if error is not None and not isinstance(error, BookKeeperError):
                 raise error
             self._take(bookie, None if error else answer.result(), error)
-        except Exception as unforeseen:  # noqa: BLE001 - the caller waits for it
+        except Exception as unforeseen:  # noqa: BLE001 - it is raised in the caller
             done.set_exception(unforeseen)
         if done.done() and self._caller is not None:
             self._caller.cancel()
 
     def _take(self, bookie: str, answer: A | None, error: BookKeeperError | None) -> None:
-        """An answer, or an error, while others may be under way."""
+        """Handle an answer or an error, while other requests may be outstanding."""
         done = self._raced()
         if answer is not None:
             self._heard.add(bookie)

@@ -1,12 +1,13 @@
-"""All entries of a range in order, by batch reads that are asked for ahead. Event loop.
+"""All entries of a range in order, by batch reads that are sent ahead. Event loop.
 
-What is asked for and what has arrived but was not taken yet stays below `bytes_in_flight_max`; only the batch that is
-waited for may go beyond it. What an answer lacks of the entries that it was asked for is asked for again at once, and
-later requests are made that much smaller. How many entries a request asks for is this module's choice: an answer is
-worth its way from some hundred KiB on, so a batch that is handed out may be a part of one.
+The bytes that are requested, or have arrived and were not taken, stay below `bytes_in_flight_max`; only the batch
+that the caller waits for may exceed it. If a response has fewer entries than requested, the rest is requested again
+at once, and later requests ask for fewer entries. This module chooses how many entries a request asks for: a response
+is worth a round trip from some hundred KiB on, so a batch that is handed out may be a part of one.
 
-How many requests are under way is, too. Answers that wait in the socket have left the processor's caches when they are
-looked at, which doubles what an entry costs: so there are two, and more only where the way is long.
+It also chooses how many requests are in flight. Responses that wait in the socket have left the processor's caches
+when they are handled, which doubles the cost of an entry; so there are two requests, and more only where the latency
+is high.
 """
 
 import asyncio
@@ -22,42 +23,46 @@ from bookie.errors import BookKeeperError
 __all__ = ["RangeReader"]
 
 REQUESTS_MIN, REQUESTS_MAX = 2, 16
-"""That are under way at a time."""
+"""The number of requests in flight."""
 FILLED_S = 0.0004
-"""So much of the quickest answer's time is filled by one request more, at some 10 Gbit/s."""
+"""One more request is sent for each such time in the latency of the quickest response; it transfers about as long
+at 10 Gbit/s.
+"""
 ANSWER_BYTES = 512 << 10
-"""Worth a request, whatever the most entries of a batch are."""
+"""The size of a response that is worth a request, whatever the limits of a batch are."""
 COUNT_START = 500
-"""Entries that the first requests ask for; then as many as make up that many bytes."""
+"""The entries of the first requests; later ones ask for as many as fill a response."""
 COUNT_MAX = 1 << 16
 
 Read = Callable[[int, int | None, int, int], Awaitable[EntryBatch]]
-"""Some entries: first, last, most entries, most bytes of the answer."""
+"""Reads some entries, given the first and the last one, the highest number, and the highest size of the response in
+bytes.
+"""
 
 
 class RangeReader(Batched):
-    """`async for batch in reader`, or `ready` for all that is there at once. All of the range, or an error.
+    """The batches of a range: all of its entries, or an error.
 
-    It reads when it is first asked for something, and ahead of that until the bytes are used up; so one that is left
-    early comes to rest, and `aclose` ends it at once.
+    It begins to read with the first call, and then reads ahead until the bytes are used up. If it is left early it
+    comes to rest by itself; `aclose` ends it at once.
     """
 
     def __init__(self, read: Read, first: int, last: int, max_count: int, max_size: int, config: ClientConfig) -> None:
         self._read = read
-        self._next = first  # to hand out
-        self._ask = first  # never asked for yet
+        self._next = first  # the next entry to hand out
+        self._ask = first  # the next entry that was never requested
         self._end = last + 1
         self._batch_max = max_count or COUNT_MAX
         self._count = COUNT_START
         self._bytes_max = config.bytes_in_flight_max
         frame = min(max_size, config.frame_bytes_max) if max_size > 0 else config.frame_bytes_max
         self._size = min(frame, self._bytes_max)
-        self._worth = min(self._size * 7 // 8, ANSWER_BYTES)  # entries are not all of one size
+        self._worth = min(self._size * 7 // 8, ANSWER_BYTES)  # less than all of it, since entry sizes vary
         self._bytes = 0
         self._requests = REQUESTS_MIN
         self._under_way = 0
         self._quickest_s = math.inf
-        self._holes: list[tuple[int, int]] = []  # asked for and not answered, a heap
+        self._holes: list[tuple[int, int]] = []  # requested but not answered; a heap
         self._held: dict[int, EntryBatch] = {}
         self._failed: dict[int, BookKeeperError] = {}
         self._broken: BaseException | None = None
@@ -65,7 +70,10 @@ class RangeReader(Batched):
         self._workers: set[asyncio.Task[None]] = set()
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
-        """The batches that follow, as many as are there and one at least; `limit` at most. Empty at the end."""
+        """Return the next batches, as many as have arrived and at least one; at most `limit`, if that is not 0.
+
+        An empty list means the end of the range.
+        """
         if self._next >= self._end:
             return []
         self._pump()
@@ -82,7 +90,7 @@ class RangeReader(Batched):
         return got
 
     def _hand_out(self, batch: EntryBatch, got: list[EntryBatch], limit: int) -> None:
-        """In pieces of the size that was asked for; what is above the limit is held again."""
+        """Split a batch into pieces of the requested size; what exceeds the limit is kept."""
         size = self._batch_max
         pieces = -(-len(batch) // size)
         taken = min(pieces, limit - len(got)) if limit else pieces
@@ -95,11 +103,11 @@ class RangeReader(Batched):
 
     @property
     def bytes_held(self) -> int:
-        """That arrived and were not taken, and that are reserved for answers under way."""
+        """The bytes that have arrived and were not taken, or are reserved for responses to come."""
         return self._bytes
 
     async def aclose(self) -> None:
-        """Ask for nothing more. May be called twice."""
+        """Stop reading. Further calls do nothing."""
         self._end = self._next
         self._holes.clear()
         self._held.clear()
@@ -110,7 +118,7 @@ class RangeReader(Batched):
     # --- asking ahead -------------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Have as many requests under way as there is room for."""
+        """Send as many requests as there is room for."""
         first = self._wanted()
         room = (self._bytes_max - self._bytes) // self._size
         if first == self._next:
@@ -122,7 +130,7 @@ class RangeReader(Batched):
             room -= 1
 
     def _wanted(self) -> int | None:
-        """What is to be asked for next."""
+        """Return the entry with which the next request begins, or None if there is nothing left to request."""
         first = self._holes[0][0] if self._holes else self._ask
         return first if first < min((self._end, *self._failed)) else None
 

@@ -1,7 +1,8 @@
-"""Everything that a handle reads of its ledger: parameters checked, then singles, batches, ranges, LACs. Event loop.
+"""All reads of a handle: it checks the parameters, then uses single reads, batch reads, ranges or LAC reads. Event
+loop.
 
-Errors name ledger, entry and bookies. IncorrectParameter: an argument is out of its range. ReadError: an entry above
-the LAC was asked for. Reads through a handle raise its LAC and never lower it.
+Error texts name the ledger, the entry and the bookies. Any read may raise IncorrectParameter if an argument is out of
+its range, and ReadError if an entry above the LAC is requested. Reads raise the handle's LAC and never lower it.
 """
 
 from bookie.client.entries.digest import Digest
@@ -24,9 +25,9 @@ MIB = 1 << 20
 
 
 class LedgerReader:
-    """The read side of one handle. `view` may be shared with its write side, which raises LAC and metadata there.
+    """The read side of one handle. `view` may be shared with a write side, which updates its LAC and metadata.
 
-    `start` follows the metadata of a ledger that is not closed; `close` ends that.
+    `start` begins to watch the metadata of a ledger that is not closed; `close` ends that.
     """
 
     def __init__(
@@ -45,39 +46,43 @@ class LedgerReader:
         self._lacs = LacReads(self.view, digest, replicas, context)
 
     def start(self) -> None:
-        """Follow the metadata until the ledger is closed: ensembles that change, the end, a deletion."""
+        """Watch the metadata until the ledger is closed, for ensemble changes, the end of the ledger, or its
+        deletion.
+        """
         if not self.view.closed:
             self.view.watch(self._store)
 
     def close(self) -> None:
-        """Follow it no more. What is under way ends by itself."""
+        """End the watch. Outstanding reads end by themselves."""
         self.view.close()
 
     # --- entries ------------------------------------------------------------------------------------------------------
 
     async def read(self, first: int, last: int) -> EntryBatch:
-        """All entries from `first` to `last`, each read by itself and all in memory; or the first one's error."""
+        """Read all entries from `first` to `last` with single reads, or raise the error of the first that cannot be
+        read.
+        """
         self._check(first, last)
         return await self.singles.range(first, last)
 
     async def read_unconfirmed(self, first: int, last: int) -> EntryBatch:
-        """`read` that goes beyond the LAC: what it returns there may not be in the ledger once that is closed."""
+        """Read entries like `read`, but also above the LAC. Such entries may not be in the ledger when it is closed."""
         self._check(first, last, confirmed=False)
         return await self.singles.range(first, last)
 
     async def read_last_entry(self) -> Entry:
-        """The entry at the LAC, which is refreshed first. NoSuchEntry: nothing is acknowledged yet."""
+        """Read the LAC from the bookies, and return the entry at it. Raises NoSuchEntry if no entry is acknowledged."""
         lac = await self.read_last_add_confirmed()
         if lac < 0:
-            raise NoSuchEntry(f"ledger {self.view.ledger}: no entry is acknowledged yet; read its LAC again later")
+            raise NoSuchEntry(f"ledger {self.view.ledger}: no entry is acknowledged yet; try again later")
         return (await self.singles.range(lac, lac))[0]
 
     async def batch_read(self, first: int, max_count: int = 0, max_size: int = 0) -> EntryBatch:
-        """Some entries from `first` on, one at least, to the LAC at most.
+        """Read some entries from `first` on: one or more, none of them above the LAC.
 
-        Fewer than `max_count` (0: no such limit) when the answer would exceed `max_size` bytes (0 and below: those of a
-        frame), at an ensemble change, and in front of an entry that this replica cannot give: read on from there.
-        Single reads serve it, with the same result, where bookies cannot: see `BatchReads`.
+        There are fewer than `max_count` (0: no limit) if the response would exceed `max_size` bytes (0 and below: a
+        frame), at an ensemble change, and before an entry that this replica does not have; continue there. Where
+        bookies do not support batch reads, single reads give the same result: see `BatchReads`.
         """
         self._check(first, first)
         if max_count < 0:
@@ -85,21 +90,23 @@ class LedgerReader:
         return await self._batches.some(first, self.view.lac, max_count, max_size)
 
     async def batch_read_unconfirmed(self, first: int, max_count: int = 0, max_size: int = 0) -> EntryBatch:
-        """`batch_read` that goes beyond the LAC; see `read_unconfirmed`. Negative limits are errors."""
+        """Read entries like `batch_read`, but also above the LAC; see `read_unconfirmed`. Negative limits are
+        errors.
+        """
         self._check(first, first, confirmed=False)
         if max_count < 0 or max_size < 0:
             raise IncorrectParameter(f"max_count {max_count} and max_size {max_size} must be at least 0")
         return await self._batches.some(first, None, max_count, max_size)
 
     def batches(self, first: int, last: int, *, max_count: int = 0, max_size: int = MIB) -> RangeReader:
-        """All entries from `first` to `last` in batches of at most `max_count` and `max_size`: see `RangeReader`."""
+        """Read all entries from `first` to `last` in batches with at most `max_count` entries and `max_size` bytes."""
         self._check(first, last)
         if max_count < 0:
             raise IncorrectParameter(f"max_count {max_count} must be at least 0, which is no limit")
         return RangeReader(self._batches.some, first, last, max_count, max_size, self._config)
 
     def follow(self, first: int = 0, *, max_count: int = 0, max_size: int = MIB) -> Follower:
-        """Entries from `first` on as they are acknowledged, until the ledger is closed: see `Follower`."""
+        """Read entries from `first` on as they are acknowledged, until the ledger is closed; see `Follower`."""
         if first < 0 or max_count < 0:
             raise IncorrectParameter(f"first entry {first} and max_count {max_count} must be at least 0")
         self.start()
@@ -108,20 +115,23 @@ class LedgerReader:
     # --- the LAC ------------------------------------------------------------------------------------------------------
 
     async def read_last_add_confirmed(self) -> int:
-        """The LAC; every entry that was acknowledged before the call is at or below it."""
+        """Ask the bookies for the LAC, and return it. It is at least as high as any LAC that a reader was told
+        before.
+        """
         return await self._lacs.read()
 
     async def try_read_last_add_confirmed(self) -> int:
-        """A LAC, the first better than the known one: cheaper, and may lag behind. LedgerRecoveryError."""
+        """Return the first LAC above the known one, which is cheap but may be old. Raises LedgerRecoveryError."""
         return await self._lacs.try_read()
 
     async def read_last_add_confirmed_and_entry(
         self, entry: int, timeout_ms: int, *, parallel: bool = False
     ) -> LastConfirmed:
-        """The LAC, with `entry` if it is acknowledged; waits for that at the bookies, at most so long at each of them.
+        """Wait until `entry` is acknowledged, up to `timeout_ms` at each bookie, and return the LAC, with the entry
+        if it came.
 
-        `parallel` asks all of the ensemble at once. Over V2 nobody waits. `timeout_ms` must be below the time limit of
-        reads: IncorrectParameter.
+        `parallel` asks the whole ensemble at once. With V2 bookies do not wait. Raises IncorrectParameter if
+        `timeout_ms` is not below the read timeout.
         """
         limit_s = self._config.read_timeout_s
         if entry < 0 or timeout_ms < 0 or (limit_s and timeout_ms >= limit_s * 1000):
@@ -138,6 +148,6 @@ class LedgerReader:
     def _check(self, first: int, last: int, *, confirmed: bool = True) -> None:
         ledger, lac = self.view.ledger, self.view.lac
         if first < 0 or first > last:
-            raise IncorrectParameter(f"ledger {ledger}: entries {first} to {last} are no range: 0 <= first <= last")
+            raise IncorrectParameter(f"ledger {ledger}: entries {first} to {last} are not a range 0 <= first <= last")
         if confirmed and last > lac:
-            raise ReadError(f"ledger {ledger}, entry {last}: above the LAC {lac}; read the LAC anew")
+            raise ReadError(f"ledger {ledger}, entry {last}: above the LAC {lac}; read the LAC again")

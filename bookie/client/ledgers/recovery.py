@@ -1,12 +1,12 @@
-"""Recovery: settling where a ledger ends when its writer is gone, or must be kept from going on. Event loop.
+"""Recovery: determine where a ledger ends and close it, when its writer is gone or must be stopped. Event loop.
 
-1. The metadata says IN_RECOVERY: its writer cannot change the ensemble any more.
-2. Every ack quorum of the last ensemble has a bookie that is fenced: its writer can have nothing acknowledged any more.
-3. From the highest LAC on, entries are read forward. One that was acknowledged is held by a fenced bookie of every
-   ack quorum, so it is missing only when so many replicas say so that the others are no ack quorum; errors and
-   silence say nothing.
-4. What is found is put again to its whole write set, so that everybody reads it from now on.
-5. The metadata says CLOSED, with the last entry found. Of several recoveries the first that gets there decides.
+1. Set the metadata to IN_RECOVERY, so that the writer cannot change the ensemble any more.
+2. Fence a bookie in every ack quorum of the last ensemble, so that no add of the writer can be acknowledged any more.
+3. Read entries from the highest LAC on. Every ack quorum has a fenced bookie that holds each acknowledged entry. An
+   entry is therefore missing only if so many replicas say so that the others are no ack quorum; errors and missing
+   answers prove nothing.
+4. Write each entry that was found to its whole write set again, so that all readers see it from now on.
+5. Set the metadata to CLOSED, with the last entry found. If there are several recoveries, the first to do so decides.
 """
 
 import asyncio
@@ -42,17 +42,17 @@ __all__ = ["recover"]
 log = logging.getLogger(__name__)
 
 OF_THE_STORE = (ClientClosed, MetadataStoreError, NoSuchLedgerMetadata, ZooKeeperError)
-"""The metadata need not be looked at again, or cannot be."""
+"""Errors after which reading the metadata again is useless or impossible."""
 OF_THE_BOOKIES = (RequestTimeout, UnauthorizedAccess)
-"""Told as they are, unless somebody else closed the ledger meanwhile."""
+"""Errors that are raised as they are, unless another client has closed the ledger in the meantime."""
 READING = Flags.FENCE | Flags.HIGH_PRIORITY
 
 
 async def recover(context: ClientContext, known: Known, digest: Digest) -> None:
-    """Close a ledger behind its last entry. What somebody else closed meanwhile is as good: `known` tells the end.
+    """Close a ledger after its last entry. If another client closes it in the meantime, that counts as success.
 
-    UnauthorizedAccess, RequestTimeout, NoSuchLedgerMetadata, MetadataStoreError, ClientClosed, else
-    LedgerRecoveryError.
+    `known` then has the end of the ledger. Raises UnauthorizedAccess, RequestTimeout, NoSuchLedgerMetadata,
+    MetadataStoreError, ClientClosed, or else LedgerRecoveryError.
     """
     if (await change_metadata(context.metadata, known, _recovering)).state is LedgerState.CLOSED:
         return
@@ -88,12 +88,12 @@ class _Recovery:
 
     async def run(self) -> None:
         try:
-            # Earlier segments are settled: the last one began behind an entry that was acknowledged.
+            # Earlier segments need no recovery: the last one began after an entry that was acknowledged.
             lac = max(await self._fencing.fence(), self._metadata.segments[-1].first_entry - 1)
             try:
                 await self._settle(lac, self._context)
             except NotEnoughBookies as error:
-                log.info("ledger %d: an ack quorum must do for what is put again: %s", self._ledger, error)
+                log.info("ledger %d: recovered entries are written to an ack quorum only: %s", self._ledger, error)
                 config = replace(self._context.config, delay_ensemble_change=True)
                 await self._settle(lac, replace(self._context, config=config))
         finally:
@@ -110,24 +110,26 @@ class _Recovery:
 
     def _writer(self, lac: int, context: ClientContext) -> LedgerWriter:
         known = self._known
-        # It changes ensembles in what it knows, which nobody else may see before the ledger is closed.
+        # The writer changes ensembles in its own `Known`, which no one else may see before the ledger is closed.
         own = Known(known.ledger, known.stored)
         writer = LedgerWriter(own, self._digest, context, recovered=Recovered(lac, 0))
         writer.start()
         return writer
 
     async def _length_at(self, lac: int) -> int:
-        """Payload bytes up to `lac`, which a fenced bookie holds. An entry that is lost keeps nobody from closing."""
+        """Return the payload bytes up to `lac`, an entry that a fenced bookie holds, or 0 if that entry is lost or
+        damaged.
+        """
         if lac < 0:
             return 0
         try:
             return (await self._read(lac)).length
         except (DigestMismatch, *MISSING) as error:
-            log.warning("ledger %d: its last entry %d tells no length, taken for 0: %s", self._ledger, lac, error)
+            log.warning("ledger %d: cannot read the length from last entry %d, using 0: %s", self._ledger, lac, error)
             return 0
 
     async def _put_again(self, writer: LedgerWriter, first: int) -> int:
-        """Read forward from `first` until an entry is missing, and write what is found: how many."""
+        """Read entries from `first` on until one is missing, and write them again. Returns how many were found."""
         reads: deque[asyncio.Task[OpenedEntry]] = deque()
         following = first
         try:
@@ -150,15 +152,17 @@ class _Recovery:
         return writer.last_add_confirmed + 1 - first
 
     async def _read(self, entry: int) -> OpenedEntry:
-        """From any replica, fencing whoever is asked. NoSuchEntry, NoSuchLedger: it was never acknowledged."""
+        """Read an entry from any replica, fencing each that is asked. NoSuchEntry or NoSuchLedger: it was never
+        acknowledged.
+        """
         metadata, ledger = self._metadata, self._ledger
 
         def judge(bookie: str, answer: ReadAnswer) -> OpenedEntry:
             if answer.stored is None:
-                raise NoSuchEntry(f"ledger {ledger}, entry {entry}: {bookie} answered without it")
+                raise NoSuchEntry(f"ledger {ledger}, entry {entry}: the response of {bookie} lacks it")
             return self._digest.open(answer.stored, ledger, entry)
 
-        # Who did not answer so far is asked last: it may be hung.
+        # Bookies that are not fenced yet are asked last, since they may hang.
         replicas = sorted(metadata.write_set(entry), key=lambda bookie: bookie not in self._fencing.fenced)
         return await Race(
             replicas,

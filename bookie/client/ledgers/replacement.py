@@ -1,7 +1,8 @@
-"""Bookies that fail while a ledger is written are replaced: one change of the ensemble at a time. Event loop.
+"""Replace bookies that fail while a ledger is written, with one ensemble change at a time. Event loop.
 
-While a change is under way nothing is acknowledged: its new segment starts behind the LAC of its beginning, and no
-entry from there on may have been confirmed on the bookies that are replaced. It is adopted once the store has it.
+During a change nothing is acknowledged: the new segment starts after the LAC at the beginning of the change, and no
+entry from there on may have been confirmed on the bookies that are replaced. The new ensemble is used once it is in
+the metadata store.
 """
 
 import asyncio
@@ -24,25 +25,27 @@ ASKED_AGAIN_S = 0.1
 
 
 class EnsembleChanges(Protocol):
-    """Where a new ensemble becomes the ledger's."""
+    """Where a ledger's new ensemble is recorded."""
 
     async def replace(self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int]) -> None:
-        """Have other bookies from `first_entry` on in place of those of `failed` that still stand in the last ensemble.
+        """Replace those bookies of `failed` that are still in the last ensemble by others, from `first_entry` on.
 
-        Raises what makes the ledger unwritable.
+        Raises an error if the ledger can no longer be written.
         """
         ...
 
 
 class InStore:
-    """The ordinary way: in the metadata store, by compare and set."""
+    """Records new ensembles in the metadata store by compare-and-set, for ordinary writers."""
 
     def __init__(self, store: Metadata, placement: Placement) -> None:
         self._store = store
         self._placement = placement
 
     async def replace(self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int]) -> None:
-        """See `EnsembleChanges`. LedgerClosed, LedgerFenced: somebody else closed it, or is about to."""
+        """Replace bookies; see `EnsembleChanges`. Raises LedgerClosed or LedgerFenced if another client closed or
+        recovers it.
+        """
 
         def change(metadata: LedgerMetadata) -> LedgerMetadata | None:
             ensemble = metadata.segments[-1].bookies
@@ -55,10 +58,11 @@ class InStore:
 
 
 async def still_open(store: Metadata, known: Known, ended: Callable[[], bool]) -> None:
-    """Return once the store says that the ledger is still open, or `ended`. LedgerClosed, LedgerFenced.
+    """Return once the store says that the ledger is still open, or once `ended` returns True.
 
-    Behind a lost connection may be another bookie at the same address, which knows of no fence: it takes adds of a
-    ledger that was recovered meanwhile (bookkeeper#4812). NoSuchLedgerMetadata: it was deleted.
+    After a connection was lost there may be another bookie at the same address that knows of no fence, and accepts
+    adds to a ledger that was recovered in the meantime (bookkeeper#4812). Raises LedgerClosed, LedgerFenced, or
+    NoSuchLedgerMetadata if the ledger was deleted.
     """
     while not ended():
         try:
@@ -76,28 +80,28 @@ async def still_open(store: Metadata, known: Known, ended: Callable[[], bool]) -
 
 def _require_open(metadata: LedgerMetadata) -> None:
     if metadata.state is LedgerState.CLOSED:
-        raise LedgerClosed("somebody else has closed it; open it to read, or create another ledger")
+        raise LedgerClosed("another client closed it; open it to read, or create another ledger")
     if metadata.state is LedgerState.IN_RECOVERY:
-        raise LedgerFenced("somebody else recovers it; open it to read, or create another ledger")
+        raise LedgerFenced("another client is recovering it; open it to read, or create another ledger")
 
 
 class InMemory:
-    """While a ledger is recovered: the store hears of it when the ledger is closed."""
+    """Records new ensembles in memory during recovery; the store learns them when the ledger is closed."""
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
         self.segments: dict[int, tuple[str, ...]] = {}
-        """First entry and bookies of each new segment, ascending: for the close to put in place."""
+        """The bookies of each new segment by its first entry, ascending; the close records them in the store."""
 
     async def replace(self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int]) -> None:
-        """See `EnsembleChanges`. The version stays."""
+        """Replace bookies; see `EnsembleChanges`. The version of the metadata stays the same."""
         known.metadata = with_bookies_replaced(known.metadata, failed, first_entry(), self._placement)
         last = known.metadata.segments[-1]
         self.segments[last.first_entry] = last.bookies
 
 
 class Replacer:
-    """Which bookies failed and wait to be replaced, and the change that is under way."""
+    """The bookies that failed and are to be replaced, and the ensemble change that is running."""
 
     def __init__(self, changes: EnsembleChanges, window: WriteWindow, config: ClientConfig, features: Features) -> None:
         self._changes = changes
@@ -108,12 +112,13 @@ class Replacer:
         self._count = 0
         self.running = False
         self.waiting: dict[int, str] = {}
-        """Replaced at the next change: they failed during one, or after what they failed was complete."""
+        """Bookies for the next change: they failed during one, or failed adds that were already complete."""
 
     async def run(self, known: Known) -> None:
-        """Replace all that `waiting` names, also what joins it meanwhile. Raises what makes the ledger unwritable.
+        """Replace all bookies in `waiting`, including those that are added while it runs.
 
-        The window holds from before the call until the caller has adopted the ensemble.
+        Raises an error if the ledger can no longer be written. The window must hold acknowledgements back from before
+        the call until the caller uses the new ensemble.
         """
         try:
             while self.waiting and self._window.error is None:
@@ -123,9 +128,13 @@ class Replacer:
                     continue
                 self._count += 1
                 if self._count > self._changes_max:
-                    raise WriteError(f"bookies failed {self._count} times; maxNumEnsembleChanges={self._changes_max}")
+                    raise WriteError(
+                        f"bookies failed {self._count} times, with maxNumEnsembleChanges={self._changes_max}"
+                    )
                 if self._window.deferred:
-                    raise WriteError("a bookie failed, and what it has not synced yet cannot be moved to another one")
+                    raise WriteError(
+                        "a bookie failed, and entries that it has not synced cannot be moved to another one"
+                    )
                 await self._changes.replace(known, failed, lambda: self._window.lac + 1)
         finally:
             self.running = False

@@ -1,4 +1,4 @@
-"""In which order the replicas of an entry are asked, and a question put to them in that order. Event loop."""
+"""In which order the replicas of an entry are asked, and requests to them in that order. Event loop."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Replicas:
-    """Of one ledger. With sticky reads all entries are asked of the same bookie first, until it fails."""
+    """The replicas of one ledger. With sticky reads all entries are read from the same bookie first, until it fails."""
 
     def __init__(self, view: LedgerView, context: ClientContext) -> None:
         self._view = view
@@ -37,11 +37,13 @@ class Replicas:
 
     @property
     def stripes(self) -> int:
-        """Entries that are so far apart are asked of the same bookies, within a segment; 1: all are."""
+        """Within a segment, entries at this distance are on the same bookies in the same order; with sticky reads
+        all are.
+        """
         return 1 if self._sticky is not None else self._size
 
     def order(self, entry: int, *, whole_ensemble: bool = False) -> list[str]:
-        """The bookies that hold an entry, best first; or all of its ensemble."""
+        """Return the bookies that hold an entry, best first, or all bookies of its ensemble."""
         ensemble = self._view.segment_at(entry)[0].bookies
         start = entry % self._size if self._sticky is None else self._sticky
         count = self._size if whole_ensemble else self._quorum
@@ -60,11 +62,11 @@ class Replicas:
         among: Callable[[str], bool] | None = None,
         turns: int = 1,
     ) -> R:
-        """The first good answer of a replica of `entry`. Else the error that tells most, naming ledger and bookies.
+        """Return the first good answer of a replica of `entry`, or raise the most informative error.
 
-        When all fail that should have the entry, and the metadata names others by now, those are asked.
-        `among`: the bookies that can be asked at all; IllegalOperation when there is none. `turns`: what a question
-        counts for where the rate is limited. See `Race` for the rest.
+        If all replicas fail, and the metadata name other bookies by now, those are asked. `among` tells which bookies
+        can be asked at all; if none can, IllegalOperation is raised. `turns` is the cost of a request for the rate
+        limit. `Race` explains the other arguments.
         """
         asking = self._in_turn(ask, turns) if self._rate.limited else ask
         while True:
@@ -72,7 +74,7 @@ class Replicas:
             asked = order if among is None else [bookie for bookie in order if among(bookie)]
             if not asked:
                 raise IllegalOperation(
-                    f"ledger {self._view.ledger}, entry {entry}: none of its bookies can be asked this"
+                    f"ledger {self._view.ledger}, entry {entry}: none of its bookies supports this request"
                 )
             try:
                 return await self._race(asked, asking, judge, heard).run()
@@ -85,7 +87,9 @@ class Replicas:
                     ) from error
 
     async def _moved(self, entry: int, asked: set[str], error: BookKeeperError) -> bool:
-        """Whether others hold the entry by now: bookies that were retired, or died, are replaced in the metadata."""
+        """Return whether other bookies hold the entry by now, because failed or retired bookies were replaced in
+        the metadata.
+        """
         if entry > self._view.lac and isinstance(error, MISSING):
             return False
         await self._view.look_again(self._store)

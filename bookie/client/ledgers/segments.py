@@ -1,4 +1,4 @@
-"""How a ledger's metadata changes when bookies fail while it is written. Pure functions."""
+"""How a ledger's metadata change when bookies fail while it is written. Pure functions."""
 
 from collections.abc import Mapping
 
@@ -13,15 +13,15 @@ __all__ = ["with_bookies_replaced"]
 def with_bookies_replaced(
     metadata: LedgerMetadata, failed: Mapping[int, str], first_entry: int, placement: Placement
 ) -> LedgerMetadata:
-    """From `first_entry` on, other bookies at those indices of the last ensemble where the failed ones still stand.
+    """Return metadata in which other bookies replace the failed ones of the last ensemble, from `first_entry` on.
 
-    As many as can be had, one at least: else NotEnoughBookies.
+    It replaces as many as possible, and raises NotEnoughBookies if it can replace none.
     """
     former = metadata.segments[-1].bookies
     if metadata.segments[-1].first_entry > first_entry:
         raise MetadataVersionConflict(
-            f"the last segment starts at entry {metadata.segments[-1].first_entry}, behind {first_entry}, where this"
-            " writer changes bookies: somebody else writes the ledger; open it to read"
+            f"the last segment starts at entry {metadata.segments[-1].first_entry}, after {first_entry}, where this"
+            " writer changes bookies: another client writes the ledger; open it to read"
         )
     ensemble = list(former)
     for index, bookie in sorted(failed.items()):

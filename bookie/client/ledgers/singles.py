@@ -1,4 +1,4 @@
-"""Entries read one by one: what every bookie can do, and every ledger allows. Event loop."""
+"""Single reads, which every bookie and every ledger supports. Event loop."""
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
@@ -19,17 +19,17 @@ from bookie.errors import BookKeeperError, NoSuchEntry
 __all__ = ["SingleReads"]
 
 PIECES_IN_FLIGHT = 4
-"""Of one call."""
+"""The number of pieces that one call has in flight."""
 PIECE_MIN, PIECE_MAX, PIECE_BYTES = 64, 1024, 1 << 20
-"""Entries that are asked for together: as many as have so many bytes, if it is known how large they are."""
+"""The entries that are requested together: as many as have PIECE_BYTES, if their size is known."""
 FIRST_GUESS = 16
-"""Entries that a read with a limit in bytes asks for before it knows how large they are."""
+"""The entries that a read with a limit in bytes requests while the size of entries is unknown."""
 ANSWER_BYTES = 36
-"""What an answer to a batch read spends in front of all records."""
+"""The bytes of the response to a batch read that precede its records."""
 
 
 class SingleReads:
-    """Of one ledger."""
+    """The single reads of one ledger."""
 
     def __init__(self, view: LedgerView, digest: Digest, bookies: Bookies, replicas: Replicas) -> None:
         self._view = view
@@ -37,15 +37,17 @@ class SingleReads:
         self._bookies = bookies
         self._replicas = replicas
         self._record_bytes = 0
-        """Of an entry of this ledger on the average, as far as was seen lately; 0: none was."""
+        """The average size of the ledger's records that were read last; 0 if none were."""
 
     async def stored(self, entry: int, *, heard: set[str] | None = None) -> bytes:
-        """One entry as stored, its digest checked, whichever LAC."""
+        """Read one entry as stored and verify its digest, whether it is above the LAC or not."""
         ledger = self._view.ledger
 
         def judge(bookie: str, answer: ReadAnswer) -> bytes:
             if answer.stored is None:
-                raise NoSuchEntry(f"ledger {ledger}, entry {entry}: {bookie} answered without it; read another replica")
+                raise NoSuchEntry(
+                    f"ledger {ledger}, entry {entry}: the response of {bookie} lacks it; read another replica"
+                )
             self._digest.open(answer.stored, ledger, entry)
             self._view.saw_lac(answer.lac)
             return answer.stored
@@ -55,7 +57,7 @@ class SingleReads:
         )
 
     async def range(self, first: int, last: int) -> EntryBatch:
-        """All entries first to last, or the error of the first that cannot be read."""
+        """Read all entries from `first` to `last`, or raise the error of the first that cannot be read."""
         batch, error = await self._range(first, last)
         if error is not None:
             raise error
@@ -63,12 +65,14 @@ class SingleReads:
         return batch
 
     async def some(self, first: int, last: int, max_size: int) -> EntryBatch:
-        """Entries from `first` on, to `last` at most: as a batch read with that limit answers. One at least."""
+        """Read entries from `first` on, at most to `last`, one or more: as many as a batch read with this limit
+        returns.
+        """
         room = max_size - ANSWER_BYTES
         taken: list[EntryBatch] = []
         at = first
         while (room > 0 or not taken) and at <= last:
-            # One more than fits as far as is known: it shows that nothing else does.
+            # One entry more than is expected to fit, which shows that nothing else does.
             count = max(room, 0) // self._record_bytes + 1 if self._record_bytes else FIRST_GUESS
             batch, error = await self._range(at, min(at + count - 1, last))
             if batch is None:
@@ -87,7 +91,7 @@ class SingleReads:
     # --- many at a time -----------------------------------------------------------------------------------------------
 
     async def _range(self, first: int, last: int) -> tuple[EntryBatch | None, BookKeeperError | None]:
-        """What could be read in front of the first error, and that error."""
+        """Return the entries before the first error, and that error."""
         heard: set[str] = set()
         if first == last:
             try:
@@ -105,7 +109,9 @@ class SingleReads:
         return batch, errors.get(end)
 
     def _pieces(self, first: int, last: int, errors: Mapping[int, BookKeeperError]) -> Iterator[Sequence[int]]:
-        """Entries that are asked for together, until there is an error: those of one segment, and not too much."""
+        """Yield entries to request together, each time from one segment and not too many bytes, until there is an
+        error.
+        """
         while first <= last and not errors:
             count = (
                 min(max(PIECE_BYTES // self._record_bytes, PIECE_MIN), PIECE_MAX) if self._record_bytes else PIECE_MIN
@@ -137,7 +143,7 @@ class SingleReads:
     async def _read(
         self, wanted: NDArray[np.int64], entries: ReadRange, errors: dict[int, BookKeeperError], heard: set[str]
     ) -> None:
-        """Entries that the same bookies hold, from the best of them; what that one lacks from the next."""
+        """Read entries that are on the same bookies from the best of them, and those that it lacks from the next."""
         ledger = self._view.ledger
 
         def ask(bookie: str) -> Awaitable[ReadAnswers]:

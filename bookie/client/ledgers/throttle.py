@@ -1,4 +1,4 @@
-"""Who wants to add waits here: for room among the pending adds, and for the rate. Event loop."""
+"""Where adds wait: for room in the window of pending adds, and for the rate limit. Event loop."""
 
 import asyncio
 from collections import deque
@@ -9,15 +9,17 @@ __all__ = ["Backpressure", "Rate"]
 
 
 class Backpressure:
-    """Callers that wait until fewer adds are pending, first come, first served."""
+    """Callers that wait until fewer adds are pending; the first to wait goes first."""
 
     def __init__(self, wait_s: float = -1.0) -> None:
-        """`wait_s`: below 0 for ever."""
+        """`wait_s` is the longest time to wait in seconds; below 0 there is no limit."""
         self._wait_s = wait_s
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def wait(self) -> None:
-        """Until `made` wakes this caller, who then tries again. TooManyRequests when that takes too long."""
+        """Wait until `made` wakes this caller, which then tries again. Raises TooManyRequests if that takes too
+        long.
+        """
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         try:
@@ -25,11 +27,11 @@ class Backpressure:
                 await future
         except TimeoutError:
             raise TooManyRequests(
-                f"no room for another add within {self._wait_s:g} s: bookies answer too slowly; add it later"
+                f"no room for another add within {self._wait_s:g} s: bookies answer too slowly; try again later"
             ) from None
 
     def made(self, places: int | None = None) -> None:
-        """So many may try again; None: all."""
+        """Wake `places` callers; None wakes all."""
         woken = 0
         while self._waiting and (places is None or woken < places):
             future = self._waiting.popleft()
@@ -39,7 +41,9 @@ class Backpressure:
 
 
 class Rate:
-    """`per_s` turns each second, evenly, and up to a second's worth at once after a rest. 0 and below: no limit."""
+    """A limit of `per_s` turns per second, with bursts of up to one second's turns after a pause. 0 and below mean
+    no limit.
+    """
 
     def __init__(self, per_s: float) -> None:
         self._interval = 1 / per_s if per_s > 0 else 0.0
@@ -51,7 +55,7 @@ class Rate:
         return self._interval > 0
 
     async def turn(self, count: int = 1) -> None:
-        """Wait for so many turns; only where the rate is `limited`."""
+        """Wait for `count` turns. Call it only if the rate is `limited`."""
         now = asyncio.get_running_loop().time()
         self._due = max(self._due, now - 1) + count * self._interval
         if self._due > now:

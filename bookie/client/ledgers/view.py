@@ -1,6 +1,6 @@
-"""What a handle knows of its ledger: metadata, LAC and length, and who waits for them to change. Event loop.
+"""What a handle knows about its ledger: metadata, LAC and length, and who waits for them to change. Event loop.
 
-Both only go up: a metadata of an older version and a lower LAC are ignored.
+They never go back: metadata of an older version and a lower LAC are ignored.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ log = logging.getLogger(__name__)
 
 
 class LedgerView:
-    """One ledger as one handle sees it. `watch` follows the metadata store until `close`."""
+    """One ledger as one handle sees it. `watch` follows its metadata until `close`."""
 
     def __init__(self, ledger: int, versioned: Versioned[LedgerMetadata]) -> None:
         self.ledger = ledger
         self.versioned = versioned
         self.lac = versioned.value.segments[-1].first_entry - 1
-        """The last entry known to be acknowledged, -1 for none; -1 + the start of the last segment at least."""
+        """The last entry known to be acknowledged, or -1; all entries before the last segment are."""
         self.length = 0
-        """Payload bytes up to some entry that was seen; all of them once the ledger is closed."""
+        """Payload bytes up to some entry that was seen; those of the whole ledger once it is closed."""
         self.deleted = False
         self._watch: Subscription | None = None
         self._waiting: set[asyncio.Future[None]] = set()
@@ -34,27 +34,27 @@ class LedgerView:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """The newest that was seen."""
+        """The newest metadata that were seen."""
         return self.versioned.value
 
     @property
     def closed(self) -> bool:
-        """Whether the ledger has its last entry, for ever."""
+        """Whether the ledger is closed."""
         return self.versioned.value.state is LedgerState.CLOSED
 
     def watch(self, store: Metadata) -> None:
-        """Follow the ledger's metadata; twice changes nothing."""
+        """Watch the ledger's metadata, unless they are being watched."""
         if self._watch is None:
             self._watch = store.watch(self.ledger, self._changed)
 
     def close(self) -> None:
-        """Follow it no more."""
+        """End the watch."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
 
     def saw_lac(self, lac: int | None, length: int = 0) -> None:
-        """A bookie told one; None is nothing."""
+        """Take over a LAC that a bookie sent, or None if it sent none, and a length."""
         if self.closed:
             return
         if lac is not None and lac > self.lac:
@@ -63,14 +63,14 @@ class LedgerView:
         self.length = max(self.length, length)
 
     def saw_metadata(self, versioned: Versioned[LedgerMetadata]) -> None:
-        """The store told it, or took it."""
+        """Take over metadata that were read from the store or written to it."""
         if versioned.version > self.versioned.version:
             self.versioned = versioned
             self._end()
             self._wake()
 
     async def look_again(self, store: Metadata) -> None:
-        """Read the metadata; calls of one moment share one read. Raises nothing: then what is known stays."""
+        """Read the metadata again. Concurrent calls share one read. Errors are logged, and the known metadata stay."""
         if self._looking is None:
             self._looking = asyncio.ensure_future(self._look(store))
         await asyncio.shield(self._looking)
@@ -84,7 +84,7 @@ class LedgerView:
             self._looking = None
 
     async def change(self) -> None:
-        """Wait until LAC or metadata have changed. NoSuchLedgerMetadata when the ledger was deleted."""
+        """Wait until the LAC or the metadata change. Raises NoSuchLedgerMetadata if the ledger was deleted."""
         if not self.deleted:
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.add(waiting)
@@ -96,7 +96,7 @@ class LedgerView:
             raise NoSuchLedgerMetadata(f"ledger {self.ledger} was deleted while it was read; stop reading it")
 
     def segment_at(self, entry: int) -> tuple[Segment, int | None]:
-        """The segment of an entry, and that segment's last entry; None while more may be added to it."""
+        """Return the segment of an entry, and the last entry of that segment, or None while it can still grow."""
         segments = self.versioned.value.segments
         last = self.versioned.value.last_entry if self.closed else None
         for segment in reversed(segments):

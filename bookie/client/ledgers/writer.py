@@ -1,10 +1,11 @@
 """The core of a write handle: adds go to an ensemble of bookies and are acknowledged in order. One event loop.
 
-Only `append_from_thread`, `Add.wait` and `Add.done` may be called from other threads.
+Only `append_from_thread`, `append_all_from_thread`, `Add.wait` and `Add.done` may be called from other threads.
 
-An add is sealed at once, with the LAC of that moment. What was added in one turn of the loop leaves together.
-Answers come by the batch; an entry is complete when an ack quorum of its write set holds it, and acknowledged when all
-before it are and no bookie is being replaced. Then the LAC is this entry; where syncs are deferred `force` raises it.
+An add is sealed at once, with the LAC of that moment. The adds of one turn of the loop are sent together. Responses
+arrive in batches. An entry is complete when an ack quorum of its write set holds it, and acknowledged when all
+entries before it are and no bookie is being replaced. The LAC then rises to this entry; with deferred sync only
+`force` raises it.
 """
 
 import asyncio
@@ -47,28 +48,30 @@ __all__ = ["LedgerWriter", "Recovered"]
 log = logging.getLogger(__name__)
 
 FRAME_OVERHEAD = 128
-"""Bytes that a request needs besides its entry, at most."""
+"""The most bytes that a request needs besides its entry."""
 ENDS_THE_LEDGER = frozenset({IllegalOperation.code, LedgerFenced.code, UnauthorizedAccess.code})
 RESEND_BYTES = 1 << 20
-"""What goes to another bookie in one piece, about."""
+"""The approximate size of the pieces in which pending entries are sent to a new bookie."""
 ROOM_SHARE = 4
-"""Writers go on when this part of the room is free again: single places would send single entries."""
+"""Waiting writers continue when a quarter of the room is free; waking them for each place would send entries one by
+one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where the rewriting of a ledger's end starts: behind this entry; payload bytes up to it."""
+    """Where the rewriting of a ledger's end starts: after entry `lac`; `length` is the payload bytes up to it."""
 
     lac: int
     length: int
 
 
 class LedgerWriter(Adds):
-    """Writes the ledger of `known`, which was just created, or with `recovered` is IN_RECOVERY.
+    """Writes the ledger of `known`, which was just created or, with `recovered`, is IN_RECOVERY.
 
-    A writer that recovers puts entries again: its adds pass fences, its changes of the ensemble stay in memory (in
-    `known`, whose version stays, and `changed_segments`), and it never closes the ledger: call `stop`, not `close`.
-    Before each `append` it is told the payload bytes in front of the entry by `expect_length`.
+    A recovering writer writes entries again. Fences let its adds through, its ensemble changes stay in memory (in
+    `known`, whose version stays, and in `changed_segments`), and it never closes the ledger: call `stop`, not
+    `close`. Before each `append`, `expect_length` sets the payload bytes that precede the entry.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class LedgerWriter(Adds):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Take the running loop, and start what runs by the clock."""
+        """Take the running loop, and start periodic work."""
         self._loop = asyncio.get_running_loop()
         if self._config.explicit_lac_interval_s > 0 and not self._recovers:
             every = self._explicit_lac.tell_every(self._config.explicit_lac_interval_s, self.known)
@@ -134,17 +137,17 @@ class LedgerWriter(Adds):
 
     @property
     def last_add_confirmed(self) -> int:
-        """Every entry up to this one is on an ack quorum, and synced; -1: none."""
+        """The entry up to which all are on an ack quorum, and synced; -1 for none."""
         return self._window.lac
 
     @property
     def last_add_pushed(self) -> int:
-        """The highest id given out; -1: none."""
+        """The highest entry id that was added; -1 for none."""
         return self._window.next - 1
 
     @property
     def length(self) -> int:
-        """Payload bytes given out."""
+        """Payload bytes of all entries that were added."""
         return self._window.length
 
     @property
@@ -154,30 +157,30 @@ class LedgerWriter(Adds):
 
     @property
     def pending(self) -> int:
-        """Adds that are neither acknowledged nor failed."""
+        """The number of adds that are neither acknowledged nor failed."""
         return self._window.count
 
     @property
     def unforced(self) -> bool:
-        """Whether bookies may hold what they have not synced."""
+        """Whether bookies may hold entries that they have not synced."""
         return self._deferred_sync and self._window.next - 1 > self._window.lac
 
     @property
     def failure(self) -> Exception | None:
-        """Why nothing more can be added; None while it can."""
+        """Why no more entries can be added, or None while they can."""
         return self._window.error
 
     @property
     def changed_segments(self) -> dict[int, tuple[str, ...]]:
-        """Of a writer that recovers: the ensembles that it used instead, by their first entry."""
+        """Of a recovering writer: the ensembles that it used instead, by their first entry."""
         return self._in_memory.segments
 
     def expect_length(self, length: int) -> None:
-        """The ledger has so many payload bytes in front of the next entry, whatever was added so far."""
+        """Set the payload bytes of the ledger that precede the next entry."""
         self._window.length = length
 
     async def flush(self) -> None:
-        """Wait until everything added so far is acknowledged. Raises what ended the first that is not."""
+        """Wait until all entries that were added so far are acknowledged. Raises the error of the first that failed."""
         if self._window.head < self._window.next:
             await self._window.add(self._window.next - 1)
 
@@ -204,7 +207,7 @@ class LedgerWriter(Adds):
         window, lanes = self._window, self._lanes
         if window.error is not None or self._loop is None:
             return
-        if window.unsent:  # without adds nobody needs another bookie
+        if window.unsent:  # without adds no bookie needs to be replaced
             self._replace()
         now = self._loop.time()
         while not any(lane.full for lane in lanes) and window.take(now):
@@ -220,13 +223,13 @@ class LedgerWriter(Adds):
     # Answers.
 
     def lane_has_room(self) -> None:
-        """A lane can take more."""
+        """Send what is queued, since a lane accepts more."""
         if not self._scheduled and self._loop is not None:
             self._scheduled = True
             self._loop.call_soon(self._send)
 
     def lane_answered(self, lane: EnsembleLane, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Some adds are stored at a bookie, or refused by it."""
+        """Handle responses: some adds were stored by a bookie, or refused."""
         failures = self._window.answered(lane.index, entries, codes)
         if failures:
             self._refused(lane, failures)
@@ -235,14 +238,16 @@ class LedgerWriter(Adds):
             self.lane_has_room()
 
     def lane_lost(self, lane: EnsembleLane, error: BookKeeperError) -> None:
-        """Nothing that a bookie was sent will be answered; what it did not sync it may have lost."""
+        """Handle the loss of a connection: its unanswered adds failed, and the bookie may have lost what it did not
+        sync.
+        """
         if self._window.error is not None:
             return
-        self.lane_has_room()  # it may have been full
+        self.lane_has_room()  # the lane may have been full
         entries = self._window.unacked(lane.index)
         self._refused(lane, [(int(entry), error.code, True) for entry in entries] or [(-1, error.code, False)], error)
         if self.unforced:
-            self._give_up(WriteError(f"{error}; what it has not synced yet cannot be moved to another one"))
+            self._give_up(WriteError(f"{error}; entries that it has not synced cannot be moved to another bookie"))
 
     def _refused(
         self, lane: EnsembleLane, failures: list[tuple[int, int, bool]], cause: BookKeeperError | None = None
@@ -289,7 +294,7 @@ class LedgerWriter(Adds):
     # Bookies that fail.
 
     def _replace(self) -> None:
-        """Start to replace what waits for it, or have the change that is under way do it too."""
+        """Start to replace the bookies that wait for it, unless a change is running, which then includes them."""
         if not self._replacer.waiting:
             return
         for index in self._replacer.waiting:
@@ -305,11 +310,11 @@ class LedgerWriter(Adds):
                 self._adopt()
 
     def _adopt(self) -> None:
-        """The ensemble is the ledger's now: move there what is pending, then acknowledge again."""
+        """Use the ledger's new ensemble: send the pending adds to new bookies, then acknowledge again."""
         lanes = tuple(self._lanes)
         for lane, bookie in zip(lanes, self.known.metadata.segments[-1].bookies, strict=True):
             if lane.bookie != bookie:
-                log.info("ledger %d: bookie %s stands for %s now", self.ledger, bookie, lane.bookie)
+                log.info("ledger %d: bookie %s replaces %s", self.ledger, bookie, lane.bookie)
                 lane.retire()
                 self._lanes[lane.index] = self._lane(lane.index, bookie)
                 self._window.unack(lane.index)
@@ -317,7 +322,7 @@ class LedgerWriter(Adds):
             now = self._lanes[lane.index]
             if now is not lane:
                 self._resend(now, self._window.unacked(lane.index))
-            elif lane.failed:  # nobody could be had in its place
+            elif lane.failed:  # no other bookie could replace it
                 lane.failed = False
                 self._resend(lane, self._window.unacked(lane.index))
         self._go_on()
@@ -328,7 +333,10 @@ class LedgerWriter(Adds):
         self.lane_has_room()
 
     def lane_reopened(self) -> None:
-        """A bookie is back, or another in its place: nothing is acknowledged until it is sure that nobody recovered."""
+        """Hold acknowledgements back until it is certain that no client has recovered the ledger.
+
+        The bookie at this address may be another one than before; see `still_open`.
+        """
         if not self._recovers:
             self._doubts += 1
             self._window.holding = True
@@ -343,7 +351,7 @@ class LedgerWriter(Adds):
     # The end.
 
     def _fail(self, error: BookKeeperError) -> None:
-        """End all pending adds; nothing more is added, sent or heard."""
+        """Fail all pending adds; from here on nothing is added or sent, and responses are ignored."""
         first = self._window.error is None
         self._window.fail(error)
         if first:
@@ -355,17 +363,17 @@ class LedgerWriter(Adds):
 
     @asynccontextmanager
     async def _or_give_up(self) -> AsyncIterator[None]:
-        """What goes wrong within ends the ledger, whatever it is: adds wait for the work in it."""
+        """End the ledger on any exception in the block, since adds wait for the work in it."""
         try:
             yield
         except BookKeeperError as error:
             self._give_up(error)
         except Exception as error:
-            log.exception("ledger %d: not foreseen", self.ledger)
-            self._give_up(WriteError(f"an error that nobody foresaw, please report it: {error!r}"))
+            log.exception("ledger %d: unexpected error", self.ledger)
+            self._give_up(WriteError(f"unexpected error, please report it: {error!r}"))
 
     def _give_up(self, error: BookKeeperError) -> None:
-        """The ledger cannot be written: end the pending adds with `error`, and close it at the LAC."""
+        """End a ledger that cannot be written any more: fail the pending adds with `error`, and close it at the LAC."""
         if self._window.error is not None:
             return
         log.warning("ledger %d cannot be written any more: %s", self.ledger, error)
@@ -374,10 +382,10 @@ class LedgerWriter(Adds):
             self._closing = self._spawn(self._close())
 
     async def close(self) -> LedgerMetadata:
-        """Close the ledger at the LAC; what is pending ends with LedgerClosed (`flush` before, to wait for it).
+        """Close the ledger at the LAC. Pending adds fail with LedgerClosed; call `flush` before to wait for them.
 
-        MetadataVersionConflict: somebody else closed it elsewhere; LedgerFenced: is about to, by recovery.
-        MetadataStoreError, ClientClosed. Twice is fine.
+        Raises MetadataVersionConflict if another client closed it with a different end, LedgerFenced if another
+        client is recovering it, MetadataStoreError or ClientClosed. Further calls return the same result.
         """
         if self._closing is None:
             self._fail(LedgerClosed("the handle was closed"))
@@ -387,7 +395,7 @@ class LedgerWriter(Adds):
         return await asyncio.shield(self._closing)
 
     def stop(self, error: BookKeeperError | None = None) -> None:
-        """End without closing the ledger: pending adds end with `error`, or LedgerClosed. Twice is fine."""
+        """End without closing the ledger. Pending adds fail with `error`, or LedgerClosed. Further calls do nothing."""
         self._fail(error or LedgerClosed("the handle was closed"))
 
     async def _close(self) -> LedgerMetadata:
@@ -405,7 +413,7 @@ class LedgerWriter(Adds):
     # Deferred syncs, and what runs by the clock.
 
     async def force(self) -> None:
-        """Make everything acknowledged so far durable on all bookies of the ensemble, then raise the LAC to it."""
+        """Have all bookies of the ensemble sync what is acknowledged so far, then raise the LAC to it."""
         if self._window.error is not None:
             raise self._closed_error()
         head, length = self._window.head - 1, self._window.head_length
@@ -413,7 +421,7 @@ class LedgerWriter(Adds):
             return
         ensemble = self.known.metadata.segments[-1].bookies
         await asyncio.gather(*(self._bookies.force(bookie, self.ledger) for bookie in ensemble))
-        if self._window.error is not None:  # one was lost meanwhile, and answered as what it is now
+        if self._window.error is not None:  # a bookie was lost and answered after it came back, without the entries
             raise self._closed_error()
         if head > self._window.lac:
             self._window.raise_lac(head)

@@ -1,11 +1,24 @@
-"""Which bookies a ledger goes to. Plain computation on one event loop: nothing here waits, or reads a clock by itself.
+"""Placement policies, which choose the bookies of a ledger. They only compute: nothing here waits or reads a clock.
 
-Leans on `bookie.client.contracts` and the settings. Begin with `factory`, then `base`.
+They are built on `bookie.client.contracts` and the settings, and run on one event loop. Begin reading with `factory`,
+then `base`.
 
-weights   free bytes into shares: what a bookie's chance is, and where it is capped
-pool      bookies to draw from, each with its share
-base      what every policy knows of the cluster
-default   any bookies
-bulk      ensembles by the thousand, chosen as a policy chooses one: for simulations
-factory   the policy that a configuration asks for
+factory        the policy that a configuration names
+base           what all policies know about the cluster
+default        any bookies
+placed         what the policies share that know network locations
+rack           rack-aware placement, with rack_choice, racks and spread_search
+region         region-aware placement
+zone           zone-aware placement
+coverage       over what the write quorums of an ensemble must be spread
+adherence      what to replace in an ensemble that violates its policy
+weights        from free bytes to weights, and their caps
+pool           bookies to draw from, each with its weight
+bulk           thousands of ensembles at once, for simulations
+chances        each bookie's chance to be chosen, for operators
+bookie_info    poll the disk space of bookies
+locations      the network locations of bookies
+resolver       look up network locations
+newcomers      look up the locations of new bookies off the event loop
+read_order     in which order replicas are read
 """

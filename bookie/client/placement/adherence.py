@@ -1,6 +1,7 @@
-"""What to replace in an ensemble that breaks its policy: upstream's replaceToAdherePlacementPolicy, for every policy.
+"""What to replace in an ensemble that violates its placement policy.
 
-Plain computation over a policy's own choices. Upstream's has it for racks alone.
+It corresponds to Apache BookKeeper's replaceToAdherePlacementPolicy, which exists for the rack-aware policy only. It
+works for every policy, since it only tries the policy's own replacements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,10 @@ def mended(
     *,
     custom: Mapping[str, bytes] | None = None,
 ) -> dict[int, str]:
-    """The fewest bookies, by their places, with which the ensemble keeps the policy. Empty: it does, or none would."""
+    """Return the fewest replacements, by their places, with which the ensemble satisfies the policy.
+
+    The result is empty if the ensemble satisfies the policy already, or if no replacements were found that help.
+    """
     if policy.adheres(ensemble, write_quorum, ack_quorum) is not Adherence.FAIL:
         return {}
     places = [some for count in range(1, len(ensemble) + 1) for some in combinations(range(len(ensemble)), count)]

@@ -1,4 +1,4 @@
-"""What every policy knows of the cluster, and what it does with it unless its kind says otherwise."""
+"""What all policies know about the cluster, and the behaviour that they share unless they override it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
@@ -13,9 +13,9 @@ __all__ = ["not_enough", "Policy"]
 
 
 class Policy(Placement):
-    """Members and their free space. What is derived from them is made when it is needed, once a change.
+    """The registered bookies and their free space. What is derived from them is computed on demand, once per change.
 
-    Bookies are kept sorted: with the same randomness and the same cluster every run chooses alike.
+    Bookies are kept sorted, so that the same cluster and the same randomness always give the same choices.
     """
 
     def __init__(self, config: ClientConfig, random: Random) -> None:
@@ -28,29 +28,31 @@ class Policy(Placement):
         self._all: Pool | None = None
 
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
-        """Only the writable ones are candidates; a bookie in both sets is read-only."""
+        """Take over the registered bookies. Only writable ones are candidates; a bookie in both sets counts as
+        read-only.
+        """
         self.members = writable - read_only
         self.writable = tuple(sorted(self.members))
         self.read_only = read_only
         self.changed()
 
     def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
-        """What is known of free space; bookies that are not named have none known."""
+        """Take over the free space of the bookies, in bytes; it is unknown for bookies that are not named."""
         self.free = dict(free_bytes)
         if self.config.weighted_placement:
             self.changed()
 
     def changed(self) -> None:
-        """What was derived is no longer true."""
+        """Drop what was derived from the bookies."""
         self._all = None
 
     def limits(self, bookies: Sequence[str]) -> Limits:
-        """Of the weights of these candidates."""
+        """Return the limits of the weights of these candidates."""
         free = [self.free.get(bookie, 0) for bookie in bookies]
         return limits_of(free, self.config.weight_multiple_max, self.config.weight_cap)
 
     def pool(self, bookies: Sequence[str]) -> Pool:
-        """To draw from these candidates, by weight if so configured."""
+        """Return a pool to draw from these candidates, by weight if that is configured."""
         if not self.config.weighted_placement or not bookies:
             return Pool(bookies, None, self.random)
         limits, free = self.limits(bookies), self.free
@@ -58,13 +60,13 @@ class Policy(Placement):
 
     @property
     def all(self) -> Pool:
-        """All writable bookies."""
+        """A pool of all writable bookies."""
         if self._all is None:
             self._all = self.pool(self.writable)
         return self._all
 
     def anywhere(self, count: int, excluded: Collection[str]) -> tuple[str, ...]:
-        """So many distinct bookies, none excluded. NotEnoughBookies."""
+        """Choose `count` different bookies, none of them excluded. Raises NotEnoughBookies."""
         taken = set(excluded)
         chosen = []
         for _ in range(count):
@@ -81,7 +83,7 @@ class Policy(Placement):
         write_set: Sequence[int],
         pending: Callable[[str], int],
     ) -> Sequence[int]:
-        """The write set as it is."""
+        """Return the write set unchanged."""
         return write_set
 
     def spans_fault_domains(
@@ -90,7 +92,7 @@ class Policy(Placement):
         write_quorum: int,
         ack_quorum: int,
     ) -> bool:
-        """There are no fault domains."""
+        """Return True, since there are no fault domains."""
         return True
 
     def adheres(
@@ -99,18 +101,18 @@ class Policy(Placement):
         write_quorum: int,
         ack_quorum: int,
     ) -> Adherence:
-        """Every ensemble does."""
+        """Return that every ensemble satisfies the policy."""
         return Adherence.MEETS_STRICT
 
     def slow(self, bookie: str) -> None:
-        """Nothing is kept: the order of reads does not depend on it."""
+        """Do nothing, since reads have a fixed order."""
 
     def failed(self, bookie: str, entry: int) -> None:
-        """Nothing is kept: the order of reads does not depend on it."""
+        """Do nothing, since reads have a fixed order."""
 
 
 def not_enough(count: int, writable: Collection[str], excluded: Collection[str], why: str = "") -> NotEnoughBookies:
-    """The error, with what there is."""
+    """Return the error, with the number of bookies that exist."""
     out = sum(bookie in writable for bookie in set(excluded))
     told = f"{len(writable)} are writable" + (f", {out} of them excluded" if out else "") + (f", {why}" if why else "")
-    return NotEnoughBookies(f"{count} bookies needed, {told}: start more, or ask for a smaller ensemble")
+    return NotEnoughBookies(f"{count} bookies needed, {told}: start more bookies, or request a smaller ensemble")

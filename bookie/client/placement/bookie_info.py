@@ -1,7 +1,7 @@
-"""Asks bookies for their disk space: all from time to time, newcomers and failed ones sooner. asyncio, one event loop.
+"""Poll the disk space of bookies: all of them at intervals, new and failed ones sooner. asyncio, one event loop.
 
-Whoever wants to know subscribes; the placement policy is told only where weights are on. Bounded: one scan at a time,
-and so many questions under way in it.
+Anyone may subscribe; the placement policy is informed only if placement is weighted. There is one poll at a time,
+with a limited number of requests in flight.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ Listener = Callable[[Mapping[str, BookieInfo]], None]
 
 
 async def scan(bookies: Bookies, asked: Collection[str], timeout_s: float) -> dict[str, BookieInfo | BookKeeperError]:
-    """Each one's answer, or why there is none. Ends within `timeout_s`, whoever is silent."""
+    """Ask bookies for their disk space, and return each one's answer or error. Takes at most `timeout_s` seconds."""
     answers: dict[str, BookieInfo | BookKeeperError] = {}
     gate = asyncio.Semaphore(QUESTIONS_MAX)
     until = asyncio.get_running_loop().time() + timeout_s
@@ -47,12 +47,17 @@ async def scan(bookies: Bookies, asked: Collection[str], timeout_s: float) -> di
 
 
 class BookieInfoReader:
-    """Polls while it is started and somebody uses it: the policy with weights, or a subscriber."""
+    """Polls the disk space of bookies while it is started and somebody uses it: the weighted policy, or a subscriber.
+
+    Attributes:
+        known: Total and free bytes by bookie id, as last reported.
+        errors: For each bookie whose space is unknown, by bookie id: the error of the last request.
+    """
 
     def __init__(self, config: ClientConfig, bookies: Bookies, placement: Placement | None = None) -> None:
         self.known: dict[str, BookieInfo] = {}
         self.errors: dict[str, BookKeeperError] = {}
-        """Of bookies of which nothing is known: why."""
+        """The error of the last request, for each bookie whose space is unknown."""
         self._config = config
         self._bookies = bookies
         self._listeners: list[Listener] = []
@@ -66,13 +71,13 @@ class BookieInfoReader:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """From now on poll, as soon as somebody listens."""
+        """Poll from now on, as soon as somebody subscribes."""
         self._started = True
         if self._listeners and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """No more questions. May be called twice."""
+        """Stop polling. Further calls do nothing."""
         self._started = False
         task, self._task = self._task, None
         if task is not None:
@@ -81,7 +86,14 @@ class BookieInfoReader:
                 await task
 
     def subscribe(self, listener: Listener) -> Subscription:
-        """Told what is known after each scan, and at once if something is; polling begins with the first one."""
+        """Call a listener with the known values after each poll, and at once if any are known.
+
+        Args:
+            listener: Called on the event loop with total and free bytes by bookie id.
+
+        Returns:
+            The subscription; close it to end the calls.
+        """
         self._listeners.append(listener)
         if self.known:
             listener(dict(self.known))
@@ -91,12 +103,12 @@ class BookieInfoReader:
         return _Unsubscribe(self._listeners, listener)
 
     def refresh(self) -> None:
-        """Ask all as soon as may be."""
+        """Poll all bookies as soon as possible, without waiting for their answers."""
         self._full_at = -math.inf
         self._wake.set()
 
     def members_changed(self, members: frozenset[str]) -> None:
-        """These are writable now: who left is forgotten, who came is asked."""
+        """Take over the writable bookies: forget those that left, and poll the new ones."""
         if members != self._members:
             self._members = members
             for gone in self.known.keys() - members:
@@ -136,7 +148,7 @@ class BookieInfoReader:
                 self.known[bookie] = answer
                 self.errors.pop(bookie, None)
             else:
-                log.warning("no disk space known bookieId=%s error=%s", bookie, answer)
+                log.warning("disk space of a bookie is unknown bookieId=%s error=%s", bookie, answer)
                 self.known.pop(bookie, None)
                 self.errors[bookie] = answer
         if self.errors:
@@ -145,22 +157,22 @@ class BookieInfoReader:
         for listener in tuple(self._listeners):
             try:
                 listener(dict(self.known))
-            except Exception:  # it is its owner's; the others and the next scan go on
-                log.exception("a listener of bookies' disk space failed listener=%r", listener)
+            except Exception:  # one failing listener must not end the others or the polling
+                log.exception("a listener for the disk space of bookies failed listener=%r", listener)
 
 
 class _Unsubscribe:
-    """What `subscribe` returns."""
+    """The subscription that `subscribe` returns."""
 
     def __init__(self, listeners: list[Listener], listener: Listener) -> None:
         self._listeners = listeners
         self._listener = listener
 
     def close(self) -> None:
-        """Not told any more. May be called twice."""
+        """End the calls of the listener. Further calls do nothing."""
         self._listeners[:] = [one for one in self._listeners if one is not self._listener]
 
 
 def free_bytes(known: Mapping[str, BookieInfo]) -> dict[str, int]:
-    """By bookie."""
+    """Return the free bytes by bookie id."""
     return {bookie: info.free for bookie, info in known.items()}

@@ -1,9 +1,10 @@
-"""Ensembles by the thousand, in numpy: each has the chance that the policy's own choice, one by one, would give it.
+"""Thousands of ensembles at once, with numpy: each is as likely as if the policy itself had chosen one after the
+other.
 
-The weights and the limits that cap them are the policy's; what is done here in bulk is drawing. A policy draws the
-next bookie by weight among those who may be taken. Here it is drawn among all for every ensemble at once, and again for
-those where it may not be taken, or where it weighs less outside of the racks before it, in proportion.
-One thread; memory: some 60 bytes a bookie of an ensemble.
+The weights and their limits are the policy's; this module only draws. A policy draws the next bookie by weight among
+those that are allowed. Here the next bookie of all ensembles is drawn at once among all bookies, and drawn again
+where it is not allowed, or, with a proportional probability, where its weight outside the racks chosen before is
+smaller. One thread; it needs about 60 bytes of memory for each bookie of an ensemble.
 """
 
 import numpy as np
@@ -19,15 +20,15 @@ Places = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
 BULK = {"default", "rack"}
-"""Policies that draw; others are asked one by one."""
+"""The policies that draw. Others are asked for one ensemble after the other."""
 ROUNDS_MAX = 64
-"""Redraws of what may not be taken, before one by one is faster."""
+"""The number of redraws after which choosing one ensemble after the other is faster."""
 
 
 class Bulk:
-    """Chooses for `policy` as it stands now: make another one when it was changed.
+    """Chooses ensembles as `policy` would in its present state; make a new instance after a change.
 
-    `writable`: the bookies, to which the answers are indices. Where the client itself stands does not count.
+    The ensembles are indices into `writable`. The client's own location is ignored.
     """
 
     def __init__(self, policy: Policy, generator: np.random.Generator) -> None:
@@ -47,10 +48,10 @@ class Bulk:
             self._free = np.array([policy.free.get(one, 0) for one in self.writable], dtype=np.float64)
 
     def ensembles(self, count: int, size: int, write_quorum: int) -> Places:
-        """So many, a row each. NotEnoughBookies."""
+        """Return `count` ensembles as an array of shape (count, size). Raises NotEnoughBookies."""
         if size > len(self.writable):
             raise not_enough(size, self.writable, ())
-        searched = self._rack_of is not None and size > len(self._names)  # racks come twice
+        searched = self._rack_of is not None and size > len(self._names)  # some racks must be used twice
         if searched or self.policy.config.placement_policy not in BULK:
             return self._one_by_one(count, size, write_quorum)
         chosen = np.empty((count, size), dtype=np.intp)
@@ -60,7 +61,9 @@ class Bulk:
         return chosen
 
     def _column(self, chosen: Places, place: int) -> bool:
-        """The next bookie of every row; False: too few may be taken for chance to find them."""
+        """Draw the next bookie of every ensemble. Returns False if so few are allowed that drawing does not find
+        them.
+        """
         open_rows = np.arange(len(chosen))
         bounds = self._bounds(chosen, place)
         for _ in range(ROUNDS_MAX):
@@ -86,7 +89,7 @@ class Bulk:
         return last
 
     def _taken(self, before: Places, drawn: Places) -> NDArray[np.bool_]:
-        """Whether it is in the ensemble, or its rack is."""
+        """Return for each drawn bookie whether it, or its rack, is in the ensemble already."""
         if self._rack_of is not None:
             before, drawn = self._rack_of[before], self._rack_of[drawn]
         taken = np.zeros(len(drawn), dtype=bool)
@@ -95,7 +98,9 @@ class Bulk:
         return taken
 
     def _bounds(self, chosen: Places, place: int) -> tuple[Floats, Floats, Floats] | None:
-        """By row: what bounds a weight outside of the racks so far, and by how much it exceeds the one in the whole."""
+        """Return, by ensemble, the limits of weights outside its racks so far, and the largest ratio to the overall
+        weights.
+        """
         if self._rack_of is None or self._weights is None or place == 0:
             return None
         assert self._racks is not None

@@ -1,4 +1,4 @@
-"""What operators see of weights: a row for each bookie, and the same as metrics. Values, any thread."""
+"""What operators see of the weights: a row for each bookie, and the same as metrics. Values; any thread."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -12,9 +12,10 @@ __all__ = ["chances", "families", "Row"]
 
 
 class Row(NamedTuple):
-    """A bookie's disks in bytes, None where it did not answer; its weight before and after the cap; its chance, 0 to 1.
+    """A bookie's disk space, its weight before and after the cap, and its chance to be chosen.
 
-    `chance`: to be the one that is drawn of all of them. Without weights it is the same for everybody.
+    `total` and `free` are in bytes, or None if they are unknown. `chance`, from 0 to 1, is that of being drawn first
+    among all bookies; without weights it is the same for all.
     """
 
     bookie: str
@@ -26,7 +27,7 @@ class Row(NamedTuple):
 
 
 def chances(writable: Collection[str], known: Mapping[str, BookieInfo], config: ClientConfig) -> list[Row]:
-    """Of all writable bookies, by id."""
+    """Return a row for each writable bookie, sorted by id."""
     names = sorted(writable)
     free = [known[name].free if name in known else 0 for name in names]
     if not names:
@@ -47,13 +48,13 @@ SAMPLES = (
     ("bookie_total_bytes", "total", "Size of a bookie's ledger disks."),
     ("bookie_free_bytes", "free", "Free bytes on a bookie's ledger disks."),
     ("placement_weight_bytes", "weight", "Weight of a bookie before the cap."),
-    ("placement_capped_weight_bytes", "capped", "Weight of a bookie as placement uses it."),
-    ("placement_chance_ratio", "chance", "Chance of a bookie to be the one that is drawn of all."),
+    ("placement_capped_weight_bytes", "capped", "Weight of a bookie after the cap, as placement uses it."),
+    ("placement_chance_ratio", "chance", "Chance of a bookie to be drawn first among all."),
 )
 
 
 def families(rows: Iterable[Row]) -> list[Family]:
-    """Gauges, one of each kind for each bookie, whose id is a label and nothing else."""
+    """Return the rows as gauges, one of each kind per bookie, whose id is the only label."""
     rows = list(rows)
     return [
         Family(

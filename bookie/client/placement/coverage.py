@@ -1,7 +1,7 @@
-"""What the write quorums of an ensemble must be spread over, checked while it grows. One event loop.
+"""Over what the write quorums of an ensemble must be spread, checked while the ensemble grows. One event loop.
 
-Upstream's RRTopologyAwareCoverageEnsemble, without its subsets of regions: the regions that together hold most are the
-ones that hold most each.
+It corresponds to Apache BookKeeper's RRTopologyAwareCoverageEnsemble, without its subsets of regions: the n regions
+that together hold most bookies are simply the n regions that hold most each.
 """
 
 from collections import Counter
@@ -14,18 +14,18 @@ W = TypeVar("W")
 
 
 class _Windows(Generic[W]):
-    """What is known of each write quorum of an ensemble of `size` bookies, while it grows."""
+    """What is known about each write quorum of an ensemble of `size` bookies, while it grows."""
 
     __slots__ = ("_windows", "_write_quorum", "places")
 
     def __init__(self, size: int, write_quorum: int, window: Callable[[], W]) -> None:
         self._write_quorum = min(write_quorum, size)
-        # Where the write quorum is the ensemble there is one set of places, however it is turned.
+        # If the write quorum is as large as the ensemble, there is only one set of places.
         self._windows = [window() for _ in range(1 if size == self._write_quorum else size)]
         self.places: list[str] = []
 
     def _open(self) -> Sequence[W]:
-        """Those that the next bookie belongs to."""
+        """Return the write quorums to which the next bookie belongs."""
         windows = self._windows
         if len(windows) == 1:
             return windows
@@ -34,17 +34,19 @@ class _Windows(Generic[W]):
 
 
 class Spread(_Windows[list[str]]):
-    """Each write quorum spans so many different places, be it racks or regions. Knows places, not bookies."""
+    """The rule that each write quorum spans at least so many places, which are racks or regions. It knows places,
+    not bookies.
+    """
 
     __slots__ = ("_at_least",)
 
     def __init__(self, size: int, write_quorum: int, at_least: int) -> None:
-        """Of an ensemble of `size` bookies."""
+        """Create the rule for an ensemble of `size` bookies."""
         super().__init__(size, write_quorum, list)
         self._at_least = min(write_quorum, at_least) if write_quorum > 1 else 0
 
     def copy(self) -> "Spread":
-        """To go on from here in two ways."""
+        """Return a copy, to try two ways of growing."""
         twin = Spread.__new__(Spread)
         twin._write_quorum, twin._at_least = self._write_quorum, self._at_least
         twin._windows = [window.copy() for window in self._windows]
@@ -52,7 +54,7 @@ class Spread(_Windows[list[str]]):
         return twin
 
     def accepts(self, place: str) -> bool:
-        """Whether every quorum can still be spread when the next bookie stands there."""
+        """Return whether every write quorum can still satisfy the rule if the next bookie is at this place."""
         needed, quorum = self._at_least, self._write_quorum
         if not needed:
             return True
@@ -65,25 +67,27 @@ class Spread(_Windows[list[str]]):
         return True
 
     def add(self, place: str) -> None:
-        """The next bookie stands there."""
+        """Note the place of the next bookie."""
         for window in self._open():
             window.append(place)
         self.places.append(place)
 
 
 class RegionDurability(_Windows[Counter[str]]):
-    """No `regions - 1` regions together hold an ack quorum of a write quorum, so that to lose them loses nothing."""
+    """The rule that no `regions - 1` regions hold an ack quorum of a write quorum, so that losing them loses no
+    entry.
+    """
 
     __slots__ = ("_ack_quorum", "_regions")
 
     def __init__(self, size: int, write_quorum: int, ack_quorum: int, regions: int) -> None:
-        """Of an ensemble of `size` bookies."""
+        """Create the rule for an ensemble of `size` bookies."""
         super().__init__(size, write_quorum, Counter)
         self._ack_quorum = ack_quorum
         self._regions = regions
 
     def copy(self) -> "RegionDurability":
-        """To go on from here in two ways."""
+        """Return a copy, to try two ways of growing."""
         twin = RegionDurability.__new__(RegionDurability)
         twin._write_quorum, twin._ack_quorum, twin._regions = self._write_quorum, self._ack_quorum, self._regions
         twin._windows = [window.copy() for window in self._windows]
@@ -91,7 +95,7 @@ class RegionDurability(_Windows[Counter[str]]):
         return twin
 
     def accepts(self, place: str) -> bool:
-        """Whether no quorum would then lean on too few regions."""
+        """Return whether every write quorum still satisfies the rule if the next bookie is in this region."""
         if self._regions <= 1:
             return True
         for window in self._open():
@@ -101,14 +105,14 @@ class RegionDurability(_Windows[Counter[str]]):
         return True
 
     def add(self, place: str) -> None:
-        """The next bookie stands there."""
+        """Note the region of the next bookie."""
         for window in self._open():
             window[place] += 1
         self.places.append(place)
 
 
 def covered(ensemble: Sequence[str], write_quorum: int, at_least: int, place_of: Callable[[str], str | None]) -> bool:
-    """Whether every write quorum spans so many places; a bookie that has none adds none."""
+    """Return whether every write quorum spans at least `at_least` places. A bookie without a place does not count."""
     places = [place_of(bookie) for bookie in ensemble]
     needed = min(write_quorum, at_least)
     turns = 1 if write_quorum >= len(places) else len(places)

@@ -1,4 +1,7 @@
-"""Any bookies, by weight if so configured: upstream's DefaultEnsemblePlacementPolicy, without read-only ones."""
+"""Any bookies, by weight if that is configured.
+
+It corresponds to Apache BookKeeper's DefaultEnsemblePlacementPolicy, but never chooses read-only bookies.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -8,7 +11,7 @@ __all__ = ["DefaultPlacement"]
 
 
 class DefaultPlacement(Policy):
-    """Knows no places."""
+    """A policy without network locations."""
 
     def new_ensemble(
         self,
@@ -19,7 +22,6 @@ class DefaultPlacement(Policy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> tuple[str, ...]:
-        """NotEnoughBookies."""
         return self.anywhere(ensemble_size, excluded)
 
     def replacement(
@@ -32,7 +34,6 @@ class DefaultPlacement(Policy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> str:
-        """NotEnoughBookies."""
         taken = {*excluded, *ensemble}
         bookie = self.all.choose(taken.__contains__)
         if bookie is None:

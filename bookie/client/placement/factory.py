@@ -1,4 +1,4 @@
-"""The policy that a configuration asks for."""
+"""Create the placement policy that a configuration names."""
 
 import logging
 from collections.abc import Callable
@@ -35,10 +35,20 @@ def placement_for(
     features: Features | None = None,
     hosts: Callable[[str], str | None] = host_of,
 ) -> Placement:
-    """Nobody is known yet: `bookies_changed` comes first. ConfigurationError.
+    """Create the placement policy that the configuration names. It knows no bookies until `bookies_changed` is
+    called.
 
-    `clock`: the event loop's, in seconds. `resolver`: instead of the configuration's; it is asked here where this
-    client stands, which may wait. `hosts`: the host of a bookie id.
+    Args:
+        config: The settings.
+        random: The source of randomness.
+        clock: Returns the time of the event loop, in seconds.
+        resolver: A network location resolver instead of the configured one. It is asked here for the client's own
+            location, which may block.
+        features: The switches that the policy observes.
+        hosts: Returns the host of a bookie id, or None if it is unknown.
+
+    Raises:
+        ConfigurationError: The resolver cannot be used, or settings contradict each other.
     """
     kind = config.placement_policy
     if kind == "default":
@@ -57,17 +67,17 @@ def placement_for(
 
 
 def _resolver(config: ClientConfig) -> Resolver | None:
-    """As upstream does it: without one all bookies stand in one place, unless that cannot be."""
+    """Return the configured resolver. Without one all bookies have the same location, unless racks must be known."""
     needed = config.racks_enforced or config.placement_policy == "zone"
     try:
         resolver = resolver_for(config)
     except ConfigurationError as error:
         if needed:
             raise
-        log.warning("all bookies are taken to stand in one place: %s", error)
+        log.warning("all bookies are assumed to be in the same rack: %s", error)
         return None
     if resolver is None and needed:
         raise ConfigurationError(
-            "networkTopologyScriptFileName is not set: set it, or reppDnsResolverClass, for racks to be enforced"
+            "networkTopologyScriptFileName is not set: enforcing racks or zones needs it, or reppDnsResolverClass"
         )
     return resolver

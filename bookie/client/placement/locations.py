@@ -1,7 +1,7 @@
-"""Where bookies stand: what a resolver said of them, kept for as long as the client lives.
+"""The network locations of bookies, as a resolver told them, kept as long as the client lives.
 
-`learn` may wait for the resolver, so a client calls it beside its event loop before it tells the policy of newcomers;
-what is known already costs nothing. One thread at a time.
+`learn` may wait for the resolver, so a client calls it off its event loop before it informs the policy of new
+bookies; locations that are known cost nothing. One thread at a time.
 """
 
 import logging
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 
 def host_of(bookie: str) -> str | None:
-    """Of `host:port`; None for an id of another kind."""
+    """Return the host of a bookie id `host:port`, or None for another kind of id."""
     host, colon, port = bookie.rpartition(":")
     return host.strip("[]") if colon and port.isdigit() else None
 
 
 def address_of(host: str) -> str:
-    """Its first IPv4 address, else any; the host as it is when its name does not resolve."""
+    """Return the first IPv4 address of a host, else any address, or the host itself if its name cannot be resolved."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -35,10 +35,10 @@ def address_of(host: str) -> str:
 
 
 class Locations:
-    """By bookie. One that was resolved once keeps its location after it left: its ledgers still name it."""
+    """The locations of bookies. A bookie that left keeps its location, since its ledgers still name it."""
 
     def __init__(self, resolver: Resolver | None, default: str, hosts: Callable[[str], str | None] = host_of) -> None:
-        """`default`: of what is not resolved. `hosts`: the host of a bookie, None when it is not known."""
+        """`default` is the location of bookies that cannot be resolved; `hosts` returns a bookie's host, or None."""
         self.default = default
         self._resolver = resolver
         self._hosts = hosts
@@ -46,11 +46,13 @@ class Locations:
 
     @property
     def asks(self) -> bool:
-        """Whether there is a resolver, which may take its time."""
+        """Whether there is a resolver, which may be slow."""
         return self._resolver is not None
 
     def learn(self, bookies: Collection[str]) -> None:
-        """Resolve those that are not known. What cannot be resolved is asked for again the next time."""
+        """Look up the bookies whose location is unknown. Those that cannot be resolved are looked up again the next
+        time.
+        """
         new = sorted(bookie for bookie in bookies if bookie not in self._known)
         if self._resolver is None or not new:
             return
@@ -59,16 +61,16 @@ class Locations:
         for bookie in new:
             location = found.get(hosts.get(bookie, ""))
             if location is None:
-                log.warning("no location bookieId=%s used=%s", bookie, self.default)
+                log.warning("no location found for a bookie bookieId=%s used=%s", bookie, self.default)
             else:
                 self._known[bookie] = location
 
     def of(self, bookie: str) -> str:
-        """As learnt, else the default."""
+        """Return a bookie's location, or the default if it is unknown."""
         return self._known.get(bookie, self.default)
 
     def local(self, *, by_name: bool) -> str:
-        """Of this machine."""
+        """Return the location of this machine."""
         if self._resolver is None:
             return self.default
         name = socket.gethostname()
@@ -87,5 +89,7 @@ class Locations:
             if PATH.fullmatch(path):
                 found[host] = path
             elif path:
-                log.warning("no location host=%s told=%r: it must be /rack or /region/rack", host, location)
+                log.warning(
+                    "location of a host is invalid host=%s told=%r: it must be /rack or /region/rack", host, location
+                )
         return found

@@ -1,6 +1,7 @@
-"""Tells a policy who there is after newcomers were looked up beside the event loop: a script may take its time.
+"""Inform a policy of the registered bookies, after the locations of new ones were looked up off the event loop.
 
-Event loop, and one thread of its own while something is looked up; none where no resolver is configured.
+It runs on the event loop, and on one thread of its own during a look-up, since a script may be slow. Without a
+resolver it needs no thread.
 """
 
 import asyncio
@@ -13,7 +14,9 @@ __all__ = ["Newcomers"]
 
 
 class Newcomers:
-    """A listener of membership. Changes reach the policy in their order; of those that wait only the last one does."""
+    """A listener for the registered bookies. Changes reach the policy in order; of several that wait, only the last
+    does.
+    """
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
@@ -26,7 +29,7 @@ class Newcomers:
         self._task: asyncio.Task[None] | None = None
 
     def __call__(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
-        """They are the ones now."""
+        """Take over the registered bookies."""
         self._latest = writable, read_only
         if self._locations is None:
             self._placement.bookies_changed(writable, read_only)
@@ -34,12 +37,12 @@ class Newcomers:
             self._task = asyncio.get_running_loop().create_task(self._look_up())
 
     async def settled(self) -> None:
-        """The policy knows what was told last."""
+        """Wait until the policy knows the registered bookies."""
         if self._task is not None:
             await self._task
 
     def close(self) -> None:
-        """The policy is told nothing more; what is being looked up ends by itself. May be called twice."""
+        """Inform the policy no more; a look-up that is running ends by itself. Further calls do nothing."""
         if self._task is not None:
             self._task.cancel()
         self._pool.shutdown(wait=False)

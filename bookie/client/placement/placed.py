@@ -1,4 +1,6 @@
-"""What policies share that know where bookies stand: depth, departed bookies, the order of reads. One event loop."""
+"""What the policies share that know network locations: their depth, bookies that left, the order of reads. One
+event loop.
+"""
 
 import logging
 from collections import Counter
@@ -21,32 +23,34 @@ log = logging.getLogger(__name__)
 
 
 def depth(location: str) -> int:
-    """How many components."""
+    """Return the number of components of a location."""
     return location.count("/")
 
 
 class PlacedPolicy(Policy):
-    """Candidates are all at one depth, that of those who were first; who stands at another is never chosen.
+    """A policy that knows network locations.
 
-    With `networkTopologyStabilizePeriodSeconds`, who left is for so long still chosen when the others do not suffice.
+    All candidates have locations of the same depth, that of the bookies which were there first; a bookie of another
+    depth is never chosen. A bookie that left can be chosen for `networkTopologyStabilizePeriodSeconds` more if the
+    others do not suffice.
     """
 
     def __init__(
         self, config: ClientConfig, random: Random, clock: Callable[[], float], locations: Locations, local: str
     ) -> None:
-        """`local`: where the client stands, the default where that is not known or must not count."""
+        """`local` is the client's own location, or the default location if it is unknown or must be ignored."""
         super().__init__(config, random)
         self.locations = locations
         self.local = local
         self.learns = True
-        """False: somebody else calls `Locations.learn`, beside the event loop."""
+        """Whether `bookies_changed` calls `Locations.learn`; if not, the caller does so before, off the event loop."""
         self.reads = ReadOrder(config, random, clock)
         self._clock = clock
         self._departed: dict[str, float] = {}
         self._racks: Racks | None = None
 
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
-        """Newcomers are looked up, which may wait for the resolver; not where `learns` is false."""
+        """Take over the registered bookies. Look up the locations of new ones, which may block, if `learns` is set."""
         candidates = writable - read_only
         if self.learns:
             self.locations.learn(candidates - self.members)
@@ -63,28 +67,32 @@ class PlacedPolicy(Policy):
         kept = max(counts, key=lambda one: (counts[one], -one), default=0)
         for bookie, found in depths.items():
             if found != kept:
-                log.warning("never chosen bookieId=%s location=%s depth=%d", bookie, self.locations.of(bookie), kept)
+                log.warning(
+                    "bookie is never chosen, its location has another depth bookieId=%s location=%s depth=%d",
+                    bookie,
+                    self.locations.of(bookie),
+                    kept,
+                )
         return frozenset(bookie for bookie, found in depths.items() if found == kept)
 
     def changed(self) -> None:
-        """What was derived is no longer true."""
         super().changed()
         self._racks = None
 
     def racks_of(self, bookies: Sequence[str]) -> Racks:
-        """These candidates, by rack."""
+        """Return these candidates by rack."""
         of = self.locations.of
         return Racks({bookie: of(bookie) for bookie in bookies}, self.free, self.config, self.random)
 
     @property
     def racks(self) -> Racks:
-        """All writable bookies, by rack."""
+        """All writable bookies by rack."""
         if self._racks is None:
             self._racks = self.racks_of(self.writable)
         return self._racks
 
     def either(self, attempt: Callable[[Racks], T]) -> T:
-        """Among the writable bookies, or else among these and those who left a moment ago. NotEnoughBookies."""
+        """Try among the writable bookies, and then also with those that left recently. Raises NotEnoughBookies."""
         try:
             return attempt(self.racks)
         except NotEnoughBookies:
@@ -97,17 +105,14 @@ class PlacedPolicy(Policy):
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:
-        """The write set, best replica first."""
         return self.reads.order(ensemble, write_set, pending, writable=self.members, read_only=self.read_only)
 
     def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
-        """Whether they stand in enough racks. Who acknowledged counts, also when it is no longer writable."""
+        """Return whether the bookies are in enough racks. Those that are no longer writable count, too."""
         return len({self.locations.of(bookie) for bookie in acked}) >= min(write_quorum, self.config.racks_min)
 
     def slow(self, bookie: str) -> None:
-        """It answered late: it is read later for a while."""
         self.reads.slow(bookie)
 
     def failed(self, bookie: str, entry: int) -> None:
-        """A long poll for this entry ended there without it: it is read later for a while."""
         self.reads.failed(bookie, entry)

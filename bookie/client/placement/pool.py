@@ -1,4 +1,4 @@
-"""Bookies to draw from, each with its share. Immutable; belongs to one event loop, as does its randomness."""
+"""Bookies to draw from, each with its weight. Immutable; it belongs to one event loop, as does its randomness."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -7,17 +7,19 @@ from random import Random
 
 __all__ = ["Pool"]
 
-# After so many draws that were refused, those that would not be are looked for.
+# After this many refused draws, the bookies that would not be refused are searched for.
 DRAWS_MAX = 16
 
 
 class Pool:
-    """A draw costs a search among the sums of the shares, also where nearly everything is refused it ends."""
+    """A pool of bookies. A draw is a binary search among the sums of the weights; it ends even if nearly all are
+    refused.
+    """
 
     __slots__ = ("_last", "_random", "_sums", "bookies", "shares")
 
     def __init__(self, bookies: Sequence[str], shares: Sequence[float] | None, random: Random) -> None:
-        """One bookie at least for `draw`. `shares`: above 0, in any unit; None: all equal."""
+        """`shares` are the weights, above 0 and in any unit; None makes all equal. `draw` needs at least one bookie."""
         self.bookies = bookies
         self.shares = shares
         self._random = random.random
@@ -25,15 +27,15 @@ class Pool:
         self._last = len(bookies) - 1
 
     def draw(self) -> str:
-        """One of them."""
+        """Draw a bookie."""
         sums, last = self._sums, self._last
         if sums is None:
             return self.bookies[int(self._random() * (last + 1))]
-        # The product may be rounded up to the sum itself: `last` keeps the search inside.
+        # The product may be rounded up to the sum itself; `last` keeps the search inside the list.
         return self.bookies[bisect_right(sums, self._random() * sums[last], 0, last)]
 
     def choose(self, refused: Callable[[str], bool]) -> str | None:
-        """One that is not refused, by share among those that are not; None: all are."""
+        """Draw a bookie by weight among those that are not refused; None if all are."""
         if self._last >= DRAWS_MAX:
             for _ in range(DRAWS_MAX):
                 drawn = self.draw()

@@ -1,4 +1,4 @@
-"""Rack-aware placement, upstream's default: every write quorum spans `minNumRacksPerWriteQuorum` racks if it can."""
+"""Rack-aware placement, the default: every write quorum spans `minNumRacksPerWriteQuorum` racks if possible."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
@@ -14,7 +14,7 @@ __all__ = ["RackPlacement"]
 
 
 class RackPlacement(PlacedPolicy):
-    """Where no places are known all bookies stand in one rack, and any are taken."""
+    """The rack-aware policy. If no locations are known, all bookies are in the same rack and any of them are chosen."""
 
     def __init__(
         self, config: ClientConfig, random: Random, clock: Callable[[], float], locations: Locations, local: str
@@ -31,7 +31,7 @@ class RackPlacement(PlacedPolicy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> tuple[str, ...]:
-        """NotEnoughBookies, also when racks are enforced and there is no way to keep them."""
+        """Choose an ensemble. Raises NotEnoughBookies, also if racks are enforced and cannot be satisfied."""
         return self.either(lambda racks: self.choice.ensemble(racks, ensemble_size, write_quorum, excluded))
 
     def replacement(
@@ -44,13 +44,12 @@ class RackPlacement(PlacedPolicy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> str:
-        """NotEnoughBookies."""
         places = [self.locations.of(bookie) for bookie in ensemble]
         taken = {*excluded, *ensemble}
         return self.either(lambda racks: self.choice.replacement(racks, write_quorum, places, index, taken))
 
     def adheres(self, ensemble: Sequence[str], write_quorum: int, ack_quorum: int) -> Adherence:
-        """FAIL when a quorum spans too few racks; only writable bookies count, as upstream has it."""
+        """Return FAIL if a write quorum spans too few racks. As in Apache BookKeeper, only writable bookies count."""
         place_of = self.racks.rack_of.get
         if not ensemble or not covered(ensemble, write_quorum, self.choice.racks_min, place_of):
             return Adherence.FAIL

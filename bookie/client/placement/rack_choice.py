@@ -1,7 +1,7 @@
-"""Choosing bookies over racks: one ensemble, or one bookie in the place of another. One event loop.
+"""Choose bookies over racks: an ensemble, or one bookie that replaces another. One event loop.
 
-The steps are upstream's. Where they end without the racks that were asked for, and there is a way to have them, it is
-found by search; upstream leaves it at that.
+The steps are those of Apache BookKeeper. Where they end without satisfying the racks, a search finds a solution if
+there is one; Apache BookKeeper has no such search.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,22 +17,22 @@ __all__ = ["Growth", "RackChoice"]
 
 
 class Growth(Protocol):
-    """A larger ensemble that the bookies chosen here become a part of."""
+    """A larger ensemble, of which the bookies chosen here become a part."""
 
     durable: bool
-    """Whether its rule holds where everything else is given up."""
+    """Whether its rule must hold even where all other rules are given up."""
 
     def accepts(self, bookie: str) -> bool:
-        """Whether it may be the next."""
+        """Return whether this bookie may be the next one."""
         ...
 
     def add(self, bookie: str) -> None:
-        """It is the next."""
+        """Add the next bookie."""
         ...
 
 
 class RackChoice:
-    """The rules of one client; `default` is the rack of bookies that stand nowhere, `local` the client's own."""
+    """The rules of one client. `default` is the rack of bookies without a location, `local` the client's own."""
 
     def __init__(self, config: ClientConfig, default: str, local: str) -> None:
         self.racks_min = config.racks_min
@@ -41,7 +41,7 @@ class RackChoice:
         self._local = local if local != default else None
 
     def taken(self, racks: Racks, excluded: Collection[str]) -> set[str]:
-        """All that must not be chosen."""
+        """Return all bookies that must not be chosen."""
         taken = set(excluded)
         if self.enforced:
             taken.update(racks.members.get(self._default, ()))
@@ -50,7 +50,7 @@ class RackChoice:
     def ensemble(
         self, racks: Racks, size: int, write_quorum: int, excluded: Collection[str], growth: Growth | None = None
     ) -> tuple[str, ...]:
-        """So many bookies. NotEnoughBookies."""
+        """Choose `size` bookies. Raises NotEnoughBookies."""
         taken = self.taken(racks, excluded)
         if len(racks.members) < 2:
             if self.enforced and min(write_quorum, self.racks_min) > 1:
@@ -71,7 +71,10 @@ class RackChoice:
     def _steps(
         self, racks: Racks, size: int, taken: set[str], spread: Spread, growth: Growth | None
     ) -> tuple[list[str], bool]:
-        """One after the other, each outside of the racks before it; whether the spread was given up for some."""
+        """Choose one bookie after the other, each outside the racks before it.
+
+        Returns the bookies, and whether the spread over racks was given up for one of them.
+        """
         rack_of, accepts = racks.rack_of, spread.accepts
         chosen: list[str] = []
         avoided: list[str] = []
@@ -119,7 +122,7 @@ class RackChoice:
         chosen: list[str] = []
         for rack in places:
             bookie = racks.inside(rack).choose(barred.__contains__)
-            assert bookie is not None, "as many as were counted"
+            assert bookie is not None, "fewer bookies in the rack than were counted"
             barred.add(bookie)
             chosen.append(bookie)
         return chosen
@@ -148,9 +151,10 @@ class RackChoice:
         index: int,
         excluded: Collection[str],
     ) -> str:
-        """One for `places[index]`, by the racks of the ensemble; its members are among the excluded. NotEnoughBookies.
+        """Choose a bookie for `places[index]` according to the racks of the ensemble, whose members must be excluded.
 
-        From the same rack, else from one that no other member stands in, else from any that keeps quorums spread.
+        It is from the same rack, or else from a rack without another member, or else from any that keeps the write
+        quorums spread. Raises NotEnoughBookies.
         """
         taken, rack_of, old = self.taken(racks, excluded), racks.rack_of, places[index]
         others = {*places[:index], *places[index + 1 :]}
@@ -175,7 +179,7 @@ class RackChoice:
         raise not_enough(1, racks.rack_of, taken, f"in {len(racks.members)} racks")
 
     def _keeps(self, rack: str, write_quorum: int, places: Sequence[str], index: int) -> bool:
-        """Whether all quorums through `index` are spread when a bookie of this rack stands there."""
+        """Return whether all write quorums through `index` are spread if a bookie of this rack is there."""
         size = len(places)
         quorum, needed = min(write_quorum, size), min(write_quorum, self.racks_min)
         for start in range(index - quorum + 1, index + 1):

@@ -1,8 +1,8 @@
-"""Bookies by the rack they stand in, to draw from one rack, from all, or from all but some. One event loop.
+"""Bookies by rack, to draw from one rack, from all racks, or from all but some. One event loop.
 
-Made anew when members or weights change. To draw outside of some racks costs the same in a cluster of any size: limits
-of the weights there come from ranks that are known by rack, and the draw itself goes over all bookies and drops what it
-must not take.
+An instance is made anew when bookies or weights change. Drawing outside some racks takes the same time in a cluster
+of any size: the limits of the weights there are computed from ranks that are kept by rack, and the draw itself is
+among all bookies and drops those that are not allowed.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,17 +15,17 @@ from bookie.client.placement.weights import Limits, limits, limits_of
 
 __all__ = ["Racks"]
 
-# Weights outside of so many different sets of racks are kept.
+# The number of different sets of racks for which the weights outside are kept.
 OUTSIDES_MAX = 4096
 
 
 class Racks:
-    """Immutable but for what it keeps of earlier draws."""
+    """The candidates by rack. Immutable, except for a cache of earlier draws."""
 
     def __init__(
         self, rack_of: Mapping[str, str], free: Mapping[str, int], config: ClientConfig, random: Random
     ) -> None:
-        """`rack_of`: every candidate's rack, in the order in which they shall be drawn from."""
+        """`rack_of` has the rack of every candidate, in the order in which they are drawn from."""
         self.rack_of = rack_of
         self.random = random
         self.weighted = config.weighted_placement
@@ -36,7 +36,8 @@ class Racks:
             self.members.setdefault(rack, []).append(bookie)
         self._pools: dict[str, Pool] = {}
         self._outsides: dict[frozenset[str], tuple[Limits, float]] = {}
-        # The free bytes of all candidates in order, unknown ones first; who stands where in it, and each rack's.
+        # The free bytes of all candidates in ascending order, unknown ones first; the rank of each candidate in that
+        # order, and the ranks by rack.
         self._order: list[int] = []
         self._unknown = 0
         self._rank_of: dict[str, int] = {}
@@ -59,9 +60,9 @@ class Racks:
         self._limits = self.limits_outside((), ())
 
     def limits_outside(self, racks: Collection[str], without: Collection[str]) -> Limits:
-        """Of the weights of candidates outside of these racks, and but for those of `without`, who are such candidates.
+        """Return the limits of the weights of candidates outside these racks, without the candidates in `without`.
 
-        Only where weights count.
+        Only for weighted placement; the bookies in `without` must be outside the racks.
         """
         order = self._order
         taken: list[int] = []
@@ -82,7 +83,7 @@ class Racks:
         return limits(known, count, smallest, self._config.weight_multiple_max, self._config.weight_cap)
 
     def inside(self, place: str) -> Pool:
-        """Of a rack, or of what lies below a path above racks; empty when there is none."""
+        """Return a pool of the bookies in a rack, or below a path above racks; it is empty if there are none."""
         pool = self._pools.get(place)
         if pool is None:
             found = self.members.get(place)
@@ -100,10 +101,11 @@ class Racks:
     def outside(
         self, avoided: Collection[str], refused: Callable[[str], bool], without: Collection[str] = ()
     ) -> str | None:
-        """One that stands in none of the racks avoided and is not refused; None: there is none.
+        """Draw a bookie that is in none of the avoided racks and is not refused; None if there is none.
 
-        Weights are those of the candidates outside: their median bounds them, as upstream's do, the one of the static
-        selector. `without`: who does not count for the median either, all of them refused: the dynamic selector's.
+        The weights are capped by the median of the candidates outside, as in Apache BookKeeper's static selector.
+        With `without`, these bookies, all of which are refused, do not count for the median, as in its dynamic
+        selector.
         """
         if not avoided and not without:
             return self.all.choose(refused)
@@ -121,7 +123,9 @@ class Racks:
         return self._found(avoided, refused, self._limits if self.weighted else None)
 
     def _unbounded(self, avoided: Collection[str], without: Collection[str]) -> bool:
-        """Whether it is certain that nobody outside is unknown or capped, and weighs what it weighs in the whole."""
+        """Return whether it is certain that all weights outside are known, not capped, and the same as among all
+        bookies.
+        """
         order, members, multiple = self._order, self.members, self._config.weight_multiple_max
         if not order[0] or multiple <= 0:
             return order[0] > 0
@@ -130,7 +134,7 @@ class Racks:
         count = len(order) - len(without)
         for rack in avoided:
             count -= len(members.get(rack, ()))
-        # Among fewer the median is not below what stands in its place among all.
+        # With fewer candidates, the median is not below the value at its place among all.
         return order[-1] <= multiple * order[max(count - 1, 0) // 2]
 
     def _weighed(self, racks: frozenset[str], refused: Callable[[str], bool], without: Collection[str]) -> str | None:
@@ -142,13 +146,13 @@ class Racks:
             if rack_of[drawn] in racks:
                 continue
             space = free.get(drawn, 0)
-            # It was drawn by its weight in the whole: what it weighs here decides whether that stands.
+            # It was drawn by its weight among all; its weight here decides whether that is accepted.
             if random() * most * whole.weight(space) < bound.weight(space) and not refused(drawn):
                 return drawn
         return self._found(racks, refused, bound)
 
     def _outside(self, racks: frozenset[str], without: Collection[str]) -> tuple[Limits, float]:
-        """The limits outside, and by how much a weight there exceeds the one in the whole at most."""
+        """Return the limits outside, and the largest ratio of a weight there to that among all bookies."""
         known = None if without else self._outsides.get(racks)
         if known is None:
             if not without and len(self._outsides) >= OUTSIDES_MAX:

@@ -1,4 +1,4 @@
-"""In which order replicas are read: healthy ones first, late and failing ones later, for a while. One event loop."""
+"""In which order replicas are read: healthy bookies first, late and failing ones later for a while. One event loop."""
 
 from collections.abc import Callable, Collection, Sequence
 from random import Random
@@ -9,15 +9,15 @@ __all__ = ["ReadOrder"]
 
 HEALTHY, FAILED, REMOTE, REMOTE_FAILED, READ_ONLY, SLOW, UNAVAILABLE = range(7)
 SHUFFLED = (HEALTHY, REMOTE, READ_ONLY, UNAVAILABLE)
-# After so many replicas of the own region another region's is read.
+# The number of replicas in the client's own region before one of another region is read.
 LOCAL_FIRST = 2
 
 
 class ReadOrder:
-    """What is known of late and failing bookies, each forgotten after `bookieFailureHistoryExpirationMSec`."""
+    """The late and the failing bookies, each forgotten after `bookieFailureHistoryExpirationMSec`."""
 
     def __init__(self, config: ClientConfig, random: Random, clock: Callable[[], float]) -> None:
-        """`clock`: seconds of the event loop."""
+        """`clock` returns the time of the event loop, in seconds."""
         self._config = config
         self._random = random
         self._clock = clock
@@ -25,12 +25,12 @@ class ReadOrder:
         self._failed: dict[str, tuple[float, int]] = {}
 
     def slow(self, bookie: str) -> None:
-        """It answered late. Not kept where pending requests decide (`readReorderThresholdPendingRequests`)."""
+        """Note a late bookie, unless the number of pending requests decides (`readReorderThresholdPendingRequests`)."""
         if self._config.reorder_pending_threshold <= 0:
             self._slow[bookie] = self._clock() + self._config.bookie_failure_expiry_s
 
     def failed(self, bookie: str, entry: int) -> None:
-        """It did not have this entry when a long poll ended."""
+        """Note a bookie that did not have this entry when a long poll ended."""
         if self._config.bookie_failure_tracking:
             self._failed[bookie] = (self._clock() + self._config.bookie_failure_expiry_s, entry)
 
@@ -44,7 +44,9 @@ class ReadOrder:
         read_only: Collection[str],
         remote: Callable[[str], bool] | None = None,
     ) -> Sequence[int]:
-        """The write set, best first. `remote`: whether a bookie is in another region, where regions count."""
+        """Return the write set, best replica first. `remote` returns whether a bookie is in another region, if
+        regions count.
+        """
         config = self._config
         if not config.reorder_reads:
             return write_set
@@ -76,7 +78,9 @@ class ReadOrder:
     def _class(
         self, bookie: str, pending: Callable[[str], int], writable: Collection[str], read_only: Collection[str]
     ) -> tuple[int, int]:
-        """And what orders it there: the entry that it failed, or what waits for it."""
+        """Return the class of a bookie and its rank there: the entry that it failed, or its number of pending
+        requests.
+        """
         if bookie in writable and bookie in self._failed:
             return FAILED, self._failed[bookie][1]
         if bookie not in writable and bookie not in read_only:
@@ -111,7 +115,7 @@ class ReadOrder:
 
     @staticmethod
     def _another_region_early(kinds: list[int], order: list[int]) -> None:
-        """The first remote replica goes behind the second local one at the latest, so that a region may be down."""
+        """Move the first remote replica behind the second local one at the latest, in case the local region is down."""
         first = next((place for place, kind in enumerate(kinds) if kind in (REMOTE, REMOTE_FAILED)), None)
         if first is None:
             return

@@ -1,6 +1,6 @@
 """Region-aware placement: ensembles are spread evenly over regions, and over racks within each. One event loop.
 
-A region is the first component of a location. The client's own comes first, the others take turns.
+A region is the first component of a location. The client's own region comes first; the others take turns.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ DURABLE_MIN = 2
 
 
 class Regions:
-    """Candidates by region, and within each by rack."""
+    """The candidates by region, and within each region by rack."""
 
     def __init__(self, racks: Racks, region_of: Callable[[str], str], part: Callable[[Sequence[str]], Racks]) -> None:
         self.all = racks
@@ -47,23 +47,23 @@ class Ensemble:
         self._of = of
 
     def copy(self) -> "Ensemble":
-        """To go on from here in two ways."""
+        """Return a copy, to try two ways of growing."""
         twin = Ensemble(self._rule.copy(), self._of)
         twin.bookies = self.bookies.copy()
         return twin
 
     def accepts(self, bookie: str) -> bool:
-        """Whether it may be the next."""
+        """Return whether this bookie may be the next one."""
         return self._rule.accepts(self._of[bookie])
 
     def add(self, bookie: str) -> None:
-        """It is the next."""
+        """Add the next bookie."""
         self._rule.add(self._of[bookie])
         self.bookies.append(bookie)
 
 
 class RegionPlacement(PlacedPolicy):
-    """As upstream's RegionAwareEnsemblePlacementPolicy."""
+    """The region-aware policy. It corresponds to Apache BookKeeper's RegionAwareEnsemblePlacementPolicy."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class RegionPlacement(PlacedPolicy):
         local: str,
         features: Features | None = None,
     ) -> None:
-        """ConfigurationError when durability asks for more regions than there are to write to."""
+        """Raises ConfigurationError if durability demands more regions than there are to write to."""
         super().__init__(config, random, clock, locations, local)
         listed = [region for region in config.regions.split(";") if region]
         self._durable_regions = 0
@@ -84,7 +84,7 @@ class RegionPlacement(PlacedPolicy):
         if len(listed) < self._durable_regions:
             raise ConfigurationError(
                 f"reppMinimumRegionsForDurability={self._durable_regions}: "
-                f"reppRegionsToWrite={config.regions} names {len(listed)}; it must name as many"
+                f"reppRegionsToWrite={config.regions} names {len(listed)} regions; it must name at least that many"
             )
         self._features = features or Features()
         self._disallowed: frozenset[str] = frozenset()
@@ -95,20 +95,23 @@ class RegionPlacement(PlacedPolicy):
 
     @property
     def durable_regions(self) -> int:
-        """An ensemble outlives all but these; 0 where that is not asked for, or switched off."""
+        """In how many regions an ensemble is durable: it survives the loss of all but one of them. 0 if that is not
+        demanded.
+        """
         return 0 if self._features.on(self.config.regions_durability_feature) else self._durable_regions
 
     def region_of(self, location: str) -> str:
-        """The first component; of what is not resolved, UnknownRegion."""
+        """Return the first component of a location, or UnknownRegion for the default location."""
         return UNKNOWN if location == self.locations.default else location.split("/", 2)[1]
 
     def changed(self) -> None:
-        """What was derived is no longer true."""
         super().changed()
         self._regions = None
 
     def regions_of(self, racks: Racks) -> Regions:
-        """These candidates, by region, but for regions in which nothing may be placed now. Kept while all are meant."""
+        """Return these candidates by region, without the disallowed regions. The result for all writable bookies is
+        kept.
+        """
         name = self.config.regions_disallow_feature
         disallowed = self._features.scopes(name) if name else frozenset()
         kept = racks is self.racks
@@ -131,7 +134,7 @@ class RegionPlacement(PlacedPolicy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> tuple[str, ...]:
-        """QuorumError when quorums of these sizes cannot outlive regions; NotEnoughBookies."""
+        """Choose an ensemble. Raises NotEnoughBookies, or QuorumError if such quorums cannot be durable in regions."""
         self._check(ensemble_size, write_quorum, ack_quorum)
         return self.either(
             lambda racks: self._ensemble(
@@ -143,10 +146,10 @@ class RegionPlacement(PlacedPolicy):
         durable = self.durable_regions
         sizes = f"ensembleSize={size} writeQuorum={write_quorum} ackQuorum={ack_quorum}"
         if not size >= write_quorum >= ack_quorum:
-            raise QuorumError(f"{sizes}: none may exceed the one before it")
+            raise QuorumError(f"{sizes}: no size may exceed the one before it")
         if durable and (ack_quorum < durable or ack_quorum <= write_quorum - write_quorum // durable):
             raise QuorumError(
-                f"{sizes}: the ack quorum is too small for reppMinimumRegionsForDurability={durable}: raise it"
+                f"{sizes}: the ack quorum is too small for reppMinimumRegionsForDurability={durable}; use a larger one"
             )
 
     def _rule(self, size: int, write_quorum: int, ack_quorum: int) -> Spread | RegionDurability:
@@ -166,7 +169,7 @@ class RegionPlacement(PlacedPolicy):
             return self.choice.ensemble(regions.racks[regions.names[0]], size, write_quorum, excluded, grown)
         bookies = Allocation(self.choice, regions, self._order(regions), excluded).spread(size, write_quorum, grown)
         reached = {regions.of[bookie] for bookie in bookies}
-        # Whose turn it was not goes first the next time; where all had theirs, another one gets the odd bookie.
+        # Regions that had no turn go first the next time; if all had one, another region gets the odd bookie.
         others = len(reached - {self.region})
         self._turn += others if others < len(regions.names) - (self.region in regions.racks) else 1
         if len(bookies) < size or (self.config.regions_validated and len(reached) < self.durable_regions):
@@ -175,7 +178,7 @@ class RegionPlacement(PlacedPolicy):
         return tuple(bookies)
 
     def _order(self, regions: Regions) -> list[str]:
-        """The client's region, then the others from where the last ensemble left off."""
+        """Return the client's region, then the others, beginning where the last ensemble ended."""
         names = regions.names
         if self.region in regions.racks:
             others = [name for name in names if name != self.region]
@@ -196,7 +199,10 @@ class RegionPlacement(PlacedPolicy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> str:
-        """From the same rack, else the same region, else any where durability allows it. NotEnoughBookies."""
+        """Choose a bookie of the same rack, or else the same region, or else any that durability allows.
+
+        Raises NotEnoughBookies.
+        """
         return self.either(
             lambda racks: self._replacement(
                 self.regions_of(racks), write_quorum, ack_quorum, ensemble, index, {*excluded, *ensemble}
@@ -227,7 +233,7 @@ class RegionPlacement(PlacedPolicy):
                 if place == index:
                     continue
                 if not rule.accepts(region):
-                    # An ensemble of old that leans on too few regions anyway can take any bookie.
+                    # An old ensemble that uses too few regions anyway can take any bookie.
                     rule = None
                     break
                 rule.add(region)
@@ -243,7 +249,10 @@ class RegionPlacement(PlacedPolicy):
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:
-        """Own region first, another one behind two of it; without a region of our own, as rack-aware."""
+        """Put the client's own region first, and another region behind two replicas of it.
+
+        If the client's region is unknown, the order is that of the rack-aware policy.
+        """
         remote = None
         if self.region != UNKNOWN:
 
@@ -256,7 +265,9 @@ class RegionPlacement(PlacedPolicy):
 
 
 class Allocation:
-    """How many bookies each region gives: evenly, and what a region cannot give the others do."""
+    """How many bookies each region contributes: evenly, except that other regions fill in for those that have too
+    few.
+    """
 
     def __init__(self, choice: RackChoice, regions: Regions, order: Sequence[str], excluded: Collection[str]) -> None:
         self._choice = choice
@@ -268,7 +279,7 @@ class Allocation:
         self._left = (0, 0)
 
     def spread(self, size: int, write_quorum: int, empty: Ensemble) -> list[str]:
-        """The bookies; fewer than `size` when the regions together cannot give them."""
+        """Return the bookies; fewer than `size` if the regions together do not have enough."""
         self._left = (size, write_quorum)
         while True:
             before = self._left[0]
@@ -291,7 +302,7 @@ class Allocation:
         return grown
 
     def _more(self, region: str, sharing: int, size: int, write_quorum: int, grown: Ensemble) -> Ensemble | None:
-        """An even share of what is left, or as much of it as the region can give."""
+        """Add an even share of what is left, or as much of it as the region has."""
         left, quorum_left = self._left
         given, quorum_given = self._given[region]
         for share in range(-(-left // sharing), 0, -1):
@@ -304,7 +315,7 @@ class Allocation:
         return None
 
     def _placed(self, region: str, count: int, write_quorum: int, grown: Ensemble) -> Ensemble | None:
-        further = grown.copy() if count > 1 else grown  # a single one is found, or nothing was added
+        further = grown.copy() if count > 1 else grown  # a failed attempt to add a single bookie adds nothing
         try:
             self._choice.ensemble(
                 self._regions.racks[region], count, write_quorum, {*self._excluded, *grown.bookies}, further

@@ -1,6 +1,6 @@
-"""Where hosts stand, as somebody outside tells: an operator's script, or an object of the application.
+"""Look up the network locations of hosts with an operator's script or an object of the application.
 
-May block: a script takes as long as it takes. Any thread, one call at a time.
+It may block as long as the script takes. Any thread, one call at a time.
 """
 
 import importlib
@@ -20,23 +20,28 @@ log = logging.getLogger(__name__)
 
 
 class Resolver(Protocol):
-    """What `reppDnsResolverClass=module:factory` returns when it is called with the configuration."""
+    """The object that `reppDnsResolverClass=module:factory` returns when it is called with the configuration."""
 
     by_name: bool
-    """Whether hosts are given by name; otherwise by IP address."""
+    """Whether hosts are passed by name; otherwise they are passed by IP address."""
 
     def resolve(self, hosts: Sequence[str]) -> Sequence[str | None] | None:
-        """The location of each, "/rack" or "/region/rack"; None: not known. None altogether: it did not work."""
+        """Return the location of each host, "/rack" or "/region/rack", or None if it is unknown.
+
+        None instead of the list means that the look-up failed.
+        """
         ...
 
 
 class ScriptResolver:
-    """Upstream's ScriptBasedMapping: the script gets hosts as arguments and prints a location for each."""
+    """Runs a script that gets hosts as arguments and prints a location for each, like Apache BookKeeper's
+    ScriptBasedMapping.
+    """
 
     by_name = False
 
     def __init__(self, script: str, arguments_max: int) -> None:
-        """Runs the script once without arguments, by which it checks itself. ConfigurationError when that fails."""
+        """Run the script once without arguments, to check it. Raises ConfigurationError if that fails."""
         self._script = script
         self._arguments_max = arguments_max
         try:
@@ -47,16 +52,21 @@ class ScriptResolver:
             ) from error
 
     def resolve(self, hosts: Sequence[str]) -> Sequence[str] | None:
-        """None when a run fails or prints another number of words."""
+        """Return a location for each host, or None if a run fails or prints another number of words."""
         words: list[str] = []
         for first in range(0, len(hosts), self._arguments_max):
             try:
                 words += self._run(hosts[first : first + self._arguments_max])
             except (OSError, subprocess.SubprocessError) as error:
-                log.warning("no locations script=%s error=%s", self._script, error)
+                log.warning("topology script failed script=%s error=%s", self._script, error)
                 return None
         if len(words) != len(hosts):
-            log.warning("no locations script=%s hosts=%d printed=%d", self._script, len(hosts), len(words))
+            log.warning(
+                "topology script printed a wrong number of locations script=%s hosts=%d printed=%d",
+                self._script,
+                len(hosts),
+                len(words),
+            )
             return None
         return words
 
@@ -69,7 +79,7 @@ class ScriptResolver:
 
 
 def resolver_for(config: ClientConfig) -> Resolver | None:
-    """None: the configuration names none. ConfigurationError when what it names cannot be had."""
+    """Return the resolver that the configuration names, or None. Raises ConfigurationError if it cannot be used."""
     if not config.resolver or config.resolver.endswith("ScriptBasedMapping"):
         if not config.topology_script:
             return None

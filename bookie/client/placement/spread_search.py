@@ -1,6 +1,7 @@
-"""Whether an ensemble can be spread over racks at all, and how: for when choosing one bookie after the other failed.
+"""Search for a spread of an ensemble over racks, for when choosing one bookie after the other has failed.
 
-Upstream gives up there. The search is over racks, not bookies, remembers dead ends, and is bounded. One event loop.
+Apache BookKeeper gives up there. The search is over racks, not bookies; it remembers dead ends, and is bounded. One
+event loop.
 """
 
 from collections.abc import Mapping
@@ -16,10 +17,11 @@ STEPS_MAX = 2000
 def spread_over(
     free: Mapping[str, int], size: int, write_quorum: int, at_least: int, random: Random
 ) -> list[str] | None:
-    """A rack for each place of an ensemble, with every write quorum spanning `at_least` racks. None: there is no way.
+    """Return a rack for each place of an ensemble, so that every write quorum spans `at_least` racks; None if
+    impossible.
 
-    `free`: how many bookies of a rack can be taken. None also when the search took too long, with very many racks that
-    are nearly empty.
+    `free` has the number of available bookies of each rack. The result is also None if the search takes too long,
+    which happens with very many racks that are nearly empty.
     """
     left = {rack: count for rack, count in free.items() if count > 0}
     if sum(left.values()) < size or len(left) < min(write_quorum, at_least):
@@ -38,7 +40,7 @@ def spread_over(
         state = (tuple(left.values()), tuple(chosen[:edge]), tuple(chosen[-edge:]))
         if state in dead:
             return None
-        # Fullest first: what is scarce is left for where nothing else will do.
+        # The rack with most bookies goes first, so that scarce ones are kept for places where no other fits.
         for rack in sorted(order, key=lambda rack: -left[rack]):
             if not left[rack] or not spread.accepts(rack):
                 continue

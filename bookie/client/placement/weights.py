@@ -1,8 +1,8 @@
-"""Free bytes into shares: upstream's rule with its cap at a multiple of the median, and the proposal's of the minimum.
+"""From free bytes to weights, capped at a multiple of the median as in Apache BookKeeper, or of the minimum.
 
-A bookie whose free space is unknown counts as the smallest known one; a cluster of which nothing is known is uniform.
-A limit is kept apart from what it is applied to, because candidates are a part of the cluster and each part has limits
-of its own. Plain numbers, any thread.
+A bookie whose free space is unknown has the weight of the smallest known one; if nothing is known, all weights are
+equal. Limits are separate from the values they apply to, because candidates are a part of the cluster, and each part
+has limits of its own. Plain numbers; any thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,21 +12,24 @@ __all__ = ["limits", "Limits", "limits_of", "shares"]
 
 
 class Limits(NamedTuple):
-    """What bounds the weights of some candidates, in bytes. `low`: what one with nothing known has; `cap`: or inf."""
+    """The limits of the weights of some candidates, in bytes: `low` is the weight of unknown ones, `cap` may be
+    infinite.
+    """
 
     low: float
     cap: float
 
     def weight(self, free: int) -> float:
-        """Of a bookie with so many bytes free, 0 for unknown."""
+        """Return the weight of a bookie with this many bytes free, 0 for unknown."""
         weight = free if free > 0 else self.low
         return min(weight, self.cap)
 
 
 def limits(known: Callable[[int], int], count: int, smallest: int, multiple: int, mode: str) -> Limits:
-    """Of `count` candidates, one at least; known(k): the k-th smallest of their free bytes; smallest: of those above 0.
+    """Return the limits for `count` candidates, one or more.
 
-    The median is the one of all, those with nothing known included: when these are most, it is 0 and nothing is capped.
+    `known(k)` is the k-th smallest of their free bytes, and `smallest` the smallest above 0. The median is that of
+    all candidates, unknown ones included; if most are unknown, it is 0 and nothing is capped.
     """
     if not smallest:
         return Limits(1.0, float(multiple) if multiple > 0 else float("inf"))
@@ -40,14 +43,14 @@ def limits(known: Callable[[int], int], count: int, smallest: int, multiple: int
 
 
 def limits_of(free: Sequence[int], multiple: int, mode: str) -> Limits:
-    """Of candidates with these bytes free, 0 for unknown."""
+    """Return the limits for candidates with these free bytes, 0 for unknown."""
     ordered = sorted(free)
     smallest = next((one for one in ordered if one > 0), 0)
     return limits(ordered.__getitem__, len(ordered), smallest, multiple, mode)
 
 
 def shares(free: Sequence[int], multiple: int, mode: str) -> list[float]:
-    """The chance of each before they are scaled to 1 again: of all free bytes, capped."""
+    """Return each candidate's capped weight as a share of all free bytes; the shares may not add up to 1."""
     if not free:
         return []
     bound = limits_of(free, multiple, mode)

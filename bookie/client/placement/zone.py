@@ -1,6 +1,8 @@
-"""Zone-aware placement: quorums span zones, and upgrade domains within a zone. A location is /zone/upgradeDomain.
+"""Zone-aware placement: write quorums span zones, and upgrade domains within a zone. A location is
+/zone/upgradeDomain.
 
-One event loop. Upstream's ZoneawareEnsemblePlacementPolicy; reads are ordered as the rack-aware policy orders them.
+It corresponds to Apache BookKeeper's ZoneawareEnsemblePlacementPolicy; reads have the order of the rack-aware policy.
+One event loop.
 """
 
 from collections import Counter
@@ -18,18 +20,18 @@ from bookie.errors import ConfigurationError, QuorumError
 __all__ = ["ZonePlacement"]
 
 Place = tuple[str, str]
-"""Zone and upgrade domain."""
+"""A zone and an upgrade domain."""
 AVOIDED_MAX = 4096
-"""What is avoided is kept for so many different sets of zones and domains."""
+"""The number of different sets of zones and domains for which the racks to avoid are kept."""
 
 
 class ZonePlacement(PlacedPolicy):
-    """`enforceStrictZoneawarePlacement=false` takes any bookies."""
+    """The zone-aware policy. With `enforceStrictZoneawarePlacement=false` it chooses any bookies."""
 
     def __init__(
         self, config: ClientConfig, random: Random, clock: Callable[[], float], locations: Locations, local: str
     ) -> None:
-        """ConfigurationError when more zones are required than desired."""
+        """Raises ConfigurationError if more zones are required than desired."""
         super().__init__(config, random, clock, locations, local)
         self._zones: Zones | None = None
         if config.zones_min > config.zones_desired:
@@ -49,7 +51,6 @@ class ZonePlacement(PlacedPolicy):
         return self._split(self.locations.of(bookie))
 
     def changed(self) -> None:
-        """What was derived is no longer true."""
         super().changed()
         self._zones = None
 
@@ -67,12 +68,15 @@ class ZonePlacement(PlacedPolicy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> tuple[str, ...]:
-        """QuorumError when ensembles of such a size could not keep their zones; NotEnoughBookies."""
+        """Choose an ensemble. Raises NotEnoughBookies, or QuorumError if ensembles of this size cannot span enough
+        zones.
+        """
         zones = self.config.zones_min
         if self.config.zones_strict and (ensemble_size % write_quorum or write_quorum <= zones):
             raise QuorumError(
-                f"ensembleSize={ensemble_size} writeQuorum={write_quorum}: enforceStrictZoneawarePlacement needs "
-                f"a multiple of the write quorum, and one above minNumZonesPerWriteQuorum={zones}"
+                f"ensembleSize={ensemble_size} writeQuorum={write_quorum}: with enforceStrictZoneawarePlacement the "
+                "ensemble must be a multiple of the write quorum, and the write quorum above "
+                f"minNumZonesPerWriteQuorum={zones}"
             )
         return self.either(lambda racks: self._ensemble(racks, ensemble_size, write_quorum, excluded))
 
@@ -98,7 +102,6 @@ class ZonePlacement(PlacedPolicy):
         excluded: Collection[str] = (),
         custom: Mapping[str, bytes] | None = None,
     ) -> str:
-        """NotEnoughBookies."""
         places: list[Place | None] = [self._place(bookie) for bookie in ensemble]
         taken = {*excluded, *ensemble}
         return self.either(lambda racks: self._choose(self._zoned(racks), write_quorum, places, index, taken))
@@ -106,7 +109,9 @@ class ZonePlacement(PlacedPolicy):
     def _choose(
         self, zoned: "Zones", write_quorum: int, places: Sequence[Place | None], index: int, taken: Collection[str]
     ) -> str:
-        """For one place: by zones of fewer and fewer neighbours, and last by what a quorum needs at least."""
+        """Choose a bookie for one place, outside the zones of ever fewer neighbours, and finally as the write
+        quorums require.
+        """
         racks = zoned.racks
         if not self.config.zones_strict:
             bookie = racks.outside((), taken.__contains__, taken)
@@ -138,7 +143,10 @@ class ZonePlacement(PlacedPolicy):
         index: int,
         taken: Collection[str],
     ) -> str | None:
-        """In another zone than these, in an upgrade domain that is new to its quorums, or at least not the only one."""
+        """Choose a bookie outside these zones, in an upgrade domain that is new to its write quorums.
+
+        If there is none, choose one in a domain that is not the only one of its zone in a quorum.
+        """
         bookie = self._drawn(zoned, zones, _others(places, index, write_quorum - 1), taken)
         if bookie is not None:
             return bookie
@@ -154,12 +162,14 @@ class ZonePlacement(PlacedPolicy):
 
     @staticmethod
     def _drawn(zoned: "Zones", zones: frozenset[str], barred: Collection[Place], taken: Collection[str]) -> str | None:
-        """By weight, which the candidates themselves bound: upstream's dynamic selector."""
+        """Draw by weight, capped by the candidates themselves, as Apache BookKeeper's dynamic selector does."""
         avoided = zoned.avoided(zones, frozenset(place for place in barred if place[0] not in zones))
         return zoned.racks.outside(avoided, taken.__contains__, taken)
 
     def adheres(self, ensemble: Sequence[str], write_quorum: int, ack_quorum: int) -> Adherence:
-        """MEETS_STRICT with the zones that are desired in each quorum, MEETS_SOFT with those that are required."""
+        """Return MEETS_STRICT if each write quorum spans the desired zones, and MEETS_SOFT if it spans the required
+        ones.
+        """
         config = self.config
         if not ensemble or len(ensemble) % write_quorum or write_quorum <= config.zones_min:
             return Adherence.FAIL
@@ -179,23 +189,23 @@ class ZonePlacement(PlacedPolicy):
         return Adherence.MEETS_STRICT if fewest >= min(write_quorum, config.zones_desired) else Adherence.MEETS_SOFT
 
     def spans_fault_domains(self, acked: Collection[str], write_quorum: int, ack_quorum: int) -> bool:
-        """Whether an ack quorum of them stands in enough zones."""
+        """Return whether the bookies are an ack quorum and in enough zones."""
         zones = {self._place(bookie)[0] for bookie in acked}
         return len(zones) >= min(write_quorum, self.config.zones_min) and len(acked) >= ack_quorum
 
 
 class Zones:
-    """Candidates by zone and upgrade domain, where each rack is one domain. Kept as long as the racks are."""
+    """The candidates by zone and upgrade domain; each rack is one domain. It is kept as long as the racks are."""
 
     def __init__(self, racks: Racks, places: Mapping[str, Place], nowhere: str) -> None:
-        """`nowhere`: the rack of those who are never chosen."""
+        """`nowhere` is the rack of bookies that are never chosen."""
         self.racks = racks
         self._places = places
         self._nowhere = nowhere
         self._avoided: dict[tuple[frozenset[str], frozenset[Place]], frozenset[str]] = {}
 
     def avoided(self, zones: frozenset[str], domains: frozenset[Place]) -> frozenset[str]:
-        """The racks in these zones, and these domains."""
+        """Return the racks in these zones and these domains."""
         found = self._avoided.get((zones, domains))
         if found is None:
             if len(self._avoided) >= AVOIDED_MAX:
@@ -209,14 +219,14 @@ class Zones:
 
 
 def _others(places: Sequence[Place | None], index: int, reach: int) -> list[Place]:
-    """The places up to so far to the left and to the right that are known."""
+    """Return the known places at a distance of up to `reach` to the left and to the right."""
     size = len(places)
     steps = [*range(-reach, 0), *range(1, reach + 1)]
     return [place for step in steps if (place := places[(index + step) % size]) is not None]
 
 
 def _quorums(places: Sequence[Place | None], index: int, write_quorum: int) -> Iterator[list[Place]]:
-    """What is known of the other members of each write quorum through a place."""
+    """Yield the known places of the other members of each write quorum through a place."""
     size = len(places)
     for start in range(index - write_quorum + 1, index + 1):
         steps = range(start, start + write_quorum)

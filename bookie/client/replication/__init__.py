@@ -1,25 +1,26 @@
-"""Auto-recovery: ledgers that lack replicas are found, and given new ones.
+"""Auto-recovery: it finds ledgers with too few replicas, and copies their entries to other bookies.
 
-Leans on `bookie.client.ledgers`; `service` and what opens ledgers for it also on `bookie.client.bookies`. Begin with
-`service`, then `auditor`, which marks ledgers, and `worker`, which copies what they lack.
+It is built on `bookie.client.ledgers`; `service`, and the modules that it uses to open ledgers, also on
+`bookie.client.bookies`. Begin reading with `service`, then `auditor`, which marks ledgers, and `worker`, which copies
+their entries.
 
-contracts      what it needs besides `bookie.client.contracts`: the queue of marked ledgers, and opening ledgers
-settings       upstream's keys
-counters       what it counts
-fragments      what each bookie of a ledger has to hold
-checker        whether it does
-sources        reading what is to be copied, digests verified
-target         writing it
-throttle       so many bytes a second
-pace           bookies with little room let the others go first
-copier         a segment's fragments copied, then the metadata changed
-worker         takes marked ledgers and copies what they lack
-lost_bookies   who counts as lost, and since when
-recovering     copying what lost bookies hold, ledger by ledger
-rewriting      what live bookies lack, or have damaged, written to them again
+contracts      the interfaces it needs besides `bookie.client.contracts`: the queue of marked ledgers, opening ledgers
+settings       the settings, by Apache BookKeeper's keys
+counters       the counters
+fragments      which entries each bookie of a ledger must hold
+checker        whether the bookies hold them
+sources        read entries that are to be copied, and verify their digests
+target         write entries to a bookie
+throttle       a limit of bytes per second
+pace           bookies with little free space let others go first
+copier         copy the fragments of a segment, then change the metadata
+worker         takes marked ledgers and copies their fragments
+lost_bookies   which bookies count as lost, and since when
+recovering     copy the entries of lost bookies, ledger by ledger
+rewriting      write entries again that live bookies lack or hold damaged
 restoring      both of these beside auto-recovery, under its locks
-walking        every ledger of the cluster
+walking        visit every ledger of the cluster
 audits         the checks of an auditor
-auditor        the elected one runs them
-decommission   a bookie's ledgers moved away, with progress
+auditor        the elected auditor, which runs the checks
+decommission   move all ledgers away from a bookie, with progress
 """

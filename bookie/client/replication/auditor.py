@@ -1,7 +1,7 @@
-"""The auditor: of all candidates of the cluster the elected one looks for ledgers that lack replicas. Event loop.
+"""The auditor: one candidate of the cluster is elected, and looks for ledgers with too few replicas. Event loop.
 
-While replication is disabled it waits. What it has found is marked in the metadata store; so an auditor that dies is
-followed by another one that looks anew, and nothing is lost but time.
+It waits while replication is disabled. What it finds is marked in the metadata store. If an auditor dies, the next
+one looks again, so only time is lost.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Auditor:
-    """`run` until cancelled."""
+    """A candidate for the office of auditor. Call `run`, and cancel it to end."""
 
     def __init__(self, world: World) -> None:
         self._bookie = world.name
@@ -40,9 +40,10 @@ class Auditor:
         self._asked = False
 
     async def run(self) -> None:
-        """Stand for election, and be the auditor while elected. ClientClosed.
+        """Stand for election, and be the auditor while elected. Raises ClientClosed.
 
-        An audit that fails ends the office, so that another may take it; a while later we stand again.
+        If an audit fails, the office is given up so that another candidate can take it; a while later this one stands
+        again.
         """
         self._cluster.listeners.append(self._look.set)
         try:
@@ -52,13 +53,13 @@ class Auditor:
                 except ClientClosed:
                     raise
                 except Exception:
-                    log.exception("audit failed, the office is given up bookie=%s", self._bookie)
+                    log.exception("audit failed, giving up the office of auditor bookie=%s", self._bookie)
                     await asyncio.sleep(self._settings.backoff_s)
         finally:
             self._cluster.listeners.remove(self._look.set)
 
     async def _hold_office(self) -> None:
-        """Whenever elected; raises what the duty raises."""
+        """Be the auditor whenever elected. Raises the errors of the auditor's work."""
         candidacy = self._queue.stand(self._bookie, self._told)
         try:
             while True:
@@ -83,11 +84,11 @@ class Auditor:
             await asyncio.gather(duty, return_exceptions=True)
 
     async def _changes(self) -> None:
-        """Of the election, or of the duty."""
+        """Wait for a change of the election, or for the end of the auditor's work."""
         await self._changed.wait()
         self._changed.clear()
 
-    def _told(self, won: bool) -> None:  # noqa: FBT001 - the listener's form
+    def _told(self, won: bool) -> None:  # noqa: FBT001 - the signature of the listener
         self._elected = won
         self._counters.elected_now = int(won)
         self._counters.elections += won
@@ -95,7 +96,7 @@ class Auditor:
         self._changed.set()
 
     async def _duty(self) -> None:
-        """Everything an auditor does, until cancelled."""
+        """Do all the work of an auditor, until cancelled."""
         settings = self._settings
         self._lost = LostBookies()
         self._delay_s, self._asked = None, False
@@ -116,7 +117,7 @@ class Auditor:
             watch.close()
 
     def _delay_changed(self, delay_s: int | None) -> None:
-        """An operator wrote it: the same value, or 0, asks for an audit now."""
+        """Handle that an operator wrote the delay. Writing the same value again, or 0, requests an audit now."""
         if self._delay_s is not None:
             self._asked |= delay_s in {self._delay_s, 0}
         self._delay_s = self._settings.lost_bookie_delay_s if delay_s is None else delay_s
@@ -126,7 +127,7 @@ class Auditor:
         """Mark the ledgers of bookies that stay away."""
         loop = asyncio.get_running_loop()
         while True:
-            self._look.clear()  # also while the delay is not known: waiting for what is set never lets others run
+            self._look.clear()  # even while the delay is unknown, since waiting for an event that is set never yields
             if self._delay_s is not None:
                 await self._until_enabled()
                 self._lost.look(self._cluster.alive, loop.time())
@@ -149,17 +150,19 @@ class Auditor:
             return
 
     async def _mark(self, lost: frozenset[str]) -> None:
-        """Of those who are still away."""
+        """Mark the ledgers of those bookies that are still away."""
         self._lost.look(self._cluster.alive, asyncio.get_running_loop().time())
         lost &= self._lost.missing
         if lost:
             count = await self._audits.mark_ledgers_of(lost)
             self._counters.bookie_audits += 1
-            log.warning("bookies lost bookies=%s ledgers=%d", ",".join(sorted(lost)), count)
+            log.warning(
+                "bookies are lost, their ledgers are marked bookies=%s ledgers=%d", ",".join(sorted(lost)), count
+            )
         self._lost.audited(lost)
 
     async def _check_bookies(self) -> None:
-        """Find bookies that died while nobody looked, and those whose marks were lost."""
+        """Find bookies that died while there was no auditor, and those whose marks were lost."""
         while True:
             await self._until_enabled()
             await self._insist(self._learn_bookies)
@@ -172,7 +175,7 @@ class Auditor:
         self._lost.know(await self._audits.bookies_named())
 
     async def _periodically(self, check: Check, interval_s: float, run: Callable[[], Awaitable[None]]) -> None:
-        """Each `interval_s` since the last run of any auditor. Off at 0."""
+        """Run a check every `interval_s` seconds, counted from its last run by any auditor; never if that is 0."""
         if interval_s <= 0:
             return
         last_ms: int | None = None
@@ -187,7 +190,7 @@ class Auditor:
             await asyncio.sleep(max(wait_s, 0.0))
             await self._until_enabled()
             if self._lost.waiting:  # its ledgers will be marked soon, or it comes back
-                log.info("check left out, a bookie is missing check=%s", check.name)
+                log.info("check skipped, since a bookie is missing check=%s", check.name)
             else:
                 began_ms = self._now_ms()
                 await self._insist(run)
@@ -207,7 +210,7 @@ class Auditor:
             await self._insist(ask)
 
     async def _insist(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Again after errors that may pass: an audit must not end with an outage of the metadata store."""
+        """Retry after errors that may pass, since an outage of the metadata store must not end an audit."""
         while True:
             try:
                 await act()

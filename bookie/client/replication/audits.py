@@ -1,4 +1,4 @@
-"""The checks of an auditor: each looks at every ledger once and marks what lacks replicas. Event loop."""
+"""The checks of an auditor. Each visits every ledger once, and marks those with too few replicas. Event loop."""
 
 import logging
 from collections.abc import Collection
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Audits:
-    """Made once for each auditor."""
+    """The checks of one auditor."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -34,7 +34,7 @@ class Audits:
         self._checker = LedgerChecker(world)
 
     async def bookies_named(self) -> frozenset[str]:
-        """Every bookie that the metadata of some ledger names."""
+        """Return every bookie that the metadata of some ledger name."""
         named: set[str] = set()
 
         async def visit(_ledger: int, metadata: LedgerMetadata) -> None:
@@ -44,7 +44,7 @@ class Audits:
         return frozenset(named)
 
     async def mark_ledgers_of(self, lost: frozenset[str]) -> int:
-        """Mark every ledger that is on one of `lost`; how many."""
+        """Mark every ledger that has a bookie of `lost`, and return their number."""
         count = 0
 
         async def visit(ledger: int, metadata: LedgerMetadata) -> None:
@@ -58,7 +58,7 @@ class Audits:
         return count
 
     async def check_all_ledgers(self) -> None:
-        """Ask the bookies of each ledger for what they should hold."""
+        """Ask the bookies of each ledger for entries that they should hold, and mark ledgers that lack some."""
         lacking = 0
 
         async def visit(ledger: int, metadata: LedgerMetadata) -> None:
@@ -71,7 +71,7 @@ class Audits:
                 raise
             except BookKeeperError as error:
                 self._counters.checks_failed += 1
-                log.warning("ledger could not be checked ledger=%d error=%s", ledger, error)
+                log.warning("cannot check ledger ledger=%d error=%s", ledger, error)
                 return
             self._counters.ledgers_checked += 1
             lacking += len(bad)
@@ -83,7 +83,10 @@ class Audits:
         log.info("all ledgers checked fragments_lacking=%d", lacking)
 
     async def check_placement(self) -> None:
-        """Count segments of closed ledgers by how well they keep the policy; mark those that break it if so set."""
+        """Count the segments of closed ledgers by how well they satisfy the placement policy.
+
+        If so configured, ledgers that violate it are marked.
+        """
         misplaced = soft = 0
 
         async def visit(ledger: int, metadata: LedgerMetadata) -> None:
@@ -104,7 +107,9 @@ class Audits:
         log.info("placement checked misplaced=%d soft=%d", misplaced, soft)
 
     async def check_replicas(self) -> None:
-        """Count closed ledgers with entries that have fewer replicas than they should, by the bookies' own lists."""
+        """Count closed ledgers that have entries with too few replicas, according to the bookies' own lists of
+        entries.
+        """
         none = below_ack = below_write = 0
 
         async def visit(ledger: int, metadata: LedgerMetadata) -> None:
@@ -123,7 +128,7 @@ class Audits:
         log.info("replicas checked none=%d below_ack_quorum=%d below_write_quorum=%d", none, below_ack, below_write)
 
     async def _fewest_replicas(self, ledger: int, metadata: LedgerMetadata) -> int:
-        """Of the entry that has the fewest."""
+        """Return the number of replicas of the entry that has the fewest."""
         lists: dict[str, AvailableEntries | None] = {}
         parts = fragments(metadata, metadata.last_entry)
         for part in parts:
@@ -153,7 +158,7 @@ class Audits:
             raise
         except BookKeeperError as error:
             self._counters.checks_failed += 1
-            log.warning("no list of entries ledger=%d bookie=%s error=%s", ledger, bookie, error)
+            log.warning("cannot list the entries of a ledger ledger=%d bookie=%s error=%s", ledger, bookie, error)
             return None
 
     async def _mark(self, ledger: int, missing: Collection[str]) -> None:
@@ -168,5 +173,5 @@ def _members(metadata: LedgerMetadata) -> set[str]:
 
 
 def _held(part: Fragment, entries: NDArray[np.int64], metadata: LedgerMetadata) -> NDArray[np.bool_]:
-    """`holds`, of many entries."""
+    """Compute `holds` for many entries."""
     return (part.index - entries) % metadata.ensemble_size < metadata.write_quorum

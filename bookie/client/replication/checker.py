@@ -1,7 +1,7 @@
-"""Does every bookie of a ledger hold what it should? Event loop.
+"""Check whether every bookie of a ledger holds the entries that it should. Event loop.
 
-A bookie is asked for the first and the last entry of its part, and for a share of those between; that it has them is
-enough. Whoever copies verifies the digests.
+A bookie is asked for the first and the last entry of its fragment, and for a share of those between. It is enough
+that it returns them; their digests are verified when they are copied.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ READS_IN_FLIGHT = 100
 
 
 class LedgerChecker:
-    """As the settings say it reads some of the entries between first and last too."""
+    """Checks ledgers. The settings tell how many of the entries between the first and the last are read."""
 
     def __init__(self, world: World) -> None:
         self._bookies = world.bookies
@@ -31,7 +31,7 @@ class LedgerChecker:
         self._reads = asyncio.Semaphore(at_once if at_once > 0 else READS_IN_FLIGHT)
 
     async def check(self, ledger: int, metadata: LedgerMetadata, lac: int) -> list[Fragment]:
-        """The fragments that are not what they should be. ClientClosed."""
+        """Return the fragments that lack entries. Raises ClientClosed."""
         parts = fragments(metadata, lac)
         unsure = [part for part in parts if not part.certain]
         if unsure and not await self._exists(ledger, metadata, unsure):
@@ -40,7 +40,9 @@ class LedgerChecker:
         return [part for part, is_good in zip(parts, good, strict=True) if not is_good]
 
     async def _exists(self, ledger: int, metadata: LedgerMetadata, parts: Sequence[Fragment]) -> bool:
-        """Whether the segment's first entry may have been written: unless all its replicas deny it, it may."""
+        """Return whether the first entry of the segment may have been written: False only if all its replicas deny
+        it.
+        """
         entry = parts[0].first
         asked = [p for p in parts if holds(p.index, entry, metadata.ensemble_size, metadata.write_quorum)]
         answers = await asyncio.gather(*(self._denies(ledger, part.bookie, entry) for part in asked))

@@ -1,4 +1,4 @@
-"""What auto-recovery needs besides bookies, metadata and placement. Event loop, as all of `bookie.client.contracts`."""
+"""The interfaces that auto-recovery needs besides `bookie.client.contracts`. Event loop, like those."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -18,7 +18,7 @@ __all__ = ["Cluster", "Ledgers", "Queue", "World"]
 
 
 class Queue(Protocol):
-    """Marks and locks of ledgers that lack replicas, shared by the cluster: `metadata.driver.Replication`.
+    """The marks and locks of ledgers with too few replicas, shared by the cluster; see `metadata.driver.Replication`.
 
     Listeners are called on the event loop.
     """
@@ -38,47 +38,49 @@ class Queue(Protocol):
 
 
 class Ledgers(Protocol):
-    """Opening a ledger as an administrator does, by the digest and the password in its metadata."""
+    """Opens ledgers as an administrator, with the digest type and the password in their metadata."""
 
     async def last_confirmed(self, ledger: int, metadata: LedgerMetadata) -> int:
-        """The LAC of a ledger that is not closed, without disturbing its writer."""
+        """Return the LAC of a ledger that is not closed, without disturbing its writer."""
         ...
 
     async def recover(self, ledger: int) -> None:
-        """Fence the ledger and close it. LedgerRecoveryError, NoSuchLedgerMetadata."""
+        """Fence a ledger and close it. Raises LedgerRecoveryError or NoSuchLedgerMetadata."""
         ...
 
 
 @dataclass(slots=True)
 class Cluster:
-    """Which bookies are registered now, in either mode; kept up to date by whoever watches them."""
+    """The bookies that are registered now. It is kept up to date by the code that watches them."""
 
     writable: frozenset[str] = frozenset()
     read_only: frozenset[str] = frozenset()
     free_bytes: Mapping[str, int] = field(default_factory=dict)
-    """What is known of free space; nothing where no pause depends on it."""
+    """The known free space by bookie; empty if no pause depends on it."""
     listeners: list[Callable[[], None]] = field(default_factory=list)
-    """Told after each change of the members."""
+    """Called after each change of the bookies."""
 
     def changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
-        """These are the members now."""
+        """Take over the registered bookies, and call the listeners."""
         self.writable, self.read_only = writable, read_only
         for listener in self.listeners:
             listener()
 
     def room(self, free_bytes: Mapping[str, int]) -> None:
-        """This is known of free space now."""
+        """Take over the known free space."""
         self.free_bytes = free_bytes
 
     @property
     def alive(self) -> frozenset[str]:
-        """Whoever may answer."""
+        """All registered bookies."""
         return self.writable | self.read_only
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that the parts of auto-recovery share. `name` is the bookie's id, under which it votes and locks."""
+    """What all parts of auto-recovery share. `name` is the bookie's id, under which it stands for election and
+    takes locks.
+    """
 
     name: str
     queue: Queue

@@ -1,8 +1,8 @@
-"""Copying the fragments of a segment to other bookies, and only then saying so in the metadata. Event loop.
+"""Copy the fragments of a segment to other bookies, and then change the metadata. Event loop.
 
-Entries are copied as they were stored by their writer, after their digest was verified. A target gets exactly the
-entries of the place that it takes over. The metadata changes by compare-and-set when every target has acknowledged
-every entry; whatever fails before leaves it as it was.
+Entries are copied as their writer stored them, after their digests were verified. A target gets exactly the entries
+of the place that it takes over. The metadata are changed by compare-and-set, after every target has acknowledged
+every entry; any failure before leaves them as they were.
 """
 
 import contextlib
@@ -27,11 +27,13 @@ __all__ = ["Copier"]
 
 BATCHES_IN_FLIGHT = 4
 BATCH_ENTRIES = 1000
-"""A batch is bounded by its bytes; this bounds how often a bookie that has less is asked anew."""
+"""A batch is limited by its size in bytes; this limits how much is requested again from a bookie that has fewer
+entries.
+"""
 
 
 class Copier:
-    """Shared by all ledgers of a worker: its throttle is for all of them."""
+    """Copies fragments. One instance serves all ledgers of a worker, so that its throttle applies to all of them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -42,7 +44,8 @@ class Copier:
         self._throttle = Throttle(world.config.replication_bytes_per_s)
 
     async def replicate_all(self, known: Known, bad: Sequence[Fragment]) -> None:
-        """`replicate` the fragments of each segment: one that fails stops no other, then the first error is raised.
+        """Replicate the fragments of all segments. A segment that fails stops no other; the first error is raised in
+        the end.
 
         ClientClosed and NoSuchLedgerMetadata are raised at once.
         """
@@ -58,10 +61,10 @@ class Copier:
             raise failures[0]
 
     async def replicate(self, known: Known, bad: Sequence[Fragment]) -> None:
-        """Copy the fragments `bad`, all of one segment, and put the targets in their places.
+        """Copy fragments of one segment to new bookies, and put these into the metadata.
 
-        ReplicationError when no replica gives an entry, NotEnoughBookies without targets, and what a target refused
-        with. Nothing has changed then.
+        Raises ReplicationError if no replica has a valid entry, NotEnoughBookies if there are no targets, and errors
+        of a target. The metadata are then unchanged.
         """
         metadata = known.metadata
         segment = next(one for one in metadata.segments if one.first_entry == bad[0].first)
@@ -84,13 +87,13 @@ class Copier:
         await self._take_over(known, segment, chosen, bad)
         self._counters.fragments += len(bad)
         for bookie in chosen.values():
-            with contextlib.suppress(BookKeeperError):  # it is advice
+            with contextlib.suppress(BookKeeperError):  # the announcement is advisory
                 await self._bookies.write_close(bookie, known.ledger, key)
 
     def _targets(
         self, metadata: LedgerMetadata, segment: Segment, bad: Sequence[Fragment], doubted: frozenset[str]
     ) -> dict[int, str]:
-        """A bookie for each bad place."""
+        """Choose a bookie for each place."""
         ensemble = list(segment.bookies)
         chosen: dict[int, str] = {}
         for part in bad:
@@ -113,7 +116,7 @@ class Copier:
         last: int,
         doubted: frozenset[str],
     ) -> None:
-        """Every entry to every target that has to hold it, a bounded number of reads at a time."""
+        """Send every entry to every target that must hold it, with a bounded number of reads in flight."""
         size, quorum = metadata.ensemble_size, metadata.write_quorum
         wanted = range(segment.first_entry, last + 1)
         if sources.batched(segment.bookies, doubted):
@@ -146,15 +149,17 @@ class Copier:
             self._counters.bytes += got.nbytes
 
     async def _take_over(self, known: Known, segment: Segment, chosen: dict[int, str], bad: Sequence[Fragment]) -> None:
-        """L11: only now the metadata says so. MetadataVersionConflict: somebody else did it otherwise."""
+        """L11: change the metadata only now. Raises MetadataVersionConflict if another client changed them
+        differently.
+        """
         lost = {part.index: part.bookie for part in bad}
 
         def taken_over(metadata: LedgerMetadata) -> LedgerMetadata | None:
             now = next((one for one in metadata.segments if one.first_entry == segment.first_entry), None)
             if now is None or any(now.bookies[index] not in {lost[index], chosen[index]} for index in chosen):
                 raise MetadataVersionConflict(
-                    f"ledger {known.ledger}: the segment at entry {segment.first_entry} was changed by somebody else"
-                    " while it was copied; its copies are not used"
+                    f"ledger {known.ledger}: another client changed the segment at entry {segment.first_entry}"
+                    " while it was copied; the copies are not used"
                 )
             bookies = tuple(chosen.get(index, bookie) for index, bookie in enumerate(now.bookies))
             if bookies == now.bookies:

@@ -1,4 +1,4 @@
-"""What auto-recovery counts in one process. Event loop; read by anybody."""
+"""The counters of auto-recovery in one process. They are written on the event loop, and may be read from any thread."""
 
 from dataclasses import asdict, dataclass
 
@@ -7,37 +7,41 @@ __all__ = ["Counters"]
 
 @dataclass(slots=True)
 class Counters:
-    """Since the start, but for `*_now` and what an auditor's last check found."""
+    """Counters since the start of the process; `*_now` are gauges, and some have the results of an auditor's last
+    check.
+    """
 
     ledgers: int = 0
-    """Fully replicated, or found to be."""
+    """Ledgers that were fully replicated, or found to be."""
     ledgers_failed: int = 0
-    """Rounds that left a ledger as it was, or with fragments that still lack replicas."""
+    """Rounds after which a ledger still lacked replicas."""
     ledgers_deferred: int = 0
-    """Held back: written to by somebody, or failed before."""
+    """Ledgers held back because they may still be written to."""
     ledgers_recovered: int = 0
-    """Open ledgers that were fenced and closed, because a bookie of theirs was gone for too long."""
+    """Open ledgers that were fenced and closed because one of their bookies was away for too long."""
     ledgers_unrecoverable: int = 0
     """Rounds in which an entry had no replica left."""
     fragments: int = 0
     entries: int = 0
     bytes: int = 0
     paused_ms: int = 0
-    """For bookies with more room to go first."""
+    """Milliseconds of pauses in which bookies with more free space went first."""
 
     sessions_lost: int = 0
-    """Sessions with the metadata store that expired: locks and office went with them, and all began anew."""
+    """Sessions with the metadata store that expired. Locks and office were lost, and the work began again."""
     elected_now: int = 0
     elections: int = 0
     bookies_lost_now: int = 0
     bookie_audits: int = 0
     audits_delayed: int = 0
     marks: int = 0
-    """Ledgers that this auditor found to lack replicas."""
+    """Ledgers that this auditor marked."""
     ledgers_checked: int = 0
     checks_failed: int = 0
     fragments_lacking: int = 0
-    """Of the last check of all ledgers, as the next four are of theirs."""
+    """Fragments with missing entries in the last check of all ledgers. The following five have the results of their
+    checks.
+    """
     segments_misplaced: int = 0
     segments_placed_softly: int = 0
     ledgers_without_replica: int = 0
@@ -45,5 +49,5 @@ class Counters:
     ledgers_below_write_quorum: int = 0
 
     def as_stats(self) -> dict[str, int]:
-        """By the names under which they are shown."""
+        """Return the counters by the names of their metrics."""
         return {f"autorecovery_{name}": value for name, value in asdict(self).items()}

@@ -1,7 +1,8 @@
-"""Moving a bookie's ledgers away for good: what is left, how fast it goes, and what is in the way (OP1). Event loop.
+"""Move all ledgers away from a bookie, and report what is left, at which rate it goes, and what blocks it (OP1).
+Event loop.
 
-The work is done by the replicators of the cluster: here its ledgers are marked, and looked at until none is left. What
-cannot be copied any more is told at once and not waited for.
+The replication workers of the cluster do the work. Here ledgers are marked, and then checked until none is left. A
+ledger that cannot be copied is reported at once and not waited for.
 """
 
 import asyncio
@@ -19,38 +20,46 @@ __all__ = ["decommission", "Progress"]
 
 POLL_S = 5.0
 RATE_OVER = 60
-"""Looks that the rate is made of."""
+"""The number of looks from which the rate is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One look at how far it is. `blocked`: ledger to what is in its way; none of them is in `remaining`."""
+    """The state of a decommission. `remaining` are the ledgers left; `blocked` has, by ledger, why it cannot be
+    moved.
+    """
 
     remaining: tuple[int, ...]
     total: int
     blocked: Mapping[int, str]
     per_s: float
-    """Ledgers a second, lately."""
+    """Ledgers per second in recent time."""
     eta_s: float | None
-    """None while nothing moves."""
+    """Seconds until the end, or None while nothing moves."""
     paused: bool
-    """Whether replication is disabled in the whole cluster."""
+    """Whether replication is disabled in the cluster."""
 
     @property
     def done(self) -> bool:
-        """Nothing is left but what is blocked."""
+        """Whether nothing is left but blocked ledgers."""
         return not self.remaining
 
 
 async def decommission(
     world: World, bookie: str, *, poll_s: float = POLL_S, dry_run: bool = False
 ) -> AsyncIterator[Progress]:
-    """Mark all ledgers of `bookie` and follow them; ends with the look after which nothing remains.
+    """Mark all ledgers of a bookie, and yield the progress until none remains.
 
-    `dry_run`: nothing is marked, and the first look is the last.
+    The caller may stop at any time: the marks stay, and the next call continues.
 
-    IllegalOperation while the bookie is registered: it must be stopped first, or it gets new ledgers. Whoever breaks
-    it off loses nothing: the marks stay, and the next call takes up where the work is.
+    Args:
+        world: What the parts of auto-recovery share.
+        bookie: The id of the bookie.
+        poll_s: The time between two looks, in seconds.
+        dry_run: Mark nothing, and look only once.
+
+    Raises:
+        IllegalOperation: The bookie is registered. It must be stopped first, since it would get new ledgers.
     """
     if bookie in world.cluster.alive:
         raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
@@ -90,16 +99,16 @@ async def decommission(
 
 
 def _left_on(metadata: LedgerMetadata, bookie: str) -> bool:
-    """Whether the bookie holds entries, or may be given some."""
+    """Return whether the bookie holds entries of a ledger, or may receive some."""
     if metadata.state is not LedgerState.CLOSED:
         return any(bookie in segment.bookies for segment in metadata.segments)
     return bool(stored_on(metadata, bookie, metadata.last_entry))
 
 
 def _unrecoverable(metadata: LedgerMetadata, bookie: str, alive: frozenset[str]) -> str:
-    """Why nobody can copy what the bookie holds of this ledger; empty if somebody can."""
+    """Return why a bookie's entries of a ledger cannot be copied; empty if they can."""
     if metadata.write_quorum == 1:
-        return f"written with writeQuorum=1: its only replica is on {bookie}; start that, or delete the ledger"
+        return f"written with writeQuorum=1: its only replica is on {bookie}; start that bookie, or delete the ledger"
     last = metadata.last_entry if metadata.state is LedgerState.CLOSED else metadata.segments[-1].first_entry
     for part in stored_on(metadata, bookie, last):
         if part.stored is None:
@@ -107,7 +116,7 @@ def _unrecoverable(metadata: LedgerMetadata, bookie: str, alive: frozenset[str])
         for entry in range(part.stored[0], min(part.stored[1], part.stored[0] + metadata.ensemble_size) + 1):
             write_set = metadata.write_set(entry)
             if bookie in write_set and not alive.intersection(write_set):
-                return f"no replica of entry {entry} is on a bookie that runs: start one of {', '.join(write_set)}"
+                return f"no replica of entry {entry} is on a running bookie: start one of {', '.join(write_set)}"
     return ""
 
 

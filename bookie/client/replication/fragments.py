@@ -1,6 +1,6 @@
-"""What each bookie of a ledger has to hold. Pure functions; any thread.
+"""Which entries each bookie of a ledger must hold. Pure functions; any thread.
 
-A *fragment* is what one place of one segment's ensemble holds: every entry of the segment in whose write set it is.
+A *fragment* is what one place of a segment's ensemble holds: every entry of the segment whose write set contains it.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,16 @@ __all__ = ["Fragment", "fragments", "holds", "last_segment_lacks", "stored_on"]
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One place of a segment of entries `first` to `last`.
+    """One place of a segment that has the entries `first` to `last`.
 
-    `closed`: nobody adds to the segment any more. `stored`: the first and last entry that lie there; None: none does.
-    `certain`: the segment is known to hold `first`.
+    Attributes:
+        first: The first entry of the segment.
+        last: The last entry of the segment.
+        index: The place in the ensemble.
+        bookie: The bookie at this place.
+        closed: Whether no more entries can be added to the segment.
+        stored: The first and the last entry at this place, or None if there are none.
+        certain: Whether the segment is known to have entry `first`.
     """
 
     first: int
@@ -28,14 +34,15 @@ class Fragment:
 
 
 def holds(index: int, entry: int, ensemble_size: int, write_quorum: int) -> bool:
-    """Whether the bookie at `index` is in the write set of `entry`."""
+    """Return whether the bookie at `index` is in the write set of `entry`."""
     return (index - entry) % ensemble_size < write_quorum
 
 
 def fragments(metadata: LedgerMetadata, lac: int) -> list[Fragment]:
-    """Every fragment of a ledger, by segment and place. `lac` is its last entry, if it is closed.
+    """Return every fragment of a ledger, by segment and place. `lac` is its last entry if it is closed.
 
-    The last segment of an open ledger counts as one entry long while the LAC lies below; then it is not `certain`.
+    While the LAC is below the last segment of an open ledger, that segment counts as one entry long, and not
+    `certain`.
     """
     found: list[Fragment] = []
     closed = metadata.state is LedgerState.CLOSED
@@ -60,14 +67,14 @@ def fragments(metadata: LedgerMetadata, lac: int) -> list[Fragment]:
 
 
 def stored_on(metadata: LedgerMetadata, bookie: str, lac: int) -> list[Fragment]:
-    """The fragments of `bookie` that hold anything."""
+    """Return the fragments of `bookie` that have entries."""
     return [one for one in fragments(metadata, lac) if one.bookie == bookie and one.stored is not None]
 
 
 def last_segment_lacks(metadata: LedgerMetadata, lac: int, alive: frozenset[str]) -> bool:
-    """Whether a ledger that is not closed lacks a bookie where its writer may add next, or added last.
+    """Return whether an open ledger lacks a bookie where its writer added last, or may add next.
 
-    Nothing may be stored there yet; but when more of them fail, nobody could tell any more what was.
+    No entry may be stored there yet; but if more of these bookies fail, nobody could tell which entries were.
     """
     if metadata.state is LedgerState.CLOSED:
         return False

@@ -1,4 +1,4 @@
-"""Auto-recovery inside `bookie-server`: what the group `bookie.services` finds. Main thread."""
+"""Auto-recovery inside `bookie-server`, found through the entry point group `bookie.services`. Main thread."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ __all__ = ["open_service"]
 
 
 class Host(Protocol):
-    """What is needed of a bookie."""
+    """What auto-recovery needs of the bookie that hosts it."""
 
     @property
     def bookie_id(self) -> str: ...
@@ -20,7 +20,7 @@ class Host(Protocol):
 
 
 class Shared:
-    """The bookie's own driver: it starts and stops that itself."""
+    """The bookie's own metadata driver, which the bookie itself starts and stops."""
 
     def __init__(self, driver: MetadataDriver) -> None:
         self.cluster = driver.cluster
@@ -33,17 +33,17 @@ class Shared:
         self.election = driver.election
 
     def start(self) -> None:
-        """It is."""
+        """Do nothing, since the driver is started."""
 
     def stop(self) -> None:
-        """It will be."""
+        """Do nothing, since the bookie stops the driver."""
 
 
 def open_service(host: Host) -> Any:
-    """The `AutoRecovery` of this bookie; None where it is not asked for. ConfigurationError."""
+    """Return the `AutoRecovery` of this bookie, or None if it is not enabled. Raises ConfigurationError."""
     if host.recovery is None:
         return None
-    from bookie.client.replication.service import AutoRecovery, split  # noqa: PLC0415 - most bookies do without
+    from bookie.client.replication.service import AutoRecovery, split  # noqa: PLC0415 - most bookies do not need it
 
     config, settings = split(host.recovery)
     return AutoRecovery(host.bookie_id, Shared(host.metadata), config, settings)

@@ -1,8 +1,8 @@
-"""Which bookies count as lost, and since when. Plain state; no waiting, no clock.
+"""Which bookies count as lost, and since when. It keeps state only, and neither waits nor reads a clock.
 
-A bookie is missing when somebody knows it and it is not registered. It is lost once it was missing for the delay: so a
-restart moves no data, also when the auditor changes meanwhile, or a periodic check finds it missing (OP2). As upstream,
-more than one missing at a time are lost at once.
+A bookie is missing if it is known and not registered. It is lost once it was missing for the delay, so that a restart
+moves no data, even if the auditor changes meanwhile, or a periodic check finds the bookie missing (OP2). As in Apache
+BookKeeper, several bookies that are missing at the same time are lost at once.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ __all__ = ["LostBookies"]
 
 
 class LostBookies:
-    """Times are seconds of any one clock."""
+    """The missing bookies. Times are in seconds, of any one clock."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -19,12 +19,12 @@ class LostBookies:
         self._audited: set[str] = set()
 
     def know(self, bookies: Iterable[str]) -> None:
-        """Ledgers are on these: bug 38, they may have died before anybody looked."""
+        """Add bookies on which there are ledgers; they may have died before there was an auditor (bug 38)."""
         self._known.update(bookies)
         self._audited.clear()
 
     def look(self, alive: frozenset[str], now_s: float) -> None:
-        """These are registered now."""
+        """Take over the bookies that are registered now."""
         self._known |= alive
         for bookie in alive:
             self._missing_since.pop(bookie, None)
@@ -33,27 +33,27 @@ class LostBookies:
             self._missing_since.setdefault(bookie, now_s)
 
     def due(self, delay_s: float, now_s: float, *, at_once: bool = False) -> frozenset[str]:
-        """Who is lost, and was not audited yet."""
+        """Return the lost bookies whose ledgers were not marked yet."""
         waiting = self._missing_since.keys() - self._audited
         if at_once or len(waiting) > 1:
             return frozenset(waiting)
         return frozenset(bookie for bookie in waiting if now_s - self._missing_since[bookie] >= delay_s)
 
     def next_due_s(self, delay_s: float) -> float | None:
-        """When the next one is lost if it does not come back."""
+        """Return when the next bookie is lost if it does not come back, or None."""
         waiting = self._missing_since.keys() - self._audited
         return min((self._missing_since[bookie] + delay_s for bookie in waiting), default=None)
 
     def audited(self, bookies: Iterable[str]) -> None:
-        """The ledgers of these are marked."""
+        """Note that the ledgers of these bookies are marked."""
         self._audited.update(bookies)
 
     @property
     def missing(self) -> frozenset[str]:
-        """Known, and not registered."""
+        """The known bookies that are not registered."""
         return frozenset(self._missing_since)
 
     @property
     def waiting(self) -> bool:
-        """Whether somebody is missing whose ledgers are not marked."""
+        """Whether a bookie is missing whose ledgers are not marked."""
         return bool(self._missing_since.keys() - self._audited)

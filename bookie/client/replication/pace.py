@@ -1,4 +1,4 @@
-"""Bookies with little room let the others go first: how long one waits between two copies. Pure; any thread."""
+"""How long a bookie with little free space waits between two copies, so that others go first. Pure; any thread."""
 
 from statistics import median
 
@@ -9,9 +9,10 @@ __all__ = ["pause_s"]
 
 
 def pause_s(bookie: str, cluster: Cluster, config: ClientConfig) -> float:
-    """Seconds: of the longest pause the share by which the bookie's free space lies below the median of all writable.
+    """Return the pause in seconds: a share of the longest pause.
 
-    0 unless weights and pauses are both on, and where the bookie's free space is not known.
+    The share is how far the bookie's free space is below the median of all writable bookies. It is 0 unless weights
+    and pauses are both enabled, and if the bookie's free space is unknown.
     """
     free = cluster.free_bytes
     mine = free.get(bookie)

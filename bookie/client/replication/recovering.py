@@ -1,7 +1,7 @@
-"""Copying what lost bookies hold, here and now, ledger by ledger: what an operator does without an auditor. Event loop.
+"""Copy the entries of lost bookies at once, ledger by ledger, as an operator does without an auditor. Event loop.
 
-Nothing is marked and nobody else need run. The metadata changes as it does for replicators, by compare-and-set and only
-when all copies are acknowledged, so both may be at work on one cluster.
+Nothing is marked, and no other process is needed. As with replication workers, the metadata are changed by
+compare-and-set, and only after all copies were acknowledged, so both may work on one cluster at the same time.
 """
 
 from collections.abc import AsyncIterator
@@ -20,13 +20,21 @@ __all__ = ["copy_lost", "Outcome", "recover", "refuse_writable"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one ledger. `first_entries`: of the segments that name a lost bookie. `error`: why it failed."""
+    """The result for one ledger.
+
+    Attributes:
+        ledger: The id of the ledger.
+        total: The number of ledgers that have a lost bookie.
+        state: `to copy`, `copied`, `whole` (the ledger has no lost bookie any more), `gone` or `failed`.
+        first_entries: The first entries of the segments that have a lost bookie.
+        error: Why the ledger failed.
+    """
 
     ledger: int
     total: int
-    """Ledgers that name a lost bookie."""
+    """The number of ledgers that have a lost bookie."""
     state: str
-    """`to copy`, `copied`, `whole` (it names none any more), `gone` or `failed`."""
+    """`to copy`, `copied`, `whole` (it has no lost bookie any more), `gone` or `failed`."""
     first_entries: tuple[int, ...]
     error: str = ""
 
@@ -39,10 +47,22 @@ async def recover(
     skip_open: bool = False,
     dry_run: bool = False,
 ) -> AsyncIterator[Outcome]:
-    """Every ledger that names a bookie of `lost`, or `ledger` alone. An open one is fenced and closed where it must be.
+    """Copy the entries of lost bookies, for every ledger that has one, or for one ledger only.
 
-    IllegalOperation while one of `lost` takes writes: it would get new ledgers meanwhile. A ledger that fails stops no
-    other.
+    An open ledger is fenced and closed if that is necessary. A ledger that fails stops no other.
+
+    Args:
+        world: What the parts of auto-recovery share.
+        lost: The ids of the lost bookies.
+        ledger: The id of the only ledger to copy; None means all ledgers.
+        skip_open: Leave open ledgers out.
+        dry_run: Change nothing, and report what would be copied.
+
+    Yields:
+        The result for each ledger.
+
+    Raises:
+        IllegalOperation: A bookie of `lost` is writable; it would get new ledgers meanwhile.
     """
     if not dry_run:
         refuse_writable(lost, world.cluster.writable)
@@ -73,18 +93,20 @@ async def recover(
 
 
 def refuse_writable(lost: frozenset[str], writable: frozenset[str]) -> None:
-    """IllegalOperation: one of `lost` takes writes, and would get new ledgers while its old ones are copied."""
+    """Raise IllegalOperation if a bookie of `lost` is writable, since it would get new ledgers while old ones are
+    copied.
+    """
     if lost & writable:
         raise IllegalOperation(
-            f"bookie {', '.join(sorted(lost & writable))} takes writes: stop it, or make it read-only, first"
+            f"bookie {', '.join(sorted(lost & writable))} is writable: stop it, or make it read-only, first"
         )
 
 
 async def copy_lost(world: World, copier: Copier, ledger: int, lost: frozenset[str], *, fence: bool) -> str:
-    """Copy what one ledger has on `lost`: `copied`, `whole` where that is nothing, or `open`.
+    """Copy the entries that one ledger has on `lost`. Returns `copied`, `whole` if there are none, or `open`.
 
-    `fence`: an open ledger that must be closed for that is fenced and closed; otherwise its last part stays as it is,
-    and it is told as `open`. NoSuchLedgerMetadata, and the errors of `Copier.replicate_all`.
+    With `fence`, an open ledger is fenced and closed if that is necessary. Otherwise its last part stays as it is,
+    and the result is `open`. Raises NoSuchLedgerMetadata, and the errors of `Copier.replicate_all`.
     """
     known, bad = await _lost_parts(world, ledger, lost)
     fenced = fence and any(not part.closed for part in bad)

@@ -1,7 +1,8 @@
-"""Mending ledgers beside the cluster's auto-recovery: what lost bookies hold, or live ones lack. Event loop.
+"""Repair ledgers beside the cluster's auto-recovery: copy what lost bookies held, or write again what live ones lack.
 
-Each ledger is locked as replicators lock it, so nobody copies it twice; where replication is switched off, nothing is
-copied. Bookies with little room that took copies let the others go first.
+Each ledger is locked like replication workers do it, so that it is copied only once, and nothing is copied while
+replication is disabled. There is a pause after a copy to bookies with little free space, so that others go first.
+Event loop.
 """
 
 import asyncio
@@ -21,15 +22,15 @@ __all__ = ["restore", "Restored", "rewrite"]
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came of one ledger. `error`: why it is not done."""
+    """The result for one ledger. `error` is why it is not done."""
 
     ledger: int
     state: str
-    """`copied`, `rewritten`, `whole`, `gone`; not done: `held` by a replicator, `off`, `open`, `failed`."""
+    """`copied`, `rewritten`, `whole` or `gone`; or if it is not done, `held` by a worker, `off`, `open` or `failed`."""
     entries: int = 0
     bytes: int = 0
     taken_by: tuple[str, ...] = ()
-    """The bookies that took a place, once for each."""
+    """The bookies that replaced others, once for each place."""
     paused_ms: int = 0
     error: str = ""
 
@@ -37,9 +38,10 @@ class Restored:
 async def restore(
     world: World, ledgers: Sequence[int], lost: frozenset[str], *, fence: bool
 ) -> AsyncIterator[Restored]:
-    """One after the other, in their order. `fence` as for `copy_lost`. A ledger that fails stops no other.
+    """Copy what lost bookies held, one ledger after the other. `fence` is that of `copy_lost`. A ledger that fails
+    stops no other.
 
-    IllegalOperation while one of `lost` takes writes: it may have come back since it was thought to be lost.
+    Raises IllegalOperation if a bookie of `lost` is writable; it may have come back since it was believed to be lost.
     """
     refuse_writable(lost, world.cluster.writable)
     copier = Copier(world)
@@ -48,8 +50,9 @@ async def restore(
 
 
 async def rewrite(world: World, found: Mapping[int, Runs], *, replace: bool) -> AsyncIterator[Restored]:
-    """What bookies lack, by ledger, written to them again; or they are replaced there. A ledger that fails stops no
-    other.
+    """Write entries again to bookies that lack them, or replace these bookies with `replace`, ledger by ledger.
+
+    A ledger that fails stops no other.
     """
     rewriter = Rewriter(world, Copier(world), replace=replace)
     async for row in _each(world, list(found), lambda ledger: rewriter.ledger(ledger, found[ledger])):

@@ -1,8 +1,9 @@
-"""Entries that a live bookie lacks, or holds damaged or otherwise than the rest, written to it again. Event loop.
+"""Write entries again to a live bookie that lacks them, or holds them damaged or different from the others. Event
+loop.
 
-They come from the other replicas, are written as a recovery writes, as their writer stored them, and are read back
-before they count. What the bookie does not take, or gives back bad, it shall not keep: another one takes its place in
-the ensemble, as when it is lost.
+The entries come from the other replicas. They are sent as recovery adds, as their writer stored them, and are read
+back before they count. If the bookie refuses them, or returns them damaged, it is replaced in the ensemble as if it
+were lost.
 """
 
 import itertools
@@ -29,9 +30,10 @@ __all__ = ["Rewriter", "Run", "Runs"]
 
 
 class Run(NamedTuple):
-    """Entries `first` to `last` that a bookie lacks, or gives damaged.
+    """Entries `first` to `last` that a bookie lacks, or returns damaged.
 
-    `differs`: it gives them with a digest that holds, but otherwise than the others do: nobody may get them from there.
+    With `differs` their digests are valid, but they differ from the other replicas, so they must not be copied from
+    there.
     """
 
     first: int
@@ -50,7 +52,10 @@ log = logging.getLogger(__name__)
 
 
 class Rewriter:
-    """Shared by all ledgers of a task: its throttle is for all of them. `replace`: nothing is written to them again."""
+    """Writes entries again. One instance serves all ledgers of a task, so that its throttle applies to all of them.
+
+    With `replace` nothing is written again; the bookies are replaced.
+    """
 
     def __init__(self, world: World, copier: Copier, *, replace: bool) -> None:
         self._world = world
@@ -59,10 +64,12 @@ class Rewriter:
         self._throttle = Throttle(world.config.replication_bytes_per_s)
 
     async def ledger(self, ledger: int, runs: Runs) -> str:
-        """`rewritten`, `copied` where a bookie was replaced, `whole` where it is nobody's duty any more, or `open`.
+        """Repair one ledger.
 
-        Entries of the last part of an open ledger are only written again: its writer replaces bookies.
-        NoSuchLedgerMetadata; ReplicationError when no replica gives an entry, after all others are done.
+        Returns `rewritten`, `copied` if a bookie was replaced, `whole` if no bookie must hold the entries any more,
+        or `open`. Entries of the last part of an open ledger are only written again, since its writer replaces
+        bookies. Raises NoSuchLedgerMetadata, and ReplicationError if no replica has an entry, after all others are
+        done.
         """
         known = Known(ledger, await self._world.metadata.read(ledger))
         last = known.metadata.last_entry
@@ -82,13 +89,15 @@ class Rewriter:
         closed = [part for part in bad if part.closed]
         await self._copier.replicate_all(known, closed)
         if lost:
-            raise ReplicationError(f"{len(lost)} entries are on no other replica; the first: {lost[0]}")
+            raise ReplicationError(f"{len(lost)} entries are on no other replica; the first one: {lost[0]}")
         if len(closed) < len(bad):
             return "open"
         return "copied" if closed else state
 
     async def _write(self, known: Known, bookie: str, pieces: Iterable[range], differ: Runs, lost: list[str]) -> bool:
-        """Whether the bookie has them now, those apart that no replica gives: they are told in `lost`."""
+        """Write entries again. Returns whether the bookie has them now; entries without any replica are added to
+        `lost`.
+        """
         if self._replace or bookie not in self._world.cluster.alive:
             return False
         sources = Sources(self._world, known.ledger, known.metadata)
@@ -105,7 +114,7 @@ class Rewriter:
         except ClientClosed:
             raise
         except BookKeeperError as error:
-            log.warning("entries not taken again ledger=%d bookie=%s error=%s", known.ledger, bookie, error)
+            log.warning("cannot write entries again ledger=%d bookie=%s error=%s", known.ledger, bookie, error)
             return False
         finally:
             target.close()
@@ -145,13 +154,14 @@ async def _read_back(sources: Sources, bookie: str, first: int, lengths: NDArray
     while at < len(lengths):
         got = await sources.ask(bookie, first + at, len(lengths) - at)
         if (got.lengths != lengths[at : at + got.count]).any():
-            raise ReplicationError(f"entries from {first + at} on are not what was written")
+            raise ReplicationError(f"entries from {first + at} on are not as they were written")
         at += got.count
 
 
 def _due(metadata: LedgerMetadata, last: int, bookie: str, runs: Sequence[Run], differ: Runs) -> Iterator[range]:
-    """What of the runs the bookie has to hold, now: in pieces of one segment; one entry each where they are striped, or
-    where some bookie has one that differs.
+    """Yield those parts of the runs that the bookie must hold now, each within one segment.
+
+    A part is one entry where entries are striped, or where some bookie has one that differs.
     """
     firsts = [segment.first_entry for segment in metadata.segments]
     striped = metadata.ensemble_size != metadata.write_quorum
@@ -164,5 +174,5 @@ def _due(metadata: LedgerMetadata, last: int, bookie: str, runs: Sequence[Run], 
 
 
 def _meet(run: Run, entries: range) -> bool:
-    """Whether they have an entry in common."""
+    """Return whether a run and a range have an entry in common."""
     return run.first < entries.stop and entries.start <= run.last

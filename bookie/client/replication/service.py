@@ -1,7 +1,7 @@
-"""Auto-recovery as a service: an auditor that stands for election and a worker, on an event loop in one thread.
+"""Auto-recovery as a service: a candidate for auditor and a replication worker, on an event loop on one thread.
 
-`AutoRecovery` is started and stopped from any other thread: by `bookie-server`, which hosts it where
-`autoRecoveryDaemonEnabled` says so, or by `run_alone`, in a process of its own.
+`AutoRecovery` is started and stopped from any other thread: by `bookie-server` if `autoRecoveryDaemonEnabled` is set,
+or by `run_alone`, in a process of its own.
 """
 
 import asyncio
@@ -37,7 +37,14 @@ log = logging.getLogger(__name__)
 
 
 class AutoRecovery:
-    """`name`: the bookie's id, or any name that nobody else in the cluster has. The driver is started and stopped."""
+    """The service. It starts and stops the driver.
+
+    Args:
+        name: The bookie's id, or any name that is unique in the cluster.
+        driver: The driver of the metadata store.
+        config: The settings of the client.
+        settings: The settings of auto-recovery.
+    """
 
     def __init__(
         self,
@@ -55,17 +62,17 @@ class AutoRecovery:
         self._stop = Stop()
 
     def start(self) -> None:
-        """Begin; what fails is logged and tried again, so that a cluster that is not there yet is waited for."""
+        """Start the thread. Failures are logged and retried, so that it waits for a cluster that does not run yet."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Release what is locked, withdraw from the election, end the session. Idempotent."""
+        """Release all locks, withdraw from the election, and end the session. Idempotent."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def stats(self) -> Mapping[str, int]:
-        """Counters and gauges."""
+        """Return the counters and gauges by name."""
         return self.counters.as_stats()
 
     def _run(self) -> None:
@@ -78,7 +85,7 @@ class AutoRecovery:
             async with connected(self._name, store, self._config, self._settings, self.counters) as world:
                 await _serve_sessions(world, store)
         except Exception:
-            log.exception("autorecovery ended")
+            log.exception("autorecovery ended by an error")
             raise
         finally:
             await store.close()
@@ -93,7 +100,7 @@ class AutoRecovery:
 
 
 async def _serve_sessions(world: World, store: MetadataStore) -> None:
-    """`serve`, anew under each session: what an expired one held, somebody else may hold by now."""
+    """Run `serve`, and start it again with each new session, since other processes may have taken over the locks."""
     lost = asyncio.Event()
     store.driver.registrations.on_session_loss(on_loop(lost.set))
     while True:
@@ -104,7 +111,7 @@ async def _serve_sessions(world: World, store: MetadataStore) -> None:
             if serving.done():
                 await serving
             world.counters.sessions_lost += 1
-            log.warning("session expired, auditor and worker start again name=%s", world.name)
+            log.warning("session expired, restarting auditor and worker name=%s", world.name)
         finally:
             for task in (serving, waiting):
                 task.cancel()
@@ -124,7 +131,10 @@ async def connected(
     settings: RecoverySettings,
     counters: Counters | None = None,
 ) -> AsyncIterator[World]:
-    """The world over real bookies and an open store, which stays open. It knows all bookies, and follows them."""
+    """Yield what the parts of auto-recovery share, over real bookies and an open store, which stays open.
+
+    All bookies are known when it is yielded, and are watched.
+    """
     cluster = Cluster()
     known = await KnownCluster.over(store, config, Random(), cluster.changed)
     context = known.context
@@ -152,9 +162,9 @@ async def connected(
 
 @contextlib.asynccontextmanager
 async def opened(name: str, driver: MetadataDriver, given: Mapping[str, Any]) -> AsyncIterator[World]:
-    """The same for one piece of work. The driver is started, and stopped at the end; `given` as for `split`.
+    """Yield the same for one task. The driver is started, and stopped at the end; `given` is that of `split`.
 
-    ConfigurationError, MetadataStoreError.
+    Raises ConfigurationError or MetadataStoreError.
     """
     config, settings = split(given)
     store = await MetadataStore.open(driver)
@@ -179,16 +189,22 @@ async def _started(known: KnownCluster) -> None:
 
 
 def split(given: Mapping[str, Any]) -> tuple[ClientConfig, RecoverySettings]:
-    """Keys of both kinds, each to its own. ConfigurationError."""
+    """Divide keys into settings of the client and settings of auto-recovery. Raises ConfigurationError."""
     own = {one.metadata["key"] for one in RecoverySettings.__dataclass_fields__.values()}
     recovery = {name: value for name, value in given.items() if name in own}
     return ClientConfig.of({k: v for k, v in given.items() if k not in own}), RecoverySettings.of(recovery)
 
 
 def run_alone(name: str, uri: str, given: Mapping[str, Any]) -> None:
-    """Auto-recovery in a process of its own, until SIGTERM or SIGINT. `given`: keys of client and auto-recovery.
+    """Run auto-recovery in a process of its own until SIGTERM or SIGINT. Call it on the main thread.
 
-    Main thread. ConfigurationError.
+    Args:
+        name: A name that is unique in the cluster.
+        uri: The URI of the metadata store.
+        given: Keys of the client and of auto-recovery, with their values.
+
+    Raises:
+        ConfigurationError: A setting or the URI is wrong.
     """
     config, settings = split(given)
     driver = open_driver(uri, session_timeout_ms=round(config.session_timeout_s * 1000))

@@ -1,4 +1,6 @@
-"""Settings of auto-recovery: upstream's keys, our fields. Frozen; any thread. Times are seconds in the fields."""
+"""The settings of auto-recovery: Apache BookKeeper's keys and our fields. Any thread. Fields ending in `_s` are
+seconds.
+"""
 
 from dataclasses import dataclass
 
@@ -9,20 +11,20 @@ __all__ = ["RecoverySettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySettings(SettingsOf):
-    """The defaults are upstream's."""
+    """The settings of auto-recovery. Defaults are those of Apache BookKeeper."""
 
     lost_bookie_delay_s: int = key("lostBookieRecoveryDelay", 0)
-    """How long a bookie may be away; what the metadata store says goes before."""
+    """How long a bookie may be away before it is lost; a value in the metadata store has precedence."""
     check_interval_s: float = key("auditorPeriodicCheckInterval", 604_800.0)
-    """Of all ledgers, off at 0."""
+    """The interval of the check of all ledgers; 0 disables it."""
     bookie_check_interval_s: float = key("auditorPeriodicBookieCheckInterval", 86_400.0)
-    """At 0 only when an auditor is elected."""
+    """The interval of the check for lost bookies; at 0 it runs only when an auditor is elected."""
     placement_check_interval_s: float = key("auditorPeriodicPlacementPolicyCheckInterval", 0.0)
     replicas_check_interval_s: float = key("auditorReplicasCheckInterval", 0.0)
     verification_percentage: int = key("auditorLedgerVerificationPercentage", 0)
     ledgers_at_once: int = key("auditorMaxNumberOfConcurrentOpenLedgerOperations", 500, low=1)
     reads_at_once: int = key("inFlightReadEntryNumInLedgerChecker", -1, low=-1)
-    """Of the checks, 100 where it is not positive."""
+    """The reads that a check has in flight; 100 if it is not positive."""
     repair_placement: bool = key("repairedPlacementPolicyNotAdheringBookieEnabled", default=False)
     mark_time_stored: bool = key("storeSystemTimeAsLedgerUnderreplicatedMarkTime", default=True)
     open_ledger_grace_s: float = key("openLedgerRereplicationGracePeriod", 30.0, scale=MS)

@@ -1,6 +1,6 @@
-"""Reading what is to be copied: each entry from some replica whose digest holds, in batches where they can be had.
+"""Read entries that are to be copied: each from a replica with a valid digest, in batches where possible.
 
-Event loop. Nothing leaves here unverified: a replica that is damaged, or lies, is passed over for the next one.
+Event loop. Everything that is returned is verified: a damaged or false replica is skipped in favour of the next one.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,12 +27,12 @@ __all__ = ["Sources", "Verified"]
 
 BATCH_BYTES = 1 << 20
 HEADER_BYTES = 32
-"""Ledger, entry, LAC and length, which each entry begins with."""
+"""The header that each entry begins with: ledger, entry, LAC and length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Entries from `first` on whose digests hold, as stored: runs of `u32 length | entry`."""
+    """Entries from `first` on with valid digests, as stored: records of `u32 length | entry`."""
 
     first: int
     records: memoryview
@@ -48,12 +48,12 @@ class Verified:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The ledger's payload bytes up to and with each entry, as the entry says."""
+        """The ledger's payload bytes up to and including each entry, according to its header."""
         return payloads.heads([(self.records, self.offsets)], LENGTH_PREFIX + HEADER_BYTES)[2]
 
 
 class Sources:
-    """The replicas of one ledger, those of `doubted` last."""
+    """The replicas of one ledger."""
 
     def __init__(self, world: World, ledger: int, metadata: LedgerMetadata) -> None:
         self._bookies = world.bookies
@@ -67,7 +67,7 @@ class Sources:
         self._whole = batches and metadata.ensemble_size == metadata.write_quorum
 
     def batched(self, ensemble: Sequence[str], doubted: frozenset[str]) -> bool:
-        """Whether some replica may give many entries at once."""
+        """Return whether some replica that is not doubted may support batch reads."""
         good = (bookie for bookie in ensemble if bookie in self._cluster.alive and bookie not in doubted)
         return self._whole and any(self._bookies.batches(bookie) for bookie in good)
 
@@ -79,13 +79,15 @@ class Sources:
         doubted: frozenset[str],
         barred: Collection[str] = (),
     ) -> Verified:
-        """Entries from `first` on, one at least; none that a bookie of `barred` has. ReplicationError tells what each
-        replica said.
+        """Read entries from `first` on, one or more, from the replicas, those of `doubted` last and those of `barred`
+        not at all.
+
+        Raises ReplicationError with what each replica answered.
         """
         said: list[str] = []
         for bookie in self._order(first, ensemble, doubted):
             if bookie in barred:
-                said.append(f"{bookie}: it differs from the others")
+                said.append(f"{bookie} differs from the others")
                 continue
             if bookie not in self._cluster.alive:
                 said.append(f"{bookie} is not registered")
@@ -96,10 +98,12 @@ class Sources:
                 raise
             except BookKeeperError as error:
                 said.append(f"{bookie}: {error}")
-        raise ReplicationError(f"ledger {self._ledger}, entry {first}: no replica gives it ({'; '.join(said)})")
+        raise ReplicationError(f"ledger {self._ledger}, entry {first}: no replica has a valid copy ({'; '.join(said)})")
 
     async def ask(self, bookie: str, first: int, count_max: int) -> Verified:
-        """Entries from `first` on, one at least, of this replica. DigestMismatch, and what it answers."""
+        """Read entries from `first` on, one or more, from this bookie. Raises DigestMismatch, and errors of the
+        bookie.
+        """
         if self._whole and count_max > 1 and bookie not in self._unbatched and self._bookies.batches(bookie):
             try:
                 batch = await self._bookies.batch_read(bookie, self._ledger, first, count_max, BATCH_BYTES)
@@ -109,7 +113,7 @@ class Sources:
                 return self._verified(bookie, first, batch.buffer, batch.offsets[: count_max + 1])
         answer = await self._bookies.read(bookie, self._ledger, first)
         if answer.stored is None:
-            raise NoSuchEntry(f"ledger {self._ledger}, entry {first}: not at {bookie}")
+            raise NoSuchEntry(f"ledger {self._ledger}, entry {first}: {bookie} does not hold it")
         records = memoryview(len(answer.stored).to_bytes(LENGTH_PREFIX, "big") + answer.stored)
         return self._verified(bookie, first, records, record.offsets(records))
 

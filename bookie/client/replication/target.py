@@ -1,4 +1,4 @@
-"""The bookie that copies go to: one lane, and what of it is not answered yet. Event loop."""
+"""The bookie that entries are copied to: a lane, and the number of its unanswered adds. Event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["Target"]
 
 
 class Target:
-    """Adds as a recovery makes them, so that a fenced ledger takes them. `close` it in the end."""
+    """Sends recovery adds, which a fenced ledger accepts. Call `close` in the end."""
 
     def __init__(self, bookies: Bookies, bookie: str, ledger: int, master_key: bytes) -> None:
         self.bookie = bookie
@@ -26,21 +26,21 @@ class Target:
         self._lane = bookies.adds(bookie, ledger, master_key, self, flags=Flags.RECOVERY_ADD)
 
     async def send(self, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
-        """Send when there is room; raises what an earlier add ended with."""
+        """Send entries as soon as there is room. Raises the error of an earlier add."""
         await self._until(lambda: not self._lane.full)
         self._pending += len(entries)
         self._lane.send(records, offsets, entries)
 
     async def finish(self) -> None:
-        """Wait until everything sent is acknowledged. Raises what the first refused add ended with."""
+        """Wait until everything that was sent is acknowledged. Raises the error of the first add that was refused."""
         await self._until(lambda: not self._pending)
 
     def close(self) -> None:
-        """Answers are no longer wanted."""
+        """Ignore further responses."""
         self._lane.close()
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Some adds ended."""
+        """Handle responses."""
         self._pending -= len(entries)
         refused = np.flatnonzero(codes)
         if len(refused) and self._error is None:
@@ -50,12 +50,12 @@ class Target:
         self._change.set()
 
     def lost(self, error: BookKeeperError) -> None:
-        """Nothing more will be answered."""
+        """Handle that nothing more will be answered."""
         self._error = self._error or error
         self._change.set()
 
     def on_room(self) -> None:
-        """More can be sent."""
+        """Handle that more can be sent."""
         self._change.set()
 
     async def _until(self, fits: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""So many bytes a second, on the event loop's clock."""
+"""A limit of bytes per second, by the clock of the event loop."""
 
 import asyncio
 
@@ -6,14 +6,14 @@ __all__ = ["Throttle"]
 
 
 class Throttle:
-    """`bytes_per_s` 0 and below: no limit. What was taken is paid for by whoever takes next."""
+    """The limit. With `bytes_per_s` of 0 or less there is none. A caller waits for what earlier callers took."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self._bytes_per_s = bytes_per_s
         self._free_at = float("-inf")
 
     async def take(self, count: int) -> None:
-        """Wait until what was taken before is paid for, then take `count` bytes."""
+        """Wait until the bytes taken before have used up their time, then take `count` bytes."""
         if self._bytes_per_s <= 0:
             return
         now = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Every ledger of the cluster, a bounded number at a time. Event loop."""
+"""Visit every ledger of the cluster, a bounded number at a time. Event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -17,9 +17,9 @@ async def each_ledger(
     at_once: int,
     among: Collection[int] | None = None,
 ) -> None:
-    """Read each ledger's metadata and visit it; or those `among` them. The first error ends it.
+    """Read the metadata of each ledger, or of those in `among`, and visit it. The first error ends it.
 
-    Ledgers that go meanwhile are passed over.
+    At most `at_once` ledgers are visited at the same time. Ledgers that are deleted meanwhile are skipped.
     """
     under_way: set[asyncio.Task[None]] = set()
 

@@ -1,8 +1,8 @@
-"""Takes marked ledgers, one at a time, and gives them back what they lack. Event loop.
+"""The replication worker: it takes marked ledgers, one at a time, and copies what they lack. Event loop.
 
-A ledger is held by a lock of the metadata store while it is worked on, and beyond that where it is held back: because
-somebody may still write to it, or because the last rounds failed. The lock ends with the session, so a worker that dies
-leaves its ledgers to the others.
+A ledger is locked in the metadata store while it is worked on, and also while it is held back, because it may still
+be written to, or because the last rounds failed. The lock ends with the session, so that other workers take over the
+ledgers of a worker that dies.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from bookie.metadata.records.replication import Claim
 __all__ = ["ReplicationWorker"]
 
 IDLE_S_MAX = 60.0
-"""Somebody who waits looks again after this, told or not."""
+"""An idle worker looks again after this time, in seconds, even if it was not notified."""
 DOUBLINGS = 5
 FAILURES_KEPT = 100_000
 log = logging.getLogger(__name__)
 
 
 class ReplicationWorker:
-    """`run` until cancelled."""
+    """The worker. Call `run`, and cancel it to end."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -49,7 +49,7 @@ class ReplicationWorker:
         self._held: dict[asyncio.Task[None], Claim] = {}
 
     async def run(self) -> None:
-        """Take ledgers until cancelled; then all locks are released."""
+        """Replicate ledgers until cancelled, then release all locks."""
         wake = asyncio.Event()
         try:
             while True:
@@ -59,7 +59,7 @@ class ReplicationWorker:
                 except ClientClosed:
                     raise
                 except BookKeeperError as error:
-                    log.warning("no ledger can be taken error=%s", error)
+                    log.warning("cannot take a ledger to replicate error=%s", error)
                     await asyncio.sleep(self._settings.backoff_s)
                     continue
                 if claim is None:
@@ -73,16 +73,16 @@ class ReplicationWorker:
             for task in held:
                 task.cancel()
             await asyncio.gather(*held, return_exceptions=True)
-            for claim in held.values():  # a task that never began released nothing
+            for claim in held.values():  # a task that never began has released nothing
                 await self._release(claim)
 
     async def _claim(self, wake: asyncio.Event) -> Claim | None:
-        """A lock that is taken while we are told to stop is let go again."""
+        """Take a ledger. If cancelled while the lock is being acquired, release it again."""
         taking = asyncio.ensure_future(self._queue.claim(self._world.name, self._world.random, wake.set))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            await asyncio.shield(self._let_go(taking))  # also when we are told to stop again
+            await asyncio.shield(self._let_go(taking))  # even if we are cancelled a second time
             raise
 
     async def _let_go(self, taking: asyncio.Future[Claim | None]) -> None:
@@ -92,7 +92,7 @@ class ReplicationWorker:
                 await self._release(late)
 
     async def _work(self, claim: Claim) -> bool:
-        """One round with a ledger that is ours; whether it went well."""
+        """Do one round with a ledger that we have locked. Returns whether it succeeded."""
         try:
             await self._round(claim)
         except NoSuchLedgerMetadata:
@@ -102,7 +102,7 @@ class ReplicationWorker:
             if not isinstance(error, BookKeeperError) or isinstance(error, ClientClosed):
                 await self._release(claim)
                 raise
-            log.warning("ledger not replicated ledger=%d error=%s", claim.ledger, error)
+            log.warning("cannot replicate ledger ledger=%d error=%s", claim.ledger, error)
             self._failed(claim)
         return claim.ledger not in self._failures
 
@@ -113,7 +113,7 @@ class ReplicationWorker:
         unrecoverable = await self._copy(known, bad)
         if any(not part.closed for part in bad) or last_segment_lacks(known.metadata, lac, self._cluster.alive):
             self._counters.ledgers_deferred += 1
-            log.info("ledger is open, and waits ledger=%d seconds=%g", claim.ledger, self._settings.open_ledger_grace_s)
+            log.info("ledger is open, waiting ledger=%d seconds=%g", claim.ledger, self._settings.open_ledger_grace_s)
             self._hold(claim, self._settings.open_ledger_grace_s, self._close_if_it_must_be)
             return
         left = await self._lacking(claim.ledger, known.metadata, lac) if bad else []
@@ -138,7 +138,9 @@ class ReplicationWorker:
         return bad
 
     def _misplaced(self, metadata: LedgerMetadata, lac: int) -> list[Fragment]:
-        """Of each segment that breaks the placement policy the fewest fragments that can be moved to mend that."""
+        """Return, for each segment that violates the placement policy, the fewest fragments that can be moved to
+        satisfy it.
+        """
         found: list[Fragment] = []
         for first, parts in _by_segment(fragments(metadata, lac)):
             ensemble = [part.bookie for part in parts]
@@ -147,11 +149,11 @@ class ReplicationWorker:
                 moves = mended(self._placement, ensemble, *quorums, custom=metadata.custom)
                 found += [parts[index] for index in moves]
                 if not moves:
-                    log.info("segment breaks the placement policy, and nothing mends it first=%d", first)
+                    log.info("segment violates the placement policy, and no replacement helps first=%d", first)
         return found
 
     async def _copy(self, known: Known, bad: list[Fragment]) -> bool:
-        """Whether some entry has no replica left. Segments do not depend on each other: one failure stops no other."""
+        """Replicate each segment; one that fails stops no other. Returns whether some entry has no replica left."""
         unrecoverable = False
         for first, parts in _by_segment(part for part in bad if part.closed):
             try:
@@ -160,11 +162,13 @@ class ReplicationWorker:
                 raise
             except BookKeeperError as error:
                 unrecoverable |= isinstance(error, ReplicationError) and self._nobody_left(known.metadata, parts)
-                log.warning("segment not replicated ledger=%d first=%d error=%s", known.ledger, first, error)
+                log.warning("cannot replicate segment ledger=%d first=%d error=%s", known.ledger, first, error)
         return unrecoverable
 
     def _nobody_left(self, metadata: LedgerMetadata, parts: list[Fragment]) -> bool:
-        """OP1: whether all replicas of some entry are on bookies that are gone: trying again now is of no use."""
+        """OP1: return whether all replicas of some entry are on bookies that are gone, so that another try is
+        useless now.
+        """
         segment = next(one for one in metadata.segments if one.first_entry == parts[0].first)
         count = min(metadata.ensemble_size, parts[0].last - parts[0].first + 1)
         return any(
@@ -173,8 +177,8 @@ class ReplicationWorker:
         )
 
     async def _close_if_it_must_be(self, claim: Claim) -> None:
-        """The writer had its time to replace what it lacks: if it did not, the ledger is fenced and closed."""
-        if not await self._queue.holds(claim):  # with our session it went to somebody who waits anew
+        """Fence and close a ledger whose writer has not replaced its missing bookies in time."""
+        if not await self._queue.holds(claim):  # the lock ended with our session, and its new holder waits anew
             return
         known, lac = await self._open(claim.ledger)
         must = last_segment_lacks(known.metadata, lac, self._cluster.alive)
@@ -182,12 +186,12 @@ class ReplicationWorker:
             lacking = await self._checker.check(claim.ledger, known.metadata, lac)
             must = any(not part.closed for part in lacking)
         if must:
-            log.warning("open ledger lacks bookies and is closed ledger=%d", claim.ledger)
+            log.warning("closing an open ledger that lacks bookies ledger=%d", claim.ledger)
             await self._ledgers.recover(claim.ledger)
             self._counters.ledgers_recovered += 1
 
     def _failed(self, claim: Claim, *, hopeless: bool = False) -> None:
-        """Hold the lock for a while, longer with each failure."""
+        """Hold the lock for a while, which is longer after each failure."""
         failures = self._failures.get(claim.ledger, 0)
         if len(self._failures) < FAILURES_KEPT or failures:
             self._failures[claim.ledger] = failures + 1
@@ -196,7 +200,7 @@ class ReplicationWorker:
         delay_s = self._settings.failed_ledger_hold_s * 2 ** (doublings - DOUBLINGS)
         if hopeless:
             log.error(
-                "ledger has no replica left of some entry ledger=%d: bring back a bookie that holds it, or delete it",
+                "an entry has no replica left ledger=%d: start a bookie that holds it, or delete the ledger",
                 claim.ledger,
             )
         self._hold(claim, delay_s, None)
@@ -207,10 +211,10 @@ class ReplicationWorker:
                 await asyncio.sleep(delay_s)
                 if then is not None:
                     await then(claim)
-            except NoSuchLedgerMetadata:  # the next round takes the mark away
+            except NoSuchLedgerMetadata:  # the next round removes the mark
                 return
             except BookKeeperError as error:
-                log.warning("ledger could not be closed ledger=%d error=%s", claim.ledger, error)
+                log.warning("cannot close ledger ledger=%d error=%s", claim.ledger, error)
             finally:
                 await self._release(claim)
 
@@ -221,16 +225,16 @@ class ReplicationWorker:
     async def _finish(self, claim: Claim) -> None:
         self._failures.pop(claim.ledger, None)
         if not await self._queue.finish(claim):
-            log.info("ledger was marked anew ledger=%d", claim.ledger)
+            log.info("ledger was marked again ledger=%d", claim.ledger)
 
     async def _release(self, claim: Claim) -> None:
         try:
             await asyncio.shield(self._queue.release(claim))
-        except BookKeeperError as error:  # it ends with the session
-            log.warning("lock not released ledger=%d error=%s", claim.ledger, error)
+        except BookKeeperError as error:  # the lock ends with the session
+            log.warning("cannot release lock ledger=%d error=%s", claim.ledger, error)
 
     async def _pause(self) -> None:
-        """Bookies with little room let the others go first."""
+        """Wait, so that bookies with more free space go first."""
         seconds = pause_s(self._world.name, self._cluster, self._world.config)
         if seconds:
             self._counters.paused_ms += round(seconds * 1000)

@@ -1,16 +1,16 @@
-"""What is said to one bookie and how: requests and answers of both protocols, and how a connection is made safe.
+"""The wire protocols: requests and responses of V2 and V3, and how a connection is encrypted and authenticated.
 
-Both the channels (`bookie.client.channel`) and the links of the ledger client (`bookie.client.bookies`) are made of it.
-It leans on the compiled framing (`bookie._fast.client`), on `bookie.client.entries`, `bookie.auth` and the messages of
-`bookie.pb`, and neither waits nor starts threads, except while a connection is secured. Begin with `request`, what is
-sent and how its answer is told from others, then `v2` or `v3`.
+Both the channels (`bookie.client.channel`) and the links of the ledger client (`bookie.client.bookies`) are built on
+it. It is built on the compiled framing (`bookie._fast.client`), on `bookie.client.entries`, on `bookie.auth` and on
+the messages of `bookie.pb`. It neither waits nor starts threads, except while a connection is being secured. Begin
+reading with `request`, then `v2` or `v3`.
 
-request        a request on its way, and what a protocol is
+request        a request in flight, and the interface of a protocol
 v2, v3         the two protocols
-requests_v3, answers_v3, messages    V3 messages that are not bulk
-flags          what a request may ask for besides its operation
-extensions     operations that only some bookies offer
-receive        the memory that answers arrive in
+requests_v3, answers_v3, messages    V3 messages that are not bulk data
+flags          request flags
+extensions     operations that only some bookies support
+receive        the memory that responses are received in
 security, tls  how a connection is encrypted and authenticated
-bookie_space   how much room a bookie has, asked on a connection of its own
+bookie_space   the free space of a bookie, read over a connection of its own
 """

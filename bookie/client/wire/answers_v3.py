@@ -1,6 +1,6 @@
-"""What V3 answers carry, as values: decoders from a whole Response. Any thread.
+"""The values in V3 responses, decoded from whole Response messages. Any thread.
 
-Each raises ValueError when the part that it is about is missing, which makes the answer a malformed one.
+Each decoder raises ValueError if the sub-message that it decodes is missing; the response then counts as malformed.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,14 @@ T = TypeVar("T")
 
 
 class ReadAnswer(NamedTuple):
-    """A read, or the end of a wait for a LAC. `lac`: the highest one that the bookie knows, None when it said nothing.
+    """The response to a read or to a long poll.
 
-    `entry` and `stored`: the entry as asked for, or the one after the LAC that was waited to pass; None when none came.
-    `lac_risen_ms`: epoch milliseconds of the rise that ended the wait, None when something else ended it.
+    Attributes:
+        entry: The id of the entry, or None if the response has no entry.
+        stored: The entry as stored, or None. After a long poll it is the entry that follows the LAC given there.
+        lac: The highest LAC that the bookie knows, or None if the response has none.
+        lac_risen_ms: When the LAC rose and ended the long poll, in milliseconds since 1970, or None if it ended
+            otherwise.
     """
 
     entry: int | None
@@ -30,26 +34,31 @@ class ReadAnswer(NamedTuple):
 
 
 class LacAnswer(NamedTuple):
-    """What a bookie knows of a ledger's end: explicit-LAC packet and last entry, as stored; None: it has none."""
+    """What a bookie knows about the end of a ledger.
+
+    Attributes:
+        packet: The packet of the explicit LAC, or None if the bookie has none.
+        last: The last entry as stored, or None if the bookie has none.
+    """
 
     packet: bytes | None
     last: bytes | None
 
 
 def nothing(_: memoryview) -> None:
-    """The status says all."""
+    """Decode a response that has only a status."""
 
 
 def part(body: memoryview, name: str) -> pb.Response:
-    """The Response in `body`, with the sub-message `name`."""
+    """Decode a Response that must have the sub-message `name`."""
     response = parsed(pb.Response, body)
     if not response.HasField(name):
-        raise ValueError(f"no {name} in it")
+        raise ValueError(f"it has no {name}")
     return response
 
 
 def read(body: memoryview) -> ReadAnswer:
-    """Of READ_ENTRY."""
+    """Decode the response to READ_ENTRY."""
     answer = part(body, "readResponse").readResponse
     stored = answer.body if answer.HasField("body") else None
     lac = answer.maxLAC if answer.HasField("maxLAC") else None
@@ -58,34 +67,37 @@ def read(body: memoryview) -> ReadAnswer:
 
 
 def entry(body: memoryview) -> bytes:
-    """Of READ_ENTRY, where there is nothing to do without the entry."""
+    """Decode the response to READ_ENTRY, and return its entry, which must be there."""
     stored = read(body).stored
     if stored is None:
-        raise ValueError("no entry in it")
+        raise ValueError("it has no entry")
     return stored
 
 
 def lacs(body: memoryview) -> LacAnswer:
-    """Of READ_LAC."""
+    """Decode the response to READ_LAC."""
     answer = part(body, "readLacResponse").readLacResponse
     packet = answer.lacBody if answer.HasField("lacBody") else None
     return LacAnswer(packet, answer.lastEntryBody if answer.HasField("lastEntryBody") else None)
 
 
 def bookie_info(body: memoryview) -> BookieInfo:
-    """Of GET_BOOKIE_INFO, asked for both."""
+    """Decode the response to GET_BOOKIE_INFO."""
     answer = part(body, "getBookieInfoResponse").getBookieInfoResponse
     return BookieInfo(answer.totalDiskCapacity, answer.freeDiskSpace)
 
 
 def auth(body: memoryview) -> tuple[str, bytes]:
-    """Of AUTH: plugin name and token."""
+    """Decode the response to AUTH, and return plugin name and token."""
     answer = part(body, "authResponse").authResponse
     return answer.authPluginName, answer.payload
 
 
 def batch(ledger: int, start: int) -> Callable[[memoryview], StoredBatch]:
-    """Of BATCH_READ_ENTRY. The batch is a view of the answer where that is laid out as our bookies do."""
+    """Return a decoder for the response to BATCH_READ_ENTRY.
+
+    The batch is a view of the response if that is laid out as our bookies do it, and a copy otherwise.
+    """
 
     def decode(body: memoryview) -> StoredBatch:
         run, lac = framing_v3.batch_run(body)
@@ -95,6 +107,6 @@ def batch(ledger: int, start: int) -> Callable[[memoryview], StoredBatch]:
 
 
 def available(body: memoryview) -> AvailableEntries:
-    """Of GET_LIST_OF_ENTRIES_OF_LEDGER."""
+    """Decode the response to GET_LIST_OF_ENTRIES_OF_LEDGER."""
     answer = part(body, "getListOfEntriesOfLedgerResponse").getListOfEntriesOfLedgerResponse
     return AvailableEntries.decode(answer.availabilityOfEntriesOfLedger)

@@ -1,6 +1,7 @@
-"""How much room a bookie's disks have, asked on a connection of its own.
+"""Ask a bookie for the space on its disks, over a connection of its own.
 
-Without anything that moves entries, which takes longer to load than the answer takes to come: for commands.
+This module is for commands: it imports nothing that transfers entries, since that takes longer to load than the
+response takes to arrive.
 """
 
 import socket
@@ -17,14 +18,31 @@ ANSWER_BYTES_MAX = 4096
 
 
 class BookieInfo(NamedTuple):
-    """Bytes of a bookie's ledger disks, each file system counted once."""
+    """The space of a bookie's ledger disks in bytes; each file system is counted once.
+
+    Attributes:
+        total: The capacity.
+        free: The free space.
+    """
 
     total: int
     free: int
 
 
 def ask_space(host: str, port: int, timeout_s: float) -> BookieInfo:
-    """What it answers to GET_BOOKIE_INFO. BookieUnavailable, RequestTimeout, ReadError, UnauthorizedAccess."""
+    """Send GET_BOOKIE_INFO to a bookie.
+
+    Args:
+        host: The host name or address of the bookie.
+        port: The port of the bookie.
+        timeout_s: The time limit for each step of the exchange, in seconds.
+
+    Raises:
+        BookieUnavailable: The connection failed, or the peer is not a bookie.
+        RequestTimeout: The bookie did not answer in time.
+        ReadError: The bookie failed to tell its space.
+        UnauthorizedAccess: The bookie requires authentication.
+    """
     address = f"{host}:{port}"
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as sock, sock.makefile("rb") as answers:
@@ -36,7 +54,7 @@ def ask_space(host: str, port: int, timeout_s: float) -> BookieInfo:
     except OSError as error:
         raise BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?") from error
     except ValueError:
-        raise BookieUnavailable(f"{address}: bookie info: that is no answer; is a bookie listening there?") from None
+        raise BookieUnavailable(f"{address}: bookie info: malformed response; is a bookie listening there?") from None
     kind = error_from_v3(answer.status, ReadError)
     if kind is not None:
         raise kind(f"{address}: bookie info: {pb.StatusCode.Name(answer.status)}")

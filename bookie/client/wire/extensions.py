@@ -1,6 +1,6 @@
-"""Operations beyond Apache BookKeeper's: only a bookie that advertises one is sent it. Any thread.
+"""Operations that Apache BookKeeper does not have. They are sent only to bookies that advertise them. Any thread.
 
-A Java bookie closes the connection on an operation that it does not know, so nothing is tried out.
+A Java bookie closes the connection when it receives an unknown operation, so clients never just try one.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,11 @@ WRITE_CLOSE = "writeClose"
 
 
 class Extensions:
-    """What one bookie offers: made from what it advertises, shared by all channels to it for the client's lifetime."""
+    """The extensions that one bookie supports. All connections of a client to that bookie share the object.
+
+    Args:
+        advertised: The names of the extensions that the bookie advertises.
+    """
 
     def __init__(self, advertised: Iterable[str] = ()) -> None:
         self._offered = frozenset(advertised)
@@ -19,5 +23,9 @@ class Extensions:
         return name in self._offered
 
     def withdraw(self, name: str) -> None:
-        """The bookie answered that it does not know the operation after all."""
+        """Remove an extension, after the bookie answered that it does not know the operation.
+
+        Args:
+            name: The name of the extension.
+        """
         self._offered -= {name}

@@ -1,14 +1,14 @@
-"""What a request may ask for besides its operation, in either protocol, and the numbers both have in common."""
+"""The request flags of both protocols, and numbers that the protocols share."""
 
 from enum import IntFlag
 
 LAST_ENTRY = -1
-"""As an entry id: the one with the highest id that the bookie holds."""
+"""As an entry id: the entry with the highest id that the bookie holds."""
 MIB = 1 << 20
 
 
 class Flags(IntFlag):
-    """Request flags; the values are V2's bits."""
+    """Request flags. Their values are the bits of V2."""
 
     NONE = 0
     FENCE = 1

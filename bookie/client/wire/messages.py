@@ -1,4 +1,4 @@
-"""V3 messages as frames and back, through the protobuf library: everything that is not bulk."""
+"""V3 messages to frames and back, through the protobuf library. Bulk data take another way."""
 
 from typing import TypeVar
 
@@ -11,13 +11,13 @@ FRAME_PREFIX = 4
 
 
 def framed(message: Message) -> bytes:
-    """The whole frame of a message."""
+    """Return the frame of a message, with its length prefix."""
     body = message.SerializeToString()
     return len(body).to_bytes(FRAME_PREFIX, "big") + body
 
 
 def parsed(kind: type[M], data: Buffer) -> M:
-    """The message in `data`. ValueError when there is none, or one without its required fields."""
+    """Parse a message. Raises ValueError if the bytes are invalid or lack a required field."""
     message = kind()
     try:
         message.ParseFromString(bytes(data))

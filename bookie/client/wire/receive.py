@@ -1,7 +1,7 @@
-"""The receiving side of a connection: memory that answers arrive in, and the table they are cut into.
+"""The receiving side of a connection: the memory that responses are received in, and the table that describes them.
 
-One thread, the channel's receiver. Answers with entries are lent out as views: memory is used again only when nothing
-of it was lent, else it belongs to the views and new memory takes its place.
+One thread uses it, the channel's receiver. Responses with entries are handed out as views. Memory of which a view was
+handed out then belongs to the views, and is replaced; other memory is reused.
 """
 
 import sys
@@ -16,25 +16,26 @@ from bookie._fast.client import framing_v2
 from bookie.client.wire.security import Link
 
 SLAB_BYTES = 2 << 20
-"""A few of them lie in a processor's caches."""
+"""Small enough for a few slabs to fit into a processor's cache."""
 ROOM_BYTES_MIN = 64 << 10
 ROWS = 8192
 RETIRED_MAX = 2
-"""Slabs that were lent are kept so many, for when they come back."""
+"""The number of slabs with views that are kept to be reused, in case their views are dropped."""
 UNSHARED = 3
-"""References to a slab that no view refers to: those of the table, of who asks, and of the question itself."""
+"""The reference count of a slab without views: the queue, the local variable, and the argument of `getrefcount`."""
 
 
 class Cutter(Protocol):
-    """Cuts whole answers off a buffer: `cut` of the room that knows the protocol."""
+    """Splits a buffer into whole responses: the function `cut` of the protocol's framing module."""
 
     def __call__(self, buffer: Buffer, frame_bytes_max: int, rows: NDArray[Any], /) -> tuple[int, int, int]: ...
 
 
 class ReceiveBuffer:
-    """Cuts what a connection delivers into rows of `framing_v2.RESPONSE`. `frame_bytes_max` bounds its memory.
+    """Splits the bytes of a connection into rows of `framing_v2.RESPONSE`. `frame_bytes_max` bounds its memory.
 
-    With `skipped_bytes_max` a longer answer is not the connection's end: it is `oversized`, and can be skipped.
+    With `skipped_bytes_max`, a response longer than `frame_bytes_max` does not end the connection; `oversized`
+    reports it, and `skip` drops it.
     """
 
     __slots__ = (
@@ -60,23 +61,23 @@ class ReceiveBuffer:
         self._slab: NDArray[np.uint8] = np.empty(SLAB_BYTES, dtype=np.uint8)
         self._start = self._end = self._need = 0
         self._lent = False
-        self._retired: deque[NDArray[np.uint8]] = deque()  # lent, and perhaps still held
+        self._retired: deque[NDArray[np.uint8]] = deque()  # their views may still be in use
         self.rows: NDArray[Any] = np.zeros(ROWS, dtype=framing_v2.RESPONSE)
         self.view = self._slab.data
 
     def receive(self, link: Link) -> int:
-        """Take in what has arrived; 0 when the peer closed. Raises what `recv_into` raises."""
+        """Receive what has arrived; return 0 if the peer closed the connection. Raises what `recv_into` raises."""
         got = link.recv_into(self.space())
         self.received(got)
         return got
 
     def space(self) -> memoryview:
-        """Where the next bytes go; `received` tells how many came."""
+        """Return the memory for the next bytes; report with `received` how many were written to it."""
         self._make_room()
         return self.view[self._end :]
 
     def received(self, count: int) -> None:
-        """So many bytes were put into `space`."""
+        """Take over `count` bytes that were written to `space`."""
         self._end += count
         if self._skip:
             dropped = min(self._skip, count)
@@ -84,9 +85,10 @@ class ReceiveBuffer:
             self._start += dropped
 
     def cut(self) -> tuple[int, memoryview]:
-        """Cut the next answers into `rows`: their count, and the bytes that body_at counts from. Call until it is 0.
+        """Split the next responses into `rows`. Call it until it returns a count of 0.
 
-        ValueError when the peer broke the framing rules.
+        Returns the number of rows, and the bytes to which their body_at refers. Raises ValueError if the peer
+        violated the framing.
         """
         whole = self.view[self._start : self._end]
         if len(whole) < self._need or not whole:
@@ -97,23 +99,23 @@ class ReceiveBuffer:
 
     @property
     def oversized(self) -> int:
-        """Bytes of the answer that comes next, when that is longer than what is held; else 0."""
+        """The size in bytes of the next response if it is larger than the limit, else 0."""
         return self._need if self._need > self._limit else 0
 
     @property
     def uncut(self) -> memoryview:
-        """What has come of the answer that comes next."""
+        """The bytes of the next response that have arrived."""
         return self.view[self._start : self._end]
 
     def skip(self) -> None:
-        """Drop the answer that comes next, whatever is still to come of it."""
+        """Drop the next response, including the bytes of it that have yet to arrive."""
         held = self._end - self._start
         self._skip = max(self._need - held, 0)
         self._start += min(self._need, held)
         self._need = 0
 
     def lend(self) -> None:
-        """Views of the current memory were handed out: it must not be written to again in front of what is unread."""
+        """Note that views of the current memory were handed out, so that the memory is not overwritten."""
         self._lent = True
 
     def _make_room(self) -> None:
@@ -137,7 +139,9 @@ class ReceiveBuffer:
         self._start, self._end = 0, held
 
     def _fresh(self, size: int) -> NDArray[np.uint8]:
-        """Memory that nobody looks at: the last that was lent and came back, for its pages are warm, or new."""
+        """Return memory without views: the slab whose views were dropped last, since its pages are warm, or a new
+        one.
+        """
         while len(self._retired) > RETIRED_MAX:
             self._retired.popleft()
         for place in reversed(range(len(self._retired))):

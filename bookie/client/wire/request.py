@@ -1,4 +1,4 @@
-"""A request on its way: what identifies its answer, what goes out, and how the answer becomes a value. Values only."""
+"""A request in flight: the key of its response, its frame, and how the response becomes a value. Values only."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,18 +12,20 @@ from bookie.client.wire.flags import LAST_ENTRY
 from bookie.errors import BookKeeperError, IncorrectParameter, ReadError, RequestTimeout
 
 Key = tuple[int, ...]
-"""What an answer names: the request that it belongs to."""
+"""What identifies the request to which a response belongs."""
 Row = tuple[int, int, int, int, int, int, int]
-"""Of `framing_v2.RESPONSE`: op, code, ledger, entry, request id, and the body's place and size."""
+"""A row of `framing_v2.RESPONSE`: op, code, ledger, entry, request id, position of the body, and size of the body."""
 
 OK = 0
-"""The code of an answer that granted its request, in both protocols."""
+"""The code for success in both protocols."""
 
 
 class Request:
-    """`what`: a format and its values, for errors. `default`: the operation's own error. `timeout_s`: 0 is for ever.
+    """A request, with everything that is needed to handle its response.
 
-    `codes`: what codes of the protocol mean here and nowhere else.
+    `what` is a format string and its values, for error texts. `default` is the error class of the operation.
+    `timeout_s` is the time limit in seconds, 0 for none. `codes` are codes of the protocol that have a special
+    meaning for this request.
     """
 
     __slots__ = ("answer", "codes", "decode", "default", "due", "frame", "key", "timeout_s", "what")
@@ -51,14 +53,14 @@ class Request:
         return str(self.what[0].format(*self.what[1:]))
 
     def fits(self, frame_bytes_max: int) -> None:
-        """Return if its frame is no longer than this. IncorrectParameter."""
+        """Raise IncorrectParameter if the frame is larger than the limit."""
         if len(self.frame) > frame_bytes_max:
             raise IncorrectParameter(f"{self}: its frame has {len(self.frame)} bytes; the limit is {frame_bytes_max}")
 
     def refusal(self, wire: "Wire", bookie: str, code: int) -> BookKeeperError | None:
-        """The error that an answer with this code means, None when it was granted.
+        """Return the error for a response with this code, or None if it is the code for success.
 
-        ProtocolVersionMismatch for a code of no meaning, which is the connection's end.
+        Raises ProtocolVersionMismatch for an unknown code, which must end the connection.
         """
         if code == OK:
             return None
@@ -67,31 +69,31 @@ class Request:
         return None if kind is None else kind(f"{bookie}: {self}: answered with code {code}: {kind.__doc__}")
 
     def value(self, bookie: str, body: memoryview) -> Any:
-        """What the body of an answer that granted it says. ReadError when it is malformed."""
+        """Decode the body of a successful response. Raises ReadError if it is malformed."""
         try:
             return self.decode(body)
         except ValueError as malformed:
             raise ReadError(f"{bookie}: {self}: malformed answer: {malformed}") from malformed
 
     def late(self, bookie: str) -> RequestTimeout:
-        """The error that it ends with when its time is up."""
-        return RequestTimeout(f"{bookie}: {self}: no answer in time, but it may have been done; ask again")
+        """Return the error for a request that was not answered in time."""
+        return RequestTimeout(f"{bookie}: {self}: no answer in time, but it may have been executed; try again")
 
     def fail(self, error: BookKeeperError) -> None:
-        """The first end counts."""
+        """Complete the request with an error, unless it is completed."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
 
 def read_of(ledger: int, entry: int) -> tuple[Any, ...]:
-    """`what` of a read."""
+    """Return `what` for a read."""
     if entry == LAST_ENTRY:
         return "read of ledger {}, last entry", ledger
     return "read of ledger {}, entry {}", ledger, entry
 
 
 class LaneNames(Protocol):
-    """What goes into each frame of a lane."""
+    """The values that each frame of a lane contains."""
 
     @property
     def ledger(self) -> int: ...
@@ -104,31 +106,34 @@ class LaneNames(Protocol):
 
 
 class Wire(Protocol):
-    """One protocol on one connection; it also makes the requests."""
+    """One protocol on one connection: it makes the requests and interprets the responses."""
 
     @property
     def frame_bytes_max(self) -> int: ...
     @property
     def batch_op(self) -> int:
-        """Its answers are views of the receive buffer."""
+        """The operation whose responses are handed out as views of the receive buffer."""
         ...
 
     @property
     def by_transaction(self) -> bool:
-        """False: a name can be used again only after the answer to it."""
+        """Whether responses name a transaction. If not, a key can be reused only after its response has arrived."""
         ...
 
     def cut(self, buffer: Buffer, frame_bytes_max: int, rows: NDArray[Any], /) -> tuple[int, int, int]: ...
     def key(self, row: Row) -> Key:
-        """Which request an answer belongs to."""
+        """Return the key of the request to which a response belongs."""
         ...
 
     def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
-        """The class that an answer's code means, None for OK. ProtocolVersionMismatch for a code of no meaning."""
+        """Return the error class for a code, or None for success.
+
+        Raises ProtocolVersionMismatch for an unknown code.
+        """
         ...
 
     def stored(self, body: memoryview, /) -> bytes:
-        """The entry in an answer to a read, and nothing else of it. ValueError when there is none."""
+        """Return only the entry of the response to a read. Raises ValueError if it has none."""
         ...
 
     def add(
@@ -136,7 +141,7 @@ class Wire(Protocol):
     ) -> Request: ...
     def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Request: ...
     def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
-        """Of single reads, and the transaction of the first; they count up."""
+        """Return the frames of single reads, and the transaction of the first one; the others count up from it."""
         ...
 
     def batch_read(

@@ -1,17 +1,17 @@
-"""V3 requests that are not bulk, as protobuf messages. Values only; any thread."""
+"""V3 requests that are not bulk data, as protobuf messages. Values only; any thread."""
 
 from bookie.client.wire.flags import Flags
 from bookie.pb import wire_pb2 as pb
 
 HIGH_PRIORITY = 100
-"""The one that Java clients send."""
+"""The priority that Java clients send."""
 DEFERRED_SYNC = 1
-"""Bit of writeFlags: acknowledge what is written, before it is synced."""
+"""The bit of writeFlags that asks for an acknowledgement before the entry is synced."""
 INFO_ALL = pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY | pb.GetBookieInfoRequest.FREE_DISK_SPACE
 
 
 def request(operation: pb.OperationType, transaction: int, flags: int = 0) -> pb.Request:
-    """A Request with its header, and nothing else yet."""
+    """Return a Request that has only its header."""
     message = pb.Request()
     message.header.version = pb.VERSION_THREE
     message.header.operation = operation
@@ -22,7 +22,7 @@ def request(operation: pb.OperationType, transaction: int, flags: int = 0) -> pb
 
 
 def add(transaction: int, stored: bytes, master_key: bytes, flags: int, *, deferred_sync: bool) -> pb.Request:
-    """ADD_ENTRY of an entry as stored, whose first 16 bytes name ledger and entry."""
+    """Return an ADD_ENTRY request for an entry as stored, whose first 16 bytes are ledger id and entry id."""
     message = request(pb.ADD_ENTRY, transaction, flags)
     body = message.addRequest
     body.ledgerId = int.from_bytes(stored[:8], "big", signed=True)
@@ -36,7 +36,7 @@ def add(transaction: int, stored: bytes, master_key: bytes, flags: int, *, defer
 
 
 def read(transaction: int, ledger: int, entry: int, flags: int, master_key: bytes | None) -> pb.Request:
-    """READ_ENTRY; with FENCE the key must go along."""
+    """Return a READ_ENTRY request. With FENCE the master key is required."""
     message = request(pb.READ_ENTRY, transaction, flags)
     body = message.readRequest
     body.ledgerId, body.entryId = ledger, entry
@@ -48,7 +48,7 @@ def read(transaction: int, ledger: int, entry: int, flags: int, master_key: byte
 
 
 def wait_for_lac(transaction: int, ledger: int, previous_lac: int, timeout_ms: int) -> pb.Request:
-    """READ_ENTRY that waits until the LAC is above `previous_lac`, and brings the entry after it along."""
+    """Return a READ_ENTRY request that waits until the LAC exceeds `previous_lac`, and brings the next entry along."""
     message = read(transaction, ledger, -1, 0, None)
     message.readRequest.previousLAC = previous_lac
     message.readRequest.timeOut = timeout_ms
@@ -57,7 +57,7 @@ def wait_for_lac(transaction: int, ledger: int, previous_lac: int, timeout_ms: i
 
 
 def write_lac(transaction: int, ledger: int, lac: int, packet: bytes, master_key: bytes) -> pb.Request:
-    """WRITE_LAC of a packet sealed by the ledger's digest."""
+    """Return a WRITE_LAC request for a packet that was sealed with the ledger's digest."""
     message = request(pb.WRITE_LAC, transaction)
     body = message.writeLacRequest
     body.ledgerId, body.lac, body.masterKey, body.body = ledger, lac, master_key, packet
@@ -67,7 +67,7 @@ def write_lac(transaction: int, ledger: int, lac: int, packet: bytes, master_key
 def batch_read(
     transaction: int, ledger: int, start: int, count: int, size: int, flags: int, master_key: bytes | None
 ) -> pb.Request:
-    """BATCH_READ_ENTRY, an extension."""
+    """Return a request of the extension BATCH_READ_ENTRY."""
     message = request(pb.BATCH_READ_ENTRY, transaction, flags)
     body = message.batchReadRequest
     body.ledgerId, body.startEntryId, body.maxCount, body.maxSize = ledger, start, count, size
@@ -79,42 +79,38 @@ def batch_read(
 
 
 def write_close(transaction: int, ledger: int, master_key: bytes) -> pb.Request:
-    """WRITE_CLOSE, an extension."""
+    """Return a request of the extension WRITE_CLOSE."""
     message = request(pb.WRITE_CLOSE, transaction)
     message.writeCloseRequest.ledgerId, message.writeCloseRequest.masterKey = ledger, master_key
     return message
 
 
 def read_lac(transaction: int, ledger: int) -> pb.Request:
-    """READ_LAC."""
     message = request(pb.READ_LAC, transaction)
     message.readLacRequest.ledgerId = ledger
     return message
 
 
 def force(transaction: int, ledger: int) -> pb.Request:
-    """FORCE_LEDGER."""
     message = request(pb.FORCE_LEDGER, transaction)
     message.forceLedgerRequest.ledgerId = ledger
     return message
 
 
 def list_entries(transaction: int, ledger: int) -> pb.Request:
-    """GET_LIST_OF_ENTRIES_OF_LEDGER."""
     message = request(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, transaction)
     message.getListOfEntriesOfLedgerRequest.ledgerId = ledger
     return message
 
 
 def bookie_info(transaction: int) -> pb.Request:
-    """GET_BOOKIE_INFO: capacity and free space."""
+    """Return a GET_BOOKIE_INFO request for capacity and free space."""
     message = request(pb.GET_BOOKIE_INFO, transaction)
     message.getBookieInfoRequest.requested = INFO_ALL
     return message
 
 
 def auth(transaction: int, plugin: str, token: bytes) -> pb.Request:
-    """AUTH."""
     message = request(pb.AUTH, transaction)
     message.authRequest.authPluginName, message.authRequest.payload = plugin, token
     return message

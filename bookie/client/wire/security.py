@@ -1,6 +1,6 @@
-"""How a channel is encrypted and authenticated before it is used: the seams for TLS and for providers.
+"""How a connection is encrypted and authenticated before it is used: the interfaces for TLS and for providers.
 
-Runs on the connecting thread, before anybody else knows the channel.
+It runs on the connecting thread, before any other thread knows the connection.
 """
 
 import socket
@@ -16,15 +16,15 @@ from bookie.errors import BookieUnavailable, SecurityError, UnauthorizedAccess, 
 from bookie.pb import wire_pb2 as pb
 
 AUTH_DISABLED = "AuthDisabledPlugin"
-"""The plugin name that a bookie answers which lets everybody in."""
+"""The plugin name in the response of a bookie that does not require authentication."""
 FRAME_PREFIX = 4
 ANSWER_BYTES_MAX = 1 << 10
 
 
 class Link(Protocol):
-    """What a channel sends and receives through: a socket, or something encrypted on top of one.
+    """What a channel sends and receives through: a socket, or an encrypted connection on top of one.
 
-    One thread receives while others send. BlockingIOError when the socket's time limit has passed.
+    One thread receives while others send. Calls raise BlockingIOError when the socket's time limit has passed.
     """
 
     def sendall(self, data: Buffer, /) -> None: ...
@@ -35,14 +35,32 @@ class Link(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """`encrypt` makes a link of a socket whose peer expects a ClientHello, and of the host that its certificate must
-    name; raises SecurityError. None: plain. `auth`: who we are; None: nobody in particular."""
+    """How channels are encrypted and authenticated.
+
+    Attributes:
+        encrypt: Makes an encrypted link of a socket whose peer expects a ClientHello, and of the host name that the
+            peer's certificate must have; raises SecurityError. `Tls` is one. None means no encryption.
+        auth: The provider that authenticates the client; None means no authentication.
+    """
 
     encrypt: Callable[[socket.socket, str], Link] | None = None
     auth: ClientProvider | None = None
 
     def secure(self, sock: socket.socket, host: str, address: str) -> Link:
-        """Upgrade the connection if that is wanted. SecurityError, BookieUnavailable."""
+        """Encrypt the connection if that is configured.
+
+        Args:
+            sock: The connected socket.
+            host: The host name that the certificate must have.
+            address: The address of the bookie, for error texts.
+
+        Returns:
+            The link to use from now on.
+
+        Raises:
+            SecurityError: The bookie does not support TLS, or the handshake failed.
+            BookieUnavailable: The connection was lost.
+        """
         if self.encrypt is None:
             return sock
         start_tls(sock, address)
@@ -50,7 +68,9 @@ class Security:
 
 
 def start_tls(sock: socket.socket, address: str) -> None:
-    """Ask for encryption in clear text, in V3 whatever is spoken later. SecurityError when the bookie has no TLS."""
+    """Ask for encryption, in V3 whatever protocol is used later. Raises SecurityError if the bookie does not support
+    TLS.
+    """
     try:
         sock.sendall(start_tls_request())
         size = start_tls_size(_exactly(sock, FRAME_PREFIX), address)
@@ -60,13 +80,13 @@ def start_tls(sock: socket.socket, address: str) -> None:
 
 
 def start_tls_request() -> bytes:
-    """The frame that asks for encryption."""
+    """Return the frame of the request START_TLS."""
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.START_TLS, txnId=0)
     return framed(pb.Request(header=header, startTLSRequest=pb.StartTLSRequest()))
 
 
 def start_tls_size(prefix: bytes, address: str) -> int:
-    """Bytes of the answer behind its length word. SecurityError when it cannot be one."""
+    """Return the size of the response that follows its length prefix. Raises SecurityError if the size is too large."""
     size = int.from_bytes(prefix, "big")
     if size > ANSWER_BYTES_MAX:
         raise SecurityError(f"{address}: answered START_TLS with {size} bytes; it speaks another protocol")
@@ -74,7 +94,7 @@ def start_tls_size(prefix: bytes, address: str) -> int:
 
 
 def start_tls_granted(body: bytes, address: str) -> None:
-    """Return if the bookie expects a ClientHello now. SecurityError."""
+    """Check that the bookie now expects a ClientHello. Raises SecurityError if it refused."""
     try:
         answer = parsed(pb.Response, body)
     except ValueError as error:
@@ -87,7 +107,9 @@ def start_tls_granted(body: bytes, address: str) -> None:
 def authenticate(
     provider: ClientProvider, host: str, address: str, exchange: Callable[[str, bytes], tuple[str, bytes]]
 ) -> None:
-    """Tokens to and fro until both sides are satisfied, or the bookie lets everybody in. UnauthorizedAccess."""
+    """Exchange tokens until both sides are satisfied, or the bookie requires no authentication. Raises
+    UnauthorizedAccess.
+    """
     talk = conversation(provider, host, address)
     token = next(talk, None)
     while token is not None:
@@ -98,7 +120,7 @@ def authenticate(
 
 
 def conversation(provider: ClientProvider, host: str, address: str) -> Generator[bytes, tuple[str, bytes], None]:
-    """Yields what to send; is sent the plugin name and token of each answer. UnauthorizedAccess."""
+    """Yield the tokens to send, and take the plugin name and token of each response. Raises UnauthorizedAccess."""
     session = provider.session(host)
     token = session.first()
     while token is not None:
@@ -109,7 +131,7 @@ def conversation(provider: ClientProvider, host: str, address: str) -> Generator
             raise UnauthorizedAccess(f"{address}: authenticates by {plugin!r}, not by {provider.plugin_name!r}")
         token = session.answer(answer)
     if not session.done:
-        raise UnauthorizedAccess(f"{address}: {provider.plugin_name} ended before it was satisfied")
+        raise UnauthorizedAccess(f"{address}: {provider.plugin_name} ended before the provider had accepted the bookie")
 
 
 def _exactly(sock: socket.socket, size: int) -> bytes:

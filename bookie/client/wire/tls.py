@@ -1,7 +1,7 @@
-"""TLS of a channel: Python's ssl module on memory, because one thread receives while others send.
+"""TLS for a channel: Python's ssl module on memory buffers, because one thread receives while others send.
 
-An SSL object must not be used by two threads at once, and a blocking one would have a sender wait for the receiver: so
-the socket is read and written outside the lock, and the lock is held only while bytes are encrypted or decrypted.
+An SSL object must not be used by two threads at once, and with a blocking one a sender would wait for the receiver.
+So the socket is read and written without the lock, which is held only while bytes are encrypted or decrypted.
 """
 
 import contextlib
@@ -25,10 +25,15 @@ CHUNK_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How channels are encrypted: `Security(encrypt=Tls(trust_store="ca.pem"))`. Files are PEM.
+    """How channels are encrypted: `Security(encrypt=Tls(trust_store="ca.pem"))`. All files are PEM.
 
-    `trust_store`: whose certificates bookies must have; None: the system's authorities. `certificate` and `key`: our
-    own, for bookies that require one. `verify_host`: the bookie's certificate must name the host that we connect to.
+    Attributes:
+        trust_store: The certificates of the authorities that bookies' certificates must come from; None means those
+            of the system.
+        certificate: The client's certificate, for bookies that require one.
+        key: The client's private key; None if it is in the file of the certificate.
+        key_password_path: A file with the password of the key.
+        verify_host: Whether the bookie's certificate must have the host name that the client connects to.
     """
 
     trust_store: str | Path | None = None
@@ -38,14 +43,31 @@ class Tls:
     verify_host: bool = True
 
     def __call__(self, sock: socket.socket, host: str) -> "TlsLink":
-        """Shake hands. SecurityError when one side does not trust the other; BookieUnavailable, ConfigurationError."""
+        """Perform the TLS handshake on a connected socket.
+
+        Args:
+            sock: The socket.
+            host: The host name that the bookie's certificate must have.
+
+        Returns:
+            The encrypted link.
+
+        Raises:
+            SecurityError: One side does not trust the other.
+            BookieUnavailable: The connection was lost.
+            ConfigurationError: A file cannot be used.
+        """
         try:
             return TlsLink(sock, self.context(), host)
         except OSError as error:
             raise handshake_error(error, host) from error
 
     def context(self) -> ssl.SSLContext:
-        """With these files, read now. ConfigurationError names the file that is wrong."""
+        """Read the files, and return an SSL context with them.
+
+        Raises:
+            ConfigurationError: A file cannot be used; the text names it.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify_host
@@ -56,7 +78,7 @@ class Tls:
                 context.load_verify_locations(self.trust_store)
         except OSError as error:
             raise ConfigurationError(
-                f"trust_store={self.trust_store}: no certificates in PEM can be read from it; name a file that has some"
+                f"trust_store={self.trust_store}: no PEM certificates can be read from it; name a file that has some"
             ) from error
         if self.certificate is not None:
             try:
@@ -70,12 +92,14 @@ class Tls:
         return context
 
     def _password(self) -> bytes:
-        # Empty rather than None: OpenSSL would ask at the terminal.
+        # Empty rather than None, because OpenSSL would ask for the password at the terminal.
         return read_secret(self.key_password_path, strict=False).strip() if self.key_password_path else b""
 
 
 class TlsContexts:
-    """The context of a `Tls`, made once, and anew when a file of it has changed. Any thread; `now` may read files."""
+    """The SSL context of a `Tls`, made once, and again when one of its files has changed. Any thread; `now` may read
+    files.
+    """
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls
@@ -87,7 +111,7 @@ class TlsContexts:
         self._lock = threading.Lock()
 
     def now(self) -> ssl.SSLContext:
-        """With the files as they are. ConfigurationError."""
+        """Return the context for the present content of the files. Raises ConfigurationError."""
         with self._lock:
             if self._files.changed():
                 self._context = None
@@ -97,7 +121,7 @@ class TlsContexts:
 
 
 def handshake_error(error: OSError, host: str) -> SecurityError | BookieUnavailable:
-    """What a failed handshake means: one side does not trust the other, or the connection is gone."""
+    """Return the error for a failed handshake: one side does not trust the other, or the connection was lost."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return SecurityError(f"{host}: its certificate was rejected: {error.verify_message}")
     if isinstance(error, ssl.SSLError):
@@ -106,7 +130,10 @@ def handshake_error(error: OSError, host: str) -> SecurityError | BookieUnavaila
 
 
 class TlsLink:
-    """An encrypted connection. One thread calls `recv_into`, any number the rest; BlockingIOError at the time limit."""
+    """An encrypted connection. One thread may call `recv_into`, any number the other methods.
+
+    Calls raise BlockingIOError at the socket's time limit.
+    """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str) -> None:
         self._sock = sock
@@ -114,9 +141,9 @@ class TlsLink:
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._raw = memoryview(bytearray(RAW_BYTES))
         self._lock = threading.Lock()
-        """Guards `_ssl` and both memories."""
+        """Guards `_ssl` and both memory buffers."""
         self._sending = threading.Lock()
-        """Keeps what is encrypted in order on its way to the socket; taken before `_lock`."""
+        """Keeps encrypted bytes in order on their way to the socket. It is acquired before `_lock`."""
         self._shake_hands()
 
     def _shake_hands(self) -> None:
@@ -127,7 +154,7 @@ class TlsLink:
                 self._sock.sendall(self._outgoing.read())
                 self._take_in()
             except ssl.SSLError:
-                with contextlib.suppress(OSError):  # the alert that tells the bookie why
+                with contextlib.suppress(OSError):  # the alert tells the bookie why
                     self._sock.sendall(self._outgoing.read())
                 raise
             else:
@@ -136,7 +163,7 @@ class TlsLink:
 
     @property
     def version(self) -> str | None:
-        """The protocol: `TLSv1.3` or `TLSv1.2`."""
+        """The TLS version: `TLSv1.3` or `TLSv1.2`."""
         return self._ssl.version()
 
     def sendall(self, data: Buffer, /) -> None:
@@ -150,7 +177,7 @@ class TlsLink:
                 self._sock.sendall(sealed)
 
     def recv_into(self, buffer: Buffer, /) -> int:
-        """What arrives next, decrypted, as much of it as the buffer holds; 0 at the end."""
+        """Receive and decrypt what arrives next, as much as the buffer holds; return 0 at the end."""
         view = memoryview(buffer).cast("B")
         while True:
             with self._lock:
@@ -162,7 +189,7 @@ class TlsLink:
                 return 0
 
     def _decrypt(self, view: memoryview) -> int | None:
-        """Bytes; 0: the bookie said good-bye; None: more has to arrive first."""
+        """Return the number of bytes; 0 if the bookie ended the TLS session; None if more must arrive first."""
         got = 0
         try:
             while got < len(view):
@@ -183,7 +210,9 @@ class TlsLink:
         return got
 
     def _answer(self) -> None:
-        """What TLS itself has to say; whoever sends takes it along, so the receiver never waits for a sender."""
+        """Send the messages of TLS itself, unless a sender is active, which then sends them. So the receiver never
+        waits for one.
+        """
         if self._outgoing.pending and self._sending.acquire(blocking=False):
             try:
                 with self._lock:
@@ -193,9 +222,9 @@ class TlsLink:
                 self._sending.release()
 
     def shutdown(self, how: int, /) -> None:
-        """Of the socket beneath; a thread that waits for it wakes up."""
+        """Shut down the socket, which wakes a thread that waits for it."""
         self._sock.shutdown(how)
 
     def close(self) -> None:
-        """Close the socket. Without a good-bye: whoever asked for something knows by its answer."""
+        """Close the socket without ending the TLS session; callers know by the responses what was received."""
         self._sock.close()

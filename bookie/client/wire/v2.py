@@ -1,4 +1,4 @@
-"""V2: requests as frames, answers by the ledger and entry that they name. Values only; any thread."""
+"""The V2 protocol: requests as frames; responses are identified by ledger and entry. Values only; any thread."""
 
 import itertools
 import struct
@@ -22,7 +22,11 @@ ENTRY_ID = struct.Struct(">q")
 
 
 class WireV2:
-    """Answers name ledger and entry, not a request: a second request of that name must wait for the first's answer."""
+    """The V2 protocol on one connection.
+
+    Responses name the ledger and the entry, not the request, so a second request for the same entry must wait until
+    the first one is answered.
+    """
 
     cut = staticmethod(framing_v2.cut)
     batch_op = OP_BATCH_READ
@@ -33,36 +37,36 @@ class WireV2:
         self._request_ids = itertools.count(1)
 
     def key(self, row: Row) -> Key:
-        """Which request an answer belongs to."""
+        """Return the key of the request to which a response belongs."""
         op, _, ledger, entry, request_id, *_ = row
         return (op, request_id, 0) if op == OP_BATCH_READ else (op, ledger, entry)
 
     def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
-        """The class that a return code means, None for OK."""
+        """Return the error class for a return code, or None for success."""
         return error_from_v2(code, default)
 
     def stored(self, body: memoryview, /) -> bytes:
-        """The entry in an answer to READ."""
+        """Return the entry in the response to a READ."""
         return bytes(body)
 
     def lane_frames(
         self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], _entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]:
-        """ADD frames of entries as stored, and the first transaction, which is nothing here. ValueError."""
+        """Return the frames of ADDs of stored entries, and 0, since V2 has no transactions. Raises ValueError."""
         return framing_v2.stored_adds(lane.master_key, records, offsets, self.frame_bytes_max, lane.flags), 0
 
     def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Request:
-        """ADD."""
+        """Return an ADD request."""
         frame = framing_v2.add_frame(master_key, stored, flags)
         what = ("add of ledger {}, entry {}", ledger, entry)
         return Request((OP_ADD, ledger, entry), frame, what, WriteError, _nothing, timeout_s)
 
     def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Request:
-        """READ."""
+        """Return a READ request."""
 
         def decode(body: memoryview) -> ReadAnswer:
             if len(body) < 2 * ENTRY_ID.size:
-                raise ValueError(f"an entry of {len(body)} bytes")
+                raise ValueError(f"its entry has only {len(body)} bytes")
             found = ENTRY_ID.unpack_from(body, ENTRY_ID.size)[0] if entry == LAST_ENTRY else entry
             return ReadAnswer(found, bytes(body), None, None)
 
@@ -70,7 +74,7 @@ class WireV2:
         return Request((OP_READ, ledger, entry), frame, read_of(ledger, entry), ReadError, decode, timeout_s)
 
     def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
-        """READs without flags; transactions are nothing here."""
+        """Return the frames of READs without flags, and 0, since V2 has no transactions."""
         return single_reads.requests_v2(ledger, entries), 0
 
     def batch_read(
@@ -83,7 +87,7 @@ class WireV2:
         master_key: bytes | None,
         timeout_s: float,
     ) -> Request:
-        """BATCH_READ."""
+        """Return a BATCH_READ request."""
         number = next(self._request_ids)
         frame = framing_v2.batch_read_frame(ledger, start, number, max_count, max_size, flags, master_key)
         what = ("batch read of ledger {} from entry {}", ledger, start)
@@ -91,14 +95,14 @@ class WireV2:
         return Request((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
 
     def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request:
-        """AUTH."""
+        """Return an AUTH request."""
         message = AuthMessage(authPluginName=plugin, payload=token).SerializeToString()
         what = ("authentication by {}", plugin)
         return Request((OP_AUTH, 0, 0), framing_v2.auth_frame(message), what, UnauthorizedAccess, _token, timeout_s)
 
 
 def _nothing(_: Any) -> None:
-    """The code says all."""
+    """Decode a response that has only a code."""
 
 
 def _token(body: memoryview) -> tuple[str, bytes]:

@@ -1,4 +1,4 @@
-"""V3: requests as frames, answers by the transaction that they name. Values only; any thread."""
+"""The V3 protocol: requests as frames; responses are identified by transaction ids. Values only; any thread."""
 
 import threading
 from collections.abc import Callable
@@ -28,11 +28,11 @@ from bookie.pb import wire_pb2 as pb
 STORED_BYTES_MIN = 24
 ENTRY_AT = slice(8, 16)
 NOT_SERVED: dict[int, type[BookKeeperError]] = {int(pb.EBADREQ): IllegalOperation}
-"""To an extension: the bookie does not know it."""
+"""The meaning of EBADREQ for an extension: the bookie does not know the operation."""
 
 
 class WireV3:
-    """Answers name a transaction of ours, each used once on a connection. Any thread."""
+    """The V3 protocol on one connection, on which each transaction id is used only once. Any thread."""
 
     cut = staticmethod(framing_v3.cut)
     batch_op: int = pb.BATCH_READ_ENTRY
@@ -44,28 +44,32 @@ class WireV3:
         self._lock = threading.Lock()
 
     def transactions(self, count: int) -> int:
-        """The first of so many new transactions."""
+        """Reserve `count` transaction ids, and return the first one."""
         with self._lock:
             first = self._used + 1
             self._used += count
         return first
 
     def key(self, row: Row) -> Key:
-        """Which request an answer belongs to."""
+        """Return the key of the request to which a response belongs."""
         return row[4], row[0]
 
     def error_for(self, code: int, default: type[BookKeeperError]) -> type[BookKeeperError] | None:
-        """The class that a status means, None for EOK."""
+        """Return the error class for a status, or None for success."""
         return error_from_v3(code, default)
 
     def stored(self, body: memoryview, /) -> bytes:
-        """The entry in an answer to READ_ENTRY. ValueError."""
+        """Return the entry in the response to a READ_ENTRY. Raises ValueError if it has none."""
         return answers.entry(body)
 
     def lane_frames(
         self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]:
-        """ADD frames of entries as stored, and the transaction of the first; they count up. ValueError."""
+        """Return the frames of ADD_ENTRYs of stored entries, and the first transaction id; the others count up from
+        it.
+
+        Raises ValueError.
+        """
         first = self.transactions(len(entries))
         frames = framing_v3.stored_adds(
             lane.ledger,
@@ -92,30 +96,32 @@ class WireV3:
         *,
         deferred_sync: bool = False,
     ) -> Request:
-        """ADD_ENTRY. `deferred_sync`: the answer comes when the entry is written, and only a force makes it durable."""
+        """Return an ADD_ENTRY request. With `deferred_sync` the entry is acknowledged when written, and durable after
+        a force.
+        """
         body = bytes(stored)
         if len(body) < STORED_BYTES_MIN:
             raise IncorrectParameter(
                 f"ledger {ledger}, entry {entry}: an entry as stored has at least {STORED_BYTES_MIN} bytes,"
-                f" this one {len(body)}"
+                f" this one has {len(body)}"
             )
         message = requests.add(self.transactions(1), body, master_key, flags, deferred_sync=deferred_sync)
         what = ("add of ledger {}, entry {}", ledger, entry)
         return self._request(message, what, WriteError, answers.nothing, timeout_s)
 
     def read(self, ledger: int, entry: int, flags: int, master_key: bytes | None, timeout_s: float) -> Request:
-        """READ_ENTRY."""
+        """Return a READ_ENTRY request."""
         message = requests.read(self.transactions(1), ledger, entry, flags, master_key)
         decode = answers.read if entry != LAST_ENTRY else _last
         return self._request(message, read_of(ledger, entry), ReadError, decode, timeout_s)
 
     def read_frames(self, ledger: int, entries: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
-        """READ_ENTRYs without flags, and the transaction of the first; they count up."""
+        """Return the frames of READ_ENTRYs without flags, and the first transaction id; the others count up from it."""
         first = self.transactions(len(entries))
         return single_reads.requests_v3(ledger, entries, first), first
 
     def wait_for_lac(self, ledger: int, previous_lac: int, timeout_ms: int, timeout_s: float) -> Request:
-        """READ_ENTRY that waits at the bookie."""
+        """Return a READ_ENTRY request that waits at the bookie; its time limit is `timeout_s` plus `timeout_ms`."""
         message = requests.wait_for_lac(self.transactions(1), ledger, previous_lac, timeout_ms)
         what = ("wait for the LAC of ledger {} to pass {}", ledger, previous_lac)
         return self._request(message, what, ReadError, answers.read, timeout_s and timeout_s + timeout_ms / 1000)
@@ -130,7 +136,7 @@ class WireV3:
         master_key: bytes | None,
         timeout_s: float,
     ) -> Request:
-        """BATCH_READ_ENTRY, an extension."""
+        """Return a request of the extension BATCH_READ_ENTRY."""
         message = requests.batch_read(self.transactions(1), ledger, start, max_count, max_size, flags, master_key)
         what = ("batch read of ledger {} from entry {}", ledger, start)
         request = self._request(message, what, ReadError, answers.batch(ledger, start), timeout_s)
@@ -138,38 +144,32 @@ class WireV3:
         return request
 
     def read_lac(self, ledger: int, timeout_s: float) -> Request:
-        """READ_LAC."""
         what = ("read of the LAC of ledger {}", ledger)
         return self._request(requests.read_lac(self.transactions(1), ledger), what, ReadError, answers.lacs, timeout_s)
 
     def write_lac(self, ledger: int, lac: int, packet: bytes, master_key: bytes, timeout_s: float) -> Request:
-        """WRITE_LAC."""
         message = requests.write_lac(self.transactions(1), ledger, lac, packet, master_key)
         what = ("write of LAC {} of ledger {}", lac, ledger)
         return self._request(message, what, WriteError, answers.nothing, timeout_s)
 
     def force(self, ledger: int, timeout_s: float) -> Request:
-        """FORCE_LEDGER."""
         what = ("force of ledger {}", ledger)
         return self._request(requests.force(self.transactions(1), ledger), what, WriteError, answers.nothing, timeout_s)
 
     def write_close(self, ledger: int, master_key: bytes, timeout_s: float) -> Request:
-        """WRITE_CLOSE, an extension."""
+        """Return a request of the extension WRITE_CLOSE."""
         message = requests.write_close(self.transactions(1), ledger, master_key)
         return self._request(message, ("write close of ledger {}", ledger), WriteError, answers.nothing, timeout_s)
 
     def list_entries(self, ledger: int, timeout_s: float) -> Request:
-        """GET_LIST_OF_ENTRIES_OF_LEDGER."""
         message = requests.list_entries(self.transactions(1), ledger)
         return self._request(message, ("list of entries of ledger {}", ledger), ReadError, answers.available, timeout_s)
 
     def bookie_info(self, timeout_s: float) -> Request:
-        """GET_BOOKIE_INFO."""
         message = requests.bookie_info(self.transactions(1))
         return self._request(message, ("bookie info",), ReadError, answers.bookie_info, timeout_s)
 
     def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request:
-        """AUTH."""
         message = requests.auth(self.transactions(1), plugin, token)
         what = ("authentication by {}", plugin)
         return self._request(message, what, UnauthorizedAccess, answers.auth, timeout_s)
@@ -188,7 +188,7 @@ class WireV3:
 
 
 def _last(body: memoryview) -> answers.ReadAnswer:
-    """The answer names the entry as it was asked for, -1: what the entry itself says is of more use."""
+    """Replace the entry id -1, which the response repeats from the request, by the id in the entry itself."""
     answer = answers.read(body)
     if answer.stored is None or len(answer.stored) < ENTRY_AT.stop:
         return answer

@@ -314,7 +314,7 @@ def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
     """BR6: without the extension nothing is sent; a refusal ends it for good."""
 
     async def plain(client: BookieClient, bookie: str) -> None:
-        with pytest.raises(IllegalOperation, match="no batch reads"):
+        with pytest.raises(IllegalOperation, match="does not support batch reads"):
             await client.batch_read(bookie, 7, 0, 10, 1000)
         assert not client.batches(bookie)
 
@@ -338,13 +338,13 @@ def test_an_entry_above_our_frames(peer: WirePeer) -> None:
             await there(peer.request)
         whole = v2.encode_response(v2.Response(v2.READ, 0, 7, 0, body=bytes(6 * MIB)))
         await there(peer.send, whole + v2.encode_response(v2.Response(v2.READ, 0, 7, 1, body=E0)))
-        with pytest.raises(ReadError, match=f"entry 0: the answer has {len(whole)} bytes, more than .*; raise"):
+        with pytest.raises(ReadError, match=f"entry 0: the response has {len(whole)} bytes, more than .*; raise"):
             await long
         assert (await short).stored == E0
         again = started(client.read(bookie, 7, 2))
         assert (await there(peer.request)).entry == 2
         await there(peer.send, (6 * MIB).to_bytes(4, "big") + bytes(100))
-        with pytest.raises(BookieUnavailable, match="connection given up: an answer of 6291460 bytes"):
+        with pytest.raises(BookieUnavailable, match="connection given up: a response of 6291460 bytes"):
             await again
 
     play(peer, work, read_timeout_s=60)
@@ -358,7 +358,7 @@ def test_an_entry_above_our_frames_in_v3(v3_peer: V3Peer) -> None:
         asked = [await there(v3_peer.ask) for _ in range(2)]
         answers = [v3.entry_read(asked[0], bytes(3 * MIB)), v3.entry_read(asked[1], E0)]
         await there(v3_peer.respond, *answers, piece=100_000)
-        with pytest.raises(ReadError, match=r"entry 0: the answer has 31[0-9]* bytes, more than .*=100000; raise"):
+        with pytest.raises(ReadError, match=r"entry 0: the response has 31[0-9]* bytes, more than .*=100000; raise"):
             await long
         assert (await short).stored == E0
 
@@ -446,7 +446,7 @@ def test_a_batch_read_that_would_rather_fail_than_wait(v3_peer: V3Peer) -> None:
         owner = Owner()
         lane = client.adds(bookie, 7, KEY, owner)
         sent = await until_full(lane)
-        with pytest.raises(TooManyRequests, match=f"{bookie}: batch read of ledger 7: .* ask later"):
+        with pytest.raises(TooManyRequests, match=f"{bookie}: batch read of ledger 7: .* try again later"):
             await client.batch_read_entries(bookie, 7, 0, 10, 1000, allow_fast_fail=True)
         waits = started(client.batch_read_entries(bookie, 7, 1, 10, 1000))
         for _ in range(sent):

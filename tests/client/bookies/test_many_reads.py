@@ -64,9 +64,9 @@ def test_late_answers_keep_their_names(peer: WirePeer) -> None:
         with pytest.raises(RequestTimeout, match=r"entries 1 to 2: .*no answer in time"):
             await client.read_many(bookie, 7, ids(1, 2))
         await requests(peer, 2)
-        with pytest.raises(RequestTimeout, match="not sent, an earlier request of the same name"):
+        with pytest.raises(RequestTimeout, match="not sent, since an earlier request for the same entry"):
             await client.read_many(bookie, 7, ids(2, 3))
-        with pytest.raises(RequestTimeout, match="not sent, an earlier request of the same name"):
+        with pytest.raises(RequestTimeout, match="not sent, since an earlier request for the same entry"):
             await client.read(bookie, 7, 1)
         await there(peer.answer, read(1), read(2))
         one = started(client.read(bookie, 7, 1))
@@ -92,7 +92,7 @@ def test_an_answer_above_the_frame(peer: WirePeer) -> None:
         await there(peer.answer, read(1), long, read(3))
         answers = await many
         assert [answers.stored(entry) for entry in (1, 3)] == [sealed(7, entry, b"x") for entry in (1, 3)]
-        with pytest.raises(ReadError, match="entry 2: the answer has more bytes than frame_bytes_max=65536"):
+        with pytest.raises(ReadError, match="entry 2: the response has more bytes than frame_bytes_max=65536"):
             answers.stored(2)
 
     play(peer, work, frame_bytes_max=65_536)

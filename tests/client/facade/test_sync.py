@@ -212,7 +212,7 @@ def test_a_call_that_waits_is_refused_on_the_clients_own_thread(uri: str) -> Non
         ledger.read_last_add_confirmed_async().add_done_callback(callback)
         assert told.result() in (
             "the read was done before it was asked",
-            "a call that waits, on the client's own thread: use another thread, or bookie.client.aio",
+            "a call that waits was made on the client's own thread: use another thread, or bookie.client.aio",
         )
 
 

@@ -78,15 +78,15 @@ def test_br1_parameters(shelf: Shelf, closed: int, v2: bool) -> None:
 
     async def work(reader: LedgerReader) -> None:
         for call in (reader.batch_read, reader.batch_read_unconfirmed):
-            with pytest.raises(IncorrectParameter, match="entries -1 to -1 are no range"):
+            with pytest.raises(IncorrectParameter, match="entries -1 to -1 are not a range"):
                 await call(-1, 5)
         with pytest.raises(ReadError, match=f"ledger {closed}, entry 40: above the LAC 39"):
             await reader.batch_read(ENTRIES, 5)
         with pytest.raises(NoSuchEntry, match=f"ledger {closed}, entry 40: no good answer from 127"):
             await reader.batch_read_unconfirmed(ENTRIES, 5)
-        with pytest.raises(IncorrectParameter, match="entries 5 to 4 are no range"):
+        with pytest.raises(IncorrectParameter, match="entries 5 to 4 are not a range"):
             reader.batches(5, 4)
-        with pytest.raises(IncorrectParameter, match="entries 5 to 4 are no range"):
+        with pytest.raises(IncorrectParameter, match="entries 5 to 4 are not a range"):
             await reader.read(5, 4)
         with pytest.raises(ReadError, match="above the LAC"):
             await reader.read(5, ENTRIES)

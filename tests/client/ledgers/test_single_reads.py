@@ -171,7 +171,7 @@ def test_lac_of_an_open_ledger(shelf: Shelf, v2: bool) -> None:
         assert reader.view.length == (10 * len(payload(9)) if v2 else 0)
 
     async def too_few(reader: LedgerReader) -> None:
-        with pytest.raises(BookieUnavailable, match=f"ledger {ledger}: its LAC is not known"):
+        with pytest.raises(BookieUnavailable, match=f"ledger {ledger}: its LAC is unknown"):
             await reader.read_last_add_confirmed()
         assert reader.view.lac <= 8
 

@@ -61,7 +61,7 @@ def test_what_nobody_has(cluster: Cluster) -> None:
     row, other = rewritten(cluster, {ledger: {two: [Run(0, 9)]}, fine: {two: [Run(10, 20)]}})
     assert (row.state, row.entries) == ("failed", 9)
     assert row.error.startswith(
-        f"1 entries are on no other replica; the first: ledger {ledger}, entry 4: no replica gives it"
+        f"1 entries are on no other replica; the first one: ledger {ledger}, entry 4: no replica has a valid copy"
     )
     assert (other.state, other.entries) == ("whole", 0)
 
@@ -72,7 +72,7 @@ def test_a_segment_that_cannot_be_copied_stops_no_other(cluster: Cluster) -> Non
     ledger = asyncio.run(cluster.write([(0, (one, two)), (5, (two, three))], 9, holes=[3]))
     (row,) = rewritten(cluster, {ledger: {two: [Run(0, 9)]}}, replace=True)
     assert row.state == "failed"
-    assert f"ledger {ledger}, entry 3: no replica gives it" in row.error
+    assert f"ledger {ledger}, entry 3: no replica has a valid copy" in row.error
     assert [two in ensemble for ensemble in cluster.bookies_of(ledger)] == [True, False]
 
 
@@ -93,5 +93,7 @@ def test_who_differs_is_no_source(cluster: Cluster) -> None:
     nobodys = asyncio.run(cluster.write([(0, (one, two))], 9, longer={(two, 5)}))
     (row,) = rewritten(cluster, {nobodys: {bookie: [Run(5, 5, differs=True)] for bookie in (one, two)}})
     assert (row.state, row.entries) == ("failed", 0)
-    assert row.error.startswith(f"2 entries are on no other replica; the first: ledger {nobodys}, entry 5: no replica")
-    assert "it differs from the others" in row.error
+    assert row.error.startswith(
+        f"2 entries are on no other replica; the first one: ledger {nobodys}, entry 5: no replica"
+    )
+    assert "differs from the others" in row.error

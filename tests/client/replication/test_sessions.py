@@ -70,7 +70,7 @@ def test_bug_49_an_expired_session_ends_office_and_locks(cluster: Cluster, tmp_p
         with alone(cluster, "second", second_log, openLedgerRereplicationGracePeriod=600_000) as second:
             wait_until(lambda: replication.holders() == {ledger: "second"} and election.auditor() == "second")
             thaw(first.pid)
-            wait_until(lambda: log.read_text().count("session expired, auditor and worker start again") == 1)
+            wait_until(lambda: log.read_text().count("session expired, restarting auditor and worker") == 1)
             assert (replication.holders(), election.auditor()) == ({ledger: "second"}, "second")
             assert cluster.driver.ledgers.read(ledger).value.state is LedgerState.OPEN
             second.terminate()

@@ -85,7 +85,7 @@ def test_a_ledger_is_written(five: list[BookieProcess], v2: bool) -> None:
                 await writer.close()
                 assert (await writer.close()).state is LedgerState.CLOSED
                 await c.check(writer, [payload(k) for k in range(COUNT + 1)])
-                with pytest.raises(LedgerClosed, match=f"ledger {writer.ledger}: nothing can be added any more"):
+                with pytest.raises(LedgerClosed, match=f"ledger {writer.ledger}: no more entries can be added"):
                     writer.try_append(b"late")
             with pytest.raises(IncorrectParameter, match="the limit is"):
                 (await c.create((1, 1, 1))).try_append(bytes(6 << 20))
@@ -121,7 +121,7 @@ def test_ids_of_ones_own(five: list[BookieProcess]) -> None:
             adds = [await writer.append_async(payload(k), k) for k in (3, 1, 0, 2, 7)]
             assert await asyncio.gather(*adds[:4]) == [3, 1, 0, 2]
             for taken in (2, 7):
-                with pytest.raises(DuplicateEntryId, match=f"entry {taken}: it was added already"):
+                with pytest.raises(DuplicateEntryId, match=f"entry {taken}: it was added before"):
                     await writer.append(b"", taken)
             await writer.close()
             assert isinstance((await outcome(adds[4:]))[0], LedgerClosed)
@@ -272,7 +272,7 @@ def test_fenced_under_the_writer(five: list[BookieProcess]) -> None:
             ends = await outcome(adds)
             assert all(isinstance(end, LedgerFenced) for end in ends)
             assert f"ledger {writer.ledger}, entry 100: bookie " in str(ends[0])
-            with pytest.raises(LedgerClosed, match="Somebody recovers"):
+            with pytest.raises(LedgerClosed, match="Another client is recovering"):
                 await writer.append(b"late")
             await writer.close()
             await c.check(writer, [payload(k) for k in range(100)])
@@ -413,7 +413,7 @@ def test_ledger_lost_in_the_store(five: list[BookieProcess], state: LedgerState,
             ends = await outcome(await append_all(writer, 20))
             assert {type(end) for end in ends} == {error}
             if state is LedgerState.CLOSED:
-                with pytest.raises(MetadataVersionConflict, match="somebody else closed it at entry 5, length 99"):
+                with pytest.raises(MetadataVersionConflict, match="another client closed it at entry 5, length 99"):
                     await writer.close()
             else:
                 assert (await store.read(writer.ledger)).value.state is state
@@ -453,7 +453,7 @@ def test_a_bookie_that_was_away_is_not_trusted_with_a_force(five: list[BookiePro
                 with contextlib.suppress(BookKeeperError):
                     await writer.force()
                 assert writer.last_add_confirmed == 4
-            with pytest.raises(LedgerClosed, match="not synced yet"):
+            with pytest.raises(LedgerClosed, match="not synced cannot be moved"):
                 await writer.force()
             await writer.close()
             await c.check(writer, [payload(k) for k in range(5)])

@@ -159,7 +159,7 @@ def test_wrong_calls(
     one = next(iter(bookie_cluster))
     words = ["rereplicate", "-u", bookie_cluster.uri, "--to", str(tmp_path / "out")]
     assert run([*words, "--lost", one.id]) == 1
-    assert f"bookie {one.id} takes writes: stop it" in capsys.readouterr().err
+    assert f"bookie {one.id} is writable: stop it" in capsys.readouterr().err
     assert run([*words, "--rate", "fast"]) == 1
     assert "option rate='fast'" in capsys.readouterr().err
     assert run([*words, "--findings", str(tmp_path)]) == 1
