@@ -1,12 +1,13 @@
-"""Ledger metadata, and which bookies are alive: the part of the cluster that is kept outside of the bookies.
+"""The metadata of ledgers, and which bookies are alive: the part of the cluster that is kept outside the bookies.
 
-`driver` is the contract of a metadata store, `opening` makes the driver that a URI (`uri`) names, and `watching` is the
-thread of each driver that re-reads what changed and tells listeners. `changing_logs` changes a log by compare-and-set.
+`driver` is the interface of a metadata store, `opening` makes the driver that a URI (`uri`) names, and `watching` is
+the thread of each driver that reads what changed and calls the listeners. `changing_logs` changes a log by
+compare-and-set.
 
-    records      the values that every store keeps, and their bytes: ledgers, logs, lost replicas
+    records      the values that every store keeps, and their bytes: ledgers, logs, replication
     zookeeper    the store that Apache BookKeeper clusters use
     key_value    the store over versioned keys: LMDB in this process, or gRPC to the process that owns it
-    bookies      who a bookie is, what it publishes, how it stays registered, and which bookies there are
+    bookies      a bookie's id, what it publishes, how it stays registered, and the state of all bookies
 
 Begin with `driver`, then `records.ledger_metadata`.
 

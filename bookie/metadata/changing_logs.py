@@ -1,7 +1,8 @@
-"""How a log changes: read, change, compare-and-set, again if somebody else was first. Any thread; calls block.
+"""Change a log: read it, change it, write it by compare-and-set, and repeat if another client was faster.
 
-Every change may be repeated. A writer that names itself and its batch has the batch in the log once, whatever happens
-to answers, processes and clocks: the list and the mark of the batch are one value of the metadata store.
+Any thread may call; calls block. Every change may be repeated. A writer that names itself and its batch gets the
+batch into the log exactly once, whatever happens to answers, processes and clocks, because the list of ledgers and
+the mark of the batch are one value of the metadata store.
 """
 
 import random
@@ -20,13 +21,14 @@ TRIES = 200
 PAUSE_S_MAX = 0.05
 
 Batch = tuple[str, int]
-"""A writer and the number of its batch; a later batch has a higher one."""
+"""A writer and the number of its batch, which is higher for later batches."""
 
 
 def update(logs: Logs, name: str, change: Callable[[Log], Log], *, create: bool = False) -> Versioned[Log]:
-    """Write what `change` makes of the log, unless it is the same; it may be called several times.
+    """Write the result of `change(log)`, unless it equals the log. `change` may be called several times.
 
-    NoSuchLog unless it may `create` it; MetadataVersionConflict if others were first two hundred times.
+    Raises NoSuchLog if the log does not exist and `create` is false, and MetadataVersionConflict if other clients
+    were faster 200 times in a row.
     """
     check_name(name)
     for _ in range(TRIES):
@@ -51,10 +53,10 @@ def update(logs: Logs, name: str, change: Callable[[Log], Log], *, create: bool 
 
 
 def append(logs: Logs, name: str, ledgers: Iterable[int], batch: Batch | None = None) -> Versioned[Log]:
-    """Put `ledgers` at the end; what is in the list stays where it is. The log is made if there is none.
+    """Append ledgers to a log, which is created if needed. Ledgers that are in the list already stay in place.
 
-    With a `batch` that the log holds already, or one behind it, nothing changes: those of `ledgers` that are not in
-    the result were written for nothing.
+    If the log already holds `batch`, or a later one of the same writer, nothing changes; the entries in those of
+    `ledgers` that are not in the result were then written in vain.
     """
     wanted = tuple(ledgers)
 
@@ -70,14 +72,14 @@ def append(logs: Logs, name: str, ledgers: Iterable[int], batch: Batch | None = 
 def replace_all(
     logs: Logs, name: str, ledgers: Iterable[int], batch: Batch | None = None
 ) -> tuple[Versioned[Log], tuple[int, ...]]:
-    """Let `ledgers` be the list, and say what it was before; with a batch as in `append`."""
+    """Replace the list of a log, and return also the ledgers that it no longer has. `batch` is that of `append`."""
     wanted, before = tuple(ledgers), [Log()]
 
     def change(log: Log) -> Log:
         before[0] = log
         if _committed(log, batch):
             return log
-        settled = min((log.settled, *without(log, wanted)))  # until they are deleted they are orphans
+        settled = min((log.settled, *without(log, wanted)))  # they are orphans until they are deleted
         return _marked(replace(log, ledgers=wanted, settled=settled), batch)
 
     now = update(logs, name, change, create=True)
@@ -85,17 +87,17 @@ def replace_all(
 
 
 def remove(logs: Logs, name: str, ledgers: Collection[int]) -> Versioned[Log]:
-    """Take `ledgers` out of the list; they stay where they are. NoSuchLog.
+    """Remove ledgers from a log's list; the ledgers themselves are not deleted. Raises NoSuchLog.
 
-    One that a sink of Spark's wrote for this log may then be deleted as an orphan, when its time is over.
+    A ledger that a Spark sink wrote for this log may later be deleted as an orphan.
     """
     return update(logs, name, lambda log: replace(log, ledgers=without(log, ledgers)))
 
 
 def touch(logs: Logs, name: str) -> Versioned[Log]:
-    """The log as it is, at a new version; made if there was none.
+    """Give a log a new version without changing it; create it if it does not exist.
 
-    Then no change that was under way before can succeed any more without reading the log again.
+    Changes that began before cannot succeed any more without reading the log again.
     """
     check_name(name)
     for _ in range(TRIES):
@@ -111,7 +113,9 @@ def touch(logs: Logs, name: str) -> Versioned[Log]:
 
 
 def forget(logs: Logs, name: str, writer: str) -> Versioned[Log]:
-    """Drop the mark of a writer that will not come back: a batch it repeated would be taken for new. NoSuchLog."""
+    """Drop the mark of a writer that will not come back; if it repeats a batch, that counts as new. Raises
+    NoSuchLog.
+    """
 
     def change(log: Log) -> Log:
         return replace(log, commits={one: mark for one, mark in log.commits.items() if one != writer})

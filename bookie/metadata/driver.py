@@ -1,8 +1,9 @@
-"""The contract of metadata stores: what each can do, as one protocol for each kind of caller.
+"""The interface of metadata stores: what each of them can do, as one protocol for each kind of caller.
 
-All calls block until the store answered, raise `MetadataStoreError` (retriable) when it does not in time, and may come
-from any thread. Listeners are told the present state first and run on the driver's watch thread (`watching`).
-A version is what the store counts per node or key; a write that names one fails unless it is still the stored one.
+All calls block until the store has answered, raise `MetadataStoreError` (retriable) if it does not answer in time,
+and may come from any thread. Listeners are first called with the present state, and run on the driver's watch thread
+(`watching`). The store counts a version for each node or key; a write that names a version fails if the stored one
+differs.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +21,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Versioned(Generic[T]):
-    """A value as it was read; `created_ms` is the store's own creation time."""
+    """A value as it was read, with its version; `created_ms` is the store's own creation time, in milliseconds
+    since 1970.
+    """
 
     value: T
     version: int
@@ -28,7 +31,7 @@ class Versioned(Generic[T]):
 
 
 class Subscription(Protocol):
-    """What a watch returns."""
+    """The result of a watch; `close` ends it."""
 
     def close(self) -> None: ...
 
@@ -37,25 +40,27 @@ class Cluster(Protocol):
     """The cluster as a whole."""
 
     def initialize(self) -> str:
-        """Create a new cluster; its instance id. Raises IllegalOperation if there is one already."""
+        """Create a new cluster, and return its instance id. Raises IllegalOperation if there is one already."""
         ...
 
     def destroy(self) -> None:
-        """Delete all metadata, every ledger's too. IllegalOperation while a bookie is registered."""
+        """Delete all metadata, also those of all ledgers. Raises IllegalOperation while a bookie is registered."""
         ...
 
     def is_initialized(self) -> bool: ...
 
     def health_checks(self) -> bool:
-        """Whether clients may quarantine bookies that fail; in ZooKeeper until somebody makes `disableHealthCheck`."""
+        """Return whether clients may quarantine bookies that fail. In ZooKeeper they may until `disableHealthCheck`
+        exists.
+        """
         ...
 
     def enable_health_checks(self, *, enabled: bool) -> None:
-        """Twice is no error."""
+        """Allow or forbid health checks. It is no error if that does not change anything."""
         ...
 
     def instance_id(self) -> str | None:
-        """None in clusters older than instance ids. Raises ClusterNotInitialized."""
+        """Return the instance id, or None in clusters older than instance ids. Raises ClusterNotInitialized."""
         ...
 
 
@@ -63,23 +68,23 @@ class Registrations(Protocol):
     """A bookie's own registration. It lives as long as this driver's session with the store."""
 
     def register(self, bookie_id: str, info: bytes, *, read_only: bool) -> None:
-        """Be registered in this mode and in no other; the new mode is entered before the old one is left.
+        """Register the bookie in this mode and in no other; the new mode is entered before the old one is left.
 
-        A registration left by an earlier process is waited for, up to the session timeout; then
-        BookieAlreadyRegistered. Doing it twice changes nothing.
+        If an earlier process left a registration, wait for its end up to the session timeout, then raise
+        BookieAlreadyRegistered. It is no error if the bookie is registered already.
         """
         ...
 
     def unregister(self, bookie_id: str) -> None:
-        """Leave both modes; no error if not registered."""
+        """Leave both modes. It is no error if the bookie is not registered."""
         ...
 
     def is_registered(self, bookie_id: str, *, read_only: bool) -> bool:
-        """Whether this very session is registered in exactly this mode."""
+        """Return whether this session is registered in exactly this mode."""
         ...
 
     def on_session_loss(self, listener: Callable[[], None]) -> None:
-        """`listener` runs, on a thread of the driver, whenever a session ended that was not closed by us."""
+        """Call `listener`, on a thread of the driver, whenever a session ended that we have not closed."""
         ...
 
 
@@ -87,19 +92,19 @@ class Bookies(Protocol):
     """All bookies of the cluster."""
 
     def present(self, *, read_only: bool) -> frozenset[str]:
-        """The bookies that are registered in this mode."""
+        """Return the bookies that are registered in this mode."""
         ...
 
     def known(self) -> frozenset[str]:
-        """All bookies that have a cookie, dead ones included."""
+        """Return all bookies that have a cookie, also those that are down."""
         ...
 
     def info(self, bookie_id: str) -> bytes | None:
-        """What the bookie publishes (`bookies.service_info`); None if it is not registered."""
+        """Return what the bookie publishes (`bookies.service_info`), or None if it is not registered."""
         ...
 
     def watch(self, listener: Callable[[frozenset[str]], None], *, read_only: bool) -> Subscription:
-        """Follow `present`."""
+        """Call a listener with the result of `present`, now and after each change."""
         ...
 
 
@@ -107,15 +112,20 @@ class Cookies(Protocol):
     """The cookie of each bookie: the text of its VERSION files."""
 
     def read(self, bookie_id: str) -> tuple[bytes, int] | None:
-        """Text and version."""
+        """Return text and version, or None if there is no cookie."""
         ...
 
     def write(self, bookie_id: str, text: bytes, version: int | None) -> int:
-        """Replace `version`, or create if None; the new version. Raises MetadataVersionConflict."""
+        """Replace version `version` of a cookie, or create it if None; return the new version.
+
+        Raises MetadataVersionConflict.
+        """
         ...
 
     def remove(self, bookie_id: str, version: int | None = None) -> None:
-        """Raises MetadataVersionConflict if there is none or another version; None means any version."""
+        """Remove a cookie; `version` None means any version. Raises MetadataVersionConflict if it is absent or has
+        another version.
+        """
         ...
 
 
@@ -123,119 +133,131 @@ class Ledgers(Protocol):
     """The metadata of all ledgers."""
 
     def create(self, ledger_id: int, metadata: LedgerMetadata) -> Versioned[LedgerMetadata]:
-        """Raises LedgerExists."""
+        """Store the metadata of a new ledger. Raises LedgerExists."""
         ...
 
     def read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
-        """Raises NoSuchLedgerMetadata only if the store said so."""
+        """Return the metadata of a ledger. Raises NoSuchLedgerMetadata only if the store has answered so."""
         ...
 
     def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
-        """Replace `version`. Raises MetadataVersionConflict, NoSuchLedgerMetadata."""
+        """Replace version `version` of a ledger's metadata. Raises MetadataVersionConflict or NoSuchLedgerMetadata."""
         ...
 
     def delete(self, ledger_id: int, version: int | None = None) -> None:
-        """None means any version. Raises MetadataVersionConflict, NoSuchLedgerMetadata."""
+        """Delete a ledger's metadata; `version` None means any version.
+
+        Raises MetadataVersionConflict or NoSuchLedgerMetadata.
+        """
         ...
 
     def ranges(self) -> Iterator[list[int]]:
-        """All ledger ids, ascending, in pieces. An error ends it: what was seen so far is not all there is."""
+        """Yield all ledger ids in ascending order, in lists. After an error the lists are incomplete."""
         ...
 
     def watch(self, ledger_id: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
-        """Follow one ledger; None: it does not exist."""
+        """Watch one ledger; the listener receives None if it does not exist."""
         ...
 
     def new_id(self) -> int:
-        """An id that nobody was given before."""
+        """Return a ledger id that was never assigned before."""
         ...
 
 
 class Logs(Protocol):
-    """Named, ordered lists of ledgers. A name that `records.logs.check_name` refuses raises IncorrectParameter."""
+    """Named, ordered lists of ledgers. An invalid name (see `records.logs.check_name`) raises IncorrectParameter."""
 
     def create(self, name: str, log: Log) -> Versioned[Log]:
-        """Raises LogExists, LogTooLarge."""
+        """Store a new log. Raises LogExists or LogTooLarge."""
         ...
 
     def read(self, name: str) -> Versioned[Log]:
-        """Raises NoSuchLog only if the store said so."""
+        """Return a log. Raises NoSuchLog only if the store has answered so."""
         ...
 
     def write(self, name: str, log: Log, version: int) -> Versioned[Log]:
-        """Replace `version`. Raises MetadataVersionConflict, NoSuchLog, LogTooLarge."""
+        """Replace version `version` of a log. Raises MetadataVersionConflict, NoSuchLog or LogTooLarge."""
         ...
 
     def delete(self, name: str, version: int | None = None) -> None:
-        """The list, not the ledgers. None means any version. Raises MetadataVersionConflict, NoSuchLog."""
+        """Delete a log's list, not its ledgers; `version` None means any version. Raises MetadataVersionConflict or
+        NoSuchLog.
+        """
         ...
 
     def names(self) -> Iterator[list[str]]:
-        """All names, ascending, in pieces."""
+        """Yield all names in ascending order, in lists."""
         ...
 
     def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
-        """Follow one log; None: it does not exist."""
+        """Watch one log; the listener receives None if it does not exist."""
         ...
 
 
 class Replication(Protocol):
-    """Ledgers that lack replicas: who marks them, and who copies them, one at a time. Shared with Java's."""
+    """Ledgers with too few replicas: auditors mark them, and workers copy them, one worker per ledger. Shared with
+    Java.
+    """
 
     def lock(self, ledger_id: int) -> AbstractContextManager[bool]:
-        """Hold the lock that replicators take, or False if somebody has it. It ends with this driver's session."""
+        """Hold the lock that replication workers take; the context is False if it is held already.
+
+        It ends with this driver's session at the latest.
+        """
         ...
 
     def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
-        """Say that replicas on `missing` are lost; bookies that were named before stay named."""
+        """Record that the replicas on `missing` are lost, in addition to those recorded before."""
         ...
 
     def marked(self, ledger_id: int) -> Mark | None: ...
 
     def marks(self) -> Iterator[list[Mark]]:
-        """All of them, in pieces and in no order."""
+        """Yield all marks in lists, in no particular order."""
         ...
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
-        """Lock some marked ledger that nobody has locked. It ends with this driver's session.
+        """Lock a marked ledger that is not locked. The lock ends with this driver's session at the latest.
 
-        None: there is nothing to do, or replication is disabled. `changed`, which must not block, is then called on a
-        thread of the driver as soon as that may be different, and now and then without a reason.
+        Returns None if there is none, or replication is disabled. `changed`, which must not block, is then called on
+        a thread of the driver as soon as that may be different, and now and then without a reason.
         """
         ...
 
     def finish(self, claim: Claim) -> bool:
-        """Take the mark away and unlock. False: it was marked anew meanwhile, and stays."""
+        """Remove mark and lock. Returns False if the ledger was marked again in the meantime; the mark then stays."""
         ...
 
     def release(self, claim: Claim) -> None:
-        """Unlock, and leave the mark."""
+        """Remove the lock, and leave the mark."""
         ...
 
     def holds(self, claim: Claim) -> bool:
-        """Whether the lock of `claim` is still that of this driver's session."""
+        """Return whether this driver's session still holds the lock of `claim`."""
         ...
 
     def holders(self) -> dict[int, str]:
-        """Who copies which ledger now."""
+        """Return which worker is copying which ledger."""
         ...
 
     def enabled(self) -> bool: ...
 
     def enable(self, *, enabled: bool) -> None:
-        """Let all replicators of the cluster go on, or stop them from taking ledgers. Twice is no error."""
+        """Let all workers of the cluster take ledgers, or stop them from it. It is no error if that does not change
+        anything.
+        """
         ...
 
     def lost_bookie_delay_s(self) -> int | None:
-        """How long a bookie may be away; None: nobody said."""
+        """Return how many seconds a bookie may be away, or None if that is not set."""
         ...
 
     def set_lost_bookie_delay_s(self, seconds: int, *, only_if_unset: bool = False) -> None:
-        """The same value again asks for an audit."""
+        """Set how many seconds a bookie may be away. Writing the same value again requests an audit."""
         ...
 
     def watch_lost_bookie_delay(self, listener: Callable[[int | None], None]) -> Subscription:
-        """Told at each write, of the same value too."""
+        """Call a listener at each write of the delay, even of the same value."""
         ...
 
     def last_check_ms(self, check: Check) -> int | None: ...
@@ -243,14 +265,16 @@ class Replication(Protocol):
 
 
 class Election(Protocol):
-    """Which process of the cluster is the auditor."""
+    """The election of the auditor among the processes of the cluster."""
 
     def stand(self, bookie_id: str, listener: Callable[[bool], None]) -> Subscription:
-        """Be a candidate until closed. `listener` is told True once elected, and False when that ended."""
+        """Be a candidate until the subscription is closed. `listener` receives True when elected, and False when
+        that ends.
+        """
         ...
 
     def auditor(self) -> str | None:
-        """Who is elected now."""
+        """Return the elected candidate, or None."""
         ...
 
 

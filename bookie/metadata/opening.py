@@ -1,4 +1,4 @@
-"""Opens the metadata store that a URI names. This module alone knows all stores, and nothing below imports it."""
+"""Open the metadata store that a URI names. Only this module knows all stores, and no module below imports it."""
 
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.uri import parse_uri
@@ -7,9 +7,15 @@ SESSION_TIMEOUT_MS = 10_000
 
 
 def open_driver(uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secure: bool = False) -> MetadataDriver:
-    """The driver that `uri` asks for, not yet started. `secure` makes new ZooKeeper nodes the creator's alone.
+    """Return the driver for a metadata service URI, not yet started. Only the modules of its store are imported.
 
-    Raises ConfigurationError. Only the modules of the chosen store are imported.
+    Args:
+        uri: The metadata service URI; `bookie.metadata.uri` describes its forms.
+        session_timeout_ms: The timeout of the session with the store, in milliseconds.
+        secure: Whether new ZooKeeper nodes are accessible to their creator only.
+
+    Raises:
+        ConfigurationError: The URI is invalid.
     """
     where = parse_uri(uri)
     session_timeout_s = session_timeout_ms / 1000

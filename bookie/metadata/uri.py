@@ -1,11 +1,12 @@
-"""metadataServiceUri: which store, where, and which ledger layout. Pure values; any thread.
+"""Parse metadataServiceUri: which store, where it is, and which ledger layout it has. Pure values; any thread.
 
 zk[+layout]://host:port[;host:port...]/root    ZooKeeper (`;` between hosts, `,` is accepted)
 lmdb:///directory                              the embedded store, owned by this process
 grpc://host:port                               the embedded store of another process
-grpcs://host:port?ca=FILE                      the same, encrypted; without `ca`, the system's authorities count
+grpcs://host:port?ca=FILE                      the same, encrypted; the default of `ca` is the system's authorities
 
-grpc and grpcs take `token=FILE`, grpcs `certificate=FILE` and `key=FILE` as well: paths, never what they hold.
+grpc and grpcs accept `token=FILE`, and grpcs also `certificate=FILE` and `key=FILE`. Only paths are accepted, never
+the secrets themselves.
 """
 
 from collections.abc import Mapping
@@ -26,16 +27,16 @@ class MetadataUri:
 
     scheme: str
     layout: str | None
-    """The ledger layout that the store must have; None: whatever it has."""
+    """The ledger layout that the store must have; None means any."""
     hosts: tuple[str, ...]
     path: str
-    """Ledgers root without a trailing slash, or the directory of the embedded store."""
+    """The ledgers root without a trailing slash, or the directory of the embedded store."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Files by name: `ca`, `certificate`, `key`, `token`."""
+    """Paths of files by name: `ca`, `certificate`, `key`, `token`."""
 
 
 def parse_uri(text: str) -> MetadataUri:
-    """Raises ConfigurationError naming what is wrong."""
+    """Parse a metadata service URI. Raises ConfigurationError with what is wrong."""
     prefix, separator, rest = text.strip().partition("://")
     if not separator:
         raise ConfigurationError(f"metadataServiceUri {text!r} has no scheme: {REMEDY}")
@@ -43,7 +44,7 @@ def parse_uri(text: str) -> MetadataUri:
     if scheme not in SCHEMES:
         raise ConfigurationError(f"metadataServiceUri {text!r}: scheme {scheme!r} is unknown: {REMEDY}")
     if layout and scheme != "zk":
-        raise ConfigurationError(f"metadataServiceUri {text!r}: only zk takes a layout: write {scheme}://")
+        raise ConfigurationError(f"metadataServiceUri {text!r}: only zk has layouts: use {scheme}://")
     options = {}
     if scheme in OPTIONS:
         rest, _, query = rest.partition("?")
@@ -77,5 +78,5 @@ def _options(text: str, scheme: str, query: str) -> dict[str, str]:
 
 
 def uri_from_zookeeper_keys(servers: str, root: str = ROOT_DEFAULT, layout: str = "null") -> str:
-    """The URI that the older keys zkServers, zkLedgersRootPath and ledgerManagerType mean."""
+    """Return the URI that corresponds to the older keys zkServers, zkLedgersRootPath and ledgerManagerType."""
     return f"zk+{layout}://{servers.replace(',', ';')}/{root.strip('/')}"

@@ -1,7 +1,8 @@
-"""One thread that re-reads what changed and tells the listeners. Every driver owns one.
+"""The thread of a driver that reads what changed and calls the listeners.
 
-Stores only say *that* something changed; the value that a listener sees was read afterwards. So changes may be merged,
-but the last state is always delivered, also after an outage. Listeners run on the watch thread and must be quick.
+Stores only say *that* something changed; a listener gets a value that was read afterwards. Changes may therefore be
+merged, but the last state is always delivered, also after an outage. Listeners run on the watch thread and must be
+quick.
 """
 
 import logging
@@ -19,7 +20,9 @@ log = logging.getLogger(__name__)
 
 
 class Watch(Generic[T]):
-    """A listener's subscription. `read` is given the watch, so that it can arm the store's own watch with `touch`."""
+    """A listener's subscription. `read` gets the watch as its argument, so that it can set the store's own watch
+    with `touch`.
+    """
 
     def __init__(
         self, watcher: "Watcher", read: "Callable[[Watch[T]], T]", listener: Callable[[T], None], topic: str
@@ -28,18 +31,18 @@ class Watch(Generic[T]):
         self._watcher = watcher
         self._read = read
         self._listener = listener
-        self._last: T = UNKNOWN  # watch thread only
+        self._last: T = UNKNOWN  # used on the watch thread only
 
     def touch(self, *_event: object) -> None:
-        """The state may have changed. Any thread; never blocks for long."""
+        """Note that the state may have changed. Any thread; it never blocks for long."""
         self._watcher.wake(self)
 
     def close(self) -> None:
-        """No listener call begins after this one returned, except on the watch thread itself."""
+        """End the subscription. No listener call begins after this has returned, except on the watch thread itself."""
         self._watcher.remove(self)
 
     def refresh(self) -> None:
-        """Read and, if the value is another than before, tell. Watch thread."""
+        """Read the value, and call the listener if it differs from the last one. Watch thread."""
         value = self._read(self)
         if value != self._last:
             self._last = value
@@ -47,12 +50,12 @@ class Watch(Generic[T]):
 
 
 class Watcher:
-    """The thread and the subscriptions that wait for it."""
+    """The watch thread and its subscriptions."""
 
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._change = threading.Condition()
-        # Guarded by _change:
+        # The fields below are guarded by _change.
         self._watches: set[Watch[Any]] = set()
         self._due: dict[Watch[Any], float] = {}
         self._busy: Watch[Any] | None = None
@@ -69,7 +72,7 @@ class Watcher:
             self._thread.join()
 
     def add(self, read: Callable[[Watch[T]], T], listener: Callable[[T], None], topic: str = "") -> Watch[T]:
-        """Subscribe; the listener is first told the present state. `topic` is what `wake_topic` looks for."""
+        """Subscribe. The listener is first called with the present state. `topic` is matched by `wake_topic`."""
         watch = Watch(self, read, listener, topic)
         with self._change:
             self._watches.add(watch)
@@ -102,11 +105,11 @@ class Watcher:
             try:
                 watch.refresh()
             except BookKeeperError as error:
-                log.warning("watch failed topic=%s error=%s", watch.topic, error)
+                log.warning("cannot read a watched value topic=%s error=%s", watch.topic, error)
                 if error.retriable:
                     self.wake(watch, RETRY_S)
             except Exception:
-                log.exception("listener failed topic=%s", watch.topic)
+                log.exception("the listener of a watch failed topic=%s", watch.topic)
 
     def _next(self) -> Watch[Any] | None:
         with self._change:

@@ -38,7 +38,7 @@ def test_a_uri_is_read(text: str, expected: MetadataUri) -> None:
         ("zk://a:1", "names no ledgers root"),
         ("lmdb://relative/directory", "absolute directory"),
         ("grpc://a:1/path", "is not grpc://host:port"),
-        ("lmdb+flat:///d", "only zk takes a layout"),
+        ("lmdb+flat:///d", "only zk has layouts"),
     ],
 )
 def test_a_wrong_uri_is_explained(text: str, why: str) -> None:

@@ -82,7 +82,7 @@ def test_a_broken_listener_hurts_only_itself(watcher: Watcher, caplog: pytest.Lo
         watcher.add(source.read, broken, topic="broken/")
         watcher.add(source.read, seen)
         seen.wait_equal(0)
-    assert "listener failed topic=broken/" in caplog.text
+    assert "the listener of a watch failed topic=broken/" in caplog.text
 
 
 def test_topics_are_prefixes(watcher: Watcher) -> None:

@@ -98,7 +98,7 @@ def test_another_layout_is_refused(zookeeper_cluster: ZooKeeperCluster, raw: Kaz
     """Nothing is marked in a tree that we do not understand."""
     driver, base = zookeeper_cluster.connect(), f"{zookeeper_cluster.root}/underreplication"
     raw.create(f"{base}/LAYOUT", b'type: "OTHER"\nversion: 1\n', makepath=True)
-    with pytest.raises(MetadataSerializationError, match="is OTHER:1; only BASIC:1 is known"):
+    with pytest.raises(MetadataSerializationError, match="is OTHER:1; only BASIC:1 is supported"):
         driver.replication.mark(1, ["a:1"], 1)
 
 

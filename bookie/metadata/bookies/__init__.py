@@ -1,8 +1,8 @@
-"""The bookies of a cluster: who each is, what it publishes, how it stays registered, and in which state it is.
+"""The bookies of a cluster: their ids, what they publish, how they stay registered, and in which state they are.
 
-`identity` chooses the id that ensembles name for as long as the data lives. `service_info` is what a bookie publishes
-with its registration. `registration` keeps the registered state equal to the real one, whatever happens to the store.
-`states` tells which bookies are writable, read-only or absent, from registrations and cookies.
+`identity` chooses the id that ensembles contain for as long as the data exist. `service_info` is what a bookie
+publishes with its registration. `registration` keeps the registered mode equal to the real one, whatever happens to
+the store. `states` tells which bookies are writable, read-only or absent, according to registrations and cookies.
 
 Begin with `identity`, then `registration`.
 

@@ -1,4 +1,4 @@
-"""Who a bookie is: its id, which ensembles name for as long as its data lives. Asks the host's network; any thread."""
+"""A bookie's id, which ensembles contain for as long as its data exist. It queries the host's network; any thread."""
 
 import fcntl
 import ipaddress
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from bookie.errors import ConfigurationError
 
-BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+\Z")  # the range from ':' to '_' is Apache BookKeeper's own
+BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+\Z")  # the range from ':' to '_' is Apache BookKeeper's
 SIOCGIFADDR = 0x8915
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - for a bookie that others are told to reach by a name or address of its host
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - for a bookie that publishes a name or an address of its host
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentitySettings:
-    """Where the id comes from; the first of the first three that is given decides."""
+    """The settings that determine the id. Of the first three after `port`, the first one that is set decides."""
 
     port: int
     bookie_id: str | None = None
@@ -29,25 +29,27 @@ class IdentitySettings:
 
 
 def check_bookie_id(bookie_id: str) -> str:
-    """The id itself. Raises ConfigurationError for one that Apache BookKeeper would refuse."""
+    """Return the id. Raises ConfigurationError if Apache BookKeeper would refuse it."""
     if not BOOKIE_ID.match(bookie_id):
         raise ConfigurationError(
             f"bookie id {bookie_id!r} has characters other than letters, digits and :;<=>?@[\\]^_.-"
         )
     if bookie_id.lower() == "readonly":
-        raise ConfigurationError(f"bookie id {bookie_id!r} is the name of a node in the metadata store: choose another")
+        raise ConfigurationError(
+            f"bookie id {bookie_id!r} is reserved for a node in the metadata store: choose another"
+        )
     return bookie_id
 
 
 def choose_bookie_id(settings: IdentitySettings) -> str:
-    """The id of this bookie. Raises ConfigurationError, also for a loopback address that was not allowed."""
+    """Return the id of this bookie. Raises ConfigurationError, also for a loopback address that is not allowed."""
     if settings.bookie_id:
         return check_bookie_id(settings.bookie_id)
     return check_bookie_id(f"{advertised_host(settings)}:{settings.port}")
 
 
 def candidate_ids(settings: IdentitySettings) -> tuple[str, ...]:
-    """Every id that this bookie may have had under other settings of the same machine, its present one first."""
+    """Return every id that this bookie may have had under other settings of the same machine, the present one first."""
     present = choose_bookie_id(settings)
     if settings.bookie_id:
         return (present,)
@@ -57,7 +59,7 @@ def candidate_ids(settings: IdentitySettings) -> tuple[str, ...]:
 
 
 def advertised_host(settings: IdentitySettings) -> str:
-    """The host that clients are told to connect to. Raises ConfigurationError for a loopback that was not allowed."""
+    """Return the host that clients connect to. Raises ConfigurationError for a loopback address that is not allowed."""
     if settings.advertised_address:
         return settings.advertised_address
     address = _own_address(settings)
@@ -73,7 +75,10 @@ def advertised_host(settings: IdentitySettings) -> str:
 
 
 def bind_host(settings: IdentitySettings) -> str:
-    """The address to listen on. All of them only where others are told to come; nothing asked for is loopback."""
+    """Return the address to listen on.
+
+    It is all addresses only if the bookie publishes an address of this host; without any setting it is loopback.
+    """
     if settings.listening_interface:
         return _interface_address(settings.listening_interface)
     told = settings.advertised_address or (_own_address(settings) if settings.use_host_name else LOOPBACK)
@@ -81,7 +86,7 @@ def bind_host(settings: IdentitySettings) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Return whether only this machine can reach the host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -94,7 +99,7 @@ def _host_names(address: str) -> tuple[str, str]:
 
 
 def _own_address(settings: IdentitySettings) -> str:
-    """The interface's, or the host's where its name was asked for, or loopback."""
+    """Return the interface's address, or the host's if its name is used, or loopback."""
     if settings.listening_interface:
         return _interface_address(settings.listening_interface)
     if not settings.use_host_name:

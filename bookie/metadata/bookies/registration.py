@@ -1,7 +1,8 @@
-"""Keeps a bookie's registered state equal to its real state, whatever happens to the metadata store.
+"""Keep a bookie's registered mode equal to its real one, whatever happens to the metadata store.
 
-`start` registers on the caller's thread and raises if that fails. From then on one thread compares, after every change
-of mode, every lost session and at least every `CHECK_S`, what the store says with what is wanted, and repairs it.
+`start` registers on the caller's thread, and raises if that fails. From then on one thread compares the store with
+the wanted mode after every change of mode, after every lost session, and at least every `CHECK_S` seconds, and
+repairs it.
 """
 
 import logging
@@ -20,10 +21,11 @@ log = logging.getLogger(__name__)
 
 
 class BookieRegistration:
-    """One bookie in one store.
+    """The registration of one bookie in one store.
 
-    `info` is what it publishes. When `retries_max` attempts to repair the state have failed (-1: it tries for ever), or
-    another process took the id, `on_give_up` is called once, on the registration thread, with the error to end by.
+    `info` is what the bookie publishes. `on_give_up` is called once, on the registration thread, with the error to
+    end by, if `retries_max` attempts to repair the registration have failed (-1 means no limit), or if another
+    process took the id.
     """
 
     def __init__(
@@ -48,14 +50,14 @@ class BookieRegistration:
         self._check_s = check_s
         self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
         self._change = threading.Condition()
-        # Guarded by _change:
+        # The fields below are guarded by _change.
         self._read_only = False
         self._due = False
         self._settled = False
         self._stopping = False
 
     def start(self, *, read_only: bool) -> None:
-        """Raises BookieAlreadyRegistered, MetadataStoreError."""
+        """Register the bookie and start the thread. Raises BookieAlreadyRegistered or MetadataStoreError."""
         self._read_only = read_only
         self._registrations.register(self._bookie_id, self._info, read_only=read_only)
         self._settled = True
@@ -64,7 +66,9 @@ class BookieRegistration:
         log.info("registered bookieId=%s readOnly=%s", self._bookie_id, read_only)
 
     def stop(self) -> None:
-        """Leave the store and end the thread; idempotent. A store that does not answer drops us by itself."""
+        """Unregister the bookie and end the thread; idempotent. A store that does not answer drops the registration
+        by itself.
+        """
         with self._change:
             if self._stopping:
                 return
@@ -75,23 +79,23 @@ class BookieRegistration:
         try:
             self._registrations.unregister(self._bookie_id)
         except BookKeeperError as error:
-            log.warning("not unregistered bookieId=%s error=%s", self._bookie_id, error)
+            log.warning("cannot unregister bookieId=%s error=%s", self._bookie_id, error)
 
     def set_read_only(self, read_only: bool) -> None:  # noqa: FBT001  (the mode is the call's only meaning)
-        """Ask for the other mode; returns at once."""
+        """Request the other mode, without waiting for it."""
         with self._change:
             self._read_only = read_only
             self._settled = False
         self.check()
 
     def check(self) -> None:
-        """Compare with the store soon; any thread, never blocks for long."""
+        """Compare with the store soon. Any thread; it never blocks for long."""
         with self._change:
             self._due = True
             self._change.notify_all()
 
     def wait_settled(self, timeout_s: float) -> bool:
-        """Whether, within `timeout_s`, the store said what is wanted."""
+        """Return whether the store had the wanted mode within `timeout_s` seconds."""
         with self._change:
             return self._change.wait_for(lambda: self._settled, timeout_s)
 
@@ -108,7 +112,7 @@ class BookieRegistration:
                 failures += 1
                 log.warning("registration failed bookieId=%s failures=%d error=%s", self._bookie_id, failures, error)
                 if self._retries_max != FOR_EVER and failures > self._retries_max:
-                    why = f"bookie {self._bookie_id} could not register anew in {failures} attempts: {error}"
+                    why = f"bookie {self._bookie_id} could not register again in {failures} attempts: {error}"
                     self._give_up(MetadataSessionLost(why))
                     return
 
@@ -122,7 +126,7 @@ class BookieRegistration:
         return float(min(self._backoff_start_s * 2 ** min(failures - 1, 32), self._backoff_max_s))
 
     def _next(self, wait_s: float) -> bool | None:
-        """Sleep until there is something to do; the wanted mode, or None when stopping."""
+        """Sleep until there is something to do. Returns the wanted mode, or None when stopping."""
         with self._change:
             self._change.wait_for(lambda: self._due or self._stopping, wait_s)
             self._due = False
@@ -133,7 +137,7 @@ class BookieRegistration:
             with self._change:
                 self._settled = False
             self._registrations.register(self._bookie_id, self._info, read_only=read_only)
-            log.warning("registered anew bookieId=%s readOnly=%s", self._bookie_id, read_only)
+            log.warning("registered again bookieId=%s readOnly=%s", self._bookie_id, read_only)
         with self._change:
             self._settled = self._read_only == read_only
             self._change.notify_all()

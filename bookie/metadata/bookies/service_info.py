@@ -1,4 +1,4 @@
-"""What a bookie publishes under its registration: endpoints and properties (protobuf). Pure values; any thread."""
+"""What a bookie publishes with its registration: endpoints and properties (protobuf). Pure values; any thread."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,23 @@ from bookie.pb.data_formats_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
 EXTENSIONS_PROPERTY = "pybk.v3.ext"
-"""Names, separated by commas, of the V3 operations beyond Apache BookKeeper's that a bookie serves. Java ignores it."""
+"""The property with the V3 operations that Apache BookKeeper does not have, separated by commas. Java ignores it."""
 OUR_PROPERTIES = {EXTENSIONS_PROPERTY: "batchRead,writeClose"}
-"""What ours publish."""
+"""The properties that our bookies publish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One port that a bookie serves."""
+    """One port that a bookie serves.
+
+    Attributes:
+        id: The name of the endpoint.
+        host: The host to connect to.
+        port: The port to connect to.
+        protocol: The protocol, such as `bookie-rpc` or `http`.
+        auth: The names of authentication plugins.
+        extensions: Further capabilities, such as `tls`.
+    """
 
     id: str
     host: str
@@ -29,17 +38,22 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BookieServiceInfo:
-    """All that is published about one bookie."""
+    """All that one bookie publishes.
+
+    Attributes:
+        endpoints: The ports that the bookie serves.
+        properties: Properties by name.
+    """
 
     endpoints: tuple[Endpoint, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def client_endpoint(self) -> Endpoint | None:
-        """Where clients connect to; None if nothing is said about it."""
+        """Return the endpoint that clients connect to, or None if none is published."""
         return next((end for end in self.endpoints if end.protocol == BOOKIE_PROTOCOL), None)
 
     def v3_extensions(self) -> frozenset[str]:
-        """The V3 operations beyond Apache BookKeeper's that it serves; Java bookies: none."""
+        """Return the V3 operations beyond Apache BookKeeper's that the bookie supports; Java bookies have none."""
         names = self.properties.get(EXTENSIONS_PROPERTY, "").split(",")
         return frozenset(name.strip() for name in names if name.strip())
 
@@ -54,21 +68,24 @@ class BookieServiceInfo:
 
 
 def bookie_endpoint(host: str, port: int, *, tls: bool = False) -> Endpoint:
-    """The client port as Java bookies publish it."""
+    """Return the client port in the form in which Java bookies publish it."""
     return Endpoint("bookie", host, port, BOOKIE_PROTOCOL, extensions=("tls",) if tls else ())
 
 
 def http_endpoint(host: str, port: int) -> Endpoint:
-    """The admin HTTP port as Java bookies publish it."""
+    """Return the admin HTTP port in the form in which Java bookies publish it."""
     return Endpoint("httpserver", host, port, "http")
 
 
 def parse_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
-    """Empty data is a legacy bookie: host and port come from its id. Raises MetadataSerializationError."""
+    """Parse what a bookie publishes. Raises MetadataSerializationError.
+
+    Empty data come from legacy bookies; host and port are then taken from the id.
+    """
     if not data:
         host, _, port = bookie_id.rpartition(":")
         if not host or not port.isdigit():
-            raise MetadataSerializationError(f"bookie {bookie_id} publishes no endpoint and its id is not host:port")
+            raise MetadataSerializationError(f"bookie {bookie_id} publishes no endpoint, and its id is not host:port")
         return BookieServiceInfo((bookie_endpoint(host, int(port)),))
     try:
         message = BookieServiceInfoFormat.FromString(data)

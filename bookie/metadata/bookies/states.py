@@ -1,6 +1,6 @@
-"""In which state each bookie of a cluster is, as its registration and its cookie tell. Any thread.
+"""The state of each bookie of a cluster, according to its registration and its cookie. Any thread.
 
-A bookie that changes its mode is registered in both for a moment: it counts as writable, as clients take it.
+A bookie that changes its mode is registered in both modes for a moment; it then counts as writable, as for clients.
 """
 
 import enum
@@ -12,18 +12,18 @@ __all__ = ["bookie_states", "BookieState", "is_registered", "states_of"]
 
 
 class BookieState(enum.StrEnum):
-    """As operators read it."""
+    """The states, as operators see them."""
 
     WRITABLE = "writable"
     READ_ONLY = "read-only"
     ABSENT = "absent"
-    """It has a cookie and is not registered: it is down, or was removed without its cookie."""
+    """The bookie has a cookie and is not registered: it is down, or was removed without its cookie."""
 
 
 def states_of(
     *, writable: AbstractSet[str], read_only: AbstractSet[str], known: AbstractSet[str]
 ) -> dict[str, BookieState]:
-    """The state of each bookie that is registered or known by its cookie, by id in their order."""
+    """Return the state of each bookie that is registered or has a cookie, sorted by id."""
     states = {
         **dict.fromkeys(known, BookieState.ABSENT),
         **dict.fromkeys(read_only, BookieState.READ_ONLY),
@@ -33,17 +33,20 @@ def states_of(
 
 
 def bookie_states(bookies: Bookies) -> dict[str, BookieState]:
-    """The same of a store's. MetadataStoreError."""
+    """Return the states of the bookies in a store. Raises MetadataStoreError."""
     writable, read_only = _registered(bookies)
     return states_of(writable=writable, read_only=read_only, known=bookies.known())
 
 
 def is_registered(bookies: Bookies, bookie_id: str) -> bool:
-    """In whichever mode. MetadataStoreError."""
+    """Return whether a bookie is registered in any mode. Raises MetadataStoreError."""
     return any(bookie_id in those for those in _registered(bookies))
 
 
 def _registered(bookies: Bookies) -> tuple[frozenset[str], frozenset[str]]:
-    """Writable and read-only. Who is writable is asked twice, or one that becomes so meanwhile would be in neither."""
+    """Return the writable and the read-only bookies.
+
+    The writable ones are read twice, since a bookie that changes its mode in between would be in neither set.
+    """
     before, read_only = bookies.present(read_only=False), bookies.present(read_only=True)
     return before | bookies.present(read_only=False), read_only

@@ -1,8 +1,9 @@
-"""The metadata store over versioned keys with sessions: the same driver on a store in this process or in another.
+"""The metadata store over versioned keys with sessions: the same driver for a store in this process or in another
+one.
 
-`keys` is the contract of such a store. `embedded` keeps the keys in LMDB and is owned by one process; `remote` reaches
-it from other processes, through the admin port of the owner. `driver`, `logs` and `replication` implement the protocols
-of `bookie.metadata.driver` over either of them, and their docstrings list the keys.
+`keys` is the interface of such a store. `embedded` keeps the keys in LMDB and is owned by one process; `remote`
+reaches it from other processes, through the admin port of its owner. `driver`, `logs` and `replication` implement the
+protocols of `bookie.metadata.driver` on either of them, and their docstrings list the keys.
 
 Begin with `keys`, then `driver` and `embedded`.
 

@@ -1,6 +1,6 @@
-"""The metadata driver over versioned keys, the same for the embedded store and for a remote one.
+"""The metadata driver over versioned keys, for the embedded store as well as for a remote one.
 
-    instanceid                 layout is implied
+    instanceid                 the instance id; there is no layout
     cookies/<bookie id>        text of its VERSION files
     bookies/writable/<id>      service info, under the bookie's session
     bookies/readonly/<id>
@@ -8,8 +8,8 @@
     next-ledger-id             counter
     logs/<name>                the ledgers of a log
 
-What is about replication stands in `key_value.replication`.
-Any thread; watch listeners run on the watch thread.
+The keys for replication are described in `key_value.replication`.
+Any thread may call; listeners run on the watch thread.
 """
 
 import secrets
@@ -44,11 +44,11 @@ INSTANCE = "instanceid"
 HEALTH_CHECKS_OFF = "disableHealthCheck"
 NEXT_LEDGER = "next-ledger-id"
 PATIENCE = 1.5
-"""An old session may end a little after its timeout: wait for this many timeouts before giving up."""
+"""How many session timeouts to wait for the end of an old session, which may come a little after its timeout."""
 
 
 class KeyValueCluster:
-    """The key that makes a store a cluster."""
+    """The key whose existence makes a store a cluster."""
 
     def __init__(self, store: KeyValues) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class KeyValueCluster:
         try:
             self._store.put(INSTANCE, instance_id.encode(), None)
         except KeyExists as error:
-            raise IllegalOperation("the metadata store holds a cluster already") from error
+            raise IllegalOperation("the metadata store already holds a cluster") from error
         return instance_id
 
     def destroy(self) -> None:
@@ -125,7 +125,7 @@ class KeyValueRegistrations:
         self._store.on_session_loss(listener)
 
     def _await_ours_or_free(self, key: str, bookie_id: str, deadline: float) -> bool:
-        """True: the key is ours. False: there is none. Another session's key is waited for."""
+        """Return True if the key is ours, and False if it is absent; wait while it belongs to another session."""
         changed = threading.Event()
         end_watch = self._store.watch(lambda touched: changed.set() if touched in {"", key} else None)
         try:
@@ -182,7 +182,7 @@ class KeyValueBookies:
 
 
 class KeyValueCookies:
-    """One key a bookie."""
+    """The cookies, one key for each bookie."""
 
     def __init__(self, store: KeyValues) -> None:
         self._store = store
@@ -196,18 +196,18 @@ class KeyValueCookies:
             return self._store.put(COOKIES + bookie_id, text, version).version
         except (KeyExists, KeyAbsent, VersionConflict) as error:
             raise MetadataVersionConflict(
-                f"cookie of {bookie_id} was changed by another process: read it anew"
+                f"cookie of {bookie_id} was changed by another process: read it again"
             ) from error
 
     def remove(self, bookie_id: str, version: int | None = None) -> None:
         try:
             self._store.delete(COOKIES + bookie_id, version)
         except (KeyAbsent, VersionConflict) as error:
-            raise MetadataVersionConflict(f"cookie of {bookie_id} is absent or was changed: read it anew") from error
+            raise MetadataVersionConflict(f"cookie of {bookie_id} is absent or was changed: read it again") from error
 
 
 class KeyValueLedgers:
-    """One key a ledger."""
+    """The metadata of ledgers, one key for each."""
 
     def __init__(self, store: KeyValues, watcher: Watcher) -> None:
         self._store = store
@@ -216,12 +216,12 @@ class KeyValueLedgers:
     def create(self, ledger_id: int, metadata: LedgerMetadata) -> Versioned[LedgerMetadata]:
         if not 0 <= ledger_id < LEDGER_IDS_END:
             raise LedgerIdOverflow(f"ledger id {ledger_id} is not in [0, {LEDGER_IDS_END - 1}]")
-        if metadata.format_version == 3:  # the token also makes the bytes unlike anybody else's
+        if metadata.format_version == 3:  # the token also makes the bytes unique
             metadata = replace(metadata, token=secrets.randbelow(LEDGER_IDS_END - 1) + 1)
         try:
             item = self._store.put(_ledger_key(ledger_id), serialize_ledger(metadata), None)
         except KeyExists as error:
-            raise LedgerExists(f"ledger {ledger_id} exists already") from error
+            raise LedgerExists(f"ledger {ledger_id} already exists") from error
         return Versioned(metadata, item.version, item.created_ms)
 
     def read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
@@ -264,7 +264,9 @@ class KeyValueLedgers:
 
 
 class KeyValueDriver:
-    """All parts of a `MetadataDriver` over one store. `store` is there for the service that serves it to others."""
+    """All parts of a `MetadataDriver` over one store. `store` is public for the service that serves it to other
+    processes.
+    """
 
     def __init__(self, store: KeyValues, *, session_timeout_s: float) -> None:
         self.store = store
@@ -302,4 +304,4 @@ def _ledger_key(ledger_id: int) -> str:
 
 
 def _changed(ledger_id: int, version: int | None) -> MetadataVersionConflict:
-    return MetadataVersionConflict(f"ledger {ledger_id} is no longer at version {version}: read it anew")
+    return MetadataVersionConflict(f"ledger {ledger_id} is no longer at version {version}: read it again")

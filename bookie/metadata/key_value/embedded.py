@@ -1,13 +1,13 @@
 """The embedded store: versioned keys in LMDB, owned by one process, which may serve them to others.
 
-Keys that stay are in LMDB, one synced commit a change. Keys under a session live in memory only: when the owning
-process ends every session ends with it, and nothing stale is left on disk. The first commit that fails for another
-reason than a full disk is fatal: LMDB would go on, but what it then says about the disk cannot be trusted.
+Permanent keys are in LMDB, with one synced commit per change. Keys under a session are in memory only: when the owning
+process ends, every session ends with it, and nothing stale is left on disk. The first commit that fails for another
+reason than a full disk is fatal: LMDB would continue, but its view of the disk could no longer be trusted.
 
-Any thread may call. One lock orders all changes; reads take it only for keys under sessions. The sweeper thread ends
-sessions that were not kept alive. Watchers are called behind the lock's back, on the thread that made the change.
+Any thread may call. One lock orders all changes; reads acquire it only for keys under sessions. The sweeper thread
+ends sessions that were not kept alive. Watchers are called without the lock, on the thread that made the change.
 
-A record is `i64 version | i64 created, ms | value`, big-endian. `\\0format` holds the version of all this.
+A record is `i64 version | i64 created, ms | value`, big-endian. The key `\\0format` has the version of this format.
 """
 
 import fcntl
@@ -41,23 +41,23 @@ from bookie.metadata.key_value.keys import (
 MAP_BYTES = 16 << 30
 READERS_MAX = 256
 DISK_FREE_MIN = 1 << 20
-"""A commit that fails with less room than this failed for want of room."""
+"""If the disk has less free space than this after a commit failed, the reason is a full disk."""
 FORMAT_KEY = b"\0format"
 FORMAT = b"1"
-BEHIND_OUR_OWN = b"\1"  # keys of users have no zero byte
+BEHIND_OUR_OWN = b"\1"  # other keys have no zero byte
 RECORD = struct.Struct(">qq")
 SWEEP_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """How many sessions of other processes there may be."""
+    """How many sessions of other processes there may be, in all and for one owner."""
 
     in_all: int
     of_one_owner: int
 
     def check(self, owner: str, owners: list[str]) -> None:
-        """Whether one more may join these. StoreFull."""
+        """Raise StoreFull if one more session would exceed a limit."""
         for key, most, found in (
             ("metadataSessionsMax", self.in_all, len(owners)),
             ("metadataSessionsPerPeerMax", self.of_one_owner, owners.count(owner)),
@@ -72,13 +72,13 @@ UNLIMITED = SessionLimits(1 << 62, 1 << 62)
 
 @dataclass(slots=True)
 class _Session:
-    ttl_s: float | None  # None: as long as this process
+    ttl_s: float | None  # None: as long as this process lives
     deadline: float
     owner: str = ""
 
 
 class EmbeddedStore:
-    """A directory with the store in it. `clock` is monotonic seconds, `map_bytes` address space, not disk."""
+    """A store in a directory. `clock` returns monotonic seconds; `map_bytes` is address space, not disk space."""
 
     def __init__(
         self, directory: str | Path, *, map_bytes: int = MAP_BYTES, clock: Callable[[], float] = time.monotonic
@@ -93,13 +93,13 @@ class EmbeddedStore:
         self._sweeper = threading.Thread(target=self._sweep, name="metadata-sweep", daemon=True)
         self._watchers = Watchers()
         self._lock = threading.Lock()
-        # Guarded by _lock:
+        # The fields below are guarded by _lock.
         self._mortal: dict[str, Item] = {}
         self._sessions: dict[int, _Session] = {}
         self._broken = False
 
     def start(self) -> None:
-        """Open, or create, the directory. Raises StartRefused if another process owns it or it is not ours to read."""
+        """Open or create the store. Raises StartRefused if another process owns it or it cannot be read."""
         if self._env is not None:
             return
         try:
@@ -200,12 +200,12 @@ class EmbeddedStore:
         return self._own_session
 
     def on_session_loss(self, listener: Callable[[], None]) -> None:
-        """Nothing to do: this process's own session ends with the process."""
+        """Do nothing, since this process's own session ends only with the process."""
 
     def open_session(self, ttl_ms: int | None, owner: str = "", limits: SessionLimits = UNLIMITED) -> int:
-        """A session that ends unless kept alive every `ttl_ms`; None: it lives as long as this process.
+        """Open a session that ends unless it is kept alive every `ttl_ms`; None means as long as this process lives.
 
-        StoreFull where there are as many as the limits allow, in all or of this owner.
+        Raises StoreFull if the limits do not allow another one.
         """
         ttl_s = None if ttl_ms is None else ttl_ms / 1000
         with self._lock:
@@ -215,13 +215,13 @@ class EmbeddedStore:
         return number
 
     def keep_alive(self, session: int) -> None:
-        """Raises SessionExpired."""
+        """Keep a session alive. Raises SessionExpired."""
         with self._lock:
             found = self._require_session(session)
             found.deadline = self._clock() + (found.ttl_s or 0.0)
 
     def close_session(self, session: int) -> None:
-        """End a session and drop its keys; no error if it ended already."""
+        """End a session and delete its keys. It is no error if it has ended."""
         with self._lock:
             self._sessions.pop(session, None)
             keys = [key for key, item in self._mortal.items() if item.session == session]
@@ -230,7 +230,7 @@ class EmbeddedStore:
         self._watchers.tell(keys)
 
     def expire_sessions(self) -> None:
-        """End the sessions whose time is over. The sweeper calls it."""
+        """End the sessions whose time is over; the sweeper calls this."""
         now = self._clock()
         with self._lock:
             over = [
@@ -267,7 +267,7 @@ class EmbeddedStore:
         return Item(record[RECORD.size :], version, created_ms)
 
     def _commit(self, key: str, item: Item | None) -> None:
-        """Store or delete, synced. Called under the lock."""
+        """Store or delete a key, synced. The caller holds the lock."""
         if self._broken:
             raise MetadataStoreError(f"metadata store {self._directory} failed before: restart the process")
         try:
@@ -277,14 +277,16 @@ class EmbeddedStore:
                 else:
                     txn.put(key.encode(), RECORD.pack(item.version, item.created_ms) + item.value)
         except lmdb.Error as error:
-            if isinstance(error, lmdb.MapFullError) or self._disk_is_full():  # nothing of the change was kept
-                raise StoreFull(f"metadata store {self._directory} has no room ({error}): free some disk") from error
+            if isinstance(error, lmdb.MapFullError) or self._disk_is_full():  # the whole change was undone
+                raise StoreFull(
+                    f"metadata store {self._directory} has no room ({error}): free some disk space"
+                ) from error
             self._broken = True
             fatal.trip(f"commit to metadata store {self._directory}: {error}")
             raise MetadataStoreError(f"metadata store {self._directory} failed: {error}") from error
 
     def _disk_is_full(self) -> bool:
-        """LMDB says EIO when a full disk takes only a part of a write, so the disk itself is asked."""
+        """Return whether the disk is full. LMDB reports EIO when a full disk accepts only part of a write."""
         disk = os.statvfs(self._directory)
         return disk.f_bavail * disk.f_frsize < DISK_FREE_MIN
 
@@ -335,7 +337,7 @@ def _check_expected(key: str, found: Item | None, expected: int | None) -> None:
 def _check_sizes(key: str, value: bytes) -> None:
     _check_key(key)
     if len(value) > VALUE_BYTES_MAX:
-        raise IncorrectParameter(f"value of {key!r} has {len(value)} bytes, at most {VALUE_BYTES_MAX} are kept")
+        raise IncorrectParameter(f"value of {key!r} has {len(value)} bytes, at most {VALUE_BYTES_MAX} are allowed")
 
 
 def _check_key(key: str) -> None:

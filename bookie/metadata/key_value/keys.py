@@ -1,6 +1,8 @@
-"""Versioned keys with sessions and changes: what the embedded store offers, here and over gRPC.
+"""Versioned keys with sessions and notifications of changes: the interface of the embedded store, locally and over
+gRPC.
 
-Keys are text, in ascending order of their UTF-8 bytes. A key put under a session vanishes with it.
+Keys are text, in ascending order of their UTF-8 bytes. A key that was put under a session is deleted with the
+session.
 """
 
 import threading
@@ -17,7 +19,10 @@ VALUE_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A stored value. `version` is 0 when created and one more with each change; `session` is 0 for one that stays."""
+    """A stored value.
+
+    `version` is 0 at creation and rises by one with each change; `session` is 0 for a permanent key.
+    """
 
     value: bytes
     version: int
@@ -26,25 +31,25 @@ class Item:
 
 
 class KeyExists(MetadataStoreError):
-    """A key that must not exist does."""
+    """A key that must not exist does exist."""
 
     retriable = False
 
 
 class KeyAbsent(MetadataStoreError):
-    """A key that must exist does not."""
+    """A key that must exist does not exist."""
 
     retriable = False
 
 
 class VersionConflict(MetadataStoreError):
-    """The key has another version than the one named."""
+    """The key has another version than the expected one."""
 
     retriable = False
 
 
 class SessionExpired(MetadataStoreError):
-    """The session is unknown: it ended, or the store was restarted. The next call is under a new one."""
+    """The session is unknown: it ended, or the store was restarted. The next call uses a new one."""
 
 
 class StoreFull(MetadataStoreError):
@@ -54,7 +59,7 @@ class StoreFull(MetadataStoreError):
 
 
 class KeyValues(Protocol):
-    """A store, or the way to one. Any thread; calls block until the store answered."""
+    """A store, or a connection to one. Any thread may call; calls block until the store has answered."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -62,49 +67,49 @@ class KeyValues(Protocol):
     def get(self, key: str) -> Item | None: ...
 
     def put(self, key: str, value: bytes, expected: int | None, session: int = NO_SESSION) -> Item:
-        """Replace version `expected`, or create if None; what is now stored.
+        """Replace version `expected` of a key, or create the key if that is None; return what is stored now.
 
-        Raises KeyExists, KeyAbsent, VersionConflict, SessionExpired, StoreFull.
+        Raises KeyExists, KeyAbsent, VersionConflict, SessionExpired or StoreFull.
         """
         ...
 
     def delete(self, key: str, expected: int | None = None) -> None:
-        """None means any version. Raises KeyAbsent, VersionConflict."""
+        """Delete a key; `expected` None means any version. Raises KeyAbsent or VersionConflict."""
         ...
 
     def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        """One page of the keys that start with `prefix`, ascending, behind the key `after`."""
+        """Return one page of the keys that start with `prefix`, ascending, beginning after the key `after`."""
         ...
 
     def increment(self, key: str) -> int:
-        """Add one to a counter that starts at 0; the value before."""
+        """Increment a counter that starts at 0, and return its value before."""
         ...
 
     def watch(self, touched: Callable[[str], None]) -> Callable[[], None]:
         """Call `touched(key)` after each change; an empty key means that anything may have changed.
 
-        `touched` runs on a thread of the store and must not block. Returns what ends the watch.
+        `touched` runs on a thread of the store and must not block. Returns a function that ends the watch.
         """
         ...
 
     def session(self) -> int:
-        """The present session of this process with the store."""
+        """Return the present session of this process with the store."""
         ...
 
     def on_session_loss(self, listener: Callable[[], None]) -> None:
-        """Call `listener`, which must not block, whenever a session ended and another one took its place."""
+        """Call `listener`, which must not block, whenever a session ended and was replaced by a new one."""
         ...
 
 
 class Watchers:
-    """Who asked a store to be told of changes. Any thread."""
+    """The functions that are called after changes. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._all: list[Callable[[str], None]] = []
 
     def add(self, touched: Callable[[str], None]) -> Callable[[], None]:
-        """Tell `touched` from now on; returns what ends that, and may be called twice."""
+        """Call `touched` from now on. Returns a function that ends that, and may be called twice."""
         with self._lock:
             self._all.append(touched)
 
@@ -116,7 +121,7 @@ class Watchers:
         return end
 
     def tell(self, keys: Iterable[str]) -> None:
-        """Call everybody with each key, on this thread."""
+        """Call all functions with each key, on this thread."""
         with self._lock:
             everybody = list(self._all)
         for touched in everybody:
@@ -125,7 +130,7 @@ class Watchers:
 
 
 def pages(store: KeyValues, prefix: str) -> Iterator[list[str]]:
-    """All keys that start with `prefix`, ascending, a page at a time."""
+    """Yield all keys that start with `prefix`, ascending, page by page."""
     after = ""
     while page := store.keys(prefix, after):
         yield page

@@ -1,4 +1,4 @@
-"""Logs over versioned keys: one key each, `logs/<name>`. Any thread."""
+"""Logs over versioned keys: one key for each, `logs/<name>`. Any thread."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ LOGS = "logs/"
 
 
 class KeyValueLogs:
-    """See `driver.Logs`."""
+    """Implements `driver.Logs`."""
 
     def __init__(self, store: KeyValues, watcher: Watcher) -> None:
         self._store = store
@@ -22,7 +22,7 @@ class KeyValueLogs:
         try:
             return _versioned(log, self._store.put(_key(name), serialize_log(name, log), None))
         except KeyExists as error:
-            raise LogExists(f"log {name!r} exists already") from error
+            raise LogExists(f"log {name!r} already exists") from error
 
     def read(self, name: str) -> Versioned[Log]:
         found = self._find(name)

@@ -1,7 +1,7 @@
-"""The embedded store of another process, reached over gRPC (`grpc:`, `grpcs:`): the same keys, sessions and changes.
+"""The embedded store of another process, over gRPC (`grpc:`, `grpcs:`): the same keys, sessions and changes.
 
-Two daemon threads: one keeps the session alive and opens another when it was lost, one follows the stream of changes.
-Calls run on the caller's thread and are repeated, after a lost answer, until the session timeout.
+There are two daemon threads: one keeps the session alive and opens another when it was lost, one follows the stream
+of changes. Calls run on the caller's thread; after a lost answer they are repeated until the session timeout.
 """
 
 import logging
@@ -30,7 +30,7 @@ from bookie.pb.metadata_service_pb2_grpc import MetadataStoreStub
 
 
 class NotPermitted(SecurityError):
-    """The store knows the caller, whose role is too low for this call."""
+    """The store knows the caller, but its role does not permit this call."""
 
 
 RETRY_S = 0.1
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class RemoteStore:
-    """The way to the store at `target` (host:port). Whose role permits no session reads without one."""
+    """The connection to the store at `target` (host:port). A caller whose role permits no session can still read."""
 
     def __init__(self, target: str, access: AdminAccess | None = None, *, session_timeout_s: float) -> None:
         self._target = target
@@ -69,7 +69,7 @@ class RemoteStore:
         self._loss_listeners: list[Callable[[], None]] = []
         self._watchers = Watchers()
         self._lock = threading.Lock()
-        # Guarded by _lock:
+        # The fields below are guarded by _lock.
         self._stream: Any = None
         self._threads = (
             threading.Thread(target=self._keep_alive, name="metadata-session", daemon=True),
@@ -77,7 +77,7 @@ class RemoteStore:
         )
 
     def start(self) -> None:
-        """Raises MetadataStoreError if the store does not answer within the session timeout."""
+        """Connect. Raises MetadataStoreError if the store does not answer within the session timeout."""
         if self._channel is not None:
             return
         self._channel = open_channel(self._target, self._access, CHANNEL_OPTIONS)
@@ -85,10 +85,12 @@ class RemoteStore:
         try:
             self._session = self._open_session()
         except NotPermitted as error:
-            log.info("no session with the store: only reads are permitted target=%s error=%s", self._target, error)
+            log.info(
+                "no session with the metadata store, only reads are permitted target=%s error=%s", self._target, error
+            )
         except BookKeeperError:
             self._channel.close()
-            self._channel = None  # there is nothing to stop
+            self._channel = None  # `stop` has nothing to do
             raise
         keeper, follower = self._threads
         follower.start()
@@ -96,7 +98,7 @@ class RemoteStore:
             keeper.start()
 
     def stop(self) -> None:
-        """Close the session, which drops our keys at once, and the connection; idempotent."""
+        """Close the session, which deletes our keys at once, and the connection; idempotent."""
         with self._lock:
             if self._stopping.is_set() or self._channel is None:
                 return
@@ -110,8 +112,8 @@ class RemoteStore:
         try:
             if self._session != NO_SESSION:
                 self._stub.CloseSession(pb.CloseSessionRequest(session=self._session), timeout=1.0)
-        except grpc.RpcError as error:  # it will expire by itself
-            log.info("session left to expire target=%s error=%s", self._target, error)
+        except grpc.RpcError as error:  # the session expires by itself
+            log.info("cannot close the session, it will expire target=%s error=%s", self._target, error)
         self._channel.close()
 
     # Keys
@@ -155,16 +157,20 @@ class RemoteStore:
         return self._watchers.add(touched)
 
     def session(self) -> int:
-        """SecurityError where there is none: what it is wanted for is no read."""
+        """Return the session. Raises SecurityError if there is none, since only calls other than reads need it."""
         if self._session == NO_SESSION:
-            raise NotPermitted(f"metadata store {self._target}: this caller may hold no session; use the role operate")
+            raise NotPermitted(
+                f"metadata store {self._target}: this caller may not open a session; it needs the role operate"
+            )
         return self._session
 
     def on_session_loss(self, listener: Callable[[], None]) -> None:
         self._loss_listeners.append(listener)
 
     def _call(self, method: Any, request: object, settle: Callable[[BookKeeperError], object] | None = None) -> Any:
-        """One call, again after a lost answer; `settle` judges a refusal that may be about our own lost success."""
+        """Call a method, and repeat it after a lost answer. `settle` judges a refusal that may be due to our own
+        earlier success.
+        """
         deadline = time.monotonic() + self._timeout_s
         answer_lost, why = False, ""
         while True:
@@ -200,15 +206,15 @@ class RemoteStore:
             except SessionExpired:
                 self._renew_session()
             except BookKeeperError as error:
-                log.warning("session not kept alive target=%s error=%s", self._target, error)
+                log.warning("cannot keep the session alive target=%s error=%s", self._target, error)
 
     def _renew_session(self) -> None:
         try:
             self._session = self._open_session()
-        except BookKeeperError as error:  # the old session is still unknown: the next keep-alive comes back here
-            log.warning("no new session target=%s error=%s", self._target, error)
+        except BookKeeperError as error:  # the old session is still unknown, so the next keep-alive tries again
+            log.warning("cannot open a new session target=%s error=%s", self._target, error)
             return
-        log.warning("session expired, a new one is open target=%s", self._target)
+        log.warning("session expired, opened a new one target=%s", self._target)
         for listener in self._loss_listeners:
             listener()
 
@@ -219,10 +225,10 @@ class RemoteStore:
                     self._watchers.tell([change.key])
             except grpc.RpcError as error:
                 if not self._stopping.wait(RETRY_S):
-                    log.info("change stream ended target=%s error=%s", self._target, error)
+                    log.info("stream of changes ended target=%s error=%s", self._target, error)
 
     def _open_stream(self) -> Any:
-        """None once stopping: a stream that `stop` does not see is never opened."""
+        """Open the stream of changes, or return None when stopping, since `stop` must know every open stream."""
         with self._lock:
             if not self._stopping.is_set():
                 self._stream = self._stub.Watch(pb.WatchRequest(), wait_for_ready=True)

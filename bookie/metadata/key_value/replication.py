@@ -1,8 +1,8 @@
-"""Ledgers that lack replicas, and the election of the auditor, over versioned keys.
+"""Ledgers with too few replicas, and the election of the auditor, over versioned keys.
 
-    replicating/<19 digits>          somebody copies this ledger, under his session
-    underreplicated/<19 digits>      a mark, in the text that ZooKeeper would hold
-    replication/disable              while it exists nobody copies
+    replicating/<19 digits>          the worker that copies this ledger, under its session
+    underreplicated/<19 digits>      a mark, with the same text as in ZooKeeper
+    replication/disable              replication is disabled while it exists
     replication/<name>               the delay and the last checks, as in ZooKeeper
     auditor-votes/<19 digits>        candidates, under their sessions; the lowest is the auditor
     next-auditor-vote                counter
@@ -31,7 +31,7 @@ NEXT_VOTE = "next-auditor-vote"
 
 
 class KeyValueReplication:
-    """Marks, locks and the few settings of one cluster."""
+    """The marks, the locks and the few settings of one cluster."""
 
     def __init__(self, store: KeyValues, watcher: Watcher) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class KeyValueReplication:
                 return
             try:
                 self._store.put(key, formats.mark_to_bytes(wanted), None if item is None else item.version)
-            except (KeyExists, KeyAbsent, VersionConflict):  # another process was there too: look again
+            except (KeyExists, KeyAbsent, VersionConflict):  # another process changed it, so read it again
                 continue
             return
 
@@ -86,7 +86,7 @@ class KeyValueReplication:
                     continue
                 with ExitStack() as taken:
                     taken.callback(self.release, Claim(int(number), 0))
-                    item = self._store.get(MARKS + number)  # who held the lock until now may have finished
+                    item = self._store.get(MARKS + number)  # the previous holder of the lock may have finished
                     if item is not None:
                         taken.pop_all()
                         return Claim(int(number), item.version)
@@ -104,7 +104,7 @@ class KeyValueReplication:
         return True
 
     def release(self, claim: Claim) -> None:
-        """Ours, not one that somebody took after our session ended."""
+        """Release the lock if it is ours, and not one that another worker took after our session had ended."""
         if self.holds(claim):
             self._drop(_key(LOCKS, claim.ledger))
 
@@ -165,7 +165,7 @@ class KeyValueReplication:
         return True
 
     def _drop(self, key: str) -> None:
-        with suppress(KeyAbsent):  # a lock ended with a session
+        with suppress(KeyAbsent):  # a lock ends with its session
             self._store.delete(key)
 
     def _put(self, key: str, value: bytes, *, replace: bool) -> None:
@@ -199,7 +199,7 @@ class KeyValueElection:
 
 
 class _Candidate:
-    """One vote, made anew under each session."""
+    """One vote, made again under each new session."""
 
     def __init__(self, store: KeyValues, watcher: Watcher, bookie_id: str, listener: Callable[[bool], None]) -> None:
         self._store = store
@@ -214,7 +214,7 @@ class _Candidate:
                 self._store.delete(self._vote)
 
     def _look(self, _watch: Watch[bool]) -> bool:
-        """Whether ours is the lowest vote. Watch thread."""
+        """Return whether ours is the lowest vote. Watch thread."""
         while True:
             votes = _votes(self._store)
             if self._vote not in votes or not self._is_ours(self._vote):
@@ -228,13 +228,13 @@ class _Candidate:
         self._store.put(vote, self._data, None, self._store.session())
 
     def _is_ours(self, vote: str) -> bool:
-        """By its session: an answer may have been lost."""
+        """Return whether a vote is of our session, since the answer to our put may have been lost."""
         item = self._store.get(vote)
         return item is not None and item.session == self._store.session()
 
 
 def _votes(store: KeyValues) -> list[str]:
-    """Ascending."""
+    """Return the votes in ascending order."""
     return [key for page in pages(store, VOTES) for key in page]
 
 

@@ -1,6 +1,7 @@
 """The bytes of ledger metadata: versions 1, 2 and 3 as Apache BookKeeper writes them (docs/formats/metadata.md).
 
-Pure functions; any thread. Version 3 is binary protobuf behind a varint length, 2 is protobuf text, 1 is lines.
+Pure functions; any thread. Version 3 is binary protobuf after a varint length, 2 is protobuf text, 1 is lines of
+text.
 """
 
 from typing import NoReturn
@@ -17,7 +18,7 @@ V1_CLOSED = "CLOSED"
 
 
 def serialize_ledger(metadata: LedgerMetadata) -> bytes:
-    """Raises MetadataSerializationError if the metadata breaks its own rules or its version cannot hold it."""
+    """Serialize metadata. Raises MetadataSerializationError if they are invalid, or do not fit their version."""
     problem = metadata.problem()
     if problem:
         raise MetadataSerializationError(f"ledger metadata is invalid: {problem}")
@@ -26,7 +27,7 @@ def serialize_ledger(metadata: LedgerMetadata) -> bytes:
             body = _to_message(metadata).SerializeToString()
             return HEADER + b"3\n" + _varint(len(body)) + body
         case 2:
-            from google.protobuf import text_format  # noqa: PLC0415 - slow to load, and few commands need it
+            from google.protobuf import text_format  # noqa: PLC0415 - it is slow to import, and few commands need it
 
             text: str = text_format.MessageToString(_to_message(metadata))
             return HEADER + b"2\n" + text.encode()
@@ -37,7 +38,7 @@ def serialize_ledger(metadata: LedgerMetadata) -> bytes:
 
 
 def parse_ledger(ledger_id: int, data: bytes) -> LedgerMetadata:
-    """Raises MetadataSerializationError naming the ledger and what is wrong with `data`."""
+    """Parse metadata. Raises MetadataSerializationError with the ledger and what is wrong with `data`."""
     version, body = 1, data
     if data.startswith(HEADER):
         line, newline, body = data[len(HEADER) :].partition(b"\n")
@@ -156,7 +157,7 @@ def _to_lines(metadata: LedgerMetadata) -> str:
     if metadata.state is LedgerState.IN_RECOVERY:
         lines.append(f"{V1_IN_RECOVERY}\t{V1_CLOSED}")
     if metadata.state is LedgerState.OPEN:
-        lines.append("")  # the line of the end alone is not terminated
+        lines.append("")  # only the last line of a closed ledger has no newline
     return "\n".join(lines)
 
 
@@ -183,5 +184,5 @@ def _from_lines(ledger_id: int, body: bytes) -> LedgerMetadata:
             last_entry=last_entry,
             format_version=1,
         )
-    except ValueError as error:  # too few lines, a number that is none, bytes that are not UTF-8
+    except ValueError as error:  # too few lines, an invalid number, or bytes that are not UTF-8
         _refuse(ledger_id, f"not the lines of version 1: {error}")

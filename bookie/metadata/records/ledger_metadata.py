@@ -1,6 +1,6 @@
-"""What the cluster knows about one ledger: quorums, state, and which bookies hold which entries. Frozen; any thread.
+"""The metadata of one ledger: quorum sizes, state, and which bookies hold which entries. Frozen; any thread.
 
-`ledger_codec` turns it into the bytes of the metadata store and back.
+`ledger_codec` converts them to the bytes of the metadata store and back.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class LedgerState(IntEnum):
 
 
 class DigestType(IntEnum):
-    """The numbers of the stored format; the Java client's public enum counts otherwise."""
+    """The digest types with their numbers in the stored format; the Java client's public enum has other numbers."""
 
     CRC32 = 1
     HMAC = 2
@@ -28,7 +28,13 @@ class DigestType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From `first_entry` on, until the next segment, these bookies take the entries; their order is the striping."""
+    """The ensemble for the entries from `first_entry` on, up to the next segment. The order of the bookies is the
+    striping.
+
+    Attributes:
+        first_entry: The id of the first entry.
+        bookies: The ids of the bookies.
+    """
 
     first_entry: int
     bookies: tuple[str, ...]
@@ -36,7 +42,17 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerMetadata:
-    """One ledger. Make changed copies with `dataclasses.replace`."""
+    """The metadata of one ledger. Make changed copies with `dataclasses.replace`.
+
+    Attributes:
+        ensemble_size: The number of bookies in each ensemble.
+        write_quorum: The number of bookies that store each entry.
+        ack_quorum: The number of bookies that must store an entry before it is acknowledged.
+        segments: The ensembles in ascending order of their first entries.
+        state: Whether the ledger is open, in recovery or closed.
+        password: The ledger's password.
+        custom: The custom metadata.
+    """
 
     ensemble_size: int
     write_quorum: int
@@ -44,22 +60,22 @@ class LedgerMetadata:
     segments: tuple[Segment, ...]
     state: LedgerState = LedgerState.OPEN
     length: int = 0
-    """Bytes of all entries; 0 unless CLOSED."""
+    """Payload bytes of all entries; 0 unless the ledger is closed."""
     last_entry: int = -1
-    """-1 unless CLOSED; a closed empty ledger has -1 too."""
+    """The id of the last entry; -1 for an empty ledger, and unless the ledger is closed."""
     digest_type: DigestType | None = None
-    """None in ledgers older than digests; they have no password either."""
+    """None in ledgers older than digest types, which have no password either."""
     password: bytes = field(default=b"", repr=False)
     ctime_ms: int | None = None
-    """When it is None the store's own creation time is the ledger's."""
+    """The creation time in milliseconds since 1970; if it is None, the store's own creation time is used."""
     custom: Mapping[str, bytes] = field(default_factory=dict)
     token: int = 0
-    """Random at creation, tells the creator its own node after a lost answer; 0 after any rewrite."""
+    """A random number by which a creator recognises its own node after a lost answer; 0 after any rewrite."""
     format_version: int = LEDGER_METADATA_VERSION
-    """How it was stored; a rewrite keeps it."""
+    """The version of the stored format, which a rewrite keeps."""
 
     def problem(self) -> str | None:
-        """The first rule that this metadata breaks, in words; None if it is valid."""
+        """Return the first rule that the metadata violate, in words, or None if they are valid."""
         if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:
             return (
                 f"quorums must be 1 <= ack <= write <= ensemble, "
@@ -68,11 +84,19 @@ class LedgerMetadata:
         return self._problem_of_segments() or self._problem_of_end()
 
     def segment_of(self, entry_id: int) -> Segment:
-        """The segment that holds `entry_id`: the last one that starts at or before it."""
+        """Return the segment of an entry: the last one that starts at or before it.
+
+        Args:
+            entry_id: The id of the entry.
+        """
         return next(segment for segment in reversed(self.segments) if segment.first_entry <= entry_id)
 
     def write_set(self, entry_id: int) -> tuple[str, ...]:
-        """The bookies of an entry, in the order in which they are asked."""
+        """Return the bookies of an entry, in the order of the striping.
+
+        Args:
+            entry_id: The id of the entry.
+        """
         bookies = self.segment_of(entry_id).bookies
         start = entry_id % len(bookies)
         return tuple(bookies[(start + k) % len(bookies)] for k in range(self.write_quorum))

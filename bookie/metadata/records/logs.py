@@ -1,12 +1,12 @@
-"""A log: a named, ordered list of ledgers, and how far each of its writers has got. Pure values; any thread.
+"""A log: a named, ordered list of ledgers, with the last batch of each of its writers. Pure values; any thread.
 
-The bytes, one value of the metadata store, so that a change is one compare-and-set:
+Its bytes are one value of the metadata store, so that a change is one compare-and-set:
 
     u8 format | varint commits, each: varint n, n bytes writer, varint batch, varint at_ms
               | varint settled | varint ledgers, each: zigzag varint of the step from the one before, modulo 2^63
               | u32 CRC32C of all before, big-endian
 
-Ids that follow each other take a byte or two, random ones nine: a hundred thousand fit in any case.
+Consecutive ids take one or two bytes each, random ones nine, so a hundred thousand ledgers fit in any case.
 """
 
 import re
@@ -20,7 +20,7 @@ __all__ = ["check_name", "Commit", "Log", "parse_log", "serialize_log"]
 
 FORMAT = 1
 LOG_BYTES_MAX = 1_040_000
-"""ZooKeeper takes 1,048,575 bytes with the name and the request around it."""
+"""ZooKeeper accepts 1,048,575 bytes, including the name and the rest of the request."""
 NAME_BYTES_MAX = 200
 IDS = 1 << 63
 CRC_BYTES = 4
@@ -29,7 +29,12 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The last batch that a writer committed, and when (ms since 1970)."""
+    """The last batch that a writer committed, and when, in milliseconds since 1970.
+
+    Attributes:
+        batch: The number of the batch.
+        at_ms: The time of the commit.
+    """
 
     batch: int
     at_ms: int
@@ -37,9 +42,12 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """`commits` by writer, which is a query or a job: whoever repeats a batch is recognised by it.
+    """A named list of ledgers.
 
-    `settled`: no ledger with a smaller id is an orphan of this log; see `bookie.spark.sink`.
+    Attributes:
+        ledgers: The ids of the ledgers, in order.
+        commits: The last commit of each writer, which is a query or a job; a repeated batch is recognised by it.
+        settled: No ledger with a smaller id is an orphan of this log; see `bookie.spark.sink`.
     """
 
     ledgers: tuple[int, ...] = ()
@@ -48,7 +56,10 @@ class Log:
 
 
 def check_name(name: str, what: str = "log") -> str:
-    """A name of a log, or of a writer: 1 to 200 bytes of UTF-8 without control characters. IncorrectParameter."""
+    """Return the name of a log or of a writer: 1 to 200 bytes of UTF-8 without control characters.
+
+    Raises IncorrectParameter if it is invalid.
+    """
     if CONTROL.search(name) or not 0 < len(name.encode(errors="replace")) <= NAME_BYTES_MAX:
         raise IncorrectParameter(
             f"{what} {name[:NAME_BYTES_MAX]!r}: a name has 1 to {NAME_BYTES_MAX} bytes of UTF-8, no control characters"
@@ -57,9 +68,9 @@ def check_name(name: str, what: str = "log") -> str:
 
 
 def serialize_log(name: str, log: Log) -> bytes:
-    """IncorrectParameter for what no log can be; LogTooLarge."""
+    """Serialize a log. Raises IncorrectParameter if it is invalid, and LogTooLarge."""
     if len(set(log.ledgers)) != len(log.ledgers):
-        raise IncorrectParameter(f"log {name!r}: a ledger stands twice in the list; name each once")
+        raise IncorrectParameter(f"log {name!r}: a ledger is twice in the list; list each ledger once")
     out = bytearray([FORMAT])
     _put(out, len(log.commits))
     for writer, commit in sorted(log.commits.items()):
@@ -79,18 +90,22 @@ def serialize_log(name: str, log: Log) -> bytes:
     if len(out) > LOG_BYTES_MAX:
         raise LogTooLarge(
             f"log {name!r} with {len(log.ledgers)} ledgers and {len(log.commits)} writers takes {len(out)} bytes, "
-            f"{LOG_BYTES_MAX} at most: remove old ledgers from it, or writers that are gone"
+            f"more than {LOG_BYTES_MAX}: remove old ledgers from it, or forget writers that are gone"
         )
     return bytes(out)
 
 
 def parse_log(name: str, data: bytes) -> Log:
-    """MetadataSerializationError for anything but what `serialize_log` makes."""
+    """Parse a log. Raises MetadataSerializationError for any bytes that `serialize_log` does not make."""
     body = data[:-CRC_BYTES]
     if len(data) <= CRC_BYTES or crc.crc32c(body).to_bytes(CRC_BYTES, "big") != data[-CRC_BYTES:]:
-        raise MetadataSerializationError(f"log {name!r}: {len(data)} bytes with a wrong checksum: restore the store")
+        raise MetadataSerializationError(
+            f"log {name!r}: {len(data)} bytes with a wrong checksum: restore the metadata store"
+        )
     if body[0] != FORMAT:
-        raise MetadataSerializationError(f"log {name!r} has format {body[0]}, {FORMAT} is known: upgrade")
+        raise MetadataSerializationError(
+            f"log {name!r} has format {body[0]}, only {FORMAT} is supported: upgrade this program"
+        )
     varints = _Varints(body)
     commits = {}
     for _ in range(varints.next()):
@@ -106,13 +121,13 @@ def parse_log(name: str, data: bytes) -> Log:
 
 
 def without(log: Log, ledgers: Iterable[int]) -> tuple[int, ...]:
-    """The list of `log` less these."""
+    """Return the list of a log without these ledgers."""
     gone = frozenset(ledgers)
     return tuple(ledger for ledger in log.ledgers if ledger not in gone)
 
 
 class _Varints:
-    """Little-endian base 128, as protobuf's. The bytes passed their checksum: what is read here was written here."""
+    """Reads varints, little-endian in base 128 like protobuf's. The checksum was verified, so the bytes are valid."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,11 +1,11 @@
-"""What the metadata store keeps about ledgers that lack replicas: values, names and bytes. Pure functions; any thread.
+"""What the metadata store keeps about ledgers with too few replicas: values, names and bytes. Any thread.
 
-Names and texts are Apache BookKeeper's, in ZooKeeper below `underreplication`:
+The functions are pure. Names and texts are those of Apache BookKeeper, in ZooKeeper below `underreplication`:
 
     LAYOUT                                  type and version
-    ledgers/0000/0000/4996/02d2/urL1234567890   a mark: who is missing
-    locks/urL1234567890                     who copies it, ephemeral
-    disable                                 while it exists nobody copies
+    ledgers/0000/0000/4996/02d2/urL1234567890   a mark: the missing bookies
+    locks/urL1234567890                     the worker that copies the ledger, ephemeral
+    disable                                 replication is disabled while it exists
     lostBookieRecoveryDelay                 seconds, decimal
     checkallledgersctime, placementpolicycheckctime, replicascheckctime    last runs
     auditorelection/V_0000000007            votes, ephemeral, the lowest is the auditor
@@ -43,7 +43,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Check(Enum):
-    """The checks of an auditor whose last run is kept; the value is the node's name."""
+    """The checks of an auditor whose last run is recorded; the value is the name of the node."""
 
     ALL_LEDGERS = "checkallledgersctime"
     PLACEMENT = "placementpolicycheckctime"
@@ -52,7 +52,9 @@ class Check(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A ledger that lacks replicas on the bookies `missing`; `marked_ms` is unknown to some who mark."""
+    """A ledger that has lost its replicas on the bookies `missing`; `marked_ms` is None if its writer did not
+    record it.
+    """
 
     ledger: int
     missing: tuple[str, ...]
@@ -61,31 +63,31 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to copy a ledger. `version` is that of its mark when it was claimed."""
+    """The right to copy a ledger. `version` is that of the ledger's mark when it was claimed."""
 
     ledger: int
     version: int
 
 
 def node_name(ledger_id: int) -> str:
-    """The name of a mark and of a lock."""
+    """Return the name of a mark and of a lock."""
     return f"urL{ledger_id:010d}"
 
 
 def ledger_of(name: str) -> int | None:
-    """The ledger of such a name; None for anything else."""
+    """Return the ledger of such a name, or None for another name."""
     found = MARK.fullmatch(name)
     return int(found.group(1)) if found else None
 
 
 def mark_path(ledger_id: int) -> str:
-    """Where a mark stands below `ledgers`: four nodes of four hexadecimal digits, then the name."""
+    """Return the path of a mark below `ledgers`: four nodes of four hexadecimal digits, then the name."""
     digits = f"{ledger_id:016x}"
     return "/".join((*(digits[at : at + 4] for at in range(0, 16, 4)), node_name(ledger_id)))
 
 
 def merge(known: Mark | None, ledger_id: int, missing: Collection[str], now_ms: int | None) -> Mark | None:
-    """The mark with `missing` added; None when it said all that before."""
+    """Return the mark with `missing` added, or None if it contained all of that before."""
     before = known.missing if known else ()
     new = tuple(bookie for bookie in dict.fromkeys(missing) if bookie not in before)
     if known and not new:
@@ -95,57 +97,57 @@ def merge(known: Mark | None, ledger_id: int, missing: Collection[str], now_ms: 
 
 
 def mark_to_bytes(mark: Mark) -> bytes:
-    """As Apache BookKeeper writes it."""
+    """Serialize a mark as Apache BookKeeper does."""
     return _text(UnderreplicatedLedgerFormat(replica=mark.missing, ctime=mark.marked_ms))
 
 
 def parse_mark(ledger_id: int, data: bytes) -> Mark:
-    """Raises MetadataSerializationError."""
+    """Parse a mark. Raises MetadataSerializationError."""
     found = _parse(UnderreplicatedLedgerFormat(), data, f"the mark of ledger {ledger_id}")
     return Mark(ledger_id, tuple(found.replica), found.ctime if found.HasField("ctime") else None)
 
 
 def holder_to_bytes(owner: str) -> bytes:
-    """What a lock says."""
+    """Serialize the owner of a lock."""
     return _text(LockDataFormat(bookieId=owner))
 
 
 def parse_holder(data: bytes) -> str:
-    """Raises MetadataSerializationError."""
+    """Parse the owner of a lock. Raises MetadataSerializationError."""
     return str(_parse(LockDataFormat(), data, "a replication lock").bookieId)
 
 
 def vote_to_bytes(bookie_id: str) -> bytes:
-    """What a vote says, and the node of the election once somebody won."""
+    """Serialize a vote, and the content of the election's node once a candidate has won."""
     return _text(AuditorVoteFormat(bookieId=bookie_id))
 
 
 def parse_vote(data: bytes) -> str:
-    """Raises MetadataSerializationError."""
+    """Parse a vote. Raises MetadataSerializationError."""
     return str(_parse(AuditorVoteFormat(), data, "a vote for the auditor").bookieId)
 
 
 def layout_to_bytes() -> bytes:
-    """The only layout there is."""
+    """Serialize the only layout that there is."""
     return _text(LedgerRereplicationLayoutFormat(type="BASIC", version=1))
 
 
 def check_layout(data: bytes) -> None:
-    """Raises MetadataSerializationError for another layout than ours."""
+    """Raise MetadataSerializationError if the layout is another one."""
     found = _parse(LedgerRereplicationLayoutFormat(), data, "the layout of under-replicated ledgers")
     if (found.type, found.version) != ("BASIC", 1):
         raise MetadataSerializationError(
-            f"the layout of under-replicated ledgers is {found.type}:{found.version}; only BASIC:1 is known"
+            f"the layout of under-replicated ledgers is {found.type}:{found.version}; only BASIC:1 is supported"
         )
 
 
 def check_time_to_bytes(at_ms: int) -> bytes:
-    """When a check ran last."""
+    """Serialize the time of a check's last run."""
     return CheckTimeFormat(ctime=at_ms).SerializeToString()
 
 
 def parse_check_time(data: bytes) -> int | None:
-    """Raises MetadataSerializationError."""
+    """Parse the time of a check's last run. Raises MetadataSerializationError."""
     found = CheckTimeFormat()
     try:
         found.ParseFromString(data)
@@ -155,7 +157,7 @@ def parse_check_time(data: bytes) -> int | None:
 
 
 def parse_delay(data: bytes) -> int:
-    """Seconds. Raises MetadataSerializationError."""
+    """Parse a delay in seconds. Raises MetadataSerializationError."""
     try:
         return int(data)
     except ValueError as error:
@@ -163,7 +165,7 @@ def parse_delay(data: bytes) -> int:
 
 
 def _text(message: Message) -> bytes:
-    from google.protobuf import text_format  # noqa: PLC0415 - slow to load, and few commands need it
+    from google.protobuf import text_format  # noqa: PLC0415 - it is slow to import, and few commands need it
 
     text: str = text_format.MessageToString(message)
     return text.encode()

@@ -1,9 +1,9 @@
-"""Bookies in ZooKeeper: registrations (ephemeral nodes), the sets that clients follow, and cookies.
+"""Bookies in ZooKeeper: registrations (ephemeral nodes), the sets that clients watch, and cookies.
 
-    available/<id>            a writable bookie      cookies/<id>   text of its VERSION files, stays when it dies
+    available/<id>            a writable bookie      cookies/<id>   text of its VERSION files, permanent
     available/readonly/<id>   a read-only bookie
 
-Any thread; the watch listeners run on the driver's watch thread.
+Any thread may call; listeners run on the driver's watch thread.
 """
 
 import threading
@@ -21,11 +21,11 @@ READ_ONLY_NODE = "readonly"
 ANY_VERSION = -1
 LEAVE_S = 2.0
 PATIENCE = 1.5
-"""An old session ends up to a tick after its timeout: wait for this many timeouts before giving up."""
+"""How many session timeouts to wait for the end of an old session, which may come a tick after its timeout."""
 
 
 class ZooKeeperRegistrations:
-    """This process's own nodes."""
+    """This process's own registrations."""
 
     def __init__(self, session: ZooKeeperSession, root: str) -> None:
         self._session = session
@@ -39,12 +39,12 @@ class ZooKeeperRegistrations:
         while not self._await_ours_or_free(wanted, bookie_id, deadline):
             try:
                 self._session.run(lambda zk: zk.create_async(wanted, info, ephemeral=True, makepath=True))
-            except NodeExistsError:  # by our lost answer or by another process: a look at the owner tells
+            except NodeExistsError:  # by our create whose answer was lost, or by another process; the owner tells which
                 continue
         self._delete(other)
 
     def unregister(self, bookie_id: str) -> None:
-        """Does not wait long for a server that is away: it drops the nodes when the session times out."""
+        """Leave both modes. If the server does not answer soon, it drops the nodes when the session times out."""
         for read_only in (False, True):
             path = registration_path(self._root, bookie_id, read_only=read_only)
             if self._owner(path, patience_s=LEAVE_S) == self._session.id:
@@ -59,7 +59,7 @@ class ZooKeeperRegistrations:
         self._session.on_loss(listener)
 
     def _await_ours_or_free(self, path: str, bookie_id: str, deadline: float) -> bool:
-        """True: the node is ours. False: there is none. Another session's node is waited for."""
+        """Return True if the node is ours, and False if it is absent; wait while it belongs to another session."""
         while True:
             gone = threading.Event()
             owner = self._owner(path, gone)
@@ -116,7 +116,7 @@ class ZooKeeperBookies:
         def read(watch: Watch[frozenset[str]]) -> frozenset[str]:
             try:
                 return self._children(path, watch)
-            except NoNodeError:  # nobody registered in this mode yet: a watch needs the node
+            except NoNodeError:  # no bookie was registered in this mode yet, and a watch needs the node
                 self._session.run(lambda zk: zk.ensure_path_async(path))
                 return self._children(path, watch)
 
@@ -129,7 +129,7 @@ class ZooKeeperBookies:
 
 
 class ZooKeeperCookies:
-    """One node a bookie."""
+    """The cookies, one node for each bookie."""
 
     def __init__(self, session: ZooKeeperSession, root: str) -> None:
         self._session = session
@@ -158,7 +158,7 @@ class ZooKeeperCookies:
                 self._session.run(lambda zk: zk.set_async(path, text, version), settle)
         except (NodeExistsError, NoNodeError, BadVersionError) as error:
             raise MetadataVersionConflict(
-                f"cookie of {bookie_id} was changed by another process: read it anew"
+                f"cookie of {bookie_id} was changed by another process: read it again"
             ) from error
         return replaced + 1
 
@@ -171,17 +171,17 @@ class ZooKeeperCookies:
         try:
             self._session.run(lambda zk: zk.delete_async(self._path(bookie_id), number), settle)
         except (NoNodeError, BadVersionError) as error:
-            raise MetadataVersionConflict(f"cookie of {bookie_id} is absent or was changed: read it anew") from error
+            raise MetadataVersionConflict(f"cookie of {bookie_id} is absent or was changed: read it again") from error
 
     def _path(self, bookie_id: str) -> str:
         return f"{self._root}/cookies/{bookie_id}"
 
 
 def registrations_path(root: str, *, read_only: bool) -> str:
-    """The parent of the registrations of one mode."""
+    """Return the parent node of the registrations of one mode."""
     return f"{root}/available/{READ_ONLY_NODE}" if read_only else f"{root}/available"
 
 
 def registration_path(root: str, bookie_id: str, *, read_only: bool) -> str:
-    """The registration of one bookie in one mode."""
+    """Return the node of a bookie's registration in one mode."""
     return f"{registrations_path(root, read_only=read_only)}/{bookie_id}"

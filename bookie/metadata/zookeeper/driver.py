@@ -1,7 +1,7 @@
-"""The driver for ZooKeeper: Apache BookKeeper's own tree, so that Java clients and bookies share the cluster.
+"""The driver for ZooKeeper, with Apache BookKeeper's own tree, so that Java clients and bookies share the cluster.
 
-Everything stands below the ledgers root of the URI, by full paths; only logs have a root beside it. Threads: kazoo's
-two, and the watch thread.
+All nodes are below the ledgers root of the URI, and addressed by full paths; only logs have a root of their own next
+to it. The threads are kazoo's two, and the watch thread.
 """
 
 import uuid
@@ -24,7 +24,7 @@ HEALTH_CHECKS_OFF = "disableHealthCheck"
 
 
 class ZooKeeperCluster:
-    """Root, INSTANCEID and LAYOUT."""
+    """The root of the cluster, INSTANCEID and LAYOUT."""
 
     def __init__(self, session: ZooKeeperSession, where: MetadataUri) -> None:
         self._session = session
@@ -46,7 +46,9 @@ class ZooKeeperCluster:
         refusals = [answer for answer in self._session.run(create_all) if isinstance(answer, Exception)]
         if any(isinstance(answer, NodeExistsError) for answer in refusals):
             if not self._is_ours(instance_id):
-                raise IllegalOperation(f"{self._root} exists on ZooKeeper {self._session.hosts}: it holds a cluster")
+                raise IllegalOperation(
+                    f"{self._root} exists on ZooKeeper {self._session.hosts}: it already holds a cluster"
+                )
         elif refusals:
             parent = self._root.rpartition("/")[0] or "/"
             raise MetadataStoreError(f"{self._root} could not be created: create {parent} first ({refusals[0]!r})")
@@ -80,7 +82,9 @@ class ZooKeeperCluster:
         return None if data is None else data.decode()
 
     def layout(self) -> Layout:
-        """The cluster's layout, stored first if there is none. ConfigurationError if the URI asks for another."""
+        """Return the cluster's layout, after storing it if there is none. Raises ConfigurationError if the URI
+        names another.
+        """
         if self._found is None:
             self._found = self._read_or_store_layout()
         return self._found
@@ -93,7 +97,7 @@ class ZooKeeperCluster:
             data = self._wanted.to_bytes()
             try:
                 self._session.run(lambda zk: zk.create_async(path, data))
-            except NodeExistsError:  # another process was first, or our own lost answer
+            except NodeExistsError:  # another process was faster, or the answer to our create was lost
                 return self._read_or_store_layout()
         found = parse_layout(data)
         if self._kind is not None and found.kind != self._wanted.kind:
@@ -110,7 +114,7 @@ class ZooKeeperCluster:
             return []
 
     def _delete(self, path: str) -> None:
-        """A node and all below it; what others delete meanwhile is gone as well."""
+        """Delete a node and all below it. Nodes that others delete meanwhile are skipped."""
         for name in self._children(path):
             self._delete(f"{path}/{name}")
         try:
@@ -120,11 +124,11 @@ class ZooKeeperCluster:
             raise IllegalOperation(f"{path} is being written to: stop all bookies and clients first") from None
 
     def _is_ours(self, instance_id: str) -> bool:
-        """Whether the cluster that is in our way was made by an attempt of ours whose answer was lost."""
+        """Return whether the existing cluster was made by our own attempt, whose answer was lost."""
         return self._session.read(f"{self._root}/INSTANCEID") == instance_id.encode()
 
     def require_root(self) -> None:
-        """ClusterNotInitialized."""
+        """Raise ClusterNotInitialized if the root does not exist."""
         if not self.is_initialized():
             raise ClusterNotInitialized(
                 f"ZooKeeper {self._session.hosts} has no {self._root}: create the cluster first "
@@ -149,7 +153,9 @@ class ZooKeeperDriver:
         self._started = False
 
     def start(self) -> None:
-        """Raises MetadataStoreError, ConfigurationError; a cluster that is not initialized is no error yet."""
+        """Connect. Raises MetadataStoreError or ConfigurationError; a cluster that is not initialized is no error
+        yet.
+        """
         if self._started:
             return
         self._session.on_connect(lambda: self._watcher.wake_topic(""))

@@ -1,7 +1,7 @@
-"""The election of the auditor in ZooKeeper, as Java's candidates hold it: the lowest vote wins (`records.replication`).
+"""The election of the auditor in ZooKeeper, compatible with Java: the lowest vote wins (`records.replication`).
 
-A vote is ephemeral and sequential; each candidate watches the vote before its own. The winner also writes its name into
-the parent, for who looks. Any thread; listeners run on the driver's watch thread.
+A vote is an ephemeral, sequential node; each candidate watches the vote before its own. The winner also writes its
+name into the parent node, for observers. Any thread may call; listeners run on the driver's watch thread.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class ZooKeeperElection:
 
 
 class _Candidate:
-    """One vote, made anew under each session."""
+    """One vote, made again under each new session."""
 
     def __init__(
         self, session: ZooKeeperSession, watcher: Watcher, path: str, bookie_id: str, listener: Callable[[bool], None]
@@ -56,7 +56,7 @@ class _Candidate:
                 return
 
     def _look(self, watch: Watch[bool]) -> bool:
-        """Whether ours is the lowest vote; if not, the one before it is watched. Watch thread."""
+        """Return whether ours is the lowest vote; if not, watch the one before it. Watch thread."""
         while True:
             votes = _votes(self._session, self._path)
             if self._vote not in votes or not self._is_ours(self._vote):
@@ -82,13 +82,16 @@ class _Candidate:
         return self._session.run(lambda zk: zk.exists_async(path, watch=watch.touch)) is not None
 
     def _is_ours(self, vote: str) -> bool:
-        """By its session: an answer may have been lost, and another process may stand under the same name."""
+        """Return whether a vote is of our session.
+
+        The answer to our create may have been lost, and another process may stand under the same name.
+        """
         stat = self._session.run(lambda zk: zk.exists_async(f"{self._path}/{vote}"))
         return stat is not None and stat.ephemeralOwner == self._session.id
 
 
 def _votes(session: ZooKeeperSession, path: str) -> list[str]:
-    """Ascending."""
+    """Return the votes in ascending order."""
     try:
         names = session.run(lambda zk: zk.get_children_async(path))
     except NoNodeError:

@@ -3,7 +3,7 @@
     idgen/ID-<n>                    until n passes 2147483646; then idgen-long appears, and its mere existence
     idgen-long/HOB-<high>/ID-<n>    makes every client take (high << 32) | n; HOB- nodes count up from 1
 
-Any thread. A lost answer costs an id, never gives one twice.
+Any thread. A lost answer wastes an id, but no id is ever assigned twice.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ HIGH_END = 1 << 31
 
 
 class ZooKeeperIds:
-    """The generator of one cluster; all layouts share it."""
+    """The generator of ledger ids of one cluster; all layouts share it."""
 
     def __init__(self, session: ZooKeeperSession, root: str) -> None:
         self._session = session
@@ -45,7 +45,7 @@ class ZooKeeperIds:
                 return high << 32 | low
             if high + 1 >= HIGH_END:
                 raise LedgerIdOverflow(f"{self._long} has reached {_high_node(high)}: no ledger id is left")
-            self._create(f"{self._long}/{_high_node(high + 1)}", OPEN_ACL_UNSAFE)  # open in every cluster
+            self._create(f"{self._long}/{_high_node(high + 1)}", OPEN_ACL_UNSAFE)  # it has an open ACL in every cluster
             self._drop_old(high + 1)
 
     def _highest(self) -> int:
@@ -53,12 +53,12 @@ class ZooKeeperIds:
         return max((int(name.removeprefix(HIGH_PREFIX)) for name in names if _is_high_node(name)), default=0)
 
     def _sequence(self, parent: str) -> int | None:
-        """The next number under `parent`; None when it has run over."""
+        """Return the next number under `parent`, or None when the numbers have overflowed."""
         path = self._session.run(
             lambda zk: zk.create_async(f"{parent}/{PREFIX}", b"", ephemeral=True, sequence=True, makepath=True)
         )
         number = int(path.rpartition(PREFIX)[2])
-        with contextlib.suppress(NoNodeError):  # the delete's answer was lost, or the session ended meanwhile
+        with contextlib.suppress(NoNodeError):  # the answer to the delete was lost, or the session ended
             self._session.run(lambda zk: zk.delete_async(path))
         return number if 0 <= number < SHORT_IDS_END else None
 
@@ -75,7 +75,7 @@ class ZooKeeperIds:
                 self._drop(f"{self._long}/{name}")
 
     def _drop(self, path: str) -> None:
-        with contextlib.suppress(NoNodeError, NotEmptyError):  # another client was first, or takes an id there
+        with contextlib.suppress(NoNodeError, NotEmptyError):  # another client was faster, or is taking an id there
             self._session.run(lambda zk: zk.delete_async(path))
 
 

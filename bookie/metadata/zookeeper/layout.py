@@ -1,6 +1,7 @@
-"""LAYOUT: the node that says how a cluster arranges its ledgers. Pure values; any thread.
+"""LAYOUT, the node that says how a cluster arranges its ledgers. Pure values; any thread.
 
-The bytes are `2`, newline, `<class>:<version>`, without a newline at the end; `1` with a type name is the older form.
+The bytes are `2`, a newline and `<class>:<version>`, without a newline at the end; the older form is `1` with a type
+name.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ TYPE_DEFAULT = "hierarchical"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which ledger manager a cluster uses. `kind` is its short name, as in a URI."""
+    """The ledger manager that a cluster uses. `kind` is its short name, as in a URI."""
 
     kind: str = TYPE_DEFAULT
     version: int = 1
@@ -30,14 +31,14 @@ class Layout:
 
 
 def layout_of_kind(kind: str | None) -> Layout:
-    """The layout that a URI's suffix asks for. Raises ConfigurationError for one that we do not serve."""
+    """Return the layout for a URI's suffix. Raises ConfigurationError if it is not supported."""
     if kind is not None and kind not in CLASS_OF_TYPE:
         raise ConfigurationError(f"ledger layout {kind!r} is unknown: use one of {', '.join(CLASS_OF_TYPE)}")
     return Layout(kind or TYPE_DEFAULT)
 
 
 def parse_layout(data: bytes) -> Layout:
-    """Raises MetadataSerializationError for anything but a layout that we can serve."""
+    """Parse a layout. Raises MetadataSerializationError if it is not supported."""
     form, _, body = data.decode("utf-8", "replace").strip().partition("\n")
     name, _, version = body.strip().partition(":")
     kind = name if form == "1" else TYPE_OF_CLASS.get(name)

@@ -1,12 +1,12 @@
-"""Where a ledger's node stands below the root of a ZooKeeper cluster, by layout. Pure functions; any thread.
+"""The path of a ledger's node below the root of a ZooKeeper cluster, by layout. Pure functions; any thread.
 
-A tree cuts the zero-padded decimal id into one node name a level, the last one behind an `L`:
+A tree divides the zero-padded decimal id into one node name per level, the last one after an `L`:
 
     short  10 digits   /12/3456/L7890
     long   19 digits   /000/0000/0012/3456/L7890
     flat   10 digits   /L1234567890
 
-The hierarchical layout is a hybrid: ids below 2147483647 are short, all others long.
+The hierarchical layout is a hybrid: ids below 2147483647 have short paths, all others long ones.
 """
 
 import re
@@ -21,7 +21,7 @@ SHORT_IDS_END = 2147483647
 
 @dataclass(frozen=True, slots=True)
 class LedgerTree:
-    """One way of cutting ids into levels."""
+    """A way to divide ids into levels."""
 
     widths: tuple[int, ...]
 
@@ -34,7 +34,7 @@ class LedgerTree:
         return "/" + "/".join([*names, f"L{digits}"])
 
     def level(self, depth: int) -> re.Pattern[str]:
-        """What a node name at `depth` looks like; its digits are group 1."""
+        """Return the pattern of node names at `depth`; group 1 has the digits."""
         width = self.widths[depth]
         if depth < len(self.widths) - 1:
             return re.compile(rf"([0-9]{{{width}}})\Z")
@@ -54,15 +54,17 @@ TREES = {
 
 
 def trees(layout: Layout) -> tuple[LedgerTree, ...]:
-    """The trees of a layout; one after the other they hold the ledgers in ascending order of id."""
+    """Return the trees of a layout. One after the other they hold the ledgers in ascending order of id."""
     return TREES[layout.kind]
 
 
 def ledger_path(layout: Layout, ledger_id: int) -> str:
-    """The node of a ledger below the root. Raises LedgerIdOverflow for an id that the layout cannot hold."""
+    """Return the path of a ledger's node below the root. Raises LedgerIdOverflow if the layout cannot hold the id."""
     if not 0 <= ledger_id < LEDGER_IDS_END:
         raise LedgerIdOverflow(f"ledger id {ledger_id} is not in [0, {LEDGER_IDS_END - 1}]")
     if layout.kind == "legacyhierarchical" and ledger_id >= SHORT_IDS_END:
-        raise LedgerIdOverflow(f"ledger id {ledger_id} is too large for layout {layout.kind}: below {SHORT_IDS_END}")
+        raise LedgerIdOverflow(
+            f"ledger id {ledger_id} is too large for layout {layout.kind}: it must be below {SHORT_IDS_END}"
+        )
     choices = trees(layout)
     return choices[0 if ledger_id < SHORT_IDS_END else -1].path(ledger_id)

@@ -1,6 +1,6 @@
-"""Ledger metadata in ZooKeeper: one node a ledger, versions are the node's. Any thread.
+"""Ledger metadata in ZooKeeper: one node for each ledger, with the node's versions. Any thread.
 
-A create whose answer was lost with the connection knows its node again by a token of its own in it.
+If the answer to a create is lost with the connection, the creator recognises its own node by a token in it.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ZooKeeperLedgers:
-    """The ledgers of one cluster under one layout."""
+    """The ledgers of one cluster with one layout."""
 
     def __init__(self, session: ZooKeeperSession, watcher: Watcher, root: str, layout: Callable[[], Layout]) -> None:
         self._session = session
@@ -42,7 +42,7 @@ class ZooKeeperLedgers:
         if metadata.format_version == 3:
             metadata = replace(metadata, token=secrets.randbelow(TOKENS_END - 1) + 1)
 
-        def own(found: bytes, version: int) -> bool:  # noqa: ARG001  # others may have written it since
+        def own(found: bytes, version: int) -> bool:  # noqa: ARG001  # another client may have written it since
             return bool(metadata.token) and parse_ledger(ledger_id, found).token == metadata.token
 
         return self._nodes.create(ledger_id, metadata, serialize_ledger(metadata), own)
@@ -58,8 +58,8 @@ class ZooKeeperLedgers:
         self._nodes.delete(ledger_id, version)
         try:
             self._drop_empty_parents(self._path(ledger_id))
-        except MetadataStoreError as error:  # the ledger is gone, and an empty parent harms nobody
-            log.info("parents of a deleted ledger left ledger=%d error=%s", ledger_id, error)
+        except MetadataStoreError as error:  # the ledger is deleted, and an empty parent does no harm
+            log.info("cannot delete empty parents of a deleted ledger ledger=%d error=%s", ledger_id, error)
 
     def ranges(self) -> Iterator[list[int]]:
         for tree in trees(self._layout()):
@@ -75,13 +75,13 @@ class ZooKeeperLedgers:
         return self._root + ledger_path(self._layout(), ledger_id)
 
     def _walk(self, tree: LedgerTree, path: str, digits: str, depth: int = 0) -> Iterator[list[int]]:
-        """One list for each node of the level above the ledgers, in ascending order."""
+        """Yield one list for each node of the level above the ledgers, in ascending order."""
         try:
             names = self._session.run(lambda zk: zk.get_children_async(path))
         except NoNodeError:
-            if depth == 0:  # the root itself: "no ledgers" would be a lie
+            if depth == 0:  # if the root is absent, an empty answer would be wrong
                 raise
-            return  # emptied and dropped since its parent was listed
+            return  # it was emptied and deleted since its parent was listed
         pattern = tree.level(depth)
         found = sorted((match.group(1), name) for name in names if (match := pattern.match(name)))
         if depth < len(tree.widths) - 1:
@@ -102,6 +102,6 @@ class ZooKeeperLedgers:
             self._session.run(lambda zk: zk.delete_async(path))
         except NotEmptyError:
             return False
-        except NoNodeError:  # another client was first
+        except NoNodeError:  # another client was faster
             return True
         return True

@@ -1,10 +1,10 @@
-"""Logs in ZooKeeper: one node each, below a root of their own beside the ledgers'. Any thread.
+"""Logs in ZooKeeper: one node for each, below a root of their own next to that of the ledgers. Any thread.
 
     /ledgers-logs/<name, percent-encoded>        for a cluster at /ledgers
 
-Not below the ledgers root: Apache BookKeeper takes every child of it that it does not know for a level of its tree of
-ledgers. Its long listing descends into it, the listing of older versions that the garbage collector trusts fails on it,
-and a flat one warns of it at each pass.
+They are not below the ledgers root, because Apache BookKeeper takes every unknown child of it for a level of its tree
+of ledgers. Its long listing descends into it, the listing of older versions, on which the garbage collector relies,
+fails because of it, and the flat one logs a warning at each pass.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 
 def logs_root(ledgers_root: str) -> str:
-    """Where the logs of the cluster at `ledgers_root` stand."""
+    """Return the root of the logs of the cluster at `ledgers_root`."""
     return f"{ledgers_root}-logs"
 
 
 class ZooKeeperLogs:
-    """See `driver.Logs`. `require_cluster` raises ClusterNotInitialized."""
+    """Implements `driver.Logs`. `require_cluster` raises ClusterNotInitialized."""
 
     def __init__(
         self, session: ZooKeeperSession, watcher: Watcher, ledgers_root: str, require_cluster: Callable[[], None]

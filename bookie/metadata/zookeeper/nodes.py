@@ -1,7 +1,7 @@
-"""Nodes of ZooKeeper that hold one value each, changed under the version that was read. Any thread.
+"""ZooKeeper nodes that hold one value each, and are changed by compare-and-set. Any thread.
 
-An answer can be lost with the connection. A create that is then refused reads the node back and asks whether it is its
-own; a conditional write that is then refused looks for its own bytes under the next version.
+An answer can be lost with the connection. If a repeated create is refused, the node is read and may turn out to be
+our own; if a repeated conditional write is refused, our own bytes may be there under the next version.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ ANY_VERSION = -1
 
 @dataclass(frozen=True, slots=True)
 class NodeKind(Generic[K, T]):
-    """What the nodes hold, and the errors that are theirs. `named`: as messages call one, "ledger 7"."""
+    """What the nodes of a kind hold, and their errors. `named` is how messages call a node, such as "ledger 7"."""
 
     path: Callable[[K], str]
     parse: Callable[[K, bytes], T]
@@ -43,7 +43,9 @@ class ZooKeeperNodes(Generic[K, T]):
         self._kind = kind
 
     def create(self, key: K, value: T, data: bytes, own: Callable[[bytes, int], bool]) -> Versioned[T]:
-        """`own(data, version)`: whether what stands there is what this call made. The kind's `exists`."""
+        """Create a node. `own(data, version)` returns whether a node was made by this call. Raises the kind's
+        `exists`.
+        """
         path = self._kind.path(key)
 
         def settle(refusal: KazooException) -> Any:
@@ -57,11 +59,11 @@ class ZooKeeperNodes(Generic[K, T]):
                 lambda zk: zk.create_async(path, data, makepath=True, include_data=True), settle
             )
         except NodeExistsError as error:
-            raise self._kind.exists(f"{self._kind.named(key)} exists already") from error
+            raise self._kind.exists(f"{self._kind.named(key)} already exists") from error
         return Versioned(value, int(stat.version), int(stat.ctime))
 
     def read(self, key: K) -> Versioned[T]:
-        """The kind's `absent`."""
+        """Return a node's value. Raises the kind's `absent`."""
         path = self._kind.path(key)
         try:
             data, stat = self._session.run(lambda zk: zk.get_async(path))
@@ -70,7 +72,7 @@ class ZooKeeperNodes(Generic[K, T]):
         return Versioned(self._kind.parse(key, bytes(data)), int(stat.version), int(stat.ctime))
 
     def write(self, key: K, value: T, data: bytes, version: int) -> Versioned[T]:
-        """MetadataVersionConflict, the kind's `absent`."""
+        """Replace version `version` of a node. Raises MetadataVersionConflict or the kind's `absent`."""
         path = self._kind.path(key)
 
         def settle(refusal: KazooException) -> Any:
@@ -88,7 +90,7 @@ class ZooKeeperNodes(Generic[K, T]):
         return Versioned(value, int(stat.version), int(stat.ctime))
 
     def delete(self, key: K, version: int | None) -> None:
-        """None: whatever its version. MetadataVersionConflict, the kind's `absent`."""
+        """Delete a node; `version` None means any version. Raises MetadataVersionConflict or the kind's `absent`."""
         path = self._kind.path(key)
 
         def settle(refusal: KazooException) -> None:
@@ -103,7 +105,7 @@ class ZooKeeperNodes(Generic[K, T]):
             raise self._absent(key) from error
 
     def watch(self, key: K, listener: Callable[[Versioned[T] | None], None]) -> Subscription:
-        """Told of the node as it is and at each change; None: it is absent."""
+        """Call a listener with the node's value now and at each change, and with None if it is absent."""
         path = self._kind.path(key)
 
         def read(watch: Watch[Versioned[T] | None]) -> Versioned[T] | None:
@@ -120,4 +122,4 @@ class ZooKeeperNodes(Generic[K, T]):
         return self._kind.absent(f"{self._kind.named(key)} does not exist")
 
     def _changed(self, key: K, version: int | None) -> MetadataVersionConflict:
-        return MetadataVersionConflict(f"{self._kind.named(key)} is no longer at version {version}: read it anew")
+        return MetadataVersionConflict(f"{self._kind.named(key)} is no longer at version {version}: read it again")

@@ -1,7 +1,7 @@
-"""Ledgers that lack replicas, in ZooKeeper: Java's auditors and replicators share marks and locks.
+"""Ledgers with too few replicas, in ZooKeeper; marks and locks are shared with Java's auditors and workers.
 
-Names and texts are in `records.replication`. Any thread. What `claim` has looked at while it found nothing is watched,
-as Java's does; so a change anywhere in the tree is told, and a busy tree costs no watches.
+Names and texts are in `records.replication`. Any thread may call. As in Java, the nodes that `claim` has read without
+finding a ledger are watched; so a change anywhere in the tree is reported, and a busy tree costs no watches.
 """
 
 import socket
@@ -22,11 +22,11 @@ from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 ANY_VERSION = -1
 DEPTH = 4
-"""Nodes between `ledgers` and a mark."""
+"""The number of nodes between `ledgers` and a mark."""
 
 
 class ZooKeeperReplication:
-    """Marks, locks and the few settings of one cluster."""
+    """The marks, the locks and the few settings of one cluster."""
 
     def __init__(self, session: ZooKeeperSession, watcher: Watcher, root: str) -> None:
         self._session = session
@@ -39,10 +39,12 @@ class ZooKeeperReplication:
         self._layout_known = False
         self._claimants: dict[str, Callable[[], None]] = {}
         self._taking = threading.Lock()
-        """Held over the taking of a lock, and over the release of those in `_left`."""
+        """Held while a ledger's lock is acquired, and while those in `_left` are released."""
         self._left: set[int] = set()
-        """Ledgers whose lock may be ours although nobody here holds it: the store was away when it was to be made, or
-        released, and came back before the session ended. It would stand as long as this process.
+        """Ledgers whose lock may be ours although no caller holds it.
+
+        The store was unreachable when the lock was to be made or released, and came back before the session ended.
+        Such a lock would exist as long as this process.
         """
 
     @contextmanager
@@ -70,7 +72,7 @@ class ZooKeeperReplication:
                     self._create(path, data)
                 else:
                     self._set(path, data, known[1])
-            except (NodeExistsError, NoNodeError, BadVersionError):  # another process was there too: look again
+            except (NodeExistsError, NoNodeError, BadVersionError):  # another process changed it, so read it again
                 continue
             return
 
@@ -113,7 +115,7 @@ class ZooKeeperReplication:
                     continue
                 with ExitStack() as taken:
                     taken.callback(self.release, Claim(ledger, ANY_VERSION))
-                    stat = self._stat(f"{path}/{name}")  # who held the lock until now may have finished
+                    stat = self._stat(f"{path}/{name}")  # the previous holder of the lock may have finished
                     if stat is not None:
                         taken.pop_all()
                         return Claim(ledger, int(stat.version))
@@ -127,7 +129,10 @@ class ZooKeeperReplication:
             self.release(claim)
 
     def release(self, claim: Claim) -> None:
-        """Ours, not one that somebody took after our session ended. What fails is made good before the next claim."""
+        """Release the lock if it is ours, and not one that another worker took after our session had ended.
+
+        If that fails, it is repeated before the next claim.
+        """
         try:
             if self.holds(claim):
                 self._drop(self._lock_path(claim.ledger))
@@ -181,12 +186,16 @@ class ZooKeeperReplication:
         self._put(f"{self._base}/{check.value}", formats.check_time_to_bytes(at_ms), replace=True)
 
     def _touched(self, _event: object) -> None:
-        """One watcher for all: the session keeps a watcher once for each node, however often it is set."""
+        """Call all claimants. It is one function for all, since the session keeps one watcher per node, however
+        often it is set.
+        """
         for changed in list(self._claimants.values()):
             changed()
 
     def _require_layout(self) -> None:
-        """The layout and the parents, as Java makes them. Raises MetadataSerializationError for another layout."""
+        """Create the layout and the parents as Java does, if needed. Raises MetadataSerializationError for another
+        layout.
+        """
         if self._layout_known:
             return
         path = f"{self._base}/LAYOUT"
@@ -194,7 +203,7 @@ class ZooKeeperReplication:
         if data is None:
             try:
                 self._create(path, formats.layout_to_bytes())
-            except NodeExistsError:  # another process was first
+            except NodeExistsError:  # another process was faster
                 self._require_layout()
                 return
         else:
@@ -212,7 +221,7 @@ class ZooKeeperReplication:
         return formats.parse_mark(ledger_id, bytes(data)), int(stat.version)
 
     def _remove_mark(self, path: str, version: int) -> bool:
-        """Whether it is gone; emptied parents go with it."""
+        """Remove a mark and its empty parents. Returns whether the mark is gone."""
 
         def settle(refusal: KazooException) -> None:
             if not isinstance(refusal, NoNodeError):
@@ -236,7 +245,7 @@ class ZooKeeperReplication:
         path = self._lock_path(ledger_id)
 
         def settle(refusal: KazooException) -> None:
-            """A first attempt whose answer was lost may have made the node."""
+            """Accept a node that our first attempt has made, whose answer was lost."""
             if not isinstance(refusal, NodeExistsError):
                 raise refusal
             stat = self._session.run(lambda zk: zk.exists_async(path))
@@ -271,7 +280,7 @@ class ZooKeeperReplication:
 
         try:
             self._session.run(lambda zk: zk.delete_async(path), settle)
-        except NoNodeError:  # a lock ended with a session
+        except NoNodeError:  # a lock ends with its session
             return
 
     def _put(self, path: str, data: bytes, *, replace: bool) -> None:
@@ -304,5 +313,5 @@ class ZooKeeperReplication:
     def _children(self, path: str, touched: Callable[[object], None] | None = None) -> list[str]:
         try:
             return list(self._session.run(lambda zk: zk.get_children_async(path, watch=touched)))
-        except NoNodeError:  # emptied and dropped since its parent was listed
+        except NoNodeError:  # it was emptied and deleted since its parent was listed
             return []

@@ -1,7 +1,8 @@
-"""The connection to ZooKeeper: every request goes through `run`, which knows what a lost answer means.
+"""The connection to ZooKeeper. Every request goes through `run`, which handles lost answers.
 
-kazoo owns the threads: one for the socket, one for callbacks. Requests are sent on the caller's thread, which waits.
-When the session expires kazoo begins a new one by itself; whoever owned ephemeral nodes is told and makes them again.
+kazoo owns two threads: one for the socket, one for callbacks. Requests are sent on the caller's thread, which waits.
+When the session expires, kazoo opens a new one by itself; owners of ephemeral nodes are notified and create them
+again.
 """
 
 import logging
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class ZooKeeperSession:
-    """One session at a time, renewed for as long as it is not stopped."""
+    """One session at a time, renewed until it is stopped."""
 
     def __init__(self, hosts: tuple[str, ...], *, timeout_s: float, secure: bool) -> None:
         self.hosts = ",".join(hosts)
@@ -44,10 +45,10 @@ class ZooKeeperSession:
         self._stopped = threading.Event()
         self.client: Any = None
         self.id = 0
-        """What `ephemeralOwner` of our own nodes says; 0 while there is no session. A lost connection ends none."""
+        """The `ephemeralOwner` of our own nodes; 0 while there is no session. A session survives a lost connection."""
 
     def start(self) -> None:
-        """Raises MetadataStoreError if no server answers within the session timeout."""
+        """Connect. Raises MetadataStoreError if no server answers within the session timeout."""
         if self.client is not None:
             return
         reconnect = KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_S_MAX)
@@ -69,27 +70,27 @@ class ZooKeeperSession:
         self._stopped.set()
 
     def stop(self) -> None:
-        """End the session: ZooKeeper drops our ephemeral nodes at once, or when it times out if it cannot be told."""
+        """End the session. ZooKeeper deletes our ephemeral nodes at once, or at the timeout if it cannot be reached."""
         self.refuse()
         if self.client is None:
             return
         try:
             self.client.stop()
-        except WriterNotClosedException as error:  # the server takes nothing: kazoo's thread is left to its retries
-            log.warning("session not closed hosts=%s error=%s", self.hosts, error)
+        except WriterNotClosedException as error:  # the server accepts nothing; kazoo's thread goes on retrying
+            log.warning("cannot close the session hosts=%s error=%s", self.hosts, error)
             return
         self.client.close()
 
     def on_loss(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on kazoo's thread when a session expired; it must not block."""
+        """Call `listener` on kazoo's thread when a session has expired; it must not block."""
         self._loss_listeners.append(listener)
 
     def on_connect(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on kazoo's thread after every (re)connection; it must not block."""
+        """Call `listener` on kazoo's thread after every connection; it must not block."""
         self._connect_listeners.append(listener)
 
     def read(self, path: str) -> bytes | None:
-        """A node's data; None if there is no such node."""
+        """Return a node's data, or None if there is no such node."""
         try:
             data, _ = self.run(lambda zk: zk.get_async(path))
         except NoNodeError:
@@ -103,11 +104,12 @@ class ZooKeeperSession:
         *,
         patience_s: float | None = None,
     ) -> Any:
-        """Send `request(client)`, an asynchronous kazoo call, and wait for its answer; again after a lost connection.
+        """Send `request(client)`, an asynchronous kazoo call, and wait for its answer. Repeat it after a lost
+        connection.
 
-        ZooKeeper's refusals are raised as kazoo's exceptions. A refusal of a request that was sent before, and whose
-        answer was lost, may be about our own success: then `settle(refusal)` decides, returning the result or raising.
-        Raises MetadataStoreError when no answer came within `patience_s`, by default the session timeout.
+        Refusals of ZooKeeper are raised as kazoo's exceptions. If an earlier answer was lost, a refusal may be due to
+        our own success; `settle(refusal)` then decides, and returns the result or raises. Raises MetadataStoreError
+        if no answer came within `patience_s`, by default the session timeout.
         """
         deadline = time.monotonic() + (patience_s or self.timeout_s)
         answer_lost = False
@@ -117,7 +119,7 @@ class ZooKeeperSession:
                 return request(self.client).get(timeout=max(deadline - time.monotonic(), POLL_S))
             except (*LOST_ANSWER, KazooTimeoutError) as error:
                 answer_lost = True
-                log.info("answer lost hosts=%s error=%r", self.hosts, error)
+                log.info("answer lost, repeating the request hosts=%s error=%r", self.hosts, error)
             except KazooException as refusal:
                 if answer_lost and settle is not None:
                     return settle(refusal)
