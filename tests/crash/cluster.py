@@ -1,7 +1,8 @@
-"""Several bookies as processes, each behind a gate that can be shut, and clients that write a ledger while things fail.
+"""Several bookies as processes, each behind a gate that can be shut, and clients that write a ledger while things
+fail.
 
-What happens goes into a history that the judge of the simulation reads (tests/sim/judge.py). Everything runs on one
-event loop; waits are for entries that were acknowledged, never for time.
+All events are recorded in a history for the judge of the simulation (tests/sim/judge.py). Everything runs on one
+event loop, and waits for acknowledged entries, never for time.
 """
 
 import asyncio
@@ -27,7 +28,9 @@ ASKED_MAX = 3
 
 
 class Gate:
-    """Carries TCP from `HOST` at the bookie's own port to the bookie. Shut, it takes bytes in and passes none on."""
+    """Forwards TCP from `HOST` and the bookie's own port to the bookie. When shut, it accepts bytes and forwards
+    none.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -40,11 +43,11 @@ class Gate:
         self._server = await asyncio.start_server(self._accept, HOST, self._port)
 
     def shut(self) -> None:
-        """Connections stay, and are silent."""
+        """Keep the connections but forward nothing."""
         self._open.clear()
 
     def open(self) -> None:
-        """What was held back passes now."""
+        """Forward what was held back, and everything after it."""
         self._open.set()
 
     async def stop(self) -> None:
@@ -70,7 +73,7 @@ class Gate:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
         except OSError:
-            return  # the bookie is down: whoever connected sees its connection closed
+            return  # the bookie is down, so the connection is closed
         finally:
             for end in (writer, back):
                 if end is not None:
@@ -85,7 +88,7 @@ class Gate:
 
 
 class Bookie(BookieProcess):
-    """With `within`, its process runs where that says."""
+    """A bookie process; with `within`, it runs where that says."""
 
     within: Callable[[list[str]], list[str]] | None = None
 
@@ -107,7 +110,7 @@ class Cluster:
             self.join()
 
     def join(self, **settings: str) -> Bookie:
-        """One more, which is not started yet."""
+        """Add a bookie, without starting it."""
         uri = self.uri or f"lmdb://{self._directory}/metadata"
         bookie = Bookie(self._directory / f"bookie-{len(self.bookies)}", uri, {**self._settings, **settings})
         self.uri = self.uri or f"grpc://127.0.0.1:{bookie.settings['adminPort']}"
@@ -115,7 +118,7 @@ class Cluster:
         return bookie
 
     async def start(self) -> None:
-        """Those that do not run, and gates for all."""
+        """Start the bookies that are not running, and gates for all."""
         for bookie in self.bookies:
             gate = Gate(bookie.port)
             await gate.start()
@@ -124,18 +127,18 @@ class Cluster:
                 await asyncio.to_thread(bookie.start)
 
     async def close_gates(self) -> None:
-        """At the end of the event loop that they are on."""
+        """Close the gates before the end of their event loop."""
         for gate in self.gates:
             await gate.stop()
         self.gates = []
 
     def kill(self) -> None:
-        """All of them."""
+        """Kill all bookies."""
         for bookie in reversed(self.bookies):
             bookie.kill()
 
     def place(self, bookie_id: str) -> int:
-        """Which one has this id."""
+        """Return the index of the bookie with this id."""
         return next(k for k, bookie in enumerate(self.bookies) if bookie.id == bookie_id)
 
 
@@ -162,22 +165,22 @@ class Story:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[BookKeeper]:
-        """Another one."""
+        """Open a further client."""
         async with BookKeeper(self.cluster.uri, **self._config) as bk:
             yield bk
 
     def say(self, who: str, what: str, entry: int = -1, **more: Any) -> None:
-        """Into the history."""
+        """Record an event in the history."""
         self.history.append(Event(time.monotonic(), who, what, self.ledger, entry, **more))
 
     async def more(self, entries: int) -> None:
-        """Until so many more are acknowledged than now, or the writer has failed."""
+        """Wait until `entries` more entries are acknowledged, or the writer has failed."""
         wanted = self.acked + entries
         async with self._changed:
             await self._changed.wait_for(lambda: self.failed or self.acked >= wanted)
 
     async def play(self, nemesis: Callable[[], Any], *, closes: bool = True) -> list[Violation]:
-        """Write and tail while `nemesis` runs, then close or leave the ledger, recover, read, judge."""
+        """Write and tail while `nemesis` runs, then close or abandon the ledger, recover it, read it, and judge."""
         async with self.client() as writing, self.client() as reading:
             writer = await writing.create_ledger(
                 ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, digest_type="CRC32C", password=b"p"
@@ -196,7 +199,7 @@ class Story:
                 with contextlib.suppress(BookKeeperError):
                     await writer.close()
             if self.failed:
-                self.say("writer", "crashed")  # it is done with: what was not acknowledged, a recovery may confirm
+                self.say("writer", "crashed")  # a recovery may still confirm what was not acknowledged
             last = await self._finish()
             async with asyncio.timeout(120):
                 await tail
@@ -240,7 +243,7 @@ class Story:
             self._changed.notify_all()
 
     async def _tail(self, bk: BookKeeper) -> None:
-        """Follow to the end; what it gets must be confirmed, and is read in order."""
+        """Read to the end as a tailing reader, checking that entries are confirmed and in order."""
         handle = await bk.open_ledger(self.ledger, password=b"p", recovery=False)
         async for batch in handle.follow(0):
             self.say("tail", "lac", handle.last_add_confirmed, number=1)
@@ -260,11 +263,13 @@ class Story:
             return handles[0]
 
     async def _copies(self) -> dict[str, dict[int, bytes]]:
-        """What each bookie holds of the ledger, asked of each by itself."""
+        """Return the entries that each bookie holds of the ledger, read from each individually."""
         return {bookie.id: await self._held(bookie.id) for bookie in self.cluster.bookies}
 
     async def _held(self, bookie: str) -> dict[int, bytes]:
-        """Of this one. A time limit may be what fails, so others ask again before it is said to have nothing."""
+        """Return the entries that this bookie holds. A time limit may be what fails, so ask again before it counts
+        as empty.
+        """
         entries: dict[int, bytes] = {}
         for _ in range(ASKED_MAX):
             with contextlib.suppress(BookKeeperError):

@@ -1,21 +1,21 @@
-"""`bookie-server` with strings attached: the real `main`, with its disk and its checkpoints under a test's plan.
+"""The real `bookie-server`, with its disk and its checkpoints under a test's control.
 
     python -m tests.crash.launcher OPTIONS...
 
 `CRASH_PLAN` is JSON:
 
-    journal_bytes  roll journal files at this size; configuration allows no less than 16 MiB
+    journal_bytes  roll journal files at this size; the configuration allows no less than 16 MiB
     map_bytes      the most that the location index may grow to
-    step           end the process when this step of module base.crash_steps comes first
-    faults         hand the storage FileOps that fail on a plan
-    control        descriptors (in, out) on which the test says what to plan, a JSON object a line
+    step           end the process at this step of module base.crash_steps
+    faults         give the storage FileOps that fail on a plan
+    control        descriptors (in, out) on which the test gives orders, one JSON object per line
 
 Orders, each answered when it is in force:
 
     {"step": n}                 end the process when step n comes next
     {"collection_step": name}   the same for a step of garbage collection
     {"collect": {timeout_s}}    force a collection; answered with its counters when it has ended
-    {"plan": {op, action, …}}   plan a fault; answered a second time, with the clock's time, once it has struck.
+    {"plan": {op, action, …}}   plan a fault; answered a second time, with the time of the clock, once it has struck.
                                 With "ends": true that is the time at which the bookie knows that it must end
     {"clear": true}             forget all plans
 """
@@ -40,11 +40,11 @@ from bookie.storage.garbage.steps import watch_steps
 __all__: list[str] = []
 
 LATCH_S = 1.0
-"""A bookie that does not know by then is taken to be wrong from the failure on."""
+"""If a bookie does not know of the failure by then, it is taken to be wrong from the failure on."""
 
 
 def tailored(plan: dict[str, Any]) -> Any:
-    """`load`, with sizes put in that a configuration file may not ask for."""
+    """Wrap `load`, and replace sizes by values that a configuration file may not have."""
 
     def load_tailored(*given: Any) -> Loaded:
         loaded = load(*given)
@@ -63,20 +63,20 @@ collections: list[Garbage] = []
 
 
 def tracked(*args: Any, **kwargs: Any) -> Garbage:
-    """`Garbage`, for orders to reach it."""
+    """Create a `Garbage` that orders can reach."""
     collections.append(Garbage(*args, **kwargs))
     return collections[-1]
 
 
 def collect(timeout_s: float) -> dict[str, object]:
-    """Force a cycle; whether it ended in time, and what the collection counts."""
+    """Force a cycle; return whether it ended in time, and the counters of the collection."""
     (garbage,) = collections
     ended = garbage.wait(garbage.force(), timeout_s)
     return {"ended": ended, **garbage.stats()}
 
 
 def end_after(name: str) -> None:
-    """End the process behind this step of a collection."""
+    """End the process after this step of a collection."""
 
     def look(step: str) -> None:
         if step == name:
@@ -86,7 +86,7 @@ def end_after(name: str) -> None:
 
 
 def obey(orders: int, answers: int) -> None:
-    """Carry out orders until the test hangs up."""
+    """Carry out orders until the test closes the descriptor."""
 
     def say(**facts: object) -> None:
         os.write(answers, json.dumps(facts).encode() + b"\n")
@@ -97,7 +97,7 @@ def obey(orders: int, answers: int) -> None:
         while not faulty.wait_hit(rule, 60):
             pass
         at = time.monotonic_ns()
-        # The thread that met the failure may lose its processor before it has told the others.
+        # The thread that met the failure may be preempted before it has told the others.
         if ends and fatal.wait(LATCH_S):
             at = time.monotonic_ns()
         say(hit=rule, at=at)
@@ -127,7 +127,7 @@ def obey(orders: int, answers: int) -> None:
 
 
 def run() -> None:
-    """Set up as planned, then be the command."""
+    """Set up as planned, then run the command."""
     plan = json.loads(os.environ.get("CRASH_PLAN", "{}"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     collecting.Garbage = tracked  # type: ignore[assignment,attr-defined]

@@ -1,8 +1,8 @@
-"""Load on one bookie until it dies, and the verification of all that it had promised.
+"""Load on one bookie until it dies, and verification of everything that it had acknowledged.
 
-Writers, a meddler who fences and recovers, and a reader, each a thread with a connection of its own. A ledger belongs
-to one writer; the meddler only tells it that the ledger is fenced. What was sent and never answered is sent again
-after the restart, with the same bytes, as a writer would.
+There are writers, a client that fences and recovers, and a reader, each a thread with its own connection. A ledger
+belongs to one writer; the fencing client only tells it that the ledger is fenced. What was sent but not answered is
+sent again after the restart, with the same bytes, as a writer would do.
 """
 
 import itertools
@@ -22,14 +22,14 @@ WRITERS = 2
 LEDGERS_EACH = 4
 WINDOW = 200
 FIRST_WRITER = 2
-"""Behind the meddler and the reader."""
+"""After the fencing client and the reader."""
 WRONG_KEY = b"\7" * 20
 FENCED_PROBES = 4
 PATIENCE_S = 60.0
 
 
 class Load:
-    """Half of the writers speak V3. `run` for each life of the process, then `verify` on the next one."""
+    """Half of the writers use V3. Call `run` for each life of the process, then `verify` on the next one."""
 
     def __init__(self, history: History, rng: random.Random) -> None:
         self.history = history
@@ -42,13 +42,13 @@ class Load:
         self.acknowledged = 0
 
     def open(self) -> Ledger:
-        """One more ledger to verify."""
+        """Open a further ledger to verify."""
         ledger = Ledger(next(self._ids))
         self.ledgers.append(ledger)
         return ledger
 
     def run(self, address: tuple[str, int], until: Callable[[], None]) -> None:
-        """Load the bookie while `until` runs; it returns when the bookie is dead, or is to be left in peace."""
+        """Load the bookie while `until` runs, which returns when the bookie is dead, or shall get no more load."""
         self._over.clear()
         parts: list[Part] = [self._meddle, self._read]
         parts += [self._writer(owned) for owned in self._owned]
@@ -68,7 +68,7 @@ class Load:
             raise self._failures[0]
 
     def go_on(self, count: int = 100) -> None:
-        """Block, while `run` runs, until so many more adds were acknowledged: a slow machine has got going by then."""
+        """Block, while `run` runs, until `count` more adds were acknowledged, so that a slow machine has got going."""
         goal, deadline = self.acknowledged + count, time.monotonic() + PATIENCE_S
         while self.acknowledged < goal:
             assert time.monotonic() < deadline, f"{self.acknowledged} of {goal} adds acknowledged"
@@ -81,14 +81,14 @@ class Load:
             while not self._over.is_set():
                 part(peer, random.Random(seed))
         except (PeerLost, ConnectionRefusedError, ConnectionResetError):
-            pass  # it was killed
-        except BaseException as failure:  # noqa: BLE001 - a thread cannot raise; `run` does it for it
+            pass  # the bookie was killed
+        except BaseException as failure:  # noqa: BLE001 - an exception of a thread would be lost; `run` raises it
             self._failures.append(failure)
         finally:
             if peer is not None:
                 peer.close()
 
-    # The parts.
+    # The threads.
 
     def _writer(self, owned: list[Ledger]) -> Part:
         def write(peer: Peer, rng: random.Random) -> None:
@@ -117,10 +117,10 @@ class Load:
                 ledger.acknowledge(entry)
                 self.acknowledged += 1
             else:
-                ledger.closed = True  # fenced, or refused: its writer goes on in another one
+                ledger.closed = True  # fenced or refused: its writer continues with another one
 
     def _meddle(self, peer: Peer, rng: random.Random) -> None:
-        """Fence a ledger now and then and write its end once more, as a recovery does."""
+        """Fence a ledger now and then, and write its last entries again, as a recovery does."""
         while not self._over.wait(rng.uniform(0.01, 0.1)):
             ledger = rng.choice([ledger for ledger in self.ledgers if not ledger.fenced][-WRITERS * LEDGERS_EACH :])
             if rng.random() < 0.3 and ledger.acked:
@@ -147,7 +147,7 @@ class Load:
     # The verification.
 
     def verify(self, address: tuple[str, int]) -> None:
-        """Read back every acknowledged entry; the history's checker says whether that succeeded."""
+        """Read back every acknowledged entry; the checker of the history judges the result."""
         peer = Peer(self.history, "verifier", address)
         try:
             self.history.nemesis("verify")
@@ -168,7 +168,7 @@ class Load:
         while at <= last:
             code, count = peer.batch_read(ledger.id, at, 1000, 1 << 20)
             at += count if code == OK else 1
-        while at < ledger.sent and code == OK:  # what was not acknowledged may be there; then it must be whole
+        while at < ledger.sent and code == OK:  # unacknowledged entries may exist, but must then be complete
             code, count = peer.batch_read(ledger.id, at, 1000, 1 << 20)
             at += count
         peer.read(ledger.id, self._rng.randrange(last + 1))

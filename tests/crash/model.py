@@ -1,7 +1,8 @@
-"""What a bookie must hold: every acknowledged entry of every ledger that was not deleted. Checks all that is read.
+"""What a bookie must hold: every acknowledged entry of every ledger that was not deleted. It checks everything that
+is read.
 
-Takes the place of a `History` behind a `Peer`, for runs that are too long to be written down: payloads follow from
-ledger and entry, so an answer is judged when it comes. Several threads, each with ledgers of its own to write.
+It replaces a `History` behind a `Peer`, for runs that are too long to be recorded: payloads follow from ledger and
+entry, so a response is checked when it arrives. Several threads use it, each writing its own ledgers.
 """
 
 import itertools
@@ -18,7 +19,9 @@ READS = ("read", "batch_read")
 
 
 class Model(History):
-    """`problems` are sentences; none is good. `bytes` counts records of live ledgers, lengths included."""
+    """`problems` are sentences about errors; it must stay empty. `bytes` counts the records of live ledgers,
+    including lengths.
+    """
 
     def __init__(self, first_ledger: int) -> None:
         super().__init__()
@@ -35,7 +38,7 @@ class Model(History):
     # Ledgers.
 
     def open(self) -> Ledger:
-        """A new ledger; the metadata store knows it already when its first entry is sent."""
+        """Create a ledger; it is in the metadata store before its first entry is sent."""
         with self._lock:
             ledger = Ledger(next(self._ids))
             self.live[ledger.id] = ledger
@@ -43,7 +46,7 @@ class Model(History):
         return ledger
 
     def acknowledge(self, ledger: Ledger, entry: int) -> None:
-        """The bookie has promised to keep it."""
+        """Record that the bookie has acknowledged an entry."""
         with self._lock:
             if entry in ledger.acked:
                 return
@@ -54,23 +57,23 @@ class Model(History):
             self._bytes_of[ledger.id] += size
 
     def forget(self, ledger: Ledger) -> None:
-        """From now on it may be missing; call before it is deleted."""
+        """Allow a ledger to be missing from now on; call it before deleting the ledger."""
         with self._lock:
             self.deleted.add(ledger.id)
             self.live.pop(ledger.id)
             self.bytes -= self._bytes_of.pop(ledger.id)
 
     def some(self, rng: random.Random) -> Ledger | None:
-        """A live ledger."""
+        """Return a random live ledger."""
         with self._lock:
             return rng.choice(list(self.live.values())) if self.live else None
 
     def all(self) -> list[Ledger]:
-        """The live ledgers."""
+        """Return the live ledgers."""
         with self._lock:
             return list(self.live.values())
 
-    # What a peer reports.
+    # Reports of a peer.
 
     def invoke(self, _client: str, op: str, ledger: int, entry: int, *_: object, **__: object) -> int:  # type: ignore[override]
         number = next(self._requests)
@@ -98,7 +101,7 @@ class Model(History):
     # Verification.
 
     def verify(self, peer: Peer, ledgers: list[Ledger]) -> None:
-        """Read these ledgers from end to end; `problems` tells what was not there."""
+        """Read these ledgers from end to end, and add missing entries to `problems`."""
         for ledger in ledgers:
             at, last = 0, max(ledger.acked, default=-1)
             while at <= last:

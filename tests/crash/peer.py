@@ -1,6 +1,6 @@
-"""A client of the wire protocol that shares no code with the bookie, and writes down all that it asks and is told.
+"""A client of the wire protocol that shares no code with the bookie, and records all requests and responses.
 
-One socket and one thread each. Payloads are a function of ledger and entry, so that nothing need be kept to know them.
+One socket and one thread each. Payloads are a function of ledger and entry, so they need not be stored.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ ANSWER_S = 60.0
 
 
 class PeerLost(ConnectionError):
-    """The bookie has hung up."""
+    """The bookie has closed the connection."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """A ledger as its writer knows it."""
+    """A ledger from its writer's point of view."""
 
     id: int
     sent: int = 0
@@ -40,7 +40,7 @@ class Ledger:
     acked: set[int] = field(default_factory=set)
     lac: int = -1
     closed: bool = False
-    """Its writer has left it."""
+    """Its writer no longer writes to it."""
     fenced: bool = False
 
     @property
@@ -54,7 +54,7 @@ class Ledger:
 
 
 def drawn(ledger: int, entry: int) -> tuple[int, int]:
-    """Payload bytes of an entry, and a number to take them by."""
+    """Return the payload size of an entry, and a number that selects its bytes."""
     mixed = (ledger * 0x9E3779B97F4A7C15 + entry * 0xD1B54A32D192ED03) & 0xFFFFFFFFFFFFFFFF
     mixed ^= mixed >> 29
     kind, scale = mixed % 1000, mixed >> 12 & 0xFFFF
@@ -63,12 +63,12 @@ def drawn(ledger: int, entry: int) -> tuple[int, int]:
 
 
 def size_of(ledger: int, entry: int) -> int:
-    """Bytes of the entry as it is stored."""
+    """Return the size of the entry as it is stored."""
     return HEADER.size + drawn(ledger, entry)[0]
 
 
 def body_of(ledger: int, entry: int, lac: int) -> bytes:
-    """The entry as it is stored. Most are small, some large; one in a thousand has hundreds of KiB."""
+    """Return the entry as it is stored. Most are small, some large, and one in a thousand has hundreds of KiB."""
     size, place = drawn(ledger, entry)
     at = place % (len(POOL) - size)
     return HEADER.pack(ledger, entry, lac, size) + POOL[at : at + size]
@@ -79,7 +79,7 @@ def add_frame(key: bytes, body: bytes, flags: int) -> bytes:
 
 
 class Peer:
-    """One connection. `name` is what the history calls it. With `protocol` 3 it can only add."""
+    """One connection. `name` is its name in the history. With `protocol` 3 it can only add."""
 
     def __init__(self, history: History, name: str, address: tuple[str, int], *, protocol: int = 2) -> None:
         self.protocol = protocol
@@ -92,13 +92,13 @@ class Peer:
         self._socket.settimeout(ANSWER_S)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
-    # Adds: sent in bursts, answered whenever.
+    # Adds, sent in bursts; responses are read at any time.
 
     def send_adds(self, ledger: Ledger, first: int, count: int, *, recovery: bool = False, key: bytes = b"") -> None:
-        """Send adds of consecutive entries, without waiting for their answers."""
+        """Send adds of consecutive entries, without waiting for their responses."""
         op, flags, key = ("recovery_add", RECOVERY, key) if recovery else ("add", 0, key)
         lac = min(ledger.lac, first - 1)
         bodies = [body_of(ledger.id, entry, lac) for entry in range(first, first + count)]
@@ -113,7 +113,7 @@ class Peer:
             self._send(b"".join(add_frame(key, body, flags) for body in bodies))
 
     def take_adds(self, *, wait: bool = True) -> list[tuple[int, int, int]]:
-        """(ledger, entry, code) of the answers that have come; at least one if `wait` and one is outstanding."""
+        """Return (ledger, entry, code) of the responses received; at least one if `wait` and one is outstanding."""
         self._socket.settimeout(ANSWER_S if wait and self.outstanding else 0)
         taken: list[tuple[int, int, int]] = []
         try:
@@ -128,7 +128,7 @@ class Peer:
         return taken
 
     def _record(self, taken: list[tuple[int, int, int]]) -> None:
-        """One event for neighbours of one request with one answer."""
+        """Record one event for consecutive entries of one request with the same code."""
         at = 0
         while at < len(taken):
             ledger, first, code = taken[at]
@@ -144,26 +144,26 @@ class Peer:
             self.history.answer(number, self.name, op, ledger, first, code, bodies)
 
     def add(self, ledger: Ledger, entry: int, *, recovery: bool = False, key: bytes = b"") -> int:
-        """One add and its code. Nothing else is outstanding."""
+        """Add one entry and return the code. Nothing else may be outstanding."""
         self.send_adds(ledger, entry, 1, recovery=recovery, key=key)
         return self.take_adds()[0][2]
 
-    # Everything else: one at a time.
+    # All other requests, one at a time.
 
     def fence(self, ledger: Ledger) -> int:
-        """Fence by reading the last entry; the code (no entry is as good as one)."""
+        """Fence by reading the last entry, and return the code; "no such entry" is a success too."""
         return self._read_one("fence", ledger.id, LAST, FENCE, ledger.key)[0]
 
     def read(self, ledger: int, entry: int) -> int:
-        """Read an entry; the code."""
+        """Read an entry and return the code."""
         return self._read_one("read", ledger, entry)[0]
 
     def last(self, ledger: int) -> tuple[int, int]:
-        """Read the last entry; code and id."""
+        """Read the last entry and return code and id."""
         return self._read_one("last", ledger, LAST)
 
     def batch_read(self, ledger: int, first: int, count: int, size: int) -> tuple[int, int]:
-        """Read consecutive entries; code and how many came."""
+        """Read consecutive entries, and return the code and the number of entries received."""
         number = self.history.invoke(self.name, "batch_read", ledger, first)
         body = struct.pack(">IqqqiqI", 2 << 24 | BATCH_READ << 16, ledger, first, number, count, size, 0)[:-4]
         self._send(struct.pack(">I", len(body)) + body)
@@ -201,7 +201,7 @@ class Peer:
         self._buffer += data
 
     def _cut(self) -> Iterator[tuple[int, int, int, bytes]]:
-        """(code, ledger, entry, rest) of each whole answer in the buffer; what is not taken stays."""
+        """Yield (code, ledger, entry, rest) of each complete response in the buffer; the rest stays in it."""
         while self.protocol == 3 and len(self._buffer) >= 4:
             (length,) = struct.unpack_from(">I", self._buffer)
             if len(self._buffer) < 4 + length:
@@ -225,7 +225,7 @@ class Peer:
 
 
 def records(run: bytes) -> Iterator[memoryview]:
-    """The entries of a run of `u32 length | entry`."""
+    """Yield the entries of a run of `u32 length | entry`."""
     view, at = memoryview(run), 0
     while at < len(run):
         (length,) = struct.unpack_from(">I", run, at)

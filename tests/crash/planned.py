@@ -1,6 +1,6 @@
-"""A bookie process under a test's plan (launcher.py), and the drawing of configurations that make much happen.
+"""A bookie process under a test's control (launcher.py), and random configurations that make many things happen.
 
-A test owns its bookie and history; both stay on disk for whoever looks at a failure.
+A test owns its bookie and history; both stay on disk for the analysis of a failure.
 """
 
 import json
@@ -37,20 +37,20 @@ BUSY = {
     "numReadWorkerThreads": "2",
     "serverNumIOThreads": "2",
 }
-"""Small caches, small files, many checkpoints: rolls, trims and swaps happen all the time."""
+"""Small caches, small files and many checkpoints, so that rolls, trims and swaps happen all the time."""
 
 JOURNAL_BYTES = 2 << 20
 PATIENCE_S = 60.0
 
 
 class StrungBookie(BookieProcess):
-    """`plan` goes to the launcher. With `control`, orders may be given while it runs."""
+    """A bookie with a launcher, which gets `plan`. With `control`, orders can be given while it runs."""
 
     def __init__(self, directory: Path, settings: dict[str, str], plan: dict[str, Any] | None = None) -> None:
         super().__init__(directory, f"lmdb://{directory}/metadata", {**BUSY, **settings})
         self.plan = {"journal_bytes": JOURNAL_BYTES, **(plan or {})}
         self.control = False
-        self.within: Callable[[list[str]], list[str]] = list  # a command that runs the command somewhere else
+        self.within: Callable[[list[str]], list[str]] = list  # wraps the command to run it somewhere else
         self._orders = -1
         self._answers = -1
         self._said = b""
@@ -81,7 +81,7 @@ class StrungBookie(BookieProcess):
         return self.heard()
 
     def heard(self) -> dict[str, Any]:
-        """The next thing that the launcher says; empty when the process is gone."""
+        """Return the launcher's next message; empty when the process is gone."""
         while b"\n" not in self._said:
             readable, _, _ = select.select([self._answers], [], [], PATIENCE_S)
             assert readable, f"the launcher says nothing:\n{self.log_text()[-2000:]}"
@@ -100,7 +100,7 @@ class StrungBookie(BookieProcess):
             self._orders = -1
 
     def exited(self, within_s: float) -> int | None:
-        """The exit code of a process that is to end by itself; None when it does not within the time."""
+        """Return the exit code of a process that should end by itself, or None if it does not in time."""
         assert self.process
         end = os.pidfd_open(self.pid)
         try:
@@ -112,7 +112,7 @@ class StrungBookie(BookieProcess):
 
 
 def draw_settings(rng: random.Random, directory: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """Settings and launcher's plan of one life of a bookie."""
+    """Return random settings and a launcher's plan for one life of a bookie."""
     journals, ledgers = rng.choice(((1, 1), (1, 1), (2, 2), (1, 2), (2, 1)))
     settings = {
         "dbStorage_writeCacheMaxSizeMb": rng.choice(("5", "8", "16")),
@@ -136,7 +136,7 @@ class Refused(Exception):
 
 @contextmanager
 def watched(bookie: StrungBookie, history: History) -> Iterator[list[Violation]]:
-    """Ends the bookie, whatever happens; then the list holds what the judge found. The history stays beside it."""
+    """Ends the bookie in any case; then the list holds the judge's findings. The history stays on disk."""
     found: list[Violation] = []
     try:
         yield found

@@ -1,6 +1,6 @@
-"""What a power cut leaves: the writes that no sync covers are taken back, sector by sector as chance has it.
+"""The effect of a power failure: writes that no sync covers are undone, sector by sector at random.
 
-volatile_disk.c noted them. The process is dead; this runs in the test, which owns the files.
+volatile_disk.c recorded them. The process is dead; this runs in the test, which owns the files.
 """
 
 import os
@@ -20,7 +20,7 @@ WRITTEN, SYNCED, FAILED = 1, 2, 3
 SECTOR = 512
 
 Loss = Callable[[random.Random, int], set[int]]
-"""Which of the so many sectors of a write did not reach the disk."""
+"""Returns which of the given number of sectors of a write did not reach the disk."""
 
 
 def everything(_: random.Random, sectors: int) -> set[int]:
@@ -44,7 +44,7 @@ LOSSES: tuple[Loss, ...] = (everything, half, one_sector, one_sector, nothing)
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write that may be taken back: where, what was there before, and how long the file was."""
+    """A write that may be undone: its place, the previous bytes, and the previous length of the file."""
 
     number: int
     inode: int
@@ -54,7 +54,7 @@ class Write:
 
 
 class VolatileDisk:
-    """The disk of one bookie, whose files lie below `root`."""
+    """The disk of one bookie, whose files are below `root`."""
 
     def __init__(self, root: Path, tools: Path) -> None:
         self.root = root
@@ -65,18 +65,18 @@ class VolatileDisk:
         subprocess.run(command, check=True)
 
     def environment(self, *, fail_sync: str = "", nth: int = 1) -> dict[str, str]:
-        """For the bookie's process. The `nth` sync of a path that contains `fail_sync` fails."""
+        """Return the environment of the bookie's process. The `nth` sync of a path that contains `fail_sync` fails."""
         self.log.unlink(missing_ok=True)
-        libraries = f"{os.environ.get('LD_PRELOAD', '')} {self._library}".strip()  # a sanitizer's comes first
+        libraries = f"{os.environ.get('LD_PRELOAD', '')} {self._library}".strip()  # a sanitizer's library must be first
         preload = {"LD_PRELOAD": libraries, "VOLATILE_ROOT": str(self.root), "VOLATILE_LOG": str(self.log)}
         return {**preload, "VOLATILE_FAIL": f"{fail_sync}:{nth}"} if fail_sync else preload
 
     def failed_at(self) -> int | None:
-        """When the planned sync failed, on the monotonic clock; None when it has not."""
+        """Return when the planned sync failed, on the monotonic clock, or None if it has not failed."""
         return next((at for kind, _, at, _ in self._notes() if kind == FAILED), None)
 
     def cut_power(self, rng: random.Random, losses: tuple[Loss, ...] = LOSSES) -> int:
-        """Take back what was not synced; how many writes that concerned. The machine starts anew, too."""
+        """Undo what was not synced, and return how many writes were affected. The machine counts as restarted too."""
         pending = self._pending()
         paths = {path.stat().st_ino: path for path in self.root.rglob("*") if path.is_file()}
         for write in reversed(pending):
@@ -88,7 +88,7 @@ class VolatileDisk:
         return len(pending)
 
     def _notes(self) -> list[tuple[int, int, int, Write | None]]:
-        """(kind, inode, at, write) in order."""
+        """Return (kind, inode, at, write) in order."""
         data = self.log.read_bytes() if self.log.exists() else b""
         notes: list[tuple[int, int, int, Write | None]] = []
         pos = number = 0
@@ -104,7 +104,7 @@ class VolatileDisk:
         return notes
 
     def _pending(self) -> list[Write]:
-        """Writes that no successful sync of their file covers."""
+        """Return the writes that no successful sync of their file covers."""
         notes = self._notes()
         covered: dict[int, int] = {}
         for kind, inode, at, _ in notes:

@@ -1,7 +1,7 @@
-"""Stories of things going wrong, each told in one function: the directories, the plan, and what the judge found.
+"""Failure scenarios, each in one function: the directories, the plan, and what the judge found.
 
-A story ends with every acknowledged entry read back by a healthy process. `planted` switches on a bug of the bookie
-that the story is to bring to light; without one nothing may be found.
+A scenario ends with every acknowledged entry read back by a healthy process. `planted` enables a bug of the bookie
+that the scenario must reveal; without one, nothing may be found.
 """
 
 import os
@@ -42,19 +42,19 @@ READ_ONLY = 105
 DIES_STARTING = 0.15
 STALLS = 0.7
 END_S = 5.0
-"""What a process gets whose planted bug is that it does not end."""
+"""How long a process gets whose planted bug is that it does not end."""
 PATIENCE_S = 60.0
 CARRIED_OVER = "was journaled again"
 HELD_BACK_ADDS = 60_000
-"""150 MB: without a carry-over among them there is nothing that is held back."""
+"""150 MB: with fewer adds there would be no backlog to carry over."""
 HELD_BACK_BYTES = 96 << 20
-"""32 MiB start a carry over, which copies 8 MiB at most; three files lie ready, and a second's load comes before it."""
+"""32 MiB start a carry-over, which copies at most 8 MiB; three files are prepared, and a second of load precedes it."""
 
 never = threading.Event()
 
 
 def kill_again_and_again(directory: Path, seed: str, cycles: int, planted: int = 0) -> list[Violation]:
-    """One bookie on one set of directories, killed so many times; now and then while it starts."""
+    """Kill one bookie on one set of directories `cycles` times, sometimes while it starts."""
     rng = random.Random(seed)
     settings, plan = draw_settings(rng, directory)
     print(f"life {seed}: {settings} {plan}")
@@ -89,8 +89,8 @@ def die_at_step(
     in_replay: bool = True,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Violation]:
-    """The process ends right after a step of a checkpoint under load, and with `in_replay` once more in the flush of
-    its replay.
+    """End the process right after a step of a checkpoint under load, and with `in_replay` again in the flush of its
+    replay.
     """
     several = {
         "journalDirectories": ",".join(f"{directory}/journal{n}" for n in range(directories)),
@@ -117,7 +117,7 @@ def die_at_step(
 
 
 def die_before(directory: Path, call: Mapping[str, Any], settings: Mapping[str, str]) -> list[Violation]:
-    """The process is killed at a call of module base.file under load, before the call is made."""
+    """Kill the process at a call of module base.file under load, before the call is made."""
     bookie = _bookie(directory, dict(settings), {"faults": True}, 0)
     history = History()
     load = Load(history, random.Random(str(call)))
@@ -162,7 +162,7 @@ def fail_the_disk(directory: Path, fault: dict[str, Any], planted: int = 0) -> l
 
 
 def fail_an_index_sync(directory: Path, nth: int) -> list[Violation]:
-    """A commit of the location index fails: LMDB would carry on, the bookie must not."""
+    """A commit of the location index fails: LMDB would continue, but the bookie must not."""
     bookie = _bookie(directory / "bookie", {}, {}, 0)
     disk = VolatileDisk(directory / "bookie", directory)
     history = History()
@@ -212,7 +212,7 @@ def fill_the_disk(directory: Path, fault: dict[str, Any]) -> list[Violation]:
 
 
 def fill_a_small_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
-    """The same with a file system of its own under the directories that `settings` puts there (B15)."""
+    """Fill a separate file system under the directories that `settings` puts there (B15)."""
     bookie = _bookie(directory, settings, {}, 0)
     bookie.within = disk.enter
     history = History()
@@ -234,8 +234,8 @@ def fill_a_small_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]
 
 
 def die_on_a_full_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
-    """Killed while its disk is full, and once more after it has started on it: it serves what it has, read-only, denies
-    nothing, and becomes writable by itself when there is room (B7, B15).
+    """Kill the bookie while its disk is full, and again after a start on the full disk: it serves what it has,
+    read-only, denies nothing, and becomes writable by itself when there is room (B7, B15).
     """
     bookie = _bookie(directory, settings, {}, 0)
     bookie.within = disk.enter
@@ -272,8 +272,8 @@ def die_on_a_full_disk(directory: Path, disk: SmallDisk, settings: dict[str, str
 
 
 def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
-    """One of two ledger directories is full for long, while the other one's writers go on: the journal stays bounded,
-    over kills at any time, also of a process that started on the full disk; nothing is lost (B7, B15).
+    """One of two ledger directories is full for long, while the writers of the other continue: the journal stays
+    bounded, over kills at any time, even of a process that started on the full disk, and nothing is lost (B7, B15).
     """
     bookie = _bookie(directory, settings, {}, 0)
     bookie.within = disk.enter
@@ -290,7 +290,7 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
             assert time.monotonic() < deadline, bookie.log_text()[-2000:]
             load.go_on(10)
             sizes.append(_bytes_in(files))
-            if load.acknowledged > goal:  # a last flush has found the blocks that one before it gave back
+            if load.acknowledged > goal:  # a last flush has found the blocks that an earlier one freed
                 disk.free()
                 load.go_on()
                 disk.fill()
@@ -318,7 +318,7 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
 
 
 def _bytes_in(directory: Path) -> int:
-    """On disk, while files come and go."""
+    """Return the bytes on disk, while files come and go."""
     total = 0
     for path in directory.iterdir():
         with suppress(FileNotFoundError):
@@ -327,7 +327,7 @@ def _bytes_in(directory: Path) -> int:
 
 
 def fill_the_disk_before_a_lone_writer(directory: Path) -> list[Violation]:
-    """A lone writer's groups are written by the thread that serves it: a full disk must not hold up others (B15)."""
+    """A full disk must not delay others, although the thread that serves a lone writer writes its groups (B15)."""
     bookie = _bookie(directory, {"serverNumIOThreads": "1"}, {"faults": True}, 0)
     history = History()
     load = Load(history, random.Random(1))
@@ -358,7 +358,7 @@ def fill_the_disk_before_a_lone_writer(directory: Path) -> list[Violation]:
 
 
 def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
-    """The disk cannot read entry logs for a while: errors, never a denial; afterwards everything is there."""
+    """The disk cannot read entry logs for a while: reads get errors, never a denial, and all is there afterwards."""
     bookie = _bookie(directory, {"dbStorage_readAheadCacheMaxSizeMb": "2"}, {"faults": True}, planted)
     history = History()
     load = Load(history, random.Random(1))
@@ -378,7 +378,7 @@ def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
         codes = {peer.read(ledger.id, entry) for ledger in load.ledgers for entry in sorted(ledger.acked)[::10]}
         peer.close()
         assert codes - {OK}, "every entry came from a cache"
-        assert bookie.heard(), bookie.log_text()[-2000:]  # that the fault struck; else it passes for the next answer
+        assert bookie.heard(), bookie.log_text()[-2000:]  # the report that the fault struck, before the next answer
         bookie.order(clear=True)
         load.verify(bookie.address)
     return violations
@@ -387,7 +387,7 @@ def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
 def cut_power(
     directory: Path, seed: str, cycles: int, planted: int = 0, losses: tuple[Loss, ...] = LOSSES
 ) -> list[Violation]:
-    """The power goes under load, mostly while a group waits for its sync: what no sync covers is gone or torn."""
+    """Cut the power under load, mostly while a group waits for its sync: what no sync covers is lost or torn."""
     rng = random.Random(seed)
     root = directory / "disk"
     settings = {
@@ -425,7 +425,7 @@ def cut_power(
     return violations
 
 
-# The steps of a story.
+# The steps of a scenario.
 
 
 def _bookie(directory: Path, settings: dict[str, str], plan: dict[str, Any], planted: int) -> StrungBookie:
@@ -445,7 +445,7 @@ def _start_and_verify(bookie: StrungBookie, load: Load) -> None:
 
 
 def _end(bookie: StrungBookie, load: Load) -> None:
-    """A healthy process shows that everything is there, and ends in order."""
+    """Show with a healthy process that everything is there, and stop it cleanly."""
     bookie.environment.pop("BOOKIE_PLANTED", None)
     _start_and_verify(bookie, load)
     assert bookie.stop() == 0
@@ -464,7 +464,7 @@ def _die(bookie: StrungBookie, load: Load, order: Callable[[], object]) -> None:
 
 
 def _note_exit(bookie: StrungBookie, history: History, within_s: float) -> None:
-    """Give the process its time to end; the judge says whether that was right."""
+    """Give the process time to end; the judge says whether that was right."""
     code = bookie.exited(within_s)
     if code is not None:
         history.nemesis("exit", code)
@@ -476,7 +476,7 @@ def _note_exit(bookie: StrungBookie, history: History, within_s: float) -> None:
 
 
 def _await_answer(bookie: StrungBookie, load: Load, wanted: int) -> None:
-    """Add to a ledger of our own until the bookie answers so. When the meddler has fenced it, to another."""
+    """Add to a ledger of our own until the bookie answers with `wanted`; when the ledger was fenced, to another one."""
     peer = Peer(load.history, "probe", bookie.address)
     ours = [load.open()]
     deadline = time.monotonic() + PATIENCE_S
@@ -484,7 +484,7 @@ def _await_answer(bookie: StrungBookie, load: Load, wanted: int) -> None:
         while True:
             ledger = ours[-1]
             ledger.sent += 1
-            peer.send_adds(ledger, ledger.sent - 1, 1)  # a full journal answers late, so nothing waits for an answer
+            peer.send_adds(ledger, ledger.sent - 1, 1)  # a full journal answers late, so do not wait for the response
             never.wait(0.005)
             taken = peer.take_adds(wait=False)
             for number, acked, code in taken:

@@ -1,6 +1,6 @@
-"""A small file system of a test's own, in a private mount namespace: it ends with the process that holds it.
+"""A small file system for a test, in a private mount namespace; it ends with the process that holds it.
 
-The bookie enters the namespace, the test reaches into it through `/proc`. A tmpfs needs user namespaces or root, an
+The bookie enters the namespace, and the test accesses it through `/proc`. A tmpfs needs user namespaces or root; an
 ext4 in a file (`loop`) needs root.
 """
 
@@ -21,11 +21,11 @@ CHUNK = bytes(1 << 20)
 
 
 class Unavailable(Exception):
-    """This machine does not let us mount; the text says what it said."""
+    """This machine does not permit mounting; the text is its error message."""
 
 
 class SmallDisk:
-    """`size` bytes at `directory`, which exists. Use as a context."""
+    """`size` bytes at `directory`, which must exist. Use it as a context manager."""
 
     def __init__(self, directory: Path, kind: str, size: int) -> None:
         self.directory = directory
@@ -40,7 +40,7 @@ class SmallDisk:
         image = self.directory.with_name(f"{self.directory.name}.img")
         script = HOLD.format(mount=MOUNTS[self.kind])
         command = ["unshare", "--mount", *self._root, "sh", "-c", script, "sh", str(self.directory), str(self.size)]
-        without = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # shells die of libtsan
+        without = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # libtsan crashes shells
         self._holder = subprocess.Popen(
             [*command, str(image)],
             stdin=subprocess.PIPE,
@@ -56,22 +56,22 @@ class SmallDisk:
 
     def __exit__(self, *_: object) -> None:
         assert self._holder
-        self._holder.communicate()  # its input ends, and with it the namespace
+        self._holder.communicate()  # the end of its input ends the namespace
 
     def enter(self, command: list[str]) -> list[str]:
-        """The command, run where the disk is mounted."""
+        """Return the command, wrapped to run where the disk is mounted."""
         assert self._holder
         user = ["--user", "--preserve-credentials"] if self._root else []
         return ["nsenter", "--target", str(self._holder.pid), "--mount", *user, "--", *command]
 
     @property
     def inside(self) -> Path:
-        """The disk's directory, as a process outside reaches it."""
+        """Return the disk's directory as a process outside the namespace reaches it."""
         assert self._holder
         return Path(f"/proc/{self._holder.pid}/root{self.directory}")
 
     def fill(self) -> None:
-        """Leave no byte."""
+        """Use up all space."""
         with self._ballast().open("wb", buffering=0) as ballast:
             for chunk in (CHUNK, CHUNK[:4096]):
                 try:
@@ -81,7 +81,7 @@ class SmallDisk:
                     pass
 
     def free(self) -> None:
-        """Give back what `fill` took."""
+        """Release what `fill` used."""
         self._ballast().unlink()
 
     def _ballast(self) -> Path:

@@ -1,8 +1,8 @@
-"""A bookie under mixed load for as long as one likes: ledgers of all sizes are written, read, and deleted, space is
-reclaimed, and the process is killed every few seconds. A model knows every acknowledged entry; the disk, descriptors
-and memory are sampled.
+"""A bookie under mixed load for any length of time: ledgers of all sizes are written, read and deleted, space is
+reclaimed, and the process is killed every few seconds. A model knows every acknowledged entry; disk, descriptors and
+memory are sampled.
 
-The metadata store lives in the test's process and survives the bookie. Threads: writers, a reader, a deleter.
+The metadata store is in the test's process and survives the bookie. Threads: writers, a reader, a deleter.
 """
 
 import os
@@ -34,7 +34,7 @@ WRITERS = 2
 WINDOW = 200
 LIVE_BYTES = 32 * MIB
 ENTRIES = (5, 50, 200, 1500)
-"""A ledger is closed after so many."""
+"""A ledger is closed after one of these numbers of entries."""
 COLLECTING = {
     "compactionRateByBytes": "0",
     "dbStorage_readAheadCacheMaxSizeMb": "4",
@@ -59,7 +59,7 @@ never = threading.Event()
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The bookie at one moment, and what it should hold."""
+    """The state of the bookie at one moment, and what it should hold."""
 
     at_s: float
     log_bytes: int
@@ -70,12 +70,12 @@ class Sample:
 
     @property
     def amplification(self) -> float:
-        """Bytes of entry logs for each live one."""
+        """Return the bytes of entry logs per live byte."""
         return self.log_bytes / max(self.live_bytes, 1)
 
 
 class Metadata:
-    """The metadata store, in this process, and the way to it."""
+    """The metadata store in this process, and access to it."""
 
     def __init__(self, directory: Path) -> None:
         self._store = EmbeddedStore(directory)
@@ -92,20 +92,20 @@ class Metadata:
 
     @property
     def driver(self) -> KeyValueDriver:
-        """For whoever makes other ledgers."""
+        """Return a driver to create other ledgers with."""
         return self._driver
 
     def create(self, ledger: int, bookie: str) -> None:
-        """The ledger exists, on this bookie."""
+        """Create a ledger on this bookie."""
         metadata = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, (bookie,)),))
         self._driver.ledgers.create(ledger, metadata)
 
     def delete(self, ledger: int) -> None:
-        """It does not."""
+        """Delete a ledger."""
         self._driver.ledgers.delete(ledger)
 
     def stop(self) -> None:
-        """End the service and the store."""
+        """Stop the service and the store."""
         self._service.close()
         self._server.stop(grace=None).wait()
         self._pool.shutdown()
@@ -114,7 +114,7 @@ class Metadata:
 
 @dataclass
 class Soak:
-    """One bookie, its model and its load. `run` again and again, `settle`, and look at `model.problems`."""
+    """One bookie, its model and its load. Call `run` repeatedly, then `settle`, and examine `model.problems`."""
 
     bookie: StrungBookie
     metadata: Metadata
@@ -123,9 +123,9 @@ class Soak:
     samples: list[Sample] = field(default_factory=list)
     kills: int = 0
     live_bytes: int = LIVE_BYTES
-    """The deleter keeps the live ledgers about here."""
+    """The deleter keeps about this much in live ledgers."""
     pause_s: float = 0.0
-    """Of a writer, for each add."""
+    """A writer's pause after each add."""
 
     def __post_init__(self) -> None:
         self._over = threading.Event()
@@ -138,7 +138,7 @@ class Soak:
     def opened(
         cls, directory: Path, seed: str, *, live_bytes: int = LIVE_BYTES, pause_s: float = 0.0, **settings: str
     ) -> Iterator["Soak"]:
-        """Everything but the process; all of it ends with the block."""
+        """Open everything but the process; all of it ends with the context."""
         rng = random.Random(seed)
         metadata = Metadata(directory / "store")
         uri = f"grpc://127.0.0.1:{metadata.port}"
@@ -154,7 +154,7 @@ class Soak:
     # The life of the process.
 
     def start(self) -> None:
-        """Start it and read back a part of everything, now and then all."""
+        """Start the process and read back a part of everything, sometimes all."""
         self.bookie.start()
         ledgers = self.model.all()
         self.verify(ledgers if self.rng.random() < 0.3 else self.rng.sample(ledgers, min(len(ledgers), 5)))
@@ -168,12 +168,12 @@ class Soak:
             peer.close()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process with SIGKILL."""
         self.bookie.kill()
         self.kills += 1
 
     def load(self, until: Callable[[], None]) -> None:
-        """Load the bookie while `until` runs; it returns when the bookie is dead, or is to be left in peace."""
+        """Load the bookie while `until` runs, which returns when the bookie is dead, or shall get no more load."""
         self._over.clear()
         parts: list[Callable[[Peer, random.Random], None]] = [self._read, self._delete]
         parts += [self._writer(owned) for owned in self._owned]
@@ -193,16 +193,16 @@ class Soak:
             raise self._failures[0]
 
     def watch(self, seconds: float, every_s: float = 0.2) -> None:
-        """Take samples for so long."""
+        """Take samples for this long."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.sample()
             never.wait(min(left, every_s))
 
     def settle(self) -> dict[str, Any]:
-        """Without load, collect until there is nothing to collect; what the collection then says of itself."""
+        """Without load, run collections until there is nothing to collect; return the counters of the collection."""
         status: dict[str, Any] = {}
-        for _ in range(3):  # what one cycle compacts the next one measures
+        for _ in range(3):  # each cycle measures what the previous one compacted
             status = self.bookie.order(collect={"timeout_s": SETTLE_S})
             assert status["ended"], f"no end of a forced collection within {SETTLE_S} s: {status}"
         return status
@@ -210,7 +210,7 @@ class Soak:
     # Samples.
 
     def sample(self) -> Sample:
-        """The bookie as it is."""
+        """Return the present state of the bookie."""
         live = self.model.bytes
         process = Path(f"/proc/{self.bookie.pid}")
         lines = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
@@ -226,7 +226,7 @@ class Soak:
         self.samples.append(taken)
         return taken
 
-    # The parts.
+    # The threads.
 
     def _play(self, part: Callable[[Peer, random.Random], None], name: str, seed: int) -> None:
         peer = None
@@ -234,8 +234,8 @@ class Soak:
             peer = Peer(self.model, name, self.bookie.address)
             part(peer, random.Random(seed))
         except (PeerLost, ConnectionRefusedError, ConnectionResetError):
-            pass  # it was killed
-        except BaseException as failure:  # noqa: BLE001 - a thread cannot raise; `load` does it for it
+            pass  # the bookie was killed
+        except BaseException as failure:  # noqa: BLE001 - an exception of a thread would be lost; `load` raises it
             self._failures.append(failure)
         finally:
             if peer is not None:
@@ -288,7 +288,7 @@ class Soak:
             else:
                 peer.batch_read(ledger.id, entry, rng.choice((1, 10, 500)), MIB >> 1)
 
-    def _delete(self, peer: Peer, rng: random.Random) -> None:  # noqa: ARG002 - as all parts
+    def _delete(self, peer: Peer, rng: random.Random) -> None:  # noqa: ARG002 - all threads have this signature
         while not self._over.wait(0.02):
             closed = [ledger for ledger in self.model.all() if ledger.closed]
             while closed and self.model.bytes > self.live_bytes:
@@ -298,7 +298,7 @@ class Soak:
 
 
 def disk_bytes(path: Path) -> int:
-    """What a file occupies; 0 if it is gone."""
+    """Return the bytes that a file occupies, or 0 if it is gone."""
     try:
         return path.stat().st_blocks * 512
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Real bookies that are killed, stopped, cut off, filled up, or left without metadata while a ledger is written.
 
-L1 to L4, L7, L8, L10, L14: nothing acknowledged is lost, and nothing else is in the ledger once it is closed. Judged
-as the simulation is.
+L1 to L4, L7, L8, L10, L14: nothing acknowledged is lost, and nothing else is in the ledger once it is closed. The
+judge is that of the simulation.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.crash
 
 MIB = 1 << 20
 SOME = 60
-"""Entries between two strokes."""
+"""Entries between two faults."""
 Nemesis = Callable[[Story], Coroutine[Any, Any, None]]
 
 
 def play(cluster: Cluster, nemesis: Nemesis, *, closes: bool = True, **config: Any) -> Story:
-    """The whole story on this cluster; what the judge found is the failure."""
+    """Run the scenario on this cluster; the test fails with what the judge found."""
 
     async def run() -> Story:
         try:
@@ -41,7 +41,7 @@ def play(cluster: Cluster, nemesis: Nemesis, *, closes: bool = True, **config: A
 
 
 async def ensemble(story: Story) -> list[Bookie]:
-    """Where the last entries go, without the bookie that holds the metadata."""
+    """Return the bookies of the current ensemble, except the one with the metadata."""
     async with story.client() as bk:
         names = (await bk.ledger_metadata(story.ledger)).segments[-1].bookies
     bookies = story.cluster.bookies
@@ -49,13 +49,13 @@ async def ensemble(story: Story) -> list[Bookie]:
 
 
 async def replaced(story: Story, bookie: Bookie) -> None:
-    """Until the writer goes on without it, or has failed."""
+    """Wait until the writer continues without this bookie, or has failed."""
     while not story.failed and bookie in await ensemble(story):
         await story.more(SOME // 4)
 
 
 async def kills(story: Story) -> None:
-    """kill -9 of a bookie of the ensemble, twice; each comes back."""
+    """Kill a bookie of the ensemble with SIGKILL, twice; each is restarted."""
     for _ in range(2):
         await story.more(SOME)
         bookie = (await ensemble(story))[0]
@@ -66,7 +66,7 @@ async def kills(story: Story) -> None:
 
 
 async def silences(story: Story) -> None:
-    """One bookie stands still and another one is cut off; both come back later with what they had held."""
+    """Stop one bookie and cut off another; both return later with what they held."""
     await story.more(SOME)
     stopped, cut = (await ensemble(story))[:2]
     stopped.freeze()
@@ -91,18 +91,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
 def test_l1_to_l14_bookies_are_killed(cluster: Cluster, v2: bool) -> None:
-    """The writer goes on with others, the tail too."""
+    """The writer and the tailing reader continue with other bookies."""
     story = play(cluster, kills, useV2WireProtocol=v2)
     assert story.acked >= 4 * SOME
 
 
 def test_l1_to_l14_bookies_are_silent(cluster: Cluster) -> None:
-    """Stopped and cut off; the writer is left open, so that recovery finds the end."""
+    """Bookies are stopped and cut off, and the ledger is left open, so that recovery finds its end."""
     play(cluster, silences, closes=False)
 
 
 def test_l1_to_l14_the_metadata_are_lost_for_a_while(cluster: Cluster) -> None:
-    """Their store is killed, and a bookie too: no ensemble can change, and what was acknowledged stays."""
+    """The store and a bookie are killed: no ensemble can change, and acknowledged entries stay."""
 
     async def lose(story: Story) -> None:
         await story.more(SOME)
@@ -118,7 +118,7 @@ def test_l1_to_l14_the_metadata_are_lost_for_a_while(cluster: Cluster) -> None:
 
 
 def test_l1_to_l14_a_disk_runs_full(cluster: Cluster, tmp_path: Path) -> None:
-    """A bookie that gets read-only is replaced, and is of use again later."""
+    """A bookie that becomes read-only is replaced, and can be used again later."""
     directory = tmp_path / "disk"
     directory.mkdir()
     try:
@@ -144,7 +144,7 @@ def test_l1_to_l14_a_disk_runs_full(cluster: Cluster, tmp_path: Path) -> None:
 
 @pytest.mark.interop
 def test_l1_to_l14_zookeeper_is_lost_for_a_while(tmp_path: Path, own_zookeeper: ZooKeeperServer) -> None:
-    """Frozen while nothing else fails, which no writer notices; then killed together with a bookie."""
+    """ZooKeeper is frozen while nothing else fails, which no writer notices, and then killed together with a bookie."""
 
     async def lose(story: Story) -> None:
         await story.more(SOME)

@@ -1,5 +1,5 @@
-"""The process ends between any two steps of compaction and of the deletion of ledgers (B6, B13, B14), and bugs planted
-into both come to light. Steps are named in module base.crash_steps.
+"""The process ends between any two steps of compaction and of the deletion of ledgers (B6, B13, B14), and bugs
+planted in both are revealed. Module base.crash_steps names the steps.
 """
 
 import os
@@ -29,7 +29,7 @@ STEPS = {
 
 
 def work(one: Collecting) -> None:
-    """Three ledgers over several logs, all of them closed."""
+    """Write three ledgers to several logs, all of them closed."""
     for at in range(0, 60, 10):
         for ledger in (1, 2, 3):
             one.add(ledger, range(at, at + 10))
@@ -38,7 +38,7 @@ def work(one: Collecting) -> None:
 
 
 def dies(root: Path, step: int) -> None:
-    """The body of the child."""
+    """Return the code of the child process."""
     from bookie._fast.base.crash_steps import crash_after_step
 
     one = Collecting(root)
@@ -49,7 +49,7 @@ def dies(root: Path, step: int) -> None:
 
 
 def child(code: str, planted: int = 0) -> subprocess.CompletedProcess[str]:
-    """Python with a bug planted."""
+    """Run Python code with a planted bug."""
     environment = {**os.environ, "BOOKIE_PLANTED": str(planted)}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, cwd=ROOT, check=False, timeout=170, capture_output=True, text=True, env=environment)
@@ -57,7 +57,7 @@ def child(code: str, planted: int = 0) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_b13_b14_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path) -> None:
-    """What lived is served after the next start and the one after; what was deleted is not; the rest is collected."""
+    """Live entries are served after the next two starts, deleted ones are not, and the rest is collected."""
     number = STEPS[step]
     code = "from pathlib import Path; from tests.crash.test_collection_steps import dies; "
     done = child(f"{code}dies(Path({str(tmp_path)!r}), {number})")
@@ -80,7 +80,7 @@ def test_b13_b14_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path
 
 @pytest.mark.parametrize("story", [name for name, story in STORIES.items() if story.bug])
 def test_a_planted_bug_is_found(story: str, tmp_path: Path) -> None:
-    """The story fails, by what it claims, when the bug is there."""
+    """With the bug, the scenario fails at its own assertion."""
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     code = "import runpy, sys; sys.argv[1:] = " + repr([story, str(tmp_path)])
     code += "; runpy.run_module('tests.storage.collection_stories', run_name='__main__')"

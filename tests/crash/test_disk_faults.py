@@ -1,9 +1,9 @@
-"""Writes, syncs and commits that fail under load, at the seam of module base.file and below LMDB (B1, B2, B7, B15).
+"""Writes, syncs and commits that fail under load, injected in module base.file and below LMDB (B1, B2, B7, B15).
 
-A failure ends the process with an error within 5 s, nothing asked after it is acknowledged, and the next start has
-everything. A full disk makes the bookie read-only until there is room. What fails, where:
+A failure ends the process with an error within 5 s, no later request is acknowledged, and the next start has
+everything. A full disk makes the bookie read-only until there is room. What fails, and where:
 
-                EIO, EROFS: the end                         ENOSPC, EDQUOT: read-only until there is room
+                EIO, EROFS: the process ends                ENOSPC, EDQUOT: read-only until there is room
     journal     write, torn write, sync (also ENOSPC),      write, torn write, next file: open, zeros
                 next file: open, rename
     entry log   write, torn write, sync, blocks             write, torn write, sync, open, blocks
@@ -13,8 +13,8 @@ everything. A full disk makes the bookie read-only until there is room. What fai
     index       sync (volatile_disk.c); read: EIO           test_small_disks.py; a full map: tests/fast
     read        entry log: EIO is answered, never a denial
 
-Writes that come out short and go on are those of test_short_writes.py; whole file systems that are small, those of
-test_small_disks.py; compaction's target, those of tests/fast.
+test_short_writes.py covers short writes that continue, test_small_disks.py small file systems, and tests/fast the
+target of compaction.
 """
 
 from pathlib import Path
@@ -77,7 +77,7 @@ MORE_FULL: dict[str, dict[str, Any]] = {
 
 
 def both(cells: dict[str, dict[str, Any]], more: dict[str, dict[str, Any]]) -> list[Any]:
-    """The cells of every run, and those of the long one."""
+    """Return the cases of every run, and those of the long one."""
     return [
         *(pytest.param(fault, id=what) for what, fault in cells.items()),
         *(pytest.param(fault, id=what, marks=pytest.mark.crash) for what, fault in more.items()),
@@ -94,22 +94,24 @@ def test_b2_after_a_failure_nothing_is_acknowledged(fault: dict[str, Any], tmp_p
 @pytest.mark.thorough
 @pytest.mark.parametrize("nth", [4, 9])
 def test_b2_a_failed_index_commit_ends_the_process(nth: int, tmp_path: Path) -> None:
-    """LMDB goes on after a failed commit, and would lose what that one held."""
+    """LMDB continues after a failed commit, and would lose its changes."""
     assert not fail_an_index_sync(tmp_path, nth)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("fault", both(FULL, MORE_FULL))
 def test_b15_a_full_disk_is_survived(fault: dict[str, Any], tmp_path: Path) -> None:
-    """Read-only while there is no room, writable again when there is, and nothing is lost."""
+    """The bookie is read-only while there is no room and writable again when there is, and nothing is lost."""
     assert not fill_the_disk(tmp_path, dict(fault))
 
 
 def test_b15_a_full_disk_holds_up_nobody_else(tmp_path: Path) -> None:
-    """Reads go on, adds are refused at once, and the add that met the full disk is acknowledged when there is room."""
+    """Reads continue, adds are refused at once, and the add that met the full disk is acknowledged when there is
+    room.
+    """
     assert not fill_the_disk_before_a_lone_writer(tmp_path)
 
 
 def test_b7_a_failed_read_denies_nothing(tmp_path: Path) -> None:
-    """An entry that cannot be read now is not an entry that does not exist."""
+    """An entry that cannot be read now is not reported as nonexistent."""
     assert not fail_a_read(tmp_path)

@@ -1,7 +1,7 @@
-"""The steps between which tests end the process: none is left out.
+"""All steps between which tests end the process are covered.
 
-Those of the tools and of taking over Java's disks are told by name to the tests of these (tests/storage), those of a
-collection's policy to test_garbage_steps.py, and calls of module base.file are in test_file_steps.py.
+The steps of the tools and of taking over Java's disks are covered by name in tests/storage, those of a collection's
+policy in test_garbage_steps.py, and calls of module base.file in test_file_steps.py.
 """
 
 import re
@@ -15,7 +15,7 @@ FAST = Path(__file__).resolve().parents[2] / "bookie/_fast"
 
 
 def test_every_step_of_the_compiled_modules_is_killed() -> None:
-    """Flush, rotation, compaction, deletion, repair: the numbers in the contracts are those of the tests."""
+    """Flush, rotation, compaction, deletion, repair: the numbers in the contracts are those in the tests."""
     contracts = "".join((FAST / name).read_text() for name in ("store/checkpoint.pxd", "base/crash_steps.pxd"))
     there = {int(number) for number in re.findall(r"^    STEP_\w+ = (\d+)", contracts, re.MULTILINE)}
     killed = {*range(1, len(test_checkpoint_steps.STEPS) + 1), test_checkpoint_steps.LEDGER_PUT}

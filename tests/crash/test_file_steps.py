@@ -1,7 +1,7 @@
-"""The process is killed before each call by which a file of the storage is made, gets its name, or goes, under load:
-what was acknowledged is there afterwards (B1, B3, B4, B5).
+"""The process is killed under load before each call that creates, renames or deletes a file of the storage:
+acknowledged entries are there afterwards (B1, B3, B4, B5).
 
-What is killed behind the last call of a row is killed before the first one of what follows: a group, a checkpoint.
+A kill after the last call of a row is a kill before the first call of what follows: a group or a checkpoint.
 """
 
 from pathlib import Path
@@ -49,17 +49,17 @@ MARKS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("step", ROLLS)
 def test_b3_b4_an_end_before_this_step_of_a_journal_loses_nothing(step: str, tmp_path: Path) -> None:
-    """A new file is made ahead under a name that no replay sees, and old ones go behind the mark."""
+    """A new file is prepared under a name that no replay reads, and old files are deleted after the mark has moved."""
     assert not die_before(tmp_path, ROLLS[step], {"journalReuseFiles": "false"})
 
 
 @pytest.mark.parametrize("step", REUSED)
 def test_b3_b4_an_end_before_this_step_of_a_reuse_loses_nothing(step: str, tmp_path: Path) -> None:
-    """The same where the next file is an old one, which still holds groups."""
+    """The same where the next file is a recycled one, which still holds groups."""
     assert not die_before(tmp_path, REUSED[step], {"journalReuseFiles": "true"})
 
 
 @pytest.mark.parametrize("step", MARKS)
 def test_b4_an_end_before_this_step_of_a_mark_loses_nothing(step: str, tmp_path: Path) -> None:
-    """A mark, or a last id, is the old one or the new one, and never says more than the disk holds."""
+    """A mark, or a last id, is the old one or the new one, and never exceeds what the disk holds."""
     assert not die_before(tmp_path, MARKS[step], {})

@@ -1,5 +1,5 @@
-"""Single bits flipped in a serving bookie, some of each kind: no wrong answer, no wrong denial, no end of the process,
-and all that is in use is found and repaired. BOOKIE_FLIPS says how many (20), BOOKIE_SEED repeats a run.
+"""Single bits of each kind of file are flipped in a serving bookie: no wrong answer, wrong denial or crash, and all
+damage in use is found and repaired. BOOKIE_FLIPS sets their number (20); BOOKIE_SEED repeats a run.
 """
 
 import os
@@ -21,7 +21,7 @@ SEED = int(os.environ.get("BOOKIE_SEED") or random.SystemRandom().randrange(1 <<
 
 
 def test_flips(tmp_path: Path) -> None:
-    """Logs and index while it serves, the others between a kill -9 and a start."""
+    """Logs and index are damaged while the bookie serves, the others between a kill -9 and a start."""
     tallies = run(tmp_path, SEED, list(SHARES), FLIPS)
     problems = [problem for tally in tallies.values() for problem in tally.problems]
     assert not problems, f"seed {SEED}\n{table(tallies)}\n" + "\n".join(problems)

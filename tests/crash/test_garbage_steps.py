@@ -1,5 +1,5 @@
-"""The process ends behind each step of a garbage collection, under load: everything acknowledged is there afterwards,
-and what was deleted goes by the next collection (B12, B13, B14).
+"""The process ends under load after each step of a garbage collection: everything acknowledged is there afterwards,
+and the next collection removes deleted ledgers (B12, B13, B14).
 """
 
 import signal
@@ -27,7 +27,7 @@ ROOM: dict[str, dict[str, Any]] = {
 @pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 @pytest.mark.parametrize("steps", [POLICY, ROOM], ids=["policy", "room"])
 def test_b12_b13_b14_an_end_behind_each_step_loses_nothing(steps: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    """One bookie that dies behind one step after the other, each time under load with deletions."""
+    """One bookie is killed after one step after the other, each time under load with deletions."""
     with Soak.opened(tmp_path, "steps", live_bytes=4 << 20) as soak:
         for name, order in steps.items():
             soak.bookie.start()

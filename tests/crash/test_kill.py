@@ -1,7 +1,7 @@
-"""kill -9 at random moments under load: nothing acknowledged is lost, fences stay, no torn entry is served.
+"""kill -9 at random moments under load: nothing acknowledged is lost, fences stay, and no torn entry is served.
 
-B1, B7 to B11 and B21 through the journal, the checkpoint and replay. BOOKIE_CRASH_CYCLES says how often, BOOKIE_SEED
-repeats a run's choices (the moments themselves are the machine's).
+B1, B7 to B11 and B21 through the journal, the checkpoint and replay. BOOKIE_CRASH_CYCLES sets the number of kills,
+and BOOKIE_SEED repeats a run's choices (the moments themselves depend on the machine).
 """
 
 import os
@@ -19,7 +19,7 @@ SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 <<
 
 
 def test_a_few_kills(tmp_path: Path) -> None:
-    """Five kills, so that the everyday tests notice what breaks the loop."""
+    """Five kills, so that the quick suite notices what breaks the loop."""
     print(f"BOOKIE_SEED={SEED}")
     assert not kill_again_and_again(tmp_path, f"{SEED}/few", 5)
 
@@ -35,6 +35,6 @@ def test_kills(life: int, tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_FAULTS=1")
 def test_power_cuts(tmp_path: Path) -> None:
-    """B1, B3: five times all that was not synced is lost or torn, sector by sector."""
+    """B1, B3: five times, everything that was not synced is lost or torn, sector by sector."""
     print(f"BOOKIE_SEED={SEED}")
     assert not cut_power(tmp_path, f"{SEED}/power", 5)

@@ -1,6 +1,6 @@
-"""A ledger's first keys may be none; the process ends between any two steps of a checkpoint that follows (B4).
+"""A ledger's first keys may be empty; the process ends between any two steps of a checkpoint that follows (B4).
 
-What admission takes in a row, a replay takes too: first an empty key, then the one that replaces it once and for all.
+A replay accepts what was accepted before: first an empty key, then the one that replaces it permanently.
 """
 
 import signal
@@ -27,7 +27,7 @@ STORIES = {
 @pytest.mark.thorough
 @pytest.mark.parametrize(("keys", "step"), STORIES.values(), ids=STORIES)
 def test_b4_a_key_that_replaced_an_empty_one_starts_again(keys: tuple[bytes, ...], step: int, tmp_path: Path) -> None:
-    """The journal still tells the older key, the index the newer one, or not yet: each start finds every entry."""
+    """The journal still has the older key, and the index may have the newer one: each start finds every entry."""
     bookie = StrungBookie(tmp_path, {"flushInterval": "200"})
     bookie.control = True
     bookie.start()

@@ -1,4 +1,4 @@
-"""Bugs planted into the bookie, to prove that the stories bring them to light: a check that never fails proves nothing.
+"""Bugs planted in the bookie prove that the scenarios reveal them: a check that never fails proves nothing.
 
 The bits are those of bookie/_fast/csrc/planted.h.
 """
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_
 
 SEED = str(random.SystemRandom().randrange(1 << 32))
 ATTEMPTS = 3
-"""Some bugs show only when a kill comes at the right moment; the story is then told again."""
+"""Some bugs show only if a kill comes at the right moment; the scenario is then repeated."""
 Story = Callable[[Path, int], list[Violation]]
 
 PLANTED: dict[str, tuple[int, str, Story]] = {
@@ -35,7 +35,7 @@ PLANTED: dict[str, tuple[int, str, Story]] = {
     "the mark moves before the index is committed": (
         4,
         "B1",
-        # the replay may have nothing left to flush
+        # The replay may have nothing left to flush.
         lambda path, bug: scenarios.die_at_step(path, 4, directories=1, planted=bug, in_replay=False),
     ),
     "fences are kept in memory only": (
@@ -65,7 +65,7 @@ PLANTED: dict[str, tuple[int, str, Story]] = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str, tmp_path: Path) -> None:
-    """The story that holds the invariant accuses the bookie of breaking it."""
+    """The scenario that checks the invariant reports that the bookie breaks it."""
     bit, invariant, tell = PLANTED[bug]
     for attempt in range(ATTEMPTS):
         directory = tmp_path / str(attempt)

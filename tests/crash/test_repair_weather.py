@@ -1,5 +1,5 @@
-"""Scrub and repair beside bad weather, all at once: a peer that does not answer, an operator who goes away, a kill -9
-in the middle of a repair, then a peer that is down. Nothing is denied meanwhile, and in the end all is repaired.
+"""Scrub and repair during several failures at once: an unresponsive peer, an operator who disconnects, a kill -9 in
+the middle of a repair, then a peer that is down. Nothing is denied meanwhile, and finally everything is repaired.
 """
 
 import random
@@ -24,7 +24,7 @@ BKADMIN = [sys.executable, "-m", "admin.bkadmin.main"]
 
 
 def damage(cluster: Cluster, rng: random.Random) -> None:
-    """Bits of entries of closed ledgers, which all replicas have."""
+    """Flip bits of entries of closed ledgers, which all replicas have."""
     tables = LogTables(cluster.victim.ledgers / "current")
     with cluster.quiet():
         cluster.flush()
@@ -35,7 +35,7 @@ def damage(cluster: Cluster, rng: random.Random) -> None:
 
 
 def asked(cluster: Cluster) -> Answers:
-    """What it answers, none of which may be wrong or a denial."""
+    """Return the bookie's answers, none of which may be wrong or a denial."""
     answers = cluster.ask()
     assert not answers.wrong
     assert not answers.denied
@@ -43,7 +43,7 @@ def asked(cluster: Cluster) -> Answers:
 
 
 def test_scrub_and_repair_in_bad_weather(tmp_path: Path) -> None:
-    """Three hundred damaged entries; each is read in the end from the bookie that was damaged."""
+    """Three hundred entries are damaged, and finally each is read from the bookie that was damaged."""
     rng = random.Random(14)
     with Cluster.running(tmp_path, rng) as cluster:
         near, far = cluster.bookies[:2]
@@ -53,7 +53,7 @@ def test_scrub_and_repair_in_bad_weather(tmp_path: Path) -> None:
             near.freeze()
             command = [*BKADMIN, "scrub", "start", "--wait", "--admin", victim.admin]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as operator:
-                answers = asked(cluster)  # each entry that is damaged asks for its repair
+                answers = asked(cluster)  # reading a damaged entry queues its repair
                 assert answers.errors
                 operator.send_signal(signal.SIGINT)
                 operator.wait(CALL_S)

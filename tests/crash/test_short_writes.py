@@ -1,6 +1,7 @@
-"""A disk that never takes a write whole: direct writes stop within a block, and what was acknowledged survives kill -9.
+"""A disk that never accepts a complete write: direct writes stop within a block, and acknowledged entries survive
+kill -9.
 
-Needs the modules for tests: `BOOKIE_FAULTS=1 make build`.
+It needs the modules for tests: `BOOKIE_FAULTS=1 make build`.
 """
 
 import random
@@ -30,7 +31,7 @@ main.main()
 
 
 class ShortOfBreath(BookieProcess):
-    """The real server, all of whose writes stop after `transferred` bytes; -1: half way."""
+    """The real server, all of whose writes stop after `transferred` bytes, or half way if that is -1."""
 
     transferred = -1
 

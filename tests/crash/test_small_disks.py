@@ -1,7 +1,8 @@
-"""Whole file systems that run full under load: journal, entry logs or index on a small tmpfs, or a small ext4 (B15).
+"""Small file systems that become full under load: journal, entry logs or index on a small tmpfs, or a small ext4
+(B15).
 
-Beside the seam of test_disk_faults.py this shows what the system itself answers: short writes, LMDB's own errors,
-blocks that a sync cannot get. Where nothing can be mounted the tests skip and say why.
+In addition to the faults of test_disk_faults.py this shows the system's own behaviour: short writes, LMDB's errors,
+and blocks that a sync cannot allocate. Where nothing can be mounted, the tests are skipped with the reason.
 """
 
 from pathlib import Path
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.crash
 
 MIB = 1 << 20
 SIZES = {"journalDirectories": 96 * MIB, "ledgerDirectories": 96 * MIB, "indexDirectories": 16 * MIB}
-# A journal that uses its files again, or gives them back, needs no more room than it has.
+# A journal that recycles or frees its files needs no more space than it has.
 NEEDY = {"journalReuseFiles": "false", "journalMaxBackups": "100"}
 
 
@@ -32,7 +33,9 @@ STORIES = [
 
 @pytest.mark.parametrize(("kind", "role", "found_by"), STORIES)
 def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str, found_by: str) -> None:
-    """Read-only while it is full, whoever finds out first; writable when there is room; nothing is lost."""
+    """The bookie is read-only while the disk is full, whatever notices it first, then writable again, and nothing is
+    lost.
+    """
     directory = tmp_path / "disk"
     directory.mkdir()
     interval = "50" if found_by == "monitor" else "3600000"
@@ -54,7 +57,9 @@ def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str
     ],
 )
 def test_b15_a_crash_on_a_full_file_system(tmp_path: Path, kind: str, roles: tuple[str, ...]) -> None:
-    """It starts on it, twice, serves what it has, denies nothing, and is writable again when there is room."""
+    """It starts on the full disk twice, serves what it has, denies nothing, and is writable again when there is
+    room.
+    """
     directory = tmp_path / "disk"
     directory.mkdir()
     try:
@@ -67,7 +72,7 @@ def test_b15_a_crash_on_a_full_file_system(tmp_path: Path, kind: str, roles: tup
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
 def test_b15_a_full_ledger_directory_holds_no_journal_back(tmp_path: Path, kind: str) -> None:
-    """Its mark is written in place on a disk without a free byte, and what it has in memory is journaled again."""
+    """Its mark is written in place on a disk without a free byte, and its memory is written to the journal again."""
     directory = tmp_path / "disk"
     directory.mkdir()
     settings = {

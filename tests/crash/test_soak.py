@@ -1,15 +1,15 @@
 """A week in minutes: mixed ledgers are written, read and deleted while space is reclaimed, with a kill -9 every few
-seconds. Nothing acknowledged is lost, what is deleted goes, and space, descriptors, memory and index stay bounded
-(B1, B7, B12, B13, B14, B19, B21).
+seconds. Nothing acknowledged is lost, deleted ledgers are removed, and space, descriptors, memory and index stay
+bounded (B1, B7, B12, B13, B14, B19, B21).
 
-BOOKIE_SOAK_SECONDS says how long (15), BOOKIE_SOAK_LIVE_MIB how much lives at a time (32), BOOKIE_SOAK_ADDS_S how fast
-a writer writes at most (as it can), BOOKIE_SOAK_OUT where all samples go; BOOKIE_SEED repeats a run's choices. The more
-lives, the more a run is like real ones, where what is written lives for many collections: a week in an hour is 1800
-seconds with 192 MiB.
+BOOKIE_SOAK_SECONDS sets the duration (15), BOOKIE_SOAK_LIVE_MIB the amount of live data (32), BOOKIE_SOAK_ADDS_S the
+highest rate of a writer (unlimited), BOOKIE_SOAK_OUT the file for all samples; BOOKIE_SEED repeats a run's choices.
+The more live data, the more realistic a run is, because entries then live for many collections: a week in an hour is
+1800 seconds with 192 MiB.
 
-Pauses of collection are a thousand times shorter than a bookie's. As fast as writers can, everything alive is deleted
-in the time of a few compactions, and the mean amplification tells how fast the machine is beside its other work; only
-that of paced writers is held to a limit.
+Pauses of collection are a thousand times shorter than a bookie's. With unlimited writers, all live data is deleted
+in the time of a few compactions, and the mean amplification depends on the machine's other load; so only that of
+rate-limited writers is checked.
 """
 
 import json
@@ -30,16 +30,18 @@ ADDS_S = float(os.environ.get("BOOKIE_SOAK_ADDS_S", "inf"))
 LIFE_S_MAX = 4 if SECONDS < 60 else 10
 SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 << 32))
 AMPLIFICATION_MAX = 1.6
-"""Of a store that has nothing left to collect, and in the mean of a run with paced writers, at default thresholds."""
+"""For a store that has nothing left to collect, and as the mean of a run with rate-limited writers, at default
+thresholds.
+"""
 ANONYMOUS_MAX = 400 * MIB
 INDEX_MAX = 64 * MIB
 DESCRIPTORS_MAX = 64 + 32 + 64
-"""Those of B19, openEntryLogLimit, and connections with room to spare."""
+"""Those of B19, openEntryLogLimit, and connections with a margin."""
 ORDERLY = 0.15
 
 
 def report(soak: Soak, settled: float) -> float | None:
-    """One line of figures, for whoever runs it for long; the mean amplification, if there was enough to have one."""
+    """Print a line of figures for long runs; return the mean amplification if there was enough data for one."""
     amplification = [sample.amplification for sample in soak.samples if sample.live_bytes > LIVE_BYTES // 2]
     mean = statistics.mean(amplification) if amplification else None
     figures = {
@@ -64,12 +66,12 @@ def report(soak: Soak, settled: float) -> float | None:
 
 
 def vars_of(sample: object) -> list[float]:
-    """The fields of a sample in their order."""
+    """Return the fields of a sample in their order."""
     return [getattr(sample, name) for name in type(sample).__slots__]  # type: ignore[attr-defined]
 
 
 def live_for(soak: Soak, seconds: float, *, killed: bool) -> None:
-    """One life of the process."""
+    """Run one life of the process."""
     soak.watch(seconds)
     if killed:
         soak.kill()
@@ -78,7 +80,7 @@ def live_for(soak: Soak, seconds: float, *, killed: bool) -> None:
 @pytest.mark.crash
 @pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 def test_soak(tmp_path: Path) -> None:
-    """Kills, now and then an orderly restart, all the time under load; then rest, collection, and the balance."""
+    """Kill and sometimes stop the bookie, always under load; then let it rest and collect, and check the totals."""
     print(f"BOOKIE_SEED={SEED}")
     with Soak.opened(tmp_path, f"{SEED}/soak", live_bytes=LIVE_BYTES, pause_s=1 / ADDS_S) as soak:
         while not soak.samples or soak.samples[-1].at_s < SECONDS:

@@ -1,14 +1,14 @@
-"""Adds in protocol V3 by hand: no code of the bookie's, no protobuf library."""
+"""Adds in protocol V3, encoded by hand without code of the bookie or a protobuf library."""
 
 import struct
 
 CODES = {402: 1, 403: 2, 404: 100, **{500 + k: 100 + k for k in range(1, 8)}}
-"""V3's status numbers as V2's, in which histories speak."""
+"""V3's status numbers as those of V2, which histories use."""
 RECOVERY = 2
 
 
 def varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; negative numbers as 64 bits."""
+    """Encode a varint: seven bits per byte, lowest first; negative numbers as 64 bits."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -18,12 +18,12 @@ def varint(value: int) -> bytes:
 
 
 def sized(tag: bytes, body: bytes) -> bytes:
-    """A field of bytes."""
+    """Encode a field of bytes."""
     return tag + varint(len(body)) + body
 
 
 def add_frame(key: bytes, body: bytes, flags: int, transaction: int) -> bytes:
-    """An add of `body`, whose first 16 bytes are its ids."""
+    """Encode an add of `body`, whose first 16 bytes are its ids."""
     ledger, entry = struct.unpack_from(">qq", body)
     fields = b"\x08" + varint(ledger) + b"\x10" + varint(entry) + sized(b"\x1a", key) + sized(b"\x22", body)
     if flags & RECOVERY:
@@ -33,7 +33,7 @@ def add_frame(key: bytes, body: bytes, flags: int, transaction: int) -> bytes:
 
 
 def fields_of(data: bytes) -> dict[int, int | bytes]:
-    """Numbers and bytes by field; the last of each counts."""
+    """Return numbers and bytes by field; the last value of each counts."""
     found: dict[int, int | bytes] = {}
     at = 0
 
@@ -60,7 +60,7 @@ def fields_of(data: bytes) -> dict[int, int | bytes]:
 
 
 def add_answer(message: bytes) -> tuple[int, int, int]:
-    """(code as V2's, ledger, entry) of the body of an answering frame."""
+    """Return (code as in V2, ledger, entry) from the body of a response frame."""
     part = fields_of(message)[101]
     assert isinstance(part, bytes)
     fields = fields_of(part)

@@ -1,4 +1,4 @@
-"""AUTH by hand, in either protocol: frames of a client that is not authenticated yet, and what comes back."""
+"""AUTH frames of a client that is not authenticated yet, encoded by hand in either protocol, and the responses."""
 
 import itertools
 import struct
@@ -13,7 +13,7 @@ _transactions = itertools.count(1)
 
 
 class Said(NamedTuple):
-    """An answer to AUTH: V3's status (0 in V2), plugin and payload; plugin is None where there is no message."""
+    """A response to AUTH: V3's status (0 in V2), plugin and payload; plugin is None if there is no message."""
 
     status: int
     plugin: str | None
@@ -21,17 +21,17 @@ class Said(NamedTuple):
 
 
 def framed(body: bytes) -> bytes:
-    """With its length."""
+    """Return the body with its length."""
     return struct.pack(">i", len(body)) + body
 
 
 def v2_auth(body: bytes, version: int = 2) -> bytes:
-    """A frame with any bytes where the AuthMessage should be."""
+    """Return a frame with arbitrary bytes in place of the AuthMessage."""
     return framed((struct.pack(">BBH", version, 3, 0) if version else struct.pack(">i", 3)) + body)
 
 
 def auth(protocol: int, plugin: str, payload: bytes, *, priority: int = 0) -> bytes:
-    """An AUTH frame."""
+    """Return an AUTH frame."""
     message = wire.AuthMessage(authPluginName=plugin, payload=payload)
     if protocol == 2:
         return v2_auth(message.SerializeToString())
@@ -42,13 +42,13 @@ def auth(protocol: int, plugin: str, payload: bytes, *, priority: int = 0) -> by
 
 
 def receive(peer: Peer) -> bytes:
-    """The body of the next frame."""
+    """Return the body of the next frame."""
     (size,) = struct.unpack(">i", peer.take(4))
     return peer.take(size)
 
 
 def said(protocol: int, body: bytes) -> Said:
-    """What an answer to AUTH says."""
+    """Parse a response to AUTH."""
     if protocol == 2:
         assert body[:4] == b"\x02\x03\0\0"
         message = wire.AuthMessage.FromString(body[4:])
@@ -61,13 +61,13 @@ def said(protocol: int, body: bytes) -> Said:
 
 
 def ask(peer: Peer, protocol: int, plugin: str, payload: bytes) -> Said:
-    """One AUTH and its answer. EOFError: the bookie hung up."""
+    """Send one AUTH and return its response. Raises EOFError if the bookie closes the connection."""
     peer.sock.sendall(auth(protocol, plugin, payload))
     return said(protocol, receive(peer))
 
 
 def log_in(peer: Peer, protocol: int, plugin: str, client: ClientSession) -> None:
-    """The whole conversation of a client."""
+    """Run a client's complete login."""
     token = client.first()
     while token is not None:
         answer = ask(peer, protocol, plugin, token)

@@ -1,4 +1,4 @@
-"""What tests of hostile peers share."""
+"""Fixtures for tests with hostile peers."""
 
 import resource
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def many_descriptors() -> Iterator[int]:
-    """Allow this process as many as it may have; how many."""
+    """Raise this process's limit of descriptors as far as possible, and yield the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield hard

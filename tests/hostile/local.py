@@ -45,22 +45,22 @@ STOP_S = 60.0
 
 @dataclass(frozen=True)
 class LocalBookie:
-    """The two parts, and where they serve."""
+    """The two parts of a bookie, and its address."""
 
     storage: LedgerStorage
     port: DataPort
     address: tuple[str, int]
 
     def peer(self, **options: Any) -> Peer:
-        """A new connection."""
+        """Open a new connection."""
         return Peer(self.address, **options)
 
     def stat(self, name: str) -> float:
-        """A counter of either part."""
+        """Return a counter of either part."""
         return {**self.storage.stats(), **self.port.stats()}[name]
 
     def until(self, name: str, reached: Callable[[float], bool]) -> None:
-        """Come back when the counter has got there; AssertionError when it never does."""
+        """Wait until a counter satisfies the condition. Raises AssertionError if it never does."""
         deadline = time.monotonic() + STOP_S
         while not reached(self.stat(name)):
             assert time.monotonic() < deadline, f"{name} stays at {self.stat(name)}"
@@ -75,7 +75,7 @@ def local_bookie(
     tls: TlsSettings | None = None,
     **settings: Any,
 ) -> Iterator[LocalBookie]:
-    """Serve on `directory` until the end of the block; `settings` go to the part that knows them."""
+    """Serve on `directory` until the end of the context; `settings` go to the part that has them."""
     network, storage, journal = dict(NETWORK), dict(STORAGE), dict(JOURNAL)
     for name, value in settings.items():
         (owner,) = [

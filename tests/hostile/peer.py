@@ -1,6 +1,6 @@
-"""A client that does nothing for its user: frames go out as they are given, answers come back as they arrive.
+"""A bare client: it sends frames as they are given, and returns responses as they arrive.
 
-Used by one thread at a time; the test owns the socket.
+One thread at a time; the test owns the socket.
 """
 
 import contextlib
@@ -15,19 +15,19 @@ KEY = bytes(range(20))
 
 
 def entry_of(ledger: int, entry: int, payload: bytes = b"", *, lac: int = -1) -> bytes:
-    """An entry as stored: ids, LAC, length, payload; bookies do not look at digests."""
+    """Return an entry as stored: ids, LAC, length, payload. Bookies do not verify digests."""
     return struct.pack(">qqqq", ledger, entry, lac, len(payload)) + payload
 
 
 def add(
     ledger: int, entry: int, payload: bytes = b"", *, key: bytes = KEY, flags: int = 0, version: int = 2
 ) -> Request:
-    """An add of `entry_of`."""
+    """Return an add of `entry_of`."""
     return Request(ADD, version, flags, key=key, body=entry_of(ledger, entry, payload))
 
 
 def read(ledger: int, entry: int, *, flags: int = 0, key: bytes | None = None, version: int = 2) -> Request:
-    """A read, a fencing one with flag 1 and a key."""
+    """Return a read; with flag 1 and a key, a fencing one."""
     return Request(READ, version, flags, ledger, entry, key=key)
 
 
@@ -42,12 +42,12 @@ def batch(
     key: bytes | None = None,
     version: int = 2,
 ) -> Request:
-    """A batch read."""
+    """Return a batch read."""
     return Request(BATCH_READ, version, flags, ledger, start, request_id, count, size, key=key)
 
 
 def records(body: bytes) -> list[bytes]:
-    """The entries of a batch answer."""
+    """Return the entries of a batch response."""
     found, at = [], 0
     while at < len(body):
         (size,) = struct.unpack_from(">i", body, at)
@@ -58,8 +58,8 @@ def records(body: bytes) -> list[bytes]:
 
 
 class Peer:
-    """One connection; a context manager. `receive_bytes` bounds the kernel's buffer of what was not read yet,
-    `segment_bytes` what the bookie's kernel puts into a packet. `source` is the address that it comes from.
+    """One connection; a context manager. `receive_bytes` bounds the kernel's buffer of unread bytes, `segment_bytes`
+    the packets of the bookie's kernel, and `source` is the local address.
     """
 
     def __init__(
@@ -83,20 +83,20 @@ class Peer:
         self.close()
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the connection. Idempotent."""
         self.sock.close()
 
     def abort(self) -> None:
-        """Close with a reset instead of an end."""
+        """Close the connection with a reset."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
     def send(self, *requests: Request) -> None:
-        """Whole frames in one write."""
+        """Send complete frames in one write."""
         self.sock.sendall(b"".join(map(encode_request, requests)))
 
     def take(self, size: int) -> bytes:
-        """Exactly `size` bytes; EOFError when the connection ends before."""
+        """Return exactly `size` bytes. Raises EOFError if the connection ends before."""
         parts = bytearray()
         while len(parts) < size:
             piece = self.sock.recv(min(size - len(parts), 1 << 20))
@@ -106,7 +106,7 @@ class Peer:
         return bytes(parts)
 
     def take_all(self) -> bytes:
-        """Everything until the bookie hangs up."""
+        """Return everything until the bookie closes the connection."""
         parts = bytearray()
         with contextlib.suppress(ConnectionResetError):
             while piece := self.sock.recv(1 << 16):
@@ -114,19 +114,19 @@ class Peer:
         return bytes(parts)
 
     def answer(self) -> Response:
-        """The next answer."""
+        """Return the next response."""
         (size,) = struct.unpack(">i", self.take(4))
         response = decode_response(self.take(size))
         assert response is not None
         return response
 
     def ask(self, request: Request) -> Response:
-        """One request and its answer."""
+        """Send one request and return its response."""
         self.send(request)
         return self.answer()
 
     def closed(self) -> bool:
-        """True when the bookie hung up without another byte; waits for it. False: it said something."""
+        """Wait until the bookie closes the connection, and return True; False if it sends something first."""
         try:
             return self.sock.recv(1) == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""A network of one's own, with short packets that come late or get lost, as far as the machine permits it."""
+"""A private network with short packets that are delayed or lost, as far as the machine permits it."""
 
 import ctypes
 import os
@@ -9,18 +9,18 @@ SHAPES = (
     ("netem", "delay", "5ms", "2ms", "loss", "1%"),
     ("tbf", "rate", "200mbit", "burst", "64kb", "limit", "128kb"),
 )
-"""What a queue does to packets, the best first: it delays and loses some, or drops what it cannot hold."""
+"""Queueing disciplines, best first: delay and loss of some packets, or dropping those that do not fit."""
 
 
 class NotPermitted(Exception):
-    """This process or this kernel cannot make such a network."""
+    """This process or this kernel cannot create such a network."""
 
 
 def rough_network() -> str:
-    """Move the calling thread into a network that has only a loopback interface; what that does to packets.
+    """Move the calling thread into a network with only a loopback interface; return how that treats packets.
 
-    Packets have 1,500 bytes there. It is the thread's own, and that of every socket made in it, until it ends. Raises
-    NotPermitted.
+    Packets have 1,500 bytes there. The network belongs to the thread, and to every socket that it creates, until it
+    ends. Raises NotPermitted.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) != 0:

@@ -1,6 +1,7 @@
-"""Strangers at the HTTP port and the admin port: too many connections, requests without end, answers nobody takes.
+"""Strangers at the HTTP port and the admin port: too many connections, requests without end, responses that nobody
+reads.
 
-Whatever they do, probes are answered, adds go on, and the process lives.
+Whatever they do, probes are answered, adds continue, and the process lives.
 """
 
 import contextlib
@@ -29,24 +30,24 @@ WAIT_S = 60.0
 MIB = 1 << 20
 HTTP = {"httpServerEnabled": "true", "httpServerPort": "0"}
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a peer of gRPC begins: with empty SETTINGS."""
+"""The beginning of a gRPC connection, with empty SETTINGS."""
 HALF_A_BODY = b"PUT /api/v1/bookie/state/readonly HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{"
 
 
 def http_of(bookie: BookieProcess) -> tuple[str, int]:
-    """Its HTTP port."""
+    """Return the bookie's HTTP port."""
     host, _, port = bookie.planes["http"].rpartition(":")
     return host, int(port)
 
 
 def admin_of(bookie: BookieProcess) -> tuple[str, int]:
-    """Its admin port."""
+    """Return the bookie's admin port."""
     host, _, port = bookie.admin.rpartition(":")
     return host, int(port)
 
 
 def probe(bookie: BookieProcess, path: str = "/livez") -> int:
-    """What a probe of Kubernetes gets, on a connection of its own; 0: none."""
+    """Return the status that a Kubernetes probe gets on its own connection, or 0."""
     connection = http.client.HTTPConnection(*http_of(bookie), timeout=WAIT_S)
     try:
         connection.request("GET", path)
@@ -58,19 +59,19 @@ def probe(bookie: BookieProcess, path: str = "/livez") -> int:
 
 
 def check(channel: grpc.Channel) -> None:
-    """One call, which needs no token."""
+    """Make a call that needs no token."""
     health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S)
 
 
 def ask_admin(bookie: BookieProcess) -> None:
-    """One call, that everybody may make."""
+    """Make a call that everyone may make."""
     options = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(bookie.admin, options=options) as channel:
         check(channel)
 
 
 def ended(sock: socket.socket) -> bool:
-    """Whether the bookie has closed it, within a minute; what it said before is passed over."""
+    """Return whether the bookie closes the connection within a minute; what it sends before is ignored."""
     sock.settimeout(WAIT_S)
     try:
         while sock.recv(1 << 16):
@@ -83,7 +84,7 @@ def ended(sock: socket.socket) -> bool:
 
 
 def metric(bookie: BookieProcess, name: str, **labels: str) -> float:
-    """A sample of what it measures."""
+    """Return a sample of the bookie's metrics."""
     connection = http.client.HTTPConnection(*http_of(bookie), timeout=WAIT_S)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
@@ -95,15 +96,15 @@ def metric(bookie: BookieProcess, name: str, **labels: str) -> float:
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Within a minute."""
+    """Wait, for at most a minute, until the condition holds."""
     deadline = time.monotonic() + WAIT_S
     while not true():
         assert time.monotonic() < deadline
 
 
 def test_bare_connections_to_every_port(new_bookies: Bookies, many_descriptors: int) -> None:
-    """1,200 to each port, with 1024 descriptors: adds and checkpoints go on, probes and operators get through, and the
-    log has neither a traceback nor a line for each of them.
+    """With 1,200 idle connections to each port and 1024 descriptors, adds and checkpoints continue, probes and
+    operators are served, and the log has neither a traceback nor a line for each connection.
     """
     (bookie,) = new_bookies(1, **HTTP, flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
     ready = bookie.launch()
@@ -131,13 +132,13 @@ def test_bare_connections_to_every_port(new_bookies: Bookies, many_descriptors: 
 
 @pytest.mark.thorough
 def test_bodies_that_do_not_come(bookies: Bookies) -> None:
-    """300 probes that announce a body and send none: they have their answer, and keep none from anybody."""
+    """300 probes that announce a body but send none are answered, and delay nobody."""
     (bookie,) = bookies(1, **HTTP)
     request = b"POST /heartbeat HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n"
     with contextlib.ExitStack() as stack:
         hanging = [stack.enter_context(socket.create_connection(http_of(bookie), timeout=WAIT_S)) for _ in range(300)]
         for one in hanging:
-            with contextlib.suppress(ConnectionError):  # it may have given way already
+            with contextlib.suppress(ConnectionError):  # it may have been evicted already
                 one.sendall(request)
         for path in ("/livez", "/heartbeat", "/healthz", "/readyz", "/api/v1/bookie/is_ready"):
             assert probe(bookie, path) == 200, path
@@ -151,8 +152,8 @@ def test_bodies_that_do_not_come(bookies: Bookies) -> None:
     b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /li",
 ])  # fmt: skip
 def test_requests_without_an_end(bookies: Bookies, part: bytes) -> None:
-    """Whoever stops before, within or between requests is closed, and keeps no probe out meanwhile: more than the port
-    takes.
+    """Clients that stop before, within or between requests are closed, and exclude no probe meanwhile, even if there
+    are more than the port accepts.
     """
     (bookie,) = bookies(1, **HTTP, httpServerReceiveTimeoutMs="2000")
     with contextlib.ExitStack() as stack:
@@ -169,7 +170,7 @@ def test_requests_without_an_end(bookies: Bookies, part: bytes) -> None:
 
 @pytest.mark.thorough
 def test_requests_that_come_byte_by_byte(bookies: Bookies) -> None:
-    """Each byte comes in time, the whole does not: it is closed all the same."""
+    """Each byte comes in time, but the request does not, so the connection is closed."""
     (bookie,) = bookies(1, **HTTP, httpServerReceiveTimeoutMs="500")
     for begun in (b"GET /livez HTTP/1.1\r\n", HALF_A_BODY):
         with socket.create_connection(http_of(bookie), timeout=WAIT_S) as sock:
@@ -187,7 +188,7 @@ def test_requests_that_come_byte_by_byte(bookies: Bookies) -> None:
 
 @pytest.mark.thorough
 def test_answers_that_nobody_takes(bookies: Bookies) -> None:
-    """Peers that never read large answers are closed, and their places are others' meanwhile."""
+    """Peers that never read large responses are closed, and others can use their places meanwhile."""
     (bookie,) = bookies(1, **HTTP, httpServerSendTimeoutMs="500")
     ask = b"GET /console/style.css HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1000
     with contextlib.ExitStack() as stack:
@@ -201,14 +202,14 @@ def test_answers_that_nobody_takes(bookies: Bookies) -> None:
 
 @pytest.mark.thorough
 def test_connections_of_one_address(bookies: Bookies) -> None:
-    """One address has its limit, at both ports; what another one wants is not touched by it."""
+    """Each address has its limit at both ports, and other addresses are not affected."""
     (bookie,) = bookies(
         1, **HTTP, adminMaxConnections="32", adminMaxConnectionsPerAddress="16", httpServerMaxConnections="400"
     )
     with contextlib.ExitStack() as stack:
 
         def speak(address: tuple[str, int], source: str, first: bytes) -> bytes:
-            """What the bookie says to somebody's first bytes; nothing where it closes."""
+            """Return what the bookie answers to the first bytes; nothing if it closes the connection."""
             try:
                 sock = stack.enter_context(socket.create_connection(address, WAIT_S, source_address=(source, 0)))
                 sock.sendall(first)
@@ -230,7 +231,7 @@ def test_connections_of_one_address(bookies: Bookies) -> None:
 
 
 def test_a_flood_leaves_other_addresses_alone(bookies: Bookies) -> None:
-    """Those of an address with many connections give way, not the one of an address with a single one, however old."""
+    """Connections of an address with many are evicted, not the single one of another address, however old it is."""
     (bookie,) = bookies(1, **HTTP, httpServerMaxConnections="160", httpServerMaxConnectionsPerAddress="160")
     with contextlib.ExitStack() as stack:
 
@@ -248,7 +249,7 @@ def test_a_flood_leaves_other_addresses_alone(bookies: Bookies) -> None:
 
 @pytest.mark.thorough
 def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
-    """Silent ones give way to operators; those who have begun to speak and go no further are closed in time."""
+    """Silent connections are evicted in favour of operators; those that begin to speak and stop are closed in time."""
     (bookie,) = bookies(
         1, **HTTP, adminMaxConnections="16", adminMaxConnectionsPerAddress="16", adminHandshakeTimeoutMs="1000"
     )
@@ -265,7 +266,7 @@ def test_an_admin_port_that_is_full(bookies: Bookies) -> None:
 
 @pytest.mark.thorough
 def test_probes_while_every_thread_of_the_console_is_busy(bookies: Bookies) -> None:
-    """All of them, and the queue before them, wait for a bookie that does not answer: each probe is answered."""
+    """Every thread and the queue wait for an unresponsive bookie, and each probe is still answered."""
     first, second = bookies(2, **HTTP, httpServerThreads="2")
     second.freeze()
     try:
@@ -282,7 +283,9 @@ def test_probes_while_every_thread_of_the_console_is_busy(bookies: Bookies) -> N
 
 @pytest.mark.thorough
 def test_handshakes_that_stop_half_way(bookies: Bookies, tmp_path: Path) -> None:
-    """With TLS on both ports: more of them than there are places keep neither a probe nor an operator out, and end."""
+    """With TLS on both ports, more unfinished handshakes than there are places exclude neither a probe nor an
+    operator, and are ended.
+    """
     ca = Authority(tmp_path / "ca")
     own = ca.issue("bookie", hosts=["127.0.0.1"])
     (bookie,) = bookies(
@@ -312,7 +315,7 @@ def test_handshakes_that_stop_half_way(bookies: Bookies, tmp_path: Path) -> None
 
 
 def test_what_is_no_request_fills_no_log(bookies: Bookies) -> None:
-    """Each is told that it is none; the log has one line a second."""
+    """Each invalid request gets an error, and the log has one line per second."""
     (bookie,) = bookies(1, **HTTP)
     logged = bookie.log_size()
     for _ in range(300):
@@ -324,7 +327,7 @@ def test_what_is_no_request_fills_no_log(bookies: Bookies) -> None:
 
 @pytest.mark.thorough
 def test_an_admin_connection_without_calls_is_closed(bookies: Bookies) -> None:
-    """A client of gRPC opens another one by itself."""
+    """A gRPC client opens another one by itself."""
     (bookie,) = bookies(1, **HTTP, adminIdleTimeoutMs="1000")
     options = [("grpc.use_local_subchannel_pool", 1)]
     with (

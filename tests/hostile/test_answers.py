@@ -1,4 +1,4 @@
-"""Every operation in every state of a ledger and a bookie, over a socket: the code, and what is echoed.
+"""Every operation in every state of a ledger and a bookie, over a socket: the code and the echoed fields.
 
 Modules: server.dispatch, store.storage.
 """
@@ -38,7 +38,9 @@ fresh = count(1000)
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """Ledger 1: entries 0 to 9. Ledger 2: entry 0, fenced. Ledger 3: fenced without an entry. Others are unknown."""
+    """Ledger 1 has entries 0 to 9; ledger 2 has entry 0 and is fenced; ledger 3 is fenced and empty; others are
+    unknown.
+    """
     with local_bookie(tmp_path_factory.mktemp("bookie")) as bookie:
         with bookie.peer() as peer:
             for entry in range(10):
@@ -113,7 +115,7 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
     ],
 )
 def test_codes(bookie: LocalBookie, peer: Peer, request_: Request, code: int, *, flushed: bool) -> None:
-    """The same answer from memory and from disk, with the request's version, operation and names."""
+    """The response is the same from memory and from disk, with the request's version, operation and ids."""
     if flushed:
         assert bookie.storage.checkpoint()
     answer = peer.ask(request_)
@@ -136,13 +138,13 @@ def test_codes(bookie: LocalBookie, peer: Peer, request_: Request, code: int, *,
 
 @pytest.mark.parametrize("size", [16, 17, 23])
 def test_an_entry_without_a_lac_is_refused(peer: Peer, size: int) -> None:
-    """From 16 bytes on the ledger is known, so there is an answer."""
+    """From 16 bytes on the ledger is known, so there is a response."""
     answer = peer.ask(Request(ADD, key=KEY, body=entry_of(next(fresh), 0)[:size]))
     assert answer.code == BAD
 
 
 def test_an_entry_of_a_header_alone(peer: Peer) -> None:
-    """24 bytes, no digest, no payload: a bookie does not look at what follows."""
+    """24 bytes, without digest and payload, are accepted: a bookie does not examine what follows."""
     ledger = next(fresh)
     assert peer.ask(Request(ADD, key=KEY, body=entry_of(ledger, 0)[:24])).code == OK
     assert peer.ask(read(ledger, 0)).body == entry_of(ledger, 0)[:24]
@@ -151,14 +153,14 @@ def test_an_entry_of_a_header_alone(peer: Peer) -> None:
 @pytest.mark.parametrize("version", [0, 2, 3, 0xFF])
 @pytest.mark.parametrize("body", [b"", b"\x0a\x04sasl\x12\x00", bytes(1000)])
 def test_auth_is_answered_as_without_auth(peer: Peer, version: int, body: bytes) -> None:
-    """Any AUTH, of any version, gets the same answer in version 2, and the connection goes on."""
+    """Any AUTH, of any version, gets the same response in version 2, and the connection continues."""
     answer = peer.ask(Request(AUTH, version, body=body))
     assert (answer.op, answer.version, answer.body) == (AUTH, 2, b"\x0a\x12AuthDisabledPlugin\x12\x00")
     assert peer.ask(read(1, 0)).code == OK
 
 
 def test_a_fencing_read_is_a_read(peer: Peer) -> None:
-    """B8: it answers the entry or why there is none, once and again; then only recovery adds."""
+    """B8: it returns the entry or the reason why there is none, repeatedly; then only recovery adds are accepted."""
     ledger = next(fresh)
     assert peer.ask(add(ledger, 0, b"x")).code == OK
     for _ in range(2):
@@ -174,7 +176,7 @@ def test_a_fencing_read_is_a_read(peer: Peer) -> None:
 
 @pytest.mark.parametrize("request_", [read(0, -1), batch(0, 0)])
 def test_fencing_an_unknown_ledger_creates_it(peer: Peer, request_: Request) -> None:
-    """B8, B11: fenced, empty and with this key."""
+    """B8, B11: the ledger is fenced, empty and has this key."""
     ledger = next(fresh)
     fence = Request(request_.op, 2, FENCE, ledger, request_.entry, key=KEY)
     assert peer.ask(fence).code == NO_ENTRY
@@ -184,7 +186,7 @@ def test_fencing_an_unknown_ledger_creates_it(peer: Peer, request_: Request) -> 
 
 
 def test_adds_and_fences_are_ordered(bookie: LocalBookie) -> None:
-    """B9, ST4: what was acknowledged before the fence's answer is seen by every later read, and nothing follows."""
+    """B9, ST4: every later read sees what was acknowledged before the response to the fence, and nothing follows."""
     with bookie.peer() as writer, bookie.peer() as fencer, ThreadPoolExecutor(1) as threads:
         for _ in range(100):
             ledger, first = next(fresh), random.randrange(40)
@@ -204,7 +206,7 @@ def test_adds_and_fences_are_ordered(bookie: LocalBookie) -> None:
 
 
 def test_read_only(bookie: LocalBookie, peer: Peer) -> None:
-    """Adds are refused but for those of high priority while there is room for them; fences and reads go on."""
+    """Adds are refused except those of high priority while there is room; fences and reads continue."""
     ledger = next(fresh)
     assert peer.ask(add(ledger, 0)).code == OK
     bookie.storage.set_read_only(True)
@@ -226,7 +228,7 @@ def test_read_only(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_an_answer_of_many_pieces(bookie: LocalBookie, peer: Peer) -> None:
-    """Entries put in descending order lie in a run each: the batch is their bytes, or a prefix that grows."""
+    """Entries added in descending order are in a run each: the batch has their bytes, or a growing prefix."""
     ledger = next(fresh)
     for entry in reversed(range(300)):
         assert peer.ask(add(ledger, entry, bytes([entry % 256]) * 20)).code == OK
@@ -241,7 +243,7 @@ def test_an_answer_of_many_pieces(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_who_hangs_up_is_not_told_of(bookie: LocalBookie, peer: Peer) -> None:
-    """Answers that nobody takes any more are no broken frames, and no reader that is too slow."""
+    """Responses to a closed connection count neither as broken frames nor as a slow reader."""
     ledger = next(fresh)
     assert peer.ask(add(ledger, 0, b"x" * 10_000)).code == OK
     for _ in range(20):
@@ -254,7 +256,7 @@ def test_who_hangs_up_is_not_told_of(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_entries_larger_than_a_segment_of_the_read_ring(bookie: LocalBookie, peer: Peer) -> None:
-    """B21: they are read beside the ring, single and in batches."""
+    """B21: they are read outside the ring, singly and in batches."""
     ledger = next(fresh)
     seeded_random = random.Random(5)
     payloads = [seeded_random.randbytes(size) for size in (300_000, 10, 131_000, 131_072, 65_000, 1 << 20)]
@@ -269,7 +271,7 @@ def test_entries_larger_than_a_segment_of_the_read_ring(bookie: LocalBookie, pee
 
 
 def test_a_full_queue_of_cold_reads(tmp_path: Path) -> None:
-    """Reads beyond the queue are refused with ETOOMANYREQUESTS, the others answered right; later all is well."""
+    """Reads beyond the queue are refused with ETOOMANYREQUESTS and the others answered; later all are served."""
     narrow: dict[str, Any] = {"read_queue_max": 2, "read_threads": 1, "readahead_entries": 1, "readahead_bytes": 1}
     with local_bookie(tmp_path, **narrow) as bookie, bookie.peer() as peer:
         peer.send(*(add(1, entry, bytes(900)) for entry in range(400)))

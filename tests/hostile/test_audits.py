@@ -1,4 +1,4 @@
-"""Neither the audit nor another line of the log holds what callers send: stored values, bodies, words of their own."""
+"""Neither the audit nor other log lines contain what callers send: stored values, bodies, or arbitrary words."""
 
 import json
 import re
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 CANARY = "canary-6d1f0c"
 CALL_S = 60.0
-assert AdminPlane.__doc__  # with it come the messages of all services
+assert AdminPlane.__doc__  # importing it imports the messages of all services
 TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 
 def filled(message: Any) -> Any:
-    """The message with the canary in each field that can hold one, at any depth."""
+    """Return the message with the canary in each field that can hold one, at any depth."""
     for field in message.DESCRIPTOR.fields:
         value: Any = CANARY.encode() if field.type == FieldDescriptor.TYPE_BYTES else CANARY
         if field.type in TEXTS and field.is_repeated:
@@ -42,7 +42,7 @@ def filled(message: Any) -> Any:
 
 
 def ask(channel: Any, name: str) -> None:
-    """One call with a canary in all its fields, whatever it comes to."""
+    """Make one call with a canary in all its fields, whatever the result."""
     method = descriptor_pool.Default().FindMethodByName(name.replace("/", "."))
     request = filled(message_factory.GetMessageClass(method.input_type)())
     kind = channel.unary_stream if method.server_streaming else channel.unary_unary
@@ -58,8 +58,8 @@ def ask(channel: Any, name: str) -> None:
 
 
 def test_no_line_of_the_log_holds_what_was_sent(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """Each method of each service and each route, by somebody known and by nobody, at the level `debug`: names of
-    fields and their sizes are told of what is audited, and nothing else.
+    """With each method of each service and each route, called by a known and an unknown client, at the level
+    `debug`, only names of fields and their sizes are audited.
     """
     (bookie,) = bookies(1, httpServerEnabled="true", httpServerPort="0")
     for channel in (open_channel(bookie.admin, AdminAccess()), grpc.insecure_channel(bookie.admin)):
@@ -86,7 +86,7 @@ def test_no_line_of_the_log_holds_what_was_sent(bookies: Callable[..., list[Book
 
 
 def test_strangers_do_not_fill_the_log(bookies: Callable[..., list[BookieProcess]], tmp_path: Path) -> None:
-    """However often somebody unknown asks for a change: ten lines a second, and how many were left out."""
+    """However often an unknown client asks for a change, there are ten lines per second, and the number left out."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"operate:{'o' * 20}\n")
     tokens.chmod(0o600)
@@ -102,7 +102,7 @@ def test_strangers_do_not_fill_the_log(bookies: Callable[..., list[BookieProcess
 
 
 def test_a_few_lines_a_second() -> None:
-    """What is left out is counted, and told by the next line."""
+    """Lines that are left out are counted, and the next line has their number."""
     now = [0.5]
     few = LineLimit(2, lambda: now[0])
     assert [few.left_out() for _ in range(4)] == [0, 0, None, None]
@@ -113,7 +113,7 @@ def test_a_few_lines_a_second() -> None:
 
 
 def test_what_the_audit_shows() -> None:
-    """Numbers and switches always; words once they were found to be names that are known; the rest by its size."""
+    """Numbers and switches are always shown, words only if they are known names, and everything else by its size."""
     put = metadata_service_pb2.PutRequest(key="ledgers/1", value=b"password", expected=3)
     assert of_message("MetadataStore/Put", put, done=True) == "key: 9 characters, value: 8 bytes, expected: 3"
     level = bookie_service_pb2.SetLogLevelRequest(logger="bookie.server.mode", level="debug")
@@ -130,7 +130,7 @@ def test_what_the_audit_shows() -> None:
 
 
 def test_what_is_shown_is_a_field_of_that_request() -> None:
-    """The lists name methods and routes that there are, and fields of the right kind."""
+    """The lists name existing methods and routes, and fields of the right kind."""
     paths = {path for _, path in ROUTES}
     for listed, of_words in ((SHOWN, False), (NAMED, True)):
         for action, fields in listed.items():

@@ -1,4 +1,4 @@
-"""Connections that must say who they are first: over sockets, honest, confused and hostile.
+"""Connections that must authenticate first, over sockets: honest, confused and hostile clients.
 
 Modules: server.policy, server.gate.
 """
@@ -35,14 +35,14 @@ either_protocol = pytest.mark.parametrize("protocol", [2, 3])
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """A bookie that wants the token."""
+    """A bookie that requires the token."""
     with local_bookie(tmp_path_factory.mktemp("token"), provider=TokenServer((TOKEN,))) as bookie:
         yield bookie
 
 
 @pytest.fixture(scope="module")
 def sasl_bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """A bookie that wants a user's password."""
+    """A bookie that requires a user's password."""
     provider = SaslServer({USER: PASSWORD}, re.compile(".*"))
     with local_bookie(tmp_path_factory.mktemp("sasl"), provider=provider) as bookie:
         yield bookie
@@ -56,7 +56,7 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 
 
 def eventually(condition: Callable[[], bool], peer: Peer) -> None:
-    """Poll with an exchange on `peer` in between, so that the bookie's loops make progress."""
+    """Poll the condition, with an exchange on `peer` in between so that the bookie's loops make progress."""
     for _ in range(20_000):
         if condition():
             return
@@ -65,7 +65,7 @@ def eventually(condition: Callable[[], bool], peer: Peer) -> None:
 
 
 def test_nothing_is_served_before(peer: Peer) -> None:
-    """Adds and reads are refused in their own shape; nothing of them is kept."""
+    """Adds and reads are refused in their own format, and nothing of them is stored."""
     assert peer.ask(add(1, 0, b"x")).code == UNAUTHORIZED
     assert peer.ask(read(1, 0)).code == UNAUTHORIZED
     assert peer.ask(read(1, -1, flags=1, key=b"k" * 20)).code == UNAUTHORIZED
@@ -76,7 +76,7 @@ def test_nothing_is_served_before(peer: Peer) -> None:
 
 @either_protocol
 def test_in_with_the_token(bookie: LocalBookie, protocol: int) -> None:
-    """And from then on AUTH is answered as by a bookie that asks nobody."""
+    """After that, AUTH is answered as by a bookie without authentication."""
     with bookie.peer() as peer:
         log_in(peer, protocol, "token", TokenClient(TOKEN).session(""))
         assert peer.ask(add(2, protocol, b"x")).code == OK
@@ -86,7 +86,7 @@ def test_in_with_the_token(bookie: LocalBookie, protocol: int) -> None:
 
 @either_protocol
 def test_in_with_a_password(sasl_bookie: LocalBookie, protocol: int) -> None:
-    """SASL takes two rounds; Java's empty farewell is answered, too."""
+    """SASL takes two rounds, and Java's final empty message is answered too."""
     with sasl_bookie.peer() as peer:
         log_in(peer, protocol, "sasl", SaslClient(USER, PASSWORD).session(""))
         assert ask(peer, protocol, "sasl", b"").plugin == "AuthDisabledPlugin"
@@ -94,7 +94,7 @@ def test_in_with_a_password(sasl_bookie: LocalBookie, protocol: int) -> None:
 
 
 def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
-    """Frames in the same segment wait until Python has judged, and are answered in order."""
+    """Frames in the same segment wait until Python has decided, and are answered in order."""
     with bookie.peer() as peer:
         requests = b"".join(encode_request(add(3, entry, b"x" * 100)) for entry in range(50))
         peer.sock.sendall(auth(2, "token", TOKEN) + requests)
@@ -106,7 +106,7 @@ def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
 
 
 def test_a_wrong_password_ends_a_v2_connection(sasl_bookie: LocalBookie) -> None:
-    """V2 has no word for it."""
+    """V2 has no code for it."""
     with sasl_bookie.peer() as peer, pytest.raises((EOFError, ConnectionResetError)):
         log_in(peer, 2, "sasl", SaslClient(USER, "wrong").session(""))
 
@@ -124,7 +124,7 @@ def test_a_wrong_password_ends_a_v2_connection(sasl_bookie: LocalBookie) -> None
     ids=["another plugin", "no plugin", "nothing", "no message", "no payload", "too large"],
 )
 def test_wrong_v2_messages_cost_the_connection(peer: Peer, frame: bytes) -> None:
-    """Without an answer."""
+    """The connection is closed without a response."""
     peer.sock.sendall(frame)
     assert peer.closed()
 
@@ -136,7 +136,7 @@ def test_wrong_v2_messages_cost_the_connection(peer: Peer, frame: bytes) -> None
 def test_any_message_is_answered_or_costs_the_connection(
     sasl_bookie: LocalBookie, messages: list[bytes], *, proper: bool
 ) -> None:
-    """Arbitrary payloads and arbitrary bytes in place of a message; nobody gets in, and the bookie stays."""
+    """Arbitrary payloads, and arbitrary bytes in place of a message, authenticate nobody, and the bookie lives."""
     with sasl_bookie.peer() as peer:
         frames = [auth(2, "sasl", message) if proper else v2_auth(message) for message in messages]
         try:
@@ -149,7 +149,7 @@ def test_any_message_is_answered_or_costs_the_connection(
 
 
 def test_nothing_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Tokens and passwords, right or wrong, stand in no log record, whatever its level."""
+    """Tokens and passwords, right or wrong, appear in no log record at any level."""
     caplog.set_level(logging.DEBUG)
     with local_bookie(tmp_path / "token", provider=TokenServer((TOKEN,))) as bookie:
         with bookie.peer() as peer:
@@ -169,7 +169,7 @@ def test_nothing_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 def test_one_line_a_second_for_whatever_an_address_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Wrong tokens and broken frames in turn: all are counted, and told together."""
+    """Wrong tokens and broken frames alternate: all are counted, and reported together."""
     times, begun, mine = 20, time.monotonic(), "127.0.0.77"
     with caplog.at_level(logging.WARNING), local_bookie(tmp_path, provider=TokenServer((TOKEN,))) as bookie:
         for _ in range(times):
@@ -179,7 +179,7 @@ def test_one_line_a_second_for_whatever_an_address_does(tmp_path: Path, caplog: 
                     with contextlib.suppress(ConnectionResetError):
                         assert peer.recv(1) == b""
     rows = [record.__dict__ for record in caplog.records if record.levelno >= logging.WARNING]
-    rows = [row for row in rows if row["peer"] == mine]  # other tests' bookies speak, too
+    rows = [row for row in rows if row["peer"] == mine]  # bookies of other tests may log too
     assert sum(row["times"] for row in rows) == 2 * times
     assert len(rows) <= time.monotonic() - begun + 2
 
@@ -204,7 +204,7 @@ def test_who_never_finishes_holds_nothing_for_long(sasl_bookie: LocalBookie) -> 
 
 
 class Slow:
-    """A provider that keeps every thread until it is told otherwise."""
+    """A provider that blocks every thread until it is told otherwise."""
 
     plugin_name = "slow"
     challenges = False
@@ -214,11 +214,11 @@ class Slow:
         self.go = threading.Event()
 
     def session(self, peer: str) -> "Slow":  # noqa: ARG002
-        """Stateless."""
+        """Return itself: the provider is stateless."""
         return self
 
     def process(self, token: bytes) -> Outcome:
-        """`quick` is let in at once."""
+        """Accept `quick` at once."""
         if token != b"quick":
             self.begun.release()
             assert self.go.wait(TIMEOUT_S)
@@ -232,7 +232,9 @@ class Slow:
 
 
 def test_a_slow_provider_holds_up_nobody_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """While it thinks: others are served, too many are turned away, who leaves is forgotten, who fails is closed."""
+    """While it blocks, others are served, excess clients are refused, leaving ones forgotten, and failing ones
+    closed.
+    """
     provider = Slow()
     with (
         local_bookie(tmp_path, provider=provider, policy_threads=2, policy_queue_max=4, io_threads=1) as bookie,
@@ -263,12 +265,12 @@ def test_a_slow_provider_holds_up_nobody_else(tmp_path: Path, caplog: pytest.Log
 
 
 def log_in_quickly(peer: Peer) -> None:
-    """As somebody whom the slow provider knows."""
+    """Log in as a client that the slow provider accepts at once."""
     assert ask(peer, 2, "slow", b"quick").payload == b"welcome"
 
 
 def test_stopping_does_not_wait_for_the_gate(tmp_path: Path) -> None:
-    """Connections half-way through their authentication do not keep a bookie from stopping."""
+    """Connections in the middle of their authentication do not delay a bookie's stop."""
     provider = SaslServer({USER: PASSWORD}, re.compile(".*"))
     with local_bookie(tmp_path, provider=provider) as bookie:
         peers = [bookie.peer() for _ in range(8)]
@@ -280,7 +282,7 @@ def test_stopping_does_not_wait_for_the_gate(tmp_path: Path) -> None:
 
 
 def test_who_is_not_authenticated_holds_little(tmp_path: Path) -> None:
-    """Unfinished frames before any login share an eighth of the budget: writers who are in have the rest."""
+    """Unfinished frames before any login share an eighth of the budget, and authenticated writers have the rest."""
     provider = TokenServer((TOKEN,))
     with local_bookie(tmp_path, provider=provider, input_bytes_max=8 << 20, io_threads=1) as bookie:
         writers = [bookie.peer() for _ in range(4)]
@@ -302,7 +304,7 @@ def test_who_is_not_authenticated_holds_little(tmp_path: Path) -> None:
 
 @either_protocol
 def test_a_long_frame_before_the_login(bookie: LocalBookie, protocol: int) -> None:
-    """Its length is enough: nothing of it is waited for. Behind a login the same frame is welcome."""
+    """The length alone ends the connection, without waiting for the frame. After a login the same frame is accepted."""
     before = bookie.stat("turned_away_14")
     with bookie.peer() as stranger:
         stranger.sock.sendall(struct.pack(">i", 1 << 20))

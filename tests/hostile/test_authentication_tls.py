@@ -1,4 +1,4 @@
-"""Authentication behind START_TLS: by the certificate alone, or by what is said once nobody can listen.
+"""Authentication after START_TLS, by the certificate alone, or by messages inside the encrypted connection.
 
 Modules: server.gate, server.upgrade.
 """
@@ -27,12 +27,12 @@ TOKEN = b"a-token-of-enough-bytes"
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Everybody's authority."""
+    """The certificate authority of all parties."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
 def test_the_role_of_the_certificate_lets_in(tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    """Requests right behind the handshake meet the verdict; the wrong role is refused one request after the other."""
+    """Requests right after the handshake wait for the decision; with a wrong role each is refused."""
     bookie_party = ca.issue("bookie", hosts=["127.0.0.1"])
     provider = server(AuthSettings(authorized_roles="writer"))
     tls = settings_of(bookie_party, trust=ca.certificate)
@@ -64,7 +64,7 @@ def test_the_role_of_the_certificate_lets_in(tmp_path: Path, ca: Authority, capl
 def test_logging_in_under_tls(
     tmp_path: Path, ca: Authority, provider: ServerProvider, plugin: str, client: TokenClient | SaslClient
 ) -> None:
-    """Encryption lets nobody in by itself; the same messages as in clear do."""
+    """Encryption alone authenticates nobody; the same messages as without TLS do."""
     tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
     with local_bookie(tmp_path, provider=provider, tls=tls) as bookie:
         with TlsPeer(bookie.address, client_context(ca)) as peer:
@@ -75,7 +75,7 @@ def test_logging_in_under_tls(
 
 
 def test_frames_behind_the_token_under_tls(tmp_path: Path, ca: Authority) -> None:
-    """In one record or many: they wait for the verdict, and none is lost."""
+    """In one record or several, frames wait for the decision, and none is lost."""
     tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
     with local_bookie(tmp_path, provider=TokenServer((TOKEN,)), tls=tls) as bookie:
         requests = b"".join(encode_request(add(3, entry, b"x" * 3000)) for entry in range(60))
@@ -89,7 +89,7 @@ def test_frames_behind_the_token_under_tls(tmp_path: Path, ca: Authority) -> Non
 
 
 def test_certificates_are_not_logged(tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither those let in nor the others leave a name in the log but the role."""
+    """The log contains the role of accepted clients, and no other name of a certificate."""
     caplog.set_level(logging.DEBUG)
     tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]), trust=ca.certificate)
     with local_bookie(tmp_path, provider=server(AuthSettings(authorized_roles="writer")), tls=tls) as bookie:

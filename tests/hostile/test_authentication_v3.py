@@ -1,4 +1,4 @@
-"""V3 on a bookie that asks who is there: every operation before and after, and what AUTH itself is told.
+"""V3 on a bookie with authentication: every operation before and after it, and the responses to AUTH itself.
 
 Modules: server.gate, server.policy.
 """
@@ -28,20 +28,20 @@ pytestmark = pytest.mark.leaks("one bookie serves the whole file, and opens logs
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """A bookie that wants the token and has no TLS."""
+    """A bookie that requires the token and has no TLS."""
     with local_bookie(tmp_path_factory.mktemp("bookie"), provider=TokenServer((TOKEN,))) as bookie:
         yield bookie
 
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """The bookie's authority."""
+    """The bookie's certificate authority."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")
 def tls_bookie(tmp_path_factory: pytest.TempPathFactory, ca: Authority) -> Iterator[LocalBookie]:
-    """The same with TLS."""
+    """A bookie that requires the token and has TLS."""
     tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
     with local_bookie(tmp_path_factory.mktemp("tls"), provider=TokenServer((TOKEN,)), tls=tls) as bookie:
         yield bookie
@@ -56,7 +56,7 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 
 @pytest.fixture(params=["plain", "tls"])
 def either_peer(request: pytest.FixtureRequest, ca: Authority) -> Iterator[Peer]:
-    """The same, in clear and encrypted."""
+    """A connection that is not authenticated, in clear and encrypted."""
     if request.param == "plain":
         yield request.getfixturevalue("peer")
         return
@@ -65,14 +65,14 @@ def either_peer(request: pytest.FixtureRequest, ca: Authority) -> Iterator[Peer]
 
 
 def auth(plugin: str, payload: bytes, **more: int) -> wire.Request:
-    """An AUTH request."""
+    """Return an AUTH request."""
     return v3_frames.request(wire.AUTH, authRequest=wire.AuthMessage(authPluginName=plugin, payload=payload), **more)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("version", [wire.VERSION_TWO, wire.VERSION_THREE])
 def test_every_operation_before(either_peer: Peer, operation: int, version: int) -> None:
-    """A copy of the header and EUA, nothing else, and the connection stays; START_TLS alone is looked at."""
+    """The response is a copy of the header with EUA, and the connection stays; only START_TLS is processed."""
     asked = v3_frames.request(operation, txn=2**63 + 5, priority=7, version=version)
     answer = v3.ask(either_peer, asked)
     refused = operation != wire.START_TLS
@@ -81,7 +81,9 @@ def test_every_operation_before(either_peer: Peer, operation: int, version: int)
 
 
 def test_encrypted_after_logging_in(tls_bookie: LocalBookie, ca: Authority) -> None:
-    """In by the token in clear, START_TLS right behind it: both are answered; inside TLS it has to be shown again."""
+    """With the token in clear and START_TLS right after it, both are answered, but inside TLS the token is required
+    again.
+    """
     with tls_bookie.peer() as peer:
         v3.send(peer, auth("token", TOKEN), v3_frames.request(wire.START_TLS))
         assert [v3.answer(peer).status for _ in range(2)] == [wire.EOK, wire.EOK]
@@ -92,14 +94,14 @@ def test_encrypted_after_logging_in(tls_bookie: LocalBookie, ca: Authority) -> N
 
 
 def test_requests_without_their_part(peer: Peer) -> None:
-    """AUTH and START_TLS that say nothing are refused like the others."""
+    """AUTH and START_TLS without their message are refused like others."""
     for operation in (wire.AUTH, wire.START_TLS, wire.ADD_ENTRY):
         bare = wire.Request(header=v3_frames.request(operation, txn=3).header)
         assert v3.ask(peer, bare) == wire.Response(header=bare.header, status=wire.EUA)
 
 
 def test_in_with_the_token(bookie: LocalBookie) -> None:
-    """The answer copies the header; then everything is served, and AUTH answered as by a bookie that asks nobody."""
+    """The response copies the header; then everything is served, and AUTH is answered as without authentication."""
     with bookie.peer() as peer:
         asked = auth("token", TOKEN, txn=9, priority=100)
         answer = v3.ask(peer, asked)
@@ -111,7 +113,7 @@ def test_in_with_the_token(bookie: LocalBookie) -> None:
 
 
 def test_in_with_a_password_and_on_in_v2(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SASL in V3, then V2 on the same connection, as clients do that only log in by V3."""
+    """SASL is done in V3, then V2 is used on the same connection, as clients do that only log in with V3."""
     provider = SaslServer({"me": "p"}, re.compile(".*"))
     with local_bookie(tmp_path_factory.mktemp("sasl"), provider=provider) as bookie, bookie.peer() as peer:
         log_in(peer, 3, "sasl", SaslClient("me", "p").session(""))
@@ -122,7 +124,7 @@ def test_in_with_a_password_and_on_in_v2(tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("kind", [Channel, ChannelV3])
 def test_channels_log_in(bookie: LocalBookie, kind: type[BookieChannel]) -> None:
-    """The client of this project, in either protocol; a wrong token and the wrong kind of login say so."""
+    """This project's client logs in with either protocol; a wrong token and a wrong kind of login raise errors."""
     host, port = bookie.address
     digest = Digest.of(password=b"p")
     with kind.connect(host, port, security=Security(auth=TokenClient(TOKEN))) as channel:
@@ -135,7 +137,7 @@ def test_channels_log_in(bookie: LocalBookie, kind: type[BookieChannel]) -> None
 
 
 def test_a_wrong_plugin_may_try_again(bookie: LocalBookie) -> None:
-    """It is told so; the right one gets in afterwards."""
+    """The wrong plugin gets an error, and the right one succeeds afterwards."""
     with bookie.peer() as peer:
         asked = auth("sasl", b"", txn=4)
         assert v3.ask(peer, asked) == wire.Response(header=asked.header, status=wire.EUA)
@@ -143,14 +145,14 @@ def test_a_wrong_plugin_may_try_again(bookie: LocalBookie) -> None:
 
 
 def test_a_wrong_token_is_the_end(peer: Peer) -> None:
-    """It is told so, and hung up on."""
+    """A wrong token gets an error, and the connection is closed."""
     asked = auth("token", b"wrong", txn=5)
     assert v3.ask(peer, asked) == wire.Response(header=asked.header, status=wire.EUA)
     assert peer.closed()
 
 
 def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
-    """Requests in the same segment are served after it, in order of what they wait for."""
+    """Requests in the same segment are served after it, in the order of what they wait for."""
     with bookie.peer() as peer:
         v3.send(peer, auth("token", TOKEN), *(v3_frames.request(wire.ADD_ENTRY, txn=txn) for txn in range(2, 30)))
         answers = [v3.answer(peer) for _ in range(29)]
@@ -160,7 +162,9 @@ def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
 
 
 def test_another_plugin_again_and_again(bookie: LocalBookie) -> None:
-    """It is told the same each time, the third time is the last, and log and metrics tell why; V2 has one try."""
+    """Each wrong plugin gets the same error and the third ends the connection; log and metrics show the reason. V2
+    has one try.
+    """
     before = bookie.stat("turned_away_19"), bookie.stat("auth_other_plugin")
     with bookie.peer() as peer:
         for txn in (1, 2, 3):

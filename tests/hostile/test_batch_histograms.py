@@ -1,4 +1,4 @@
-"""Batch reads show in the histograms of BP-62, whichever protocol they came in, over real sockets."""
+"""Batch reads are counted in the histograms of BP-62 with either protocol, over real sockets."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from tests.hostile.local import local_bookie
 
 ENTRIES, PAYLOAD = 20, 1000
 RECORD = 4 + 32 + 4 + PAYLOAD
-"""Bytes that an entry counts in an answer: its length, the client's header, the digest, the payload."""
+"""The bytes of an entry in a response: its length, the client's header, the digest, the payload."""
 
 
 @pytest.mark.parametrize("channel_type", [Channel, ChannelV3])
 def test_answers_are_counted_by_time_and_size(tmp_path: Path, channel_type: type[Channel] | type[ChannelV3]) -> None:
-    """BR15: three answers of known size and one refusal; single reads are none of it."""
+    """BR15: three responses of known size and one refusal are counted; single reads are not."""
     digest = Digest.of(password=b"")
     with local_bookie(tmp_path) as bookie:
         host, port = bookie.address

@@ -1,4 +1,4 @@
-"""AUTH in clear around START_TLS, as upstream's client sends it: what it proves inside, and what not.
+"""AUTH in clear around START_TLS, as Java's client sends it: what it proves inside TLS, and what it does not.
 
 Modules: server.clear_auth, server.gate, server.intake, server.upgrade.
 """
@@ -32,7 +32,7 @@ DISABLED = "AuthDisabledPlugin"
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Everybody's authority."""
+    """The certificate authority of all parties."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
@@ -44,7 +44,7 @@ def party(ca: Authority) -> Party:
 
 @contextlib.contextmanager
 def guarded(tmp_path: Path, party: Party, provider: ServerProvider | None) -> Iterator[LocalBookie]:
-    """A bookie of which no encrypted connection is left in the end."""
+    """A bookie that must have no encrypted connection left at the end."""
     with local_bookie(tmp_path, provider=provider, tls=settings_of(party)) as bookie:
         yield bookie
         bookie.until("tls_connections", lambda count: count == 0)
@@ -54,19 +54,19 @@ def guarded(tmp_path: Path, party: Party, provider: ServerProvider | None) -> It
 
 @pytest.fixture
 def bookie(tmp_path: Path, party: Party) -> Iterator[LocalBookie]:
-    """It knows one user."""
+    """A bookie with one user."""
     with guarded(tmp_path, party, SaslServer({"me": "p"}, re.compile(".*"))) as bookie:
         yield bookie
 
 
 def shake(peer: Peer, ca: Authority) -> None:
-    """From here on the peer is encrypted; it takes what comes for a handshake, so nothing in clear may come."""
+    """Do the TLS handshake. The peer takes whatever arrives for a part of it, so nothing in clear may arrive."""
     assert peer.take(len(ACCEPTED)) == ACCEPTED
     peer.sock = client_context(ca).wrap_socket(peer.sock, server_hostname="127.0.0.1")
 
 
 def client_hello(ca: Authority) -> bytes:
-    """The first flight of a client."""
+    """Return a client's first handshake messages."""
     outgoing = ssl.MemoryBIO()
     shy = client_context(ca).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -76,7 +76,7 @@ def client_hello(ca: Authority) -> bytes:
 
 @PROTOCOLS
 def test_the_first_message_in_the_segment_of_start_tls(bookie: LocalBookie, ca: Authority, protocol: int) -> None:
-    """Its answer comes inside TLS, and the authentication is completed there; until then nothing else is served."""
+    """It is answered inside TLS, where the authentication is completed; nothing else is served before."""
     session = SaslClient("me", "p").session("127.0.0.1")
     with bookie.peer() as peer:
         peer.sock.sendall(START_TLS + auth(protocol, "sasl", session.first() or b""))
@@ -93,7 +93,9 @@ def test_the_first_message_in_the_segment_of_start_tls(bookie: LocalBookie, ca: 
 
 
 def test_a_message_that_is_cut_anywhere(bookie: LocalBookie, ca: Authority) -> None:
-    """At every byte: a part in the segment of START_TLS, the rest behind the answer, alone or with the ClientHello."""
+    """Cut at every byte, a part comes in the segment of START_TLS and the rest after the response, alone or with the
+    ClientHello.
+    """
     hello = client_hello(ca)
     for cut in range(len(FIRST) + 1):
         with bookie.peer() as peer:
@@ -120,7 +122,7 @@ TOO_LONG = auth(3, "sasl", bytes(1 << 17))
 )
 @pytest.mark.parametrize("together", [True, False], ids=["in its segment", "behind the answer"])
 def test_nothing_else_in_clear(bookie: LocalBookie, behind: bytes, *, together: bool) -> None:
-    """A second message, other requests, an AUTH above the limit, and TLS too early: the connection ends unserved."""
+    """A second message, other requests, an AUTH above the limit, and TLS too early end the connection unserved."""
     if not together and behind.endswith(b"\x16"):
         behind += b"not a record of TLS"
     with bookie.peer() as peer:
@@ -137,7 +139,7 @@ def test_nothing_else_in_clear(bookie: LocalBookie, behind: bytes, *, together: 
 
 
 def test_a_client_hello_before_the_answer(bookie: LocalBookie, ca: Authority) -> None:
-    """Behind the message, too, it is from somebody who does not wait for the answer."""
+    """Even after the message, it comes from a client that does not wait for the response."""
     with bookie.peer() as peer:
         peer.sock.sendall(START_TLS + FIRST + client_hello(ca))
         assert peer.take_all() == b""
@@ -145,7 +147,7 @@ def test_a_client_hello_before_the_answer(bookie: LocalBookie, ca: Authority) ->
 
 
 def test_half_a_message_and_gone(bookie: LocalBookie) -> None:
-    """Nothing is kept of it, on whichever loop it was."""
+    """Nothing of it is kept, on whichever loop it was."""
     for cut in range(len(FIRST) + 1):
         for later in (0, 1):
             with bookie.peer() as peer:
@@ -156,7 +158,7 @@ def test_half_a_message_and_gone(bookie: LocalBookie) -> None:
 
 
 def test_half_a_message_and_no_more(tmp_path: Path, party: Party) -> None:
-    """The time for the handshake passes meanwhile."""
+    """The connection is closed when the time for the handshake is over."""
     provider = SaslServer({"me": "p"}, re.compile(".*"))
     tls = settings_of(party, handshake_timeout_ms=300)
     with local_bookie(tmp_path, provider=provider, tls=tls) as bookie, bookie.peer() as peer:
@@ -167,7 +169,7 @@ def test_half_a_message_and_no_more(tmp_path: Path, party: Party) -> None:
 
 @PROTOCOLS
 def test_a_token_in_clear_does_not_count(tmp_path: Path, ca: Authority, party: Party, protocol: int) -> None:
-    """Somebody may have put his own before the client's handshake: inside, the connection ends instead."""
+    """Another party may have sent its own token before the client's handshake, so the connection ends inside TLS."""
     with guarded(tmp_path, party, TokenServer((TOKEN,))) as bookie:
         with bookie.peer() as peer:
             peer.sock.sendall(START_TLS + auth(protocol, "token", TOKEN))
@@ -181,7 +183,7 @@ def test_a_token_in_clear_does_not_count(tmp_path: Path, ca: Authority, party: P
 
 
 def test_a_proof_in_clear_counts(bookie: LocalBookie, ca: Authority) -> None:
-    """Upstream's client, if it begins before it asks for encryption, has the challenge in clear and answers at once."""
+    """Java's client, if it begins before it asks for encryption, gets the challenge in clear and answers at once."""
     session = SaslClient("me", "p").session("127.0.0.1")
     with bookie.peer() as peer:
         peer.sock.sendall(auth(3, "sasl", session.first() or b""))
@@ -195,7 +197,7 @@ def test_a_proof_in_clear_counts(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_a_wrong_proof_in_clear(bookie: LocalBookie, ca: Authority) -> None:
-    """It costs the connection, as anywhere."""
+    """It ends the connection, as anywhere."""
     session = SaslClient("me", "wrong").session("127.0.0.1")
     with bookie.peer() as peer:
         peer.sock.sendall(auth(3, "sasl", session.first() or b""))
@@ -208,7 +210,7 @@ def test_a_wrong_proof_in_clear(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_who_logged_in_before_start_tls(bookie: LocalBookie, ca: Authority) -> None:
-    """Upstream's client, when it is quick: it is not asked again, and its last, empty message is answered inside."""
+    """A quick Java client is not asked again, and its last, empty message is answered inside TLS."""
     with bookie.peer() as peer:
         log_in(peer, 3, "sasl", SaslClient("me", "p").session("127.0.0.1"))
         peer.sock.sendall(START_TLS + FIRST)
@@ -223,7 +225,7 @@ def test_who_logged_in_before_start_tls(bookie: LocalBookie, ca: Authority) -> N
 
 
 def test_whose_token_was_taken_before_start_tls(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """It is asked again: whoever saw it in clear may be the one inside."""
+    """It is asked again, because whoever saw it in clear may be the one inside TLS."""
     with guarded(tmp_path, party, TokenServer((TOKEN,))) as bookie, bookie.peer() as peer:
         log_in(peer, 3, "token", TokenClient(TOKEN).session("127.0.0.1"))
         peer.sock.sendall(START_TLS)
@@ -235,7 +237,7 @@ def test_whose_token_was_taken_before_start_tls(tmp_path: Path, ca: Authority, p
 
 @PROTOCOLS
 def test_where_everybody_is_let_in(tmp_path: Path, ca: Authority, party: Party, protocol: int) -> None:
-    """The client learns inside that it need not show anything; requests in the same record are served."""
+    """The client learns inside TLS that it need not authenticate; requests in the same record are served."""
     with local_bookie(tmp_path, tls=settings_of(party)) as bookie, bookie.peer() as peer:
         peer.sock.sendall(START_TLS + auth(protocol, "sasl", b""))
         shake(peer, ca)
@@ -245,7 +247,7 @@ def test_where_everybody_is_let_in(tmp_path: Path, ca: Authority, party: Party, 
 
 
 def test_whom_the_certificate_lets_in(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """The message is served behind the certificate's verdict."""
+    """The message is answered after the decision on the certificate."""
     tls = settings_of(party, trust=ca.certificate)
     writer = ca.issue("writer", unit="0:writer")
     provider = server(AuthSettings(authorized_roles="writer"))

@@ -1,6 +1,6 @@
 """Connections that use up the descriptors of the process (module base.file).
 
-What the storage opens has descriptors of its own, so that no number of connections is a failed write.
+The storage has reserved descriptors, so that no number of connections makes a write fail.
 """
 
 import contextlib
@@ -21,24 +21,26 @@ from tests.hostile.peer import Peer, add
 WAIT_S = 30.0
 MIB = 1 << 20
 LIMIT = 600
-"""Descriptors of the process, of which a quarter is for storage."""
+"""Descriptors of the process, a quarter of them for the storage."""
 DATA, OTHERS = LIMIT // 2, LIMIT // 4
-"""Half of them are for the data port, which fills them; those of the other ports are taken before the bookie starts."""
+"""Half of them are for the data port, which uses them all; those of the other ports are taken before the bookie
+starts.
+"""
 PORTS = {"httpServerEnabled": "true", "httpServerPort": "0"}
 
 
 def descriptors(bookie: BookieProcess) -> int:
-    """That its process has open."""
+    """Return the number of descriptors that the bookie's process has open."""
     return len(list(Path(f"/proc/{bookie.pid}/fd").iterdir()))
 
 
 def is_logged(bookie: BookieProcess, text: str) -> bool:
-    """Whether its log says this."""
+    """Return whether its log contains the text."""
     return text in bookie.log_text()
 
 
 def fill(first: int, end: int) -> list[int]:
-    """Take those of these descriptors of this process that are free; which those were."""
+    """Take those of these descriptors of this process that are free, and return them."""
     taken: list[int] = []
     with Path("/dev/null").open() as nothing:
         while (one := fcntl.fcntl(nothing, fcntl.F_DUPFD, first)) < end:
@@ -49,7 +51,7 @@ def fill(first: int, end: int) -> list[int]:
 
 @pytest.fixture
 def small(new_bookies: Callable[..., list[BookieProcess]]) -> Callable[..., BookieProcess]:
-    """Start a bookie with so few descriptors."""
+    """Starts a bookie with few descriptors."""
 
     def start(**settings: str) -> BookieProcess:
         (bookie,) = new_bookies(1, **PORTS, **settings)
@@ -65,17 +67,17 @@ def small(new_bookies: Callable[..., list[BookieProcess]]) -> Callable[..., Book
 
 
 def hold_all(bookie: BookieProcess, flood: contextlib.ExitStack) -> None:
-    """Connections to every port, until no descriptor is left for one more."""
+    """Open connections to every port until no descriptor is left."""
     for where in (f"127.0.0.1:{bookie.port}", bookie.admin, bookie.planes["http"]):
         host, port = where.rsplit(":", 1)
         for _ in range(LIMIT):
-            with contextlib.suppress(ConnectionError):  # refused at once
+            with contextlib.suppress(ConnectionError):  # the connection may be refused at once
                 flood.enter_context(socket.create_connection((host, int(port)), WAIT_S))
     await_that(lambda: descriptors(bookie) >= LIMIT - 2, bookie)
 
 
 def await_that(true: Callable[[], bool], bookie: BookieProcess) -> None:
-    """Within half a minute, while the process lives."""
+    """Wait, for at most half a minute and while the process lives, until the condition holds."""
     deadline = time.monotonic() + WAIT_S
     while not true():
         assert bookie.process is not None
@@ -85,7 +87,7 @@ def await_that(true: Callable[[], bool], bookie: BookieProcess) -> None:
 
 @pytest.mark.usefixtures("many_descriptors")
 def test_storage_opens_files_beside_a_flood_of_connections(small: Callable[..., BookieProcess]) -> None:
-    """Journal files, entry logs and marks are begun while no port has left a descriptor."""
+    """Journal files, entry logs and marks are created although no descriptor is left."""
     bookie = small(flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
     with contextlib.ExitStack() as flood, Peer(bookie.address) as peer:
         hold_all(bookie, flood)
@@ -101,7 +103,7 @@ def test_storage_opens_files_beside_a_flood_of_connections(small: Callable[..., 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("many_descriptors")
 def test_background_work_comes_later(small: Callable[..., BookieProcess]) -> None:
-    """Neither collection nor scrub ends the process, and a log that cannot be opened now is not taken for a bad one."""
+    """Neither collection nor scrub ends the process, and a log that cannot be opened now does not count as damaged."""
     bookie = small(gcWaitTime="50", scrubIntervalSeconds="1", logSizeLimit=str(8 * MIB))
     with contextlib.ExitStack() as flood, Peer(bookie.address) as peer:
         for entry in range(32):

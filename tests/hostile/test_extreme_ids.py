@@ -1,7 +1,7 @@
-"""Ids, LACs, counts and sizes at the edges of what their fields hold, over real sockets.
+"""Ids, LACs, counts and sizes at the limits of their fields, over real sockets.
 
-What cannot be stored is refused before it is acknowledged; whatever a client asks for, the bookie lives on, its next
-checkpoint goes through, and its next start finds everything that was acknowledged.
+Entries that cannot be stored are refused before they are acknowledged. Whatever a client sends, the bookie lives,
+its next checkpoint succeeds, and its next start finds everything that was acknowledged.
 """
 
 import struct
@@ -32,13 +32,13 @@ COUNTS = st.sampled_from([-(2**31), -1, 0, 1, 2, 2**31 - 1])
 
 
 def test_the_last_id_leaves_one_for_what_lies_behind() -> None:
-    """Whatever computes the id after the last one stays within 64 bits."""
+    """The id after the last one still fits in 64 bits."""
     assert LAST == BEYOND - 1
 
 
 @pytest.mark.parametrize("flags", [0, 2, 6], ids=["add", "recovery add", "urgent recovery add"])
 def test_an_id_that_no_index_can_hold_is_refused(flags: int, tmp_path: Path) -> None:
-    """In both protocols, once and again; the bookie goes on through a checkpoint and a restart."""
+    """It is refused in both protocols, repeatedly, and the bookie survives a checkpoint and a restart."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         more: dict[str, Any] = {"flag": wire.AddRequest.RECOVERY_ADD} if flags else {}
         for _ in range(2):
@@ -57,7 +57,7 @@ def test_an_id_that_no_index_can_hold_is_refused(flags: int, tmp_path: Path) -> 
 
 
 def test_the_request_of_v3_does_not_hide_the_id_of_its_entry(tmp_path: Path) -> None:
-    """What is stored goes by the ids in the body, so these are judged."""
+    """The ids in the body count, because the entry is stored under them."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         assert ask(peer, add3(1, 0, body=entry_of(1, BEYOND))).status == wire.EBADREQ
         assert ask(peer, add3(1, 0, body=entry_of(-1, 0))).status == wire.EBADREQ
@@ -65,7 +65,7 @@ def test_the_request_of_v3_does_not_hide_the_id_of_its_entry(tmp_path: Path) -> 
 
 
 def test_a_lac_that_no_entry_can_have_is_refused(tmp_path: Path) -> None:
-    """In an entry and as an explicit one: it would end every wait of the ledger's readers for ever."""
+    """In an entry or as an explicit LAC, it would end every wait of the ledger's readers for ever."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         assert ask(peer, add3(1, 0, lac=BEYOND)).status == wire.EBADREQ
         with bookie.peer() as two:
@@ -81,14 +81,14 @@ def test_a_lac_that_no_entry_can_have_is_refused(tmp_path: Path) -> None:
 
 
 def frame_of_an_add(entry: bytes) -> bytes:
-    """V2's, with an entry of one's own."""
+    """Return an add of V2 with an arbitrary entry."""
     body = struct.pack(">I", 0x02010000) + KEY + entry
     return struct.pack(">i", len(body)) + body
 
 
 @pytest.mark.parametrize("previous", [LOWEST, -1, LAST - 1, LAST, BEYOND])
 def test_a_poll_behind_an_extreme_lac_is_answered(previous: int, tmp_path: Path) -> None:
-    """Whatever LAC a reader names: an answer within its time, and no entry that it did not wait for."""
+    """Whatever LAC a reader names, it gets a response in time, and no entry that it did not wait for."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         assert ask(peer, add3(1, 0, b"first", lac=-1)).status == wire.EOK
         assert ask(peer, add3(1, 1, b"second", lac=0)).status == wire.EOK
@@ -101,20 +101,20 @@ def test_a_poll_behind_an_extreme_lac_is_answered(previous: int, tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """One that holds the edges of two ledgers, partly in its caches and partly on disk."""
+    """A bookie with the limits of two ledgers, partly in its caches and partly on disk."""
     with local_bookie(tmp_path_factory.mktemp("bookie")) as bookie:
         with bookie.peer() as peer:
             for ledger in (1, 2**63 - 1):
                 for entry in (0, 1, 2**31, LAST - 1, LAST):
                     assert peer.ask(add(ledger, entry, b"stored")).code == 0
             assert bookie.storage.checkpoint()
-            assert peer.ask(read(1, LAST)).code == 0  # from the disk: the log is open from now on
+            assert peer.ask(read(1, LAST)).code == 0  # read from disk, so the log is open from now on
             assert peer.ask(add(1, 2, b"in memory")).code == 0
         yield bookie
 
 
 def well(bookie: LocalBookie, peer: Peer) -> None:
-    """Nothing ended the process, a checkpoint goes through, and the same connection is still served."""
+    """Check that the process lives, a checkpoint succeeds, and the same connection is still served."""
     assert fatal.wait(0) is None
     assert bookie.storage.checkpoint()
     assert peer.ask(read(1, LAST)).body == entry_of(1, LAST, b"stored")
@@ -124,8 +124,8 @@ def well(bookie: LocalBookie, peer: Peer) -> None:
 def test_no_read_ends_the_bookie(
     bookie: LocalBookie, ledger: int, entry: int, count: int, size: int, fence: bool
 ) -> None:
-    """Single and batch reads of both protocols, lists of entries and LACs: answered, whatever they ask for."""
-    ledger = 3 if ledger in {1, BEYOND} else ledger  # no fence for the ledgers that others read
+    """Single and batch reads of both protocols, entry lists and LACs are answered, whatever they ask for."""
+    ledger = 3 if ledger in {1, BEYOND} else ledger  # do not fence the ledgers that other cases read
     flags, key = (1, KEY) if fence else (0, None)
     more: dict[str, Any] = {"flag": FENCE, "masterKey": KEY} if fence else {}
     with bookie.peer() as peer:
@@ -146,7 +146,7 @@ def test_no_read_ends_the_bookie(
 
 @given(st.lists(st.tuples(IDS, IDS, IDS), min_size=1, max_size=10), st.booleans())
 def test_no_add_ends_the_bookie(bookie: LocalBookie, wanted: list[tuple[int, int, int]], recovery: bool) -> None:
-    """Entries and explicit LACs of any ids: stored and found again, or refused with EBADREQ, by the contract."""
+    """Entries and explicit LACs of any ids are stored and found again, or refused with EBADREQ, as specified."""
     flag: dict[str, Any] = {"flag": wire.AddRequest.RECOVERY_ADD} if recovery else {}
     with bookie.peer() as peer:
         for ledger, entry, lac in wanted:

@@ -1,4 +1,4 @@
-"""Reads that wait for a higher LAC, on real sockets: what ends a wait and how it is answered, limits, memory, tailing.
+"""Reads that wait for a higher LAC, on real sockets: what ends a wait, how it is answered, limits, memory, tailing.
 
 Modules: server.long_polls, store.notices, server.dispatch.
 """
@@ -23,7 +23,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
-    """Two I/O loops."""
+    """A bookie with two I/O loops."""
     with local_bookie(tmp_path) as bookie:
         yield bookie
 
@@ -38,22 +38,22 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 
 
 def poll(ledger: int, previous_lac: int, timeout_ms: int) -> pb.Request:
-    """A read that waits for a LAC above `previous_lac`, and brings the entry after that along."""
+    """Return a read that waits for a LAC above `previous_lac`, and returns the entry after that too."""
     return read3(ledger, -1, previousLAC=previous_lac, timeOut=timeout_ms, flag=PIGGYBACK)
 
 
 def until_waiting(bookie: LocalBookie, count: int) -> None:
-    """So many polls are registered now."""
+    """Wait until this number of polls is registered."""
     bookie.until("long_polls_waiting", lambda waiting: waiting == count)
 
 
 def test_an_unknown_ledger(peer: Peer) -> None:
-    """Is said at once."""
+    """The error is returned at once."""
     assert ask(peer, poll(99, -1, LONG_MS)).status == pb.ENOLEDGER
 
 
 def test_a_lac_that_is_higher_already(peer: Peer) -> None:
-    """The entry comes at once, with its id and the LAC, and without the time of an update that nobody waited for."""
+    """The entry comes at once with its id and the LAC, and without the time of an update."""
     found = part(ask(peer, poll(1, 0, LONG_MS)))
     assert (found.entryId, found.body, found.maxLAC) == (1, entry_of(1, 1, b"data", lac=0), 2)
     assert not found.HasField("lacUpdateTimestamp")
@@ -61,7 +61,7 @@ def test_a_lac_that_is_higher_already(peer: Peer) -> None:
 
 @pytest.mark.parametrize("fields", [{"timeOut": SHORT_MS}, {"timeOut": 0}, {"timeOut": -5}, {}])
 def test_a_wait_that_times_out(peer: Peer, fields: dict[str, Any]) -> None:
-    """Nothing new: no entry, the LAC as it is. Without a time, or with none left, that is said at once."""
+    """There is no entry, and the LAC is unchanged. Without a timeout, or with none left, the response comes at once."""
     found = part(ask(peer, read3(1, -1, previousLAC=2, flag=PIGGYBACK, **fields)))
     assert (found.status, found.entryId, found.maxLAC) == (pb.EOK, -1, 2)
     assert not found.HasField("body")
@@ -69,19 +69,19 @@ def test_a_wait_that_times_out(peer: Peer, fields: dict[str, Any]) -> None:
 
 
 def test_a_poll_without_piggyback_is_a_plain_read_in_the_end(peer: Peer) -> None:
-    """Of the entry that it names."""
+    """It returns the entry that it names."""
     found = part(ask(peer, read3(1, 3, previousLAC=2, timeOut=SHORT_MS)))
     assert (found.entryId, found.body, found.maxLAC) == (3, entry_of(1, 3, b"data", lac=2), 2)
 
 
 def test_a_piggyback_on_an_entry_is_refused(peer: Peer) -> None:
-    """It goes with the last entry only."""
+    """A piggyback is only allowed with the last entry."""
     refused = part(ask(peer, read3(1, 3, previousLAC=2, timeOut=LONG_MS, flag=PIGGYBACK)))
     assert refused.status == pb.EBADREQ
 
 
 def test_a_lac_update_ends_the_wait(bookie: LocalBookie, peer: Peer) -> None:
-    """Of every connection that waits, with the entry and the time of the update; other requests go on meanwhile."""
+    """Every waiting connection gets the entry and the time of the update; other requests continue meanwhile."""
     with bookie.peer() as one, bookie.peer() as two:
         send(one, poll(1, 2, LONG_MS))
         later = poll(1, 3, LONG_MS)
@@ -100,7 +100,7 @@ def test_a_lac_update_ends_the_wait(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_an_entry_that_is_not_here(bookie: LocalBookie, peer: Peer) -> None:
-    """The LAC alone: another bookie has the entry."""
+    """Only the LAC is returned, because another bookie has the entry."""
     send(peer, poll(1, 6, LONG_MS))
     until_waiting(bookie, 1)
     with bookie.peer() as other:
@@ -115,7 +115,7 @@ def test_an_entry_that_is_not_here(bookie: LocalBookie, peer: Peer) -> None:
     ids=["fence", "explicit LAC that is not higher"],
 )
 def test_what_else_ends_a_wait(bookie: LocalBookie, peer: Peer, end: Callable[[], Any]) -> None:
-    """Without an entry, the LAC as it is, no time of an update."""
+    """There is no entry and no time of an update, and the LAC is unchanged."""
     send(peer, poll(1, 2, LONG_MS))
     until_waiting(bookie, 1)
     with bookie.peer() as other:
@@ -125,7 +125,7 @@ def test_what_else_ends_a_wait(bookie: LocalBookie, peer: Peer, end: Callable[[]
 
 
 def test_an_explicit_lac_brings_the_entry(bookie: LocalBookie, peer: Peer) -> None:
-    """The last entry of a ledger becomes readable so."""
+    """The last entry of a ledger becomes readable in this way."""
     send(peer, poll(1, 2, LONG_MS))
     until_waiting(bookie, 1)
     with bookie.peer() as other:
@@ -135,7 +135,7 @@ def test_an_explicit_lac_brings_the_entry(bookie: LocalBookie, peer: Peer) -> No
 
 
 def test_a_batch_that_waits(bookie: LocalBookie, peer: Peer) -> None:
-    """As a single read does: from the entry after the LAC that it names with a piggyback, else from its own start."""
+    """Like a single read: from the entry after the LAC that it names with a piggyback, otherwise from its own start."""
     asked = {"previousLAC": 2, "timeOut": LONG_MS}
     entries = [entry_of(1, entry, b"data", lac=lac) for entry, lac in enumerate((-1, 0, 1, 2, 2, 4))]
     found = part(ask(peer, batch3(1, -1, **{**asked, "previousLAC": 0}, flag=PIGGYBACK)))
@@ -155,14 +155,14 @@ def test_a_batch_that_waits(bookie: LocalBookie, peer: Peer) -> None:
 
 @pytest.mark.parametrize("fields", [{"timeOut": SHORT_MS}, {"timeOut": 0}, {}])
 def test_a_batch_that_waits_in_vain(peer: Peer, fields: dict[str, Any]) -> None:
-    """No entries, the LAC as it is."""
+    """There are no entries, and the LAC is unchanged."""
     found = part(ask(peer, batch3(1, -1, previousLAC=2, flag=PIGGYBACK, **fields)))
     assert (found.status, found.startEntryId, list(found.body), found.maxLAC) == (pb.EOK, -1, [], 2)
     assert not found.HasField("lacUpdateTimestamp")
 
 
 def test_after_a_restart_the_lac_is_learnt_first(tmp_path: Path) -> None:
-    """What the entries on disk imply is told at once; only more than that is waited for."""
+    """The LAC that the entries on disk imply is returned at once; the poll waits only for a higher one."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         for entry in range(4):
             assert ask(peer, add3(1, entry, b"data", lac=entry - 1)).status == pb.EOK
@@ -198,7 +198,7 @@ def test_more_polls_than_allowed(tmp_path: Path) -> None:
 
 
 def test_a_stop_answers_who_waits(tmp_path: Path) -> None:
-    """As if the time were over, and at once."""
+    """They are answered at once, as if they had timed out."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         assert ask(peer, add3(1, 0)).status == pb.EOK
         send(peer, poll(1, 5, LONG_MS))
@@ -210,12 +210,12 @@ def test_a_stop_answers_who_waits(tmp_path: Path) -> None:
 
 
 def resident() -> int:
-    """Bytes of this process."""
+    """Return the resident bytes of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
 def test_many_idle_polls(tmp_path: Path, many_descriptors: int) -> None:
-    """2,000 connections with a poll or two take less than 4 KiB apiece, both ends of the sockets counted; they leave
+    """2,000 connections with a poll or two take less than 4 KiB each, counting both ends of the sockets, and leave
     nothing behind, whether they end or are cut off.
     """
     if many_descriptors < 4200:
@@ -233,7 +233,7 @@ def test_many_idle_polls(tmp_path: Path, many_descriptors: int) -> None:
             send(one, *(poll(1, number % 7, LONG_MS) for _ in range(1 + number % 2)))
             assert ask(one, read3(1, 0)).status == pb.EOK
         until_waiting(bookie, 3000)
-        if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which adds its own to each allocation
+        if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # which adds to each allocation
             assert resident() - before < 2000 * 4096
         assert bookie.stat("output_buffer_bytes") <= 64 << 10
         for one in peers[:1000]:
@@ -247,7 +247,7 @@ def test_many_idle_polls(tmp_path: Path, many_descriptors: int) -> None:
 
 
 def tail(bookie: LocalBookie, ledger: int, count: int, seen: list[list[bytes]]) -> None:
-    """Follow a ledger by polls until its last entry."""
+    """Read a ledger by polls until its last entry."""
     with bookie.peer() as peer:
         lac = -1
         while len(seen[ledger]) < count:
@@ -260,7 +260,7 @@ def tail(bookie: LocalBookie, ledger: int, count: int, seen: list[list[bytes]]) 
 
 
 def test_twenty_ledgers_are_tailed_while_they_are_written(bookie: LocalBookie) -> None:
-    """Every entry comes exactly once and in order, to readers on either loop, from writers on either loop."""
+    """Every entry comes exactly once and in order, whichever loops reader and writer are on."""
     ledgers, count = 20, 150
     with bookie.peer() as first:
         for ledger in range(ledgers):
@@ -293,7 +293,9 @@ def test_twenty_ledgers_are_tailed_while_they_are_written(bookie: LocalBookie) -
 @pytest.mark.parametrize("timed", [{}, {"timeOut": SHORT_MS}])
 @pytest.mark.parametrize("start", [-1, 0, 1])
 def test_a_batch_with_a_piggyback_names_a_lac(peer: Peer, start: int, timed: dict[str, int]) -> None:
-    """ENTRY_PIGGYBACK without previousLAC is EBADREQ in a batch read; a single read ignores it, as upstream's."""
+    """ENTRY_PIGGYBACK without previousLAC is EBADREQ in a batch read; a single read ignores it, as Java's bookie
+    does.
+    """
     refused = ask(peer, batch3(1, start, flag=PIGGYBACK, **timed))
     assert refused.status == pb.EBADREQ
     assert (part(refused).startEntryId, list(part(refused).body)) == (start, [])

@@ -1,6 +1,6 @@
-"""No client's requests end the process (docs/fatal.md): workloads that make a flush do the most work for their bytes.
+"""No client's requests end the process (docs/fatal.md): workloads with the most flush work per byte.
 
-Each is followed by a flush, a start anew, and a look at everything that was acknowledged.
+Each is followed by a flush, a restart, and a check of everything that was acknowledged.
 """
 
 import random
@@ -19,23 +19,23 @@ SEED = 20
 
 
 def scattered(seeded_random: random.Random) -> list[tuple[int, int]]:
-    """Every entry a run of its own, in memory and in the index, over the whole range of ids; some again and again."""
+    """Return entries that are a run each, in memory and in the index, over all ids; some are repeated."""
     far = [seeded_random.randrange(LAST) for _ in range(3000)]
     return [(1, at) for at in (*far, *range(0, 6000, 2), *seeded_random.choices(far, k=1000), 0, LAST)]
 
 
 def backwards(_: random.Random) -> list[tuple[int, int]]:
-    """No entry is ever the tail of its ledger."""
+    """Return entries of which none is ever the last of its ledger."""
     return [(1, at) for at in range(3000, 0, -1)] * 2
 
 
 def many_ledgers(seeded_random: random.Random) -> list[tuple[int, int]]:
-    """A ledger an entry, over the whole range of ids."""
+    """Return one entry per ledger, over all ledger ids."""
     return [(seeded_random.randrange(LAST), seeded_random.randrange(LAST)) for _ in range(4000)]
 
 
 def interleaved(seeded_random: random.Random) -> list[tuple[int, int]]:
-    """Stretches that cut each other, so that each put in the index cuts what the last flush stored."""
+    """Return overlapping stretches, so that each row put in the index splits what the last flush stored."""
     starts = [seeded_random.randrange(4000) for _ in range(60)]
     return [
         (seeded_random.choice((1, 2)), at)
@@ -45,7 +45,7 @@ def interleaved(seeded_random: random.Random) -> list[tuple[int, int]]:
 
 
 def acknowledged(peer: Peer, wanted: list[tuple[int, int]], version: bytes) -> dict[tuple[int, int], bytes]:
-    """What was; the others were refused, and may come again later."""
+    """Return the entries that were acknowledged; the others were refused, and may be sent again later."""
     found = {}
     for ledger, at in wanted:
         answer = peer.ask(add(ledger, at, version, flags=2))
@@ -55,7 +55,7 @@ def acknowledged(peer: Peer, wanted: list[tuple[int, int]], version: bytes) -> d
 
 
 def check(bookie: LocalBookie, wanted: dict[tuple[int, int], bytes]) -> None:
-    """It serves, and denies nothing."""
+    """Check that the bookie serves these entries and denies none."""
     assert fatal.wait(0) is None
     with bookie.peer() as peer:
         for (ledger, at), data in wanted.items():
@@ -65,7 +65,7 @@ def check(bookie: LocalBookie, wanted: dict[tuple[int, int], bytes]) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("shape", [scattered, backwards, many_ledgers, interleaved])
 def test_adds_of_any_shape(shape: object, tmp_path: Path) -> None:
-    """Two flushes, the second of which overrides what the first stored, then two starts."""
+    """There are two flushes, the second of which overrides what the first stored, and two starts."""
     assert callable(shape)
     wanted = shape(random.Random(SEED))
     kept: dict[tuple[int, int], bytes] = {}
@@ -82,7 +82,7 @@ def test_adds_of_any_shape(shape: object, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 36, 4096, 4097, 100_000])
 def test_explicit_lacs_of_any_size(size: int, tmp_path: Path) -> None:
-    """Taken or refused, by the contract; the flush and the start that follow take what was."""
+    """They are accepted or refused as specified, and the following flush and start handle the accepted ones."""
     body = (packet(1, 5) + bytes(size))[:size]
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         assert ask(peer, write_lac(1, 5)).status == wire.EOK

@@ -1,4 +1,4 @@
-"""Requests that Python answers, over sockets: facts about the bookie, lists of entries, and too many of either.
+"""Requests that Python answers, over sockets: bookie info, entry lists, and too many of either.
 
 Modules: server.policy, store.entry_ranges.
 """
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.leaks("one bookie serves the whole file, and opens logs
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """With some entries of ledger 4."""
+    """A bookie with some entries of ledger 4."""
     with local_bookie(tmp_path_factory.mktemp("bookie")) as bookie:
         with bookie.peer() as peer:
             for entry in STORED:
@@ -45,13 +45,13 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 
 @dataclass
 class Stalled:
-    """Disks that are asked for their size, and do not answer until `go`."""
+    """Disks that do not report their size until `go`."""
 
     begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     go: threading.Event = field(default_factory=threading.Event)
 
     def capacity(self, directories: Sequence[Path]) -> bookie_info.Capacity:
-        """Of any directories."""
+        """Return the capacity of any directories."""
         self.begun.release()
         assert self.go.wait(TIMEOUT_S)
         return bookie_info.Capacity(len(directories), 0)
@@ -59,20 +59,20 @@ class Stalled:
 
 @pytest.fixture
 def disks(monkeypatch: pytest.MonkeyPatch) -> Stalled:
-    """Of every bookie that is started after it."""
+    """Stalls the disks of every bookie that is started after it."""
     stalled = Stalled()
     monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (stalled.capacity,))
     return stalled
 
 
 def entries_of(ledger: int) -> wire.Request:
-    """The request for a list."""
+    """Return the request for an entry list."""
     part = wire.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
     return v3_frames.request(wire.GET_LIST_OF_ENTRIES_OF_LEDGER, getListOfEntriesOfLedgerRequest=part)
 
 
 def test_the_size_of_the_disks(bookie: LocalBookie, peer: Peer) -> None:
-    """What the file system says, byte for byte where it does not change."""
+    """The response has the values of the file system, exactly where they do not change."""
     answer = v3.ask(peer, v3_frames.request(wire.GET_BOOKIE_INFO)).getBookieInfoResponse
     status = os.statvfs(bookie.storage.storage.ledger_directories[0])
     assert answer.status == wire.EOK
@@ -82,7 +82,7 @@ def test_the_size_of_the_disks(bookie: LocalBookie, peer: Peer) -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_the_list_of_entries(bookie: LocalBookie, peer: Peer, *, flushed: bool) -> None:
-    """Upstream's bytes, from memory and from the index; an unknown ledger is unknown."""
+    """The response has Java's bytes, from memory and from the index; an unknown ledger is reported as such."""
     if flushed:
         bookie.storage.checkpoint()
     answer = v3.ask(peer, entries_of(4)).getListOfEntriesOfLedgerResponse
@@ -93,8 +93,8 @@ def test_the_list_of_entries(bookie: LocalBookie, peer: Peer, *, flushed: bool) 
 
 
 def test_too_many_are_refused(tmp_path: Path, disks: Stalled) -> None:
-    """While the disks do not answer: a sixteenth of what may wait is of one connection; others are told so, adds go
-    on, and all are answered.
+    """While the disks do not answer, a connection may have a sixteenth of the queue; further requests are refused,
+    adds continue, and all are answered.
     """
     with (
         local_bookie(tmp_path, policy_threads=1, policy_queue_max=48, io_threads=1) as bookie,
@@ -113,7 +113,9 @@ def test_too_many_are_refused(tmp_path: Path, disks: Stalled) -> None:
 
 
 def test_the_lane_of_requests_may_be_full(tmp_path: Path, disks: Stalled) -> None:
-    """Of all connections together: further requests are refused, and everybody may log in meanwhile, and be served."""
+    """When all connections together fill the queue, further requests are refused, but everyone can log in and be
+    served.
+    """
     token = b"a-token-of-enough-bytes"
     most = 4
     with contextlib.ExitStack() as stack:

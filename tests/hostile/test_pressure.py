@@ -1,4 +1,4 @@
-"""Caches that are too small for what is asked: rings that turn over, halves that are recycled, disks that stall.
+"""Caches that are too small for the load: rings that turn over, halves that are recycled, disks that stall.
 
 Modules: store.storage, cache.write, cache.read, store.checkpoint.
 """
@@ -34,20 +34,20 @@ SMALL: dict[str, Any] = {
 
 @cache
 def stored(ledger: int, entry: int) -> bytes:
-    """What the entry must be."""
+    """Return the expected entry."""
     seeded_random = random.Random(ledger << 32 | entry)
     return entry_of(ledger, entry, seeded_random.randbytes(seeded_random.randrange(4000)))
 
 
 def fill(peer: Peer, ledger: int, entries: range) -> None:
-    """Write them and see them acknowledged."""
+    """Write entries and wait until they are acknowledged."""
     peer.send(*(add(ledger, entry, stored(ledger, entry)[32:]) for entry in entries))
     assert {peer.answer().code for _ in entries} == {0}
 
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
-    """Full of flushed ledgers, more than its caches hold many times over."""
+    """A bookie with many times more flushed ledgers than its caches hold."""
     with local_bookie(tmp_path, throttle_ms_max=20_000, **SMALL) as bookie:
         with bookie.peer() as peer:
             for ledger in LEDGERS:
@@ -57,7 +57,7 @@ def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
 
 
 def read_all(bookie: LocalBookie, seed: int, rounds: int) -> None:
-    """Batches from random places, several outstanding, read late."""
+    """Read batches from random places, with several outstanding and the responses read late."""
     drawn = random.Random(seed)
     with bookie.peer(receive_bytes=65536) as peer:
         for _ in range(rounds):
@@ -72,7 +72,7 @@ def read_all(bookie: LocalBookie, seed: int, rounds: int) -> None:
 
 
 def test_readers_while_ring_and_halves_turn_over(bookie: LocalBookie) -> None:
-    """B21: slow readers hold slices while the ring comes round and the halves are recycled: all bytes right."""
+    """B21: slow readers hold slices while the ring turns over and the halves are recycled, and all bytes are right."""
     seed = seeded_random().randrange(2**32)
     done = threading.Event()
 
@@ -98,7 +98,7 @@ def test_readers_while_ring_and_halves_turn_over(bookie: LocalBookie) -> None:
 
 
 def test_one_who_does_not_read_does_not_stop_the_flush(bookie: LocalBookie) -> None:
-    """B18, B21: slices of a paused connection are copied when their memory is wanted back; it gets its bytes later."""
+    """B18, B21: slices of a paused connection are copied when their memory is needed, and it gets its bytes later."""
     with bookie.peer(receive_bytes=4096) as slow, bookie.peer() as peer:
         fill(peer, 50, range(100))
         for k in range(30):
@@ -116,7 +116,7 @@ def test_one_who_does_not_read_does_not_stop_the_flush(bookie: LocalBookie) -> N
 
 
 def test_a_flush_that_stalls(tmp_path: Path, faulty: ModuleType) -> None:
-    """Adds wait, bounded, then get ETOOMANYREQUESTS; reads are served; when the disk goes on, so do adds."""
+    """Adds wait for a bounded time, then get ETOOMANYREQUESTS; reads are served; adds continue when the disk does."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), throttle_ms_max=200, **SMALL) as bookie,
         bookie.peer() as peer,

@@ -1,6 +1,6 @@
-"""A bookie process against clients that mean no good: it stays within its budgets and serves the others.
+"""A bookie process against hostile clients: it stays within its budgets and serves the others.
 
-What others are served is checked byte by byte; memory is what the kernel says of the process.
+What others get is checked byte by byte; memory is measured by the kernel.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ SIZE = 1000
 
 
 def stored(entry: int) -> bytes:
-    """Entry `entry` of ledger 1."""
+    """Return an entry of ledger 1."""
     return entry_of(1, entry, random.Random(entry).randbytes(SIZE))
 
 
@@ -41,7 +41,7 @@ def fill(bookie: BookieProcess, entries: int = ENTRIES) -> None:
 
 
 def serves(peer: Peer, *, entries: int = ENTRIES) -> bool:
-    """Reads bring what was written."""
+    """Return whether reads return what was written."""
     start = random.randrange(entries - 100)
     found = records(peer.ask(batch(1, start, count=100)).body)
     assert found == [stored(start + k) for k in range(len(found))]
@@ -50,29 +50,29 @@ def serves(peer: Peer, *, entries: int = ENTRIES) -> bool:
 
 
 def status(bookie: BookieProcess, field: str) -> int:
-    """A field of the process's status, in bytes."""
+    """Return a field of the process's status, in bytes."""
     text = Path(f"/proc/{bookie.pid}/status").read_text()
     return int(re.search(rf"{field}:\s+(\d+) kB", text)[1]) * 1024  # type: ignore[index]
 
 
 def budget(bookie: BookieProcess) -> int:
-    """What the bookie said that its budgets add up to, in bytes."""
+    """Return the sum of the budgets that the bookie logged, in bytes."""
     return int(re.findall(r"total_mib=(\d+)", bookie.log_text())[-1]) * MIB
 
 
 def within_budget(bookie: BookieProcess) -> bool:
-    """S6, B19: the most memory that it ever had."""
+    """S6, B19: return whether the peak memory is within the budget."""
     peak = status(bookie, "VmHWM")
     print(f"peak {peak // MIB} MiB, budgets {budget(bookie) // MIB} MiB")
     if any(name in os.environ.get("LD_PRELOAD", "") for name in ("libasan", "libtsan")):
-        return True  # they keep what was freed for a while, and shadows of all memory
+        return True  # sanitizers keep freed memory for a while, and shadow all memory
     return peak <= budget(bookie)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("cold", [False, True])
 def test_clients_that_never_read(bookies: Bookies, *, cold: bool) -> None:
-    """S6: a hundred of them request batch after batch; they are paused or closed, never buffered without end."""
+    """S6: a hundred clients request batch after batch; they are paused or closed, and buffers stay bounded."""
     (bookie,) = bookies(1, dbStorage_writeCacheMaxSizeMb="64")
     fill(bookie)
     if cold:
@@ -95,7 +95,9 @@ def test_clients_that_never_read(bookies: Bookies, *, cold: bool) -> None:
 
 
 def test_clients_that_never_read_small_answers(bookies: Bookies) -> None:
-    """S6: short answers are copied into the output budget; those who let them lie give way to those who read."""
+    """S6: small responses are copied into the output budget, and peers that do not read them are closed before
+    others.
+    """
     (bookie,) = bookies()
     fill(bookie, 1000)
     with contextlib.ExitStack() as stack, Peer(bookie.address) as good:
@@ -113,7 +115,7 @@ def test_clients_that_never_read_small_answers(bookies: Bookies) -> None:
 
 
 def test_frames_that_never_end(bookies: Bookies) -> None:
-    """S5: a hundred connections send all but the last byte of a long frame; the input budget holds."""
+    """S5: a hundred connections send all but the last byte of a long frame, and the input budget holds."""
     (bookie,) = bookies()
     fill(bookie, 1000)
     frame = encode_request(add(5, 0, bytes(4 * MIB)))[:-1]
@@ -127,7 +129,7 @@ def test_frames_that_never_end(bookies: Bookies) -> None:
 
 
 def test_idle_connections(bookies: Bookies, many_descriptors: int) -> None:
-    """S7: five thousand, that cost little and slow nobody; all of them can still speak. They come from one address."""
+    """S7: five thousand connections from one address cost little, slow nobody down, and can still send requests."""
     (bookie,) = bookies(1, serverMaxConnectionsPerAddress="0")
     fill(bookie, 1000)
     before = status(bookie, "VmRSS")
@@ -142,7 +144,9 @@ def test_idle_connections(bookies: Bookies, many_descriptors: int) -> None:
 
 
 def test_no_descriptors_left(bookies: Bookies) -> None:
-    """S7, B19: connections cannot take what the disk needs; the bookie refuses them, serves on, and takes new ones."""
+    """S7, B19: connections cannot take the disk's descriptors; the bookie refuses them, serves on, and accepts new
+    ones later.
+    """
     (bookie,) = bookies(1, journalMaxSizeMB="16", journalPreAllocSizeMB="1", flushInterval="100")
     fill(bookie)
     resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (512, 512))
@@ -158,7 +162,7 @@ def test_no_descriptors_left(bookies: Bookies) -> None:
                 continue
             refused += 1
         assert refused > 0
-        for entry in range(50_000):  # new journal and log files
+        for entry in range(50_000):  # enough for new journal and log files
             good.send(add(2, entry, bytes(1000)))
             if entry % 100 == 99:
                 assert {good.answer().code for _ in range(100)} == {0}
@@ -176,7 +180,7 @@ GARBAGE = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(garbage=GARBAGE)
 def throw(address: tuple[str, int], garbage: list[bytes]) -> None:
-    """Pieces on one connection, good reads on another in between."""
+    """Send pieces on one connection, and correct reads on another in between."""
     with Peer(address) as bad, Peer(address) as good:
         for piece in garbage:
             with contextlib.suppress(ConnectionResetError, BrokenPipeError):
@@ -185,7 +189,7 @@ def throw(address: tuple[str, int], garbage: list[bytes]) -> None:
 
 
 def test_garbage_beside_good_requests(bookies: Bookies) -> None:
-    """S5: whatever one connection sends, the other one is served."""
+    """S5: whatever one connection sends, the other is served."""
     (bookie,) = bookies()
     fill(bookie, 1000)
     throw(bookie.address)

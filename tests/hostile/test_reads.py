@@ -1,4 +1,5 @@
-"""Reads through sockets against a plain model, with entries in both write cache halves, the read ring and on disk.
+"""Reads through sockets compared with a plain model, with entries in both write cache halves, the read ring and on
+disk.
 
 Modules: store.read_path, cache.read, store.loads.
 """
@@ -43,7 +44,7 @@ steps = st.one_of(
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """One bookie for all examples; each takes a ledger of its own."""
+    """One bookie for all examples; each uses a ledger of its own."""
     with local_bookie(tmp_path_factory.mktemp("bookie"), frame_bytes_max=FRAME_MAX, batch_bytes_max=BATCH_MAX) as made:
         yield made
 
@@ -56,14 +57,16 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 
 
 def payload(seeded_random: random.Random, size: int) -> bytes:
-    """Never the same twice, so that a stale copy of an entry is told from the newest."""
+    """Return a payload that differs from all others, so that a stale copy of an entry is recognized."""
     return seeded_random.randbytes(size)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=st.lists(steps, min_size=1, max_size=40), seed=st.integers(0, 2**32))
 def test_reads_answer_as_the_model(bookie: LocalBookie, peer: Peer, plan: list[tuple], seed: int) -> None:  # type: ignore[type-arg]
-    """B7, B21: gaps, re-adds, every size limit, flushed and not: single and batch reads bring what was added last."""
+    """B7, B21: gaps, repeated adds, every size limit, flushed or not: single and batch reads return what was added
+    last.
+    """
     seeded_random, ledger = random.Random(seed), next(ledgers)
     stored: dict[int, bytes] = {}
 
@@ -97,7 +100,7 @@ def test_reads_answer_as_the_model(bookie: LocalBookie, peer: Peer, plan: list[t
 
 @pytest.mark.parametrize("again", [3, 4, 9])
 def test_an_entry_written_again_after_its_flush(bookie: LocalBookie, peer: Peer, again: int) -> None:
-    """B21: the copy in the write cache wins over the one that readahead finds on disk, within one batch as well."""
+    """B21: the copy in the write cache overrides the one that read-ahead finds on disk, even within one batch."""
     ledger = next(ledgers)
     stored = {entry: entry_of(ledger, entry, b"first") for entry in range(10)}
     for entry in stored:
@@ -113,7 +116,9 @@ def test_an_entry_written_again_after_its_flush(bookie: LocalBookie, peer: Peer,
 
 
 def test_each_limit_of_a_batch(bookie: LocalBookie, peer: Peer) -> None:
-    """Every size limit around a boundary, warm and cold: what fits, and never an EOK without an entry."""
+    """Every size limit around a boundary, from memory and from disk: what fits is returned, and never EOK without an
+    entry.
+    """
     ledger = next(ledgers)
     stored = {entry: entry_of(ledger, entry, bytes(68)) for entry in range(30)}
     for entry in stored:
@@ -126,7 +131,7 @@ def test_each_limit_of_a_batch(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_a_batch_that_ends_in_a_page_the_ring_cannot_take(tmp_path: Path) -> None:
-    """The answer's own pins fill the ring, and the next entry does not fit the answer: it ends there."""
+    """The response's own pins fill the ring, and the next entry does not fit into the response, so it ends there."""
     small: dict[str, Any] = {"read_cache_bytes": 2 * 65536, "read_segment_bytes": 65536, "readahead_entries": 1}
     with local_bookie(tmp_path, **small) as bookie, bookie.peer() as peer:
         stored = {entry: entry_of(1, entry, bytes([entry % 251]) * 3000) for entry in range(200)}
@@ -139,7 +144,7 @@ def test_a_batch_that_ends_in_a_page_the_ring_cannot_take(tmp_path: Path) -> Non
 
 
 def test_what_is_read_in_order_is_read_ahead(tmp_path: Path) -> None:
-    """While one page of the read cache is being read the next one is brought in, though nobody has asked for it."""
+    """While one page of the read cache is being read, the next is loaded, although nothing has requested it."""
     stored = {entry: entry_of(1, entry, bytes([entry % 251]) * 100) for entry in range(100)}
     half = 50 * (4 + len(stored[0]))
     with local_bookie(tmp_path, readahead_bytes=half) as bookie, bookie.peer() as peer:

@@ -1,4 +1,5 @@
-"""What tokens are good for: refused over sockets in both protocols, taken back while connections are open.
+"""The rights of tokens: requests are refused over sockets in both protocols, and rights are revoked from open
+connections.
 
 Modules: server.gate, server.users, server.policy.
 """
@@ -59,7 +60,7 @@ V3 = {
 
 
 def tokens_of(directory: Path, *lines: str) -> Path:
-    """The bookie's file."""
+    """Write the bookie's token file."""
     file = directory / "tokens"
     file.write_text("".join(f"{line}\n" for line in lines))
     return file
@@ -67,7 +68,9 @@ def tokens_of(directory: Path, *lines: str) -> Path:
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
-    """A token for each role, one from before there were roles, an entry in ledger 1. Its file is looked at by hand."""
+    """A bookie with a token for each role, one without a role, and an entry in ledger 1. Its file is read again on
+    request.
+    """
     lines = [f"{role}:{role}er:{TOKENS[role].decode()}" for role in ROLES]
     file = tokens_of(tmp_path, TOKENS["old"].decode(), *lines)
     provider = server(AuthSettings(token_file=str(file)))
@@ -78,7 +81,7 @@ def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
 
 
 def of_role(bookie: LocalBookie, role: str, protocol: int = 2) -> Peer:
-    """A connection that is let in."""
+    """Return an authenticated connection."""
     peer = bookie.peer()
     try:
         log_in(peer, protocol, "token", TokenClient(TOKENS[role]).session(""))
@@ -90,7 +93,7 @@ def of_role(bookie: LocalBookie, role: str, protocol: int = 2) -> Peer:
 
 @pytest.mark.parametrize("role", [*ROLES, "old"])
 def test_every_operation_of_v2(bookie: LocalBookie, role: str) -> None:
-    """S8: what the role has no right to is EUA in the operation's own answer, a batch read's too; the rest goes."""
+    """S8: an operation without the right is EUA in its own response, even of a batch read; the others are served."""
     have = ROLES.get(role, ADMIN)
     with of_role(bookie, role) as peer:
         for what, (request, need) in V2.items():
@@ -105,7 +108,7 @@ def test_every_operation_of_v2(bookie: LocalBookie, role: str) -> None:
 
 @pytest.mark.parametrize("role", [*ROLES, "old"])
 def test_every_operation_of_v3(bookie: LocalBookie, role: str) -> None:
-    """S8: every operation that there is, of any version; those that are never served are refused as ever."""
+    """S8: all operations of every version are tried; those that are never served are refused as usual."""
     assert set(V3) == set(wire.OperationType.values())
     have = ROLES.get(role, ADMIN)
     with of_role(bookie, role, 3) as peer, of_role(bookie, "old", 3) as anybody:
@@ -120,7 +123,7 @@ def test_every_operation_of_v3(bookie: LocalBookie, role: str) -> None:
 
 
 def test_a_fence_of_a_reader_does_nothing(bookie: LocalBookie) -> None:
-    """S8: the writer goes on; neither a fence of V3 nor a poll of a reader opens what is closed to it."""
+    """S8: the writer continues; neither a fence of V3 nor a poll gives a reader rights that it lacks."""
     with of_role(bookie, "read", 3) as reader, of_role(bookie, "write") as writer:
         fence = v3.read3(1, 0, flag=v3.FENCE, masterKey=KEY)
         assert v3.ask(reader, fence).status == wire.EUA
@@ -130,7 +133,7 @@ def test_a_fence_of_a_reader_does_nothing(bookie: LocalBookie) -> None:
 
 
 def test_users_are_counted_by_name(bookie: LocalBookie, caplog: pytest.LogCaptureFixture) -> None:
-    """S8: connections, logins and refusals of each; the log of a login names it."""
+    """S8: connections, logins and refusals of each user are counted, and the log line of a login names the user."""
     with caplog.at_level(logging.DEBUG, "bookie.server.requests.authentication"), of_role(bookie, "read") as reader:
         assert reader.ask(add(1, 1)).code == UNAUTHORIZED
         with of_role(bookie, "read"), of_role(bookie, "write"):
@@ -145,7 +148,7 @@ def test_users_are_counted_by_name(bookie: LocalBookie, caplog: pytest.LogCaptur
 
 
 def test_the_log_names_who_was_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """S8: once a second at most, with the number of requests; nothing where nobody was."""
+    """S8: at most one line per second, with the number of requests, and none without a refusal."""
     provider = TokenServer(parse([f"read:{role}:{TOKENS[role].decode()}" for role in ROLES], "here"))
     with (
         local_bookie(tmp_path, provider=provider) as bookie,
@@ -161,7 +164,9 @@ def test_the_log_names_who_was_refused(tmp_path: Path, caplog: pytest.LogCapture
 
 @either_protocol
 def test_a_token_that_is_taken_back(bookie: LocalBookie, tmp_path: Path, protocol: int) -> None:
-    """S8: its connections end and the log says why, nobody comes in by it; the others, moved in the file, go on."""
+    """S8: its connections are closed with the reason in the log, and it cannot log in; other tokens, moved in the
+    file, stay valid.
+    """
     with of_role(bookie, "read", protocol) as gone, of_role(bookie, "write", protocol) as less:
         with of_role(bookie, "admin", protocol) as stays, of_role(bookie, "old", protocol) as moved:
             lines = (f"read:writeer:{TOKENS['write'].decode()}", f"admin:adminer:{TOKENS['admin'].decode()}")
@@ -181,7 +186,7 @@ def test_a_token_that_is_taken_back(bookie: LocalBookie, tmp_path: Path, protoco
 
 @pytest.mark.parametrize("where", ["clear", "tls"])
 def test_a_user_who_is_taken_back(tmp_path: Path, where: str) -> None:
-    """S8: in clear, and inside TLS whoever proved himself before it."""
+    """S8: in clear, and inside TLS after authentication in clear."""
 
     def users(*names: str) -> None:
         options = " ".join(f'user_{name}="a password"' for name in names)
@@ -212,7 +217,7 @@ def test_a_user_who_is_taken_back(tmp_path: Path, where: str) -> None:
 
 
 def test_a_file_that_cannot_be_used_takes_nothing_back(bookie: LocalBookie, tmp_path: Path) -> None:
-    """S8: half a file, or one that others may read, leaves everybody in."""
+    """S8: after a truncated file, or one that others may read, everyone stays logged in."""
     with of_role(bookie, "read") as reader:
         for text, mode in (("short", 0o600), (TOKENS["old"].decode(), 0o644)):
             tokens_of(tmp_path, text).chmod(mode)
@@ -225,7 +230,7 @@ def test_a_file_that_cannot_be_used_takes_nothing_back(bookie: LocalBookie, tmp_
 
 
 def test_it_is_looked_at_by_itself(tmp_path: Path) -> None:
-    """S8: without anybody who asks."""
+    """S8: the file is read again without a request."""
     file = tokens_of(tmp_path, TOKENS["read"].decode())
     provider = server(AuthSettings(token_file=str(file)))
     with (
@@ -237,7 +242,7 @@ def test_it_is_looked_at_by_itself(tmp_path: Path) -> None:
 
 
 def test_metrics_name_users(bookie: LocalBookie) -> None:
-    """By who was let in; those who were not are nobody."""
+    """Connections are counted by user; those without a login are nobody."""
     with of_role(bookie, "read") as reader, bookie.peer() as stranger:
         assert reader.ask(add(1, 1)).code == UNAUTHORIZED
         assert stranger.ask(add(1, 1)).code == UNAUTHORIZED
@@ -252,7 +257,7 @@ def test_metrics_name_users(bookie: LocalBookie) -> None:
 
 
 class Forgetful:
-    """A provider that thinks until it is told otherwise, and may have forgotten the client by then."""
+    """A provider that blocks until it is told otherwise, and may have forgotten the client by then."""
 
     plugin_name = "token"
     challenges = False
@@ -262,11 +267,11 @@ class Forgetful:
         self.remembers = True
 
     def session(self, peer: str) -> "Forgetful":  # noqa: ARG002
-        """Stateless."""
+        """Return itself: the provider is stateless."""
         return self
 
     def process(self, token: bytes) -> Outcome:  # noqa: ARG002
-        """Everybody gets in, in the end."""
+        """Accept everyone in the end."""
         self.thinks.set()
         assert self.go.wait(TIMEOUT_S)
         return Outcome(b"", "somebody", credential=b"c")
@@ -276,18 +281,18 @@ class Forgetful:
         return Outcome()
 
     def refresh(self) -> bool:
-        """It has forgotten."""
+        """Report that it has forgotten."""
         self.remembers = False
         return True
 
     def knows(self, outcome: Outcome) -> bool:  # noqa: ARG002
-        """Everybody or nobody."""
+        """Know everyone or nobody."""
         return self.remembers
 
 
 def test_taken_back_while_it_logs_in(tmp_path: Path) -> None:
-    """S8: judged before the change, answered after it: the connection ends all the same, and nothing is served on it.
-    The next one of that name, once it is known again, is not held to that.
+    """S8: if the change comes between decision and response, the connection is closed and nothing is served on it.
+    The next one of that name, once it is known again, is not affected.
     """
     provider = Forgetful()
     with local_bookie(tmp_path, provider=provider, auth_refresh_s=0) as bookie:

@@ -1,5 +1,5 @@
-"""Peers that do not read hold up nobody: what their answers point into is free within a few rounds of their loop,
-whenever the answer came, and who reads on at last gets the right bytes.
+"""Peers that do not read delay nobody: the memory that their responses reference is free within a few rounds of
+their loop, whenever the response came, and a peer that finally reads gets the right bytes.
 
 Modules: server.slow_readers, server.owed_reads, store.spare_half, server.connection, cache.read, store.read_path.
 """
@@ -29,7 +29,7 @@ from tests.reference.wire_v2 import ADD, Request
 HOT, COLD, MIXED = 1, 2, 3
 FLOOD = 60
 SILENT_MS = 300
-"""Kernels put off an acknowledgement, and with it what follows, by 200 ms at most."""
+"""Kernels delay an acknowledgement, and with it what follows, by at most 200 ms."""
 SMALL: dict[str, Any] = {
     "io_threads": 1,
     "write_cache_bytes": 4 * MIB,
@@ -45,13 +45,15 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Vouches for the bookie."""
+    """The authority that signed the bookie's certificate."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture
 def bookie(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[LocalBookie]:
-    """On a disk that stalls as planned. Ledgers COLD and MIXED are flushed, but for entry 5 of MIXED; HOT is not."""
+    """A bookie on a disk that stalls as planned. Ledgers COLD and MIXED are flushed, except entry 5 of MIXED; HOT is
+    not.
+    """
     party = ca.issue("bookie", hosts=["127.0.0.1"])
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), tls=settings_of(party), **SMALL) as bookie:
         with bookie.peer() as peer:
@@ -71,7 +73,7 @@ def spoken(request: pytest.FixtureRequest, bookie: LocalBookie, ca: Authority) -
 
 
 def pins(bookie: LocalBookie) -> dict[str, int]:
-    """What is pointed into."""
+    """Return the counts of pinned memory."""
     assert bookie.storage.stores is not None
     direct = Direct(bookie.storage.stores, bookie.storage.pool)
     try:
@@ -81,14 +83,14 @@ def pins(bookie: LocalBookie) -> dict[str, int]:
 
 
 def until_unpinned(bookie: LocalBookie) -> None:
-    """Come back when nothing is pointed into: whoever has an answer may have it before its loop lets go."""
+    """Wait until nothing is pinned: a peer may have its response before its loop releases the memory."""
     deadline = time.monotonic() + STOP_S
     while any(pins(bookie).values()):
         assert time.monotonic() < deadline, pins(bookie)
 
 
 def flood(spoken: Wire, peer: Peer) -> None:
-    """Ask for so much that the connection is full, and wait until it is."""
+    """Request so much that the connection is full, and wait until it is."""
     before = spoken.bookie.stat("choked")
     for _ in range(FLOOD):
         spoken.batch(peer, HOT, 0, 50)
@@ -96,14 +98,14 @@ def flood(spoken: Wire, peer: Peer) -> None:
 
 
 def rounds(bookie: LocalBookie, times: int = 5) -> None:
-    """Let every loop go round."""
+    """Let every loop make its rounds."""
     with bookie.peer() as other:
         for _ in range(times):
             assert other.ask(read(HOT, 0)).code == 0
 
 
 def in_time(what: threading.Thread) -> bool:
-    """Whether it ends."""
+    """Return whether the thread ends."""
     what.join(STOP_S / 2)
     return not what.is_alive()
 
@@ -111,8 +113,9 @@ def in_time(what: threading.Thread) -> bool:
 def test_a_half_is_free_although_an_answer_comes_to_a_full_connection_after_it_was_asked_for(
     spoken: Wire, faulty: ModuleType
 ) -> None:
-    """B18: a batch takes an entry from the half and waits for the disk; the half is flushed and wanted back, every loop
-    lets go; then the answer arrives where nobody reads. Flushes and adds go on, and who reads at last gets its bytes.
+    """B18: a batch has an entry from the half and waits for the disk; the half is flushed and needed again, every
+    loop releases it, and then the response is ready for a peer that does not read. Flushes and adds continue, and a
+    peer that finally reads gets its bytes.
     """
     bookie = spoken.bookie
     with spoken.slow() as slow, bookie.peer() as other:
@@ -139,8 +142,8 @@ def test_a_half_is_free_although_an_answer_comes_to_a_full_connection_after_it_w
 def test_the_ring_goes_on_although_an_answer_comes_to_a_full_connection_after_it_was_asked_for(
     spoken: Wire, faulty: ModuleType
 ) -> None:
-    """B21: a single read waits for the disk while the ring comes round to its page and wants it back; then the answer
-    arrives where nobody reads. The ring turns on.
+    """B21: a single read waits for the disk while the ring comes round to its page and needs it, and then the
+    response is ready for a peer that does not read. The ring goes on.
     """
     bookie = spoken.bookie
     with spoken.slow() as slow, bookie.peer() as other:
@@ -165,7 +168,7 @@ def test_the_ring_goes_on_although_an_answer_comes_to_a_full_connection_after_it
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["v3", "tls"])
 def test_long_polls_that_end_on_full_connections(name: str, bookie: LocalBookie, ca: Authority) -> None:
-    """B18: each change answers a poll of a peer that does not read, between flushes; every one of them ends."""
+    """B18: between flushes, each change answers a poll of a peer that does not read; every one of them ends."""
     spoken = Wire(name, bookie, ca)
     polled = 7
     with ExitStack() as stack:
@@ -194,19 +197,19 @@ def test_long_polls_that_end_on_full_connections(name: str, bookie: LocalBookie,
 
 
 def silent_ms(peer: Peer) -> int:
-    """For how long the kernel of a peer has taken no bytes: `tcpi_last_data_recv`."""
+    """Return for how long the peer's kernel has received no bytes: `tcpi_last_data_recv`."""
     return int(struct.unpack_from("=I", peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 52)[0])
 
 
 def until_full(peers: list[Peer]) -> None:
-    """Come back when the kernels of peers that do not read have taken what they will: the last of it comes late."""
+    """Wait until the kernels of peers that do not read have received all they will; the last of it comes late."""
     deadline = time.monotonic() + STOP_S
     while min(map(silent_ms, peers)) < SILENT_MS:
         assert time.monotonic() < deadline
 
 
 def served_wholly(peer: Peer, answers: int) -> bool:
-    """Whether so many answers came, all with the right bytes, before the bookie hung up."""
+    """Return whether this many responses came, all with the right bytes, before the bookie closed the connection."""
     try:
         for _ in range(answers):
             checked(HOT, 0, records(peer.answer().body))
@@ -217,8 +220,9 @@ def served_wholly(peer: Peer, answers: int) -> bool:
 
 @pytest.mark.thorough
 def test_when_the_budget_of_output_is_used_up_the_slowest_are_closed(tmp_path: Path) -> None:
-    """B17: what is wanted back does not fit into the budget: those go that have taken nothing for longest, which the
-    log and a counter say; whoever stays gets its bytes, nothing stays pinned, flushes go on.
+    """B17: memory that is needed again does not fit into the budget: peers that have received nothing for longest
+    are closed, which the log and a counter show; the others get their bytes, nothing stays pinned, and flushes
+    continue.
     """
     with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 8 * MIB}) as bookie, ExitStack() as stack:
         other = stack.enter_context(bookie.peer())
@@ -247,8 +251,8 @@ def test_when_the_budget_of_output_is_used_up_the_slowest_are_closed(tmp_path: P
 
 @pytest.mark.thorough
 def test_many_who_hold_little_close_nobody_who_reads(tmp_path: Path) -> None:
-    """B17: none of them holds much, all together more than the budget: they go, and are told apart from broken frames;
-    who adds and reads beside them always finds room for its answers.
+    """B17: no peer has much unsent output, but together it exceeds the budget: these peers are closed, and not
+    counted as broken frames; a client that adds and reads meanwhile always gets memory for its responses.
     """
     little = {"output_bytes_max": 4 * MIB, "output_high_bytes": 20_000, "output_low_bytes": 5_000}
     with local_bookie(tmp_path, **{**SMALL, **little}) as bookie, ExitStack() as stack:
@@ -291,7 +295,7 @@ def test_what_one_connection_has_under_way_closes_no_other(tmp_path: Path, small
 
 @pytest.mark.thorough
 def test_who_never_reads_all_of_it_does_not_make_its_buffer_grow(tmp_path: Path) -> None:
-    """B17: short answers are copied; a peer that always leaves some unread gets many times the budget through."""
+    """B17: short responses are copied; a peer that always leaves some unread receives many times the budget."""
     with local_bookie(tmp_path, **{**SMALL, "output_bytes_max": 8 * MIB}) as bookie, bookie.peer(**SLOW) as peer:
         peer.send(*(add(HOT, entry, bytes(3000)) for entry in range(20)))
         assert {peer.answer().code for _ in range(20)} == {0}
@@ -307,8 +311,8 @@ def test_who_never_reads_all_of_it_does_not_make_its_buffer_grow(tmp_path: Path)
 
 
 def test_connections_that_end_in_the_middle_while_the_ring_turns(spoken: Wire) -> None:
-    """B21: some of those that hold slices of the ring go, by an end or a reset, while it comes round; the rest read
-    right bytes, and nothing stays pinned.
+    """B21: some of those with pinned slices of the ring are closed or reset while it comes round; the others read
+    the right bytes, and nothing stays pinned.
     """
     bookie = spoken.bookie
     with ExitStack() as stack:
@@ -334,7 +338,9 @@ def test_connections_that_end_in_the_middle_while_the_ring_turns(spoken: Wire) -
 
 
 def test_an_orderly_stop_beside_slow_readers(tmp_path: Path) -> None:
-    """B18: peers that never read do not hold up the stop beyond what it was given; what was added is there again."""
+    """B18: peers that never read delay the stop no longer than configured, and everything that was added is there
+    again.
+    """
     directory = tmp_path / "stopped"
     directory.mkdir()
     with ExitStack() as stack, local_bookie(directory, **SMALL) as bookie:

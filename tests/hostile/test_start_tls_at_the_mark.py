@@ -1,8 +1,9 @@
-"""A connection that ends while START_TLS is the frame that lifts its output above the mark (modules intake, upgrade).
+"""A connection that ends while START_TLS is the frame that raises its output above the mark (modules intake,
+upgrade).
 
-What it had sent is held until its peer reads. When that peer is gone by then, the answer to START_TLS closes the
-connection, and its held input with it, in the middle of being served: nothing may look at that input afterwards. The
-address sanitizer (`make test-asan`) would say so.
+Its further input is held until its peer reads. If that peer is gone by then, the response to START_TLS closes the
+connection, and frees its held input, while it is being served: nothing may use that input afterwards. The address
+sanitizer (`make test-asan`) would report it.
 """
 
 import socket
@@ -24,7 +25,7 @@ ANSWER_BYTES = 1000
 
 
 def queued(ours: int, theirs: int) -> int:
-    """Bytes that a kernel still holds of a connection over loopback, in either direction."""
+    """Return the bytes that the kernel still holds of a loopback connection, in both directions."""
     total = 0
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
@@ -35,7 +36,7 @@ def queued(ours: int, theirs: int) -> int:
 
 
 def drain(peer: Peer) -> None:
-    """Read all that the bookie's kernel has, while the bookie itself stands still."""
+    """Read everything that the bookie's kernel has, while the bookie itself is stopped."""
     port, theirs = peer.sock.getsockname()[1], peer.sock.getpeername()[1]
     peer.sock.setblocking(False)
     while queued(port, theirs):
@@ -46,7 +47,7 @@ def drain(peer: Peer) -> None:
 
 
 def test_the_peer_is_gone(bookies: Callable[..., list[BookieProcess]], tmp_path: Path) -> None:
-    """At every size of what is pending, among them one that the kernel takes whole when the peer is gone."""
+    """Every size of pending output is tried, including one that the kernel takes completely when the peer is gone."""
     read = framed(request(wire.READ_ENTRY).SerializeToString())
     (bookie,) = bookies(1, **bookie_keys(Authority(tmp_path), client_auth=False))
     with Peer(bookie.address) as peer:
@@ -62,7 +63,7 @@ def test_the_peer_is_gone(bookies: Callable[..., list[BookieProcess]], tmp_path:
     for size in (1 << bits for bits in range(16, 23)):
         range_ = wire.BatchReadRequest(ledgerId=1, startEntryId=1, maxCount=128, maxSize=size)
         first = framed(request(wire.BATCH_READ_ENTRY, batchReadRequest=range_).SerializeToString())
-        with Peer(bookie.address) as peer:  # what comes again is in memory, so that no answer is owed at START_TLS
+        with Peer(bookie.address) as peer:  # repeated reads are in memory, so no read is pending at START_TLS
             peer.sock.sendall(first)
             peer.take(int.from_bytes(peer.take(4)))
         with Peer(bookie.address) as peer:

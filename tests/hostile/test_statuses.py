@@ -1,4 +1,4 @@
-"""Operation x protocol x condition -> status, over sockets: what a bookie answers is this table.
+"""Operation x protocol x condition -> status, over sockets: this table has the bookie's response codes.
 
 Modules: server.dispatch, server.answers, server.acks, store.gather, store.last_entry, store.storage.
 """
@@ -83,19 +83,19 @@ Both = tuple[Request | None, wire.Request]
 
 
 def added(ledger: int, *, key: bytes = KEY, flags: int = 0) -> Both:
-    """The same add in both protocols; V2's flags."""
+    """Return the same add in both protocols; `flags` are V2's."""
     more = {"flag": RECOVERY} if flags & 2 else {}
     message = add3(ledger, 1, b"payload", masterKey=key, priority=100 if flags & 4 else 0, **more)
     return add(ledger, 1, b"payload", key=key, flags=flags), message
 
 
 def fenced(ledger: int, entry: int, key: bytes) -> Both:
-    """A fencing read in both protocols."""
+    """Return a fencing read in both protocols."""
     return read(ledger, entry, flags=1, key=key), read3(ledger, entry, flag=FENCE, masterKey=key)
 
 
 def batched(ledger: int, start: int, **more: Any) -> Both:
-    """A batch read in both protocols; of V3 only when there is `more`."""
+    """Return a batch read in both protocols, or only in V3 if there is `more`."""
     return None if more else batch(ledger, start), batch3(ledger, start, **more)
 
 
@@ -205,12 +205,12 @@ READ_ONLY: dict[str, str] = {
     "force": "EOK",
     "write close": "EOK",
 }
-"""What of it holds on a read-only bookie with room for recovery adds."""
+"""The rows that hold on a read-only bookie with room for recovery adds."""
 BARE = {"range read", "range add", "start TLS where there is none"}
 
 
 def check(peer: Peer, other: Peer, name: str, status: str) -> None:
-    """Ask in each protocol on a connection of its own."""
+    """Send the request in each protocol on a connection of its own, and check the status."""
     v2, v3 = CONDITIONS[name][0]()
     if v2 is not None:
         assert other.ask(v2).code == V2[status], "V2"
@@ -236,7 +236,7 @@ def check(peer: Peer, other: Peer, name: str, status: str) -> None:
 @pytest.mark.parametrize("flushed", [False, True])
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_status(bookie: LocalBookie, peer: Peer, name: str, *, flushed: bool) -> None:
-    """The same from memory and from disk; the connection goes on."""
+    """The status is the same from memory and from disk, and the connection continues."""
     if flushed:
         assert bookie.storage.checkpoint()
     with bookie.peer() as other:
@@ -246,7 +246,7 @@ def test_status(bookie: LocalBookie, peer: Peer, name: str, *, flushed: bool) ->
 
 @pytest.mark.parametrize("name", READ_ONLY)
 def test_status_of_a_read_only_bookie(bookie: LocalBookie, peer: Peer, name: str) -> None:
-    """Adds of high priority pass, explicit LACs never; everything else goes on."""
+    """Adds of high priority are accepted, explicit LACs never, and everything else continues."""
     bookie.storage.set_read_only(True)
     try:
         with bookie.peer() as other:
@@ -256,7 +256,7 @@ def test_status_of_a_read_only_bookie(bookie: LocalBookie, peer: Peer, name: str
 
 
 def test_a_read_only_bookie_without_room_for_recovery(bookie: LocalBookie, peer: Peer) -> None:
-    """Then high priority does not help either."""
+    """Then high priority makes no difference."""
     bookie.storage.set_read_only(True)
     bookie.storage.allow(high_priority=False)
     try:
@@ -270,7 +270,7 @@ def test_a_read_only_bookie_without_room_for_recovery(bookie: LocalBookie, peer:
 
 
 def test_a_full_queue_of_cold_reads(tmp_path: Path) -> None:
-    """Cold reads beyond the queue get ETOOMANYREQUESTS with the names of their request, the others their entry."""
+    """Reads from disk beyond the queue get ETOOMANYREQUESTS with the ids of their request, the others their entry."""
     narrow: dict[str, Any] = {"read_queue_max": 2, "read_threads": 1, "readahead_entries": 1, "readahead_bytes": 1}
     with local_bookie(tmp_path, **narrow) as bookie, bookie.peer() as peer:
         for entry in range(400):

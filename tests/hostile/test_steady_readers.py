@@ -1,5 +1,5 @@
-"""Peers that read steadily, but less than they could get, over segments of a real network: nobody is closed, and what
-waits for them stays bounded. Loopback hides that: its segments have 64 KiB, its buffers are megabytes.
+"""Peers that read steadily but slowly over a network with real segment sizes: none is closed, and their unsent
+output stays bounded. Loopback hides this, because its segments have 64 KiB and its buffers are megabytes.
 
 Modules: server.connection, server.slow_readers, server.turns.
 """
@@ -37,13 +37,13 @@ SMALL: dict[str, Any] = {
     "output_bytes_max": BUDGET,
 }
 TOTAL = {1: 1_500_000, 10: 8_000_000, 80: 40_000_000}
-"""Bytes that a reader takes, by the MB that it takes in a second."""
+"""Bytes that a reader receives, by its rate in MB per second."""
 ADDS = 20_000
 FOUR = [("v2", 1), ("v3", 10), ("v2", 80), ("v3", 80)]
 
 
 class Paced(Peer):
-    """Receives so many bytes a second, a little at a time; its kernel keeps hardly more."""
+    """A peer that receives at a given rate, a little at a time; its kernel buffers hardly more."""
 
     def __init__(self, address: tuple[str, int], rate: int) -> None:
         super().__init__(address, receive_bytes=16_384, segment_bytes=1400)
@@ -53,7 +53,7 @@ class Paced(Peer):
         self._pause = threading.Event()
 
     def take(self, size: int) -> bytes:
-        """Exactly `size` bytes, not before they are due."""
+        """Return exactly `size` bytes, not before they are due."""
         parts = bytearray()
         while len(parts) < size:
             ahead = self.taken / self.rate - (time.monotonic() - self.begun)
@@ -68,7 +68,7 @@ class Paced(Peer):
 
 
 class Reader:
-    """One of them: it asks as fast as the bookie lets it, and checks every answer."""
+    """A reader that sends requests as fast as the bookie accepts them, and checks every response."""
 
     ledgers = itertools.count(100)
 
@@ -81,7 +81,7 @@ class Reader:
         self.ledger = next(self.ledgers)
 
     def ask(self) -> None:
-        """All requests, as long as that takes; the bookie does not receive them while answers wait."""
+        """Send all requests, however long it takes; the bookie does not receive them while responses are unsent."""
         for first in range(0, self.answers, 100):
             for at in range(first, min(first + 100, self.answers)):
                 if self.kind == "singles":
@@ -96,12 +96,12 @@ class Reader:
                     self.peer.send(*(add(self.ledger, entry) for entry in entries))
 
     def check(self) -> None:
-        """All answers: EOFError when the bookie hung up."""
+        """Check all responses. Raises EOFError if the bookie closed the connection."""
         for _ in range(self.answers):
             if self.kind == "adds":
                 assert (v3.answer(self.peer).status == pb.EOK) if self.wire.v3 else (self.peer.answer().code == 0)
             elif self.kind == "singles":
-                ledger, _, count = self.wire.check(self.peer)  # those from the disk come later
+                ledger, _, count = self.wire.check(self.peer)  # responses from disk come later
                 assert (ledger, count) == (HOT, 1)
             else:
                 ledger, first, count = self.wire.check(self.peer)
@@ -111,7 +111,7 @@ class Reader:
 
 @contextmanager
 def small_bookie(directory: Path) -> Iterator[LocalBookie]:
-    """With a ledger in its write cache, and budgets that a few readers can use up."""
+    """Run a bookie with a ledger in its write cache, and budgets that a few readers can use up."""
     with local_bookie(directory, **SMALL) as bookie:
         with bookie.peer() as peer:
             fill(peer, HOT, range(ENTRIES))
@@ -120,13 +120,13 @@ def small_bookie(directory: Path) -> Iterator[LocalBookie]:
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
-    """A small one."""
+    """A bookie with small budgets."""
     with small_bookie(tmp_path) as bookie:
         yield bookie
 
 
 def served(bookie: LocalBookie, readers: list[Reader]) -> None:
-    """All of them get all their answers, flushes and an innocent reader beside them; nothing grows."""
+    """Check that all readers get all their responses, beside flushes and another reader, and that nothing grows."""
     most = 0.0
     with ExitStack() as stack:
         other = stack.enter_context(bookie.peer())
@@ -154,7 +154,7 @@ def served(bookie: LocalBookie, readers: list[Reader]) -> None:
 @pytest.mark.parametrize("rate", TOTAL)
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
 def test_a_steady_reader_is_never_closed(bookie: LocalBookie, protocol: str, rate: int, kind: str) -> None:
-    """B17: it takes several times what the budget of output holds, and costs a fraction of that."""
+    """B17: it receives several times the budget of output, and uses a fraction of it."""
     served(bookie, [Reader(Wire(protocol, bookie), kind, rate)])
 
 
@@ -167,7 +167,7 @@ def test_four_of_them_and_somebody_else(bookie: LocalBookie, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["singles", "batches"])
 def test_four_of_them_over_a_rough_network(tmp_path: Path, kind: str) -> None:
-    """B17: the same where packets are short, come late and get lost."""
+    """B17: the same with short packets that are delayed and lost."""
 
     def inside() -> None:
         rough_network()

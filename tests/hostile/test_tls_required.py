@@ -1,4 +1,4 @@
-"""A bookie that serves nothing in clear, and one that takes no login from there.
+"""A bookie that serves nothing in clear, and one that accepts no login in clear.
 
 Modules: server.gate, server.clear_auth.
 """
@@ -30,7 +30,7 @@ either_protocol = pytest.mark.parametrize("protocol", [2, 3])
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Everybody's authority."""
+    """The certificate authority of all parties."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
@@ -42,14 +42,14 @@ def party(ca: Authority) -> Party:
 
 @pytest.fixture(params=["everybody", "token"])
 def bookie(request: pytest.FixtureRequest, tmp_path: Path, party: Party) -> Iterator[LocalBookie]:
-    """TLS is required; with a login and without."""
+    """A bookie that requires TLS, with and without a login."""
     provider = TokenServer((TOKEN,)) if request.param == "token" else None
     with local_bookie(tmp_path, provider=provider, tls=settings_of(party, required=True)) as bookie:
         yield bookie
 
 
 def inside(bookie: LocalBookie, ca: Authority) -> Peer:
-    """Encrypted, and let in where that is asked for."""
+    """Return an encrypted connection that is logged in where that is required."""
     peer = TlsPeer(bookie.address, client_context(ca))
     if bookie.port.provider is not None:
         assert peer.ask(add(1, 0, b"x")).code == UNAUTHORIZED
@@ -59,7 +59,9 @@ def inside(bookie: LocalBookie, ca: Authority) -> Peer:
 
 @pytest.mark.parametrize("operation", sorted(set(wire.OperationType.values()) - {wire.START_TLS}))
 def test_every_operation_of_v3_in_clear(bookie: LocalBookie, ca: Authority, operation: int) -> None:
-    """S8: EUA with a copy of the header, and the end; nothing is kept of it. Behind START_TLS all is as ever."""
+    """S8: the response is EUA with a copy of the header, the connection is closed, and nothing is stored. After
+    START_TLS everything is as usual.
+    """
     before = bookie.stat(IN_CLEAR)
     with bookie.peer() as peer:
         asked = v3_frames.request(operation, txn=7, priority=2)
@@ -83,7 +85,9 @@ def test_every_operation_of_v3_in_clear(bookie: LocalBookie, ca: Authority, oper
     ids=["add", "read", "batch", "auth", "too long"],
 )
 def test_v2_in_clear(bookie: LocalBookie, frame: bytes, *, answered: bool) -> None:
-    """S8: EUA where V2 has a word for it, and the end; a long frame is not even waited for."""
+    """S8: the response is EUA where V2 has a code for it, and the connection is closed, without waiting for a long
+    frame.
+    """
     with bookie.peer() as peer:
         peer.sock.sendall(frame)
         if answered:
@@ -92,20 +96,20 @@ def test_v2_in_clear(bookie: LocalBookie, frame: bytes, *, answered: bool) -> No
 
 
 def test_what_stands_behind_the_first_request(bookie: LocalBookie) -> None:
-    """S8: one answer, however many requests came."""
+    """S8: there is one response, however many requests came."""
     with bookie.peer() as peer:
         peer.sock.sendall(encode_request(add(1, 0, b"x")) * 50)
         assert len(peer.take_all()) == len(encode_answer())
 
 
 def encode_answer() -> bytes:
-    """As long as any answer to an add of V2."""
+    """Return bytes of the length of any V2 add response."""
     return bytes(4 + 24)
 
 
 @either_protocol
 def test_a_login_in_clear_behind_start_tls(bookie: LocalBookie, protocol: int) -> None:
-    """S8: it is clear all the same; the log says so."""
+    """S8: it is in clear nevertheless, and the log says so."""
     before = bookie.stat(CLEAR_BEHIND)
     with bookie.peer() as peer:
         peer.sock.sendall(START_TLS + auth(protocol, "token", TOKEN))
@@ -119,7 +123,7 @@ def test_a_login_in_clear_behind_start_tls(bookie: LocalBookie, protocol: int) -
 
 
 def test_who_says_nothing_in_clear(tmp_path: Path, party: Party) -> None:
-    """S8: it has as long as for a login, also where there is none."""
+    """S8: it has as much time as for a login, even without authentication."""
     with local_bookie(tmp_path, tls=settings_of(party, required=True), unauthenticated_ms_max=500) as bookie:
         with bookie.peer() as peer:
             assert peer.closed()
@@ -128,7 +132,7 @@ def test_who_says_nothing_in_clear(tmp_path: Path, party: Party) -> None:
 
 @either_protocol
 def test_the_switch_for_logins_in_clear(tmp_path: Path, ca: Authority, party: Party, protocol: int) -> None:
-    """S8: with it off neither a message behind START_TLS counts, nor what was proven in clear before it."""
+    """S8: with the option off, neither a message after START_TLS counts, nor a proof in clear before it."""
     provider = SaslServer({USER: PASSWORD}, re.compile(".*"))
     with local_bookie(tmp_path, provider=provider, tls=settings_of(party, clear_login=False)) as bookie:
         with bookie.peer() as peer:

@@ -1,4 +1,5 @@
-"""V3 over sockets, beyond single statuses: what an answer tells, what waits for what, and who speaks which protocol.
+"""V3 over sockets, beyond single statuses: the contents of responses, what waits for what, and changes of the
+protocol.
 
 Modules: server.dispatch, server.answers, server.acks, store.gather, store.last_entry, journal.commit, store.storage.
 """
@@ -45,7 +46,7 @@ fresh = count(5000)
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """One for the whole file; tests take ledgers of their own."""
+    """One bookie for the whole file; each test uses ledgers of its own."""
     room: dict[str, Any] = {"write_cache_bytes": 64 * MIB, "buffer_bytes": 16 * MIB}
     with local_bookie(tmp_path_factory.mktemp("bookie"), **room) as bookie:
         yield bookie
@@ -59,19 +60,19 @@ def peer(bookie: LocalBookie) -> Iterator[Peer]:
 
 
 def fill(peer: Peer, ledger: int, payloads: list[bytes]) -> list[bytes]:
-    """Entries 0 and on, each with the LAC before it; what is stored."""
+    """Add entries from 0 on, each with the LAC before it; return what is stored."""
     send(peer, *(add3(ledger, entry, payload, lac=entry - 1) for entry, payload in enumerate(payloads)))
     assert {answer(peer).status for _ in payloads} == {wire.EOK}
     return [entry_of(ledger, entry, payload, lac=entry - 1) for entry, payload in enumerate(payloads)]
 
 
 def poll(ledger: int, lac: int, *, ms: int = LONG_MS, flag: int = PIGGYBACK, entry: int = -1) -> wire.Request:
-    """A read that waits for a LAC above `lac`."""
+    """Return a read that waits for a LAC above `lac`."""
     return read3(ledger, entry, previousLAC=lac, timeOut=ms, flag=flag)
 
 
 def test_ids_of_the_request_are_echoed_and_those_of_the_entry_stored(peer: Peer) -> None:
-    """They differ only when a client wants them to."""
+    """They differ only if a client makes them differ."""
     ledger, other = next(fresh), next(fresh)
     answered = part(ask(peer, add3(ledger, 5, body=entry_of(other, 6, b"x"))))
     assert (answered.ledgerId, answered.entryId) == (ledger, 5)
@@ -80,7 +81,7 @@ def test_ids_of_the_request_are_echoed_and_those_of_the_entry_stored(peer: Peer)
 
 
 def test_reads_tell_the_lac(bookie: LocalBookie, peer: Peer) -> None:
-    """The highest one known: of any entry's field or the explicit one; a fencing read tells none."""
+    """Reads return the highest LAC known, from any entry or the explicit one; a fencing read returns none."""
     ledger = next(fresh)
     fill(peer, ledger, [b"x"] * 5)
     for flushed in (False, True):
@@ -97,7 +98,7 @@ def test_reads_tell_the_lac(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_the_lac_of_an_earlier_process(tmp_path: Path) -> None:
-    """Learnt from the last entry, by a read, a poll or an add; a ledger without an entry has none."""
+    """The LAC is learnt from the last entry, by a read, a poll or an add; a ledger without an entry has none."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         for ledger in range(1, 5):
             fill(peer, ledger, [b"x"] * 50)
@@ -114,7 +115,7 @@ def test_the_lac_of_an_earlier_process(tmp_path: Path) -> None:
 
 
 def test_what_is_added_after_a_restart_leaves_cached_reads_alone(tmp_path: Path) -> None:
-    """The first flush learns where the ledger ends: the next ones no longer drop what was read from disk."""
+    """The first flush learns where the ledger ends, so later ones keep what was read from disk in the cache."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         fill(peer, 1, [bytes(500)] * 50)
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
@@ -129,7 +130,7 @@ def test_what_is_added_after_a_restart_leaves_cached_reads_alone(tmp_path: Path)
 
 
 def test_a_poll_ends_with_a_higher_lac(bookie: LocalBookie, peer: Peer) -> None:
-    """With the entry after the one known, the LAC and the time; meanwhile the connection is served."""
+    """It returns the entry after the known one, the LAC and the time; meanwhile the connection is served."""
     ledger = next(fresh)
     stored = fill(peer, ledger, [b"a", b"b", b"c"])
     waiting = poll(ledger, 1)
@@ -150,7 +151,9 @@ def test_a_poll_ends_with_a_higher_lac(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_a_poll_that_need_not_wait(peer: Peer) -> None:
-    """The LAC is higher already: the entry after the one known, or the LAC alone when that entry is elsewhere."""
+    """If the LAC is higher already, it returns the entry after the known one, or only the LAC if that entry is
+    elsewhere.
+    """
     ledger = next(fresh)
     stored = fill(peer, ledger, [b"a", b"b", b"c"])
     assert ask(peer, add3(ledger, 9, b"far", lac=8)).status == wire.EOK
@@ -171,14 +174,14 @@ def test_a_poll_that_need_not_wait(peer: Peer) -> None:
 
 @pytest.mark.parametrize("end", ["fence", "explicit LAC", "higher explicit LAC"])
 def test_what_else_ends_a_poll(bookie: LocalBookie, peer: Peer, end: str) -> None:
-    """Then the LAC may be what it was."""
+    """The LAC may be unchanged then."""
     ledger = next(fresh)
     fill(peer, ledger, [b"a", b"b", b"c"])
     message = poll(ledger, 1)
     send(peer, message)
     assert bookie.stat("long_polls_refused") == 0
     with bookie.peer() as other:
-        assert ask(peer, force(ledger)).status == wire.EOK  # so the poll waits
+        assert ask(peer, force(ledger)).status == wire.EOK  # the poll, sent before, is waiting now
         if end == "fence":
             ask(other, read3(ledger, -1, flag=FENCE, masterKey=KEY))
         else:
@@ -190,7 +193,7 @@ def test_what_else_ends_a_poll(bookie: LocalBookie, peer: Peer, end: str) -> Non
 
 
 def test_polls_of_connections_that_are_gone(bookie: LocalBookie, peer: Peer) -> None:
-    """They end with their connection, and the others go on."""
+    """They end with their connection, and the others continue."""
     ledger = next(fresh)
     fill(peer, ledger, [b"a"])
     for _ in range(20):
@@ -205,7 +208,7 @@ def test_polls_of_connections_that_are_gone(bookie: LocalBookie, peer: Peer) -> 
 
 
 def test_deferred_sync(tmp_path: Path, faulty: ModuleType) -> None:
-    """Such adds are acknowledged while the sync stands still; recovery adds, others and a force are not."""
+    """Such adds are acknowledged while the sync is stalled; recovery adds, other adds and a force are not."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), io_threads=1) as bookie,
         bookie.peer() as peer,
@@ -236,7 +239,7 @@ def test_deferred_sync(tmp_path: Path, faulty: ModuleType) -> None:
 
 
 def test_explicit_lacs(bookie: LocalBookie, peer: Peer) -> None:
-    """READ_LAC tells the highest packet and the last entry, whichever there are; packets survive."""
+    """READ_LAC returns the highest packet and the last entry, whichever exist; packets survive a restart."""
     ledger = next(fresh)
     assert ask(peer, write_lac(ledger, 3)).status == wire.EOK
     found = part(ask(peer, read_lac(ledger)))
@@ -256,7 +259,7 @@ def test_explicit_lacs(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def expected(sizes: list[int], most: int, limit: int) -> int:
-    """How many entries of these sizes a batch holds: the first one always, then while everything fits."""
+    """Return how many entries of these sizes a batch holds: always the first one, then as long as everything fits."""
     used = [64 + total for total in accumulate(size + 6 for size in sizes)]
     fitting = sum(1 for total in used if total <= limit)
     return min(max(fitting, 1), most or len(sizes))
@@ -264,7 +267,9 @@ def expected(sizes: list[int], most: int, limit: int) -> int:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_batches_hold_what_fits(bookie: LocalBookie, peer: Peer, *, flushed: bool) -> None:
-    """The count, the bytes of the frame by the formula, and every byte right: small, large and mixed entries."""
+    """The number of entries, the size of the frame by the formula, and every byte are right, for small, large and
+    mixed entries.
+    """
     seeded_random = random.Random(7)
     ledger = next(fresh)
     kinds = (0, 5, 100, 4063, 4064, 4065, 5000, 20_000)
@@ -301,8 +306,8 @@ def test_a_batch_of_entries_longer_than_two_megabytes(bookie: LocalBookie, peer:
 
 
 def test_batches_when_output_is_scarce(tmp_path: Path) -> None:
-    """What cannot be copied goes out from where it lies: a peer that reads late gets everything. The budget holds the
-    list of what is referenced.
+    """What cannot be copied is sent from where it is stored: a peer that reads late gets everything. The budget
+    includes the list of references.
     """
     limits: dict[str, Any] = {"output_bytes_max": 1 << 20, "output_high_bytes": 2 << 20, "output_low_bytes": 1 << 20}
     with local_bookie(tmp_path, **limits) as bookie, bookie.peer(receive_bytes=4096) as peer:
@@ -318,14 +323,14 @@ def test_batches_when_output_is_scarce(tmp_path: Path) -> None:
 
 
 def closed_by(bookie: LocalBookie) -> tuple[float, float]:
-    """After a checkpoint: logs that take entries, and those that were closed as their ledger's end was announced."""
+    """Take a checkpoint; return the number of logs open for entries, and of those closed after a write close."""
     assert bookie.storage.checkpoint()
     return bookie.stat("ledger_logs_active"), bookie.stat("ledger_logs_write_closed")
 
 
 def test_write_close_closes_the_ledgers_log(tmp_path: Path) -> None:
-    """ST9: by the announcement, a fence, a refused add, at the next checkpoint; again after later adds, which go on;
-    not with a wrong key, nor for a ledger that nobody knows.
+    """ST9: a write close, a fence or a refused add closes the log at the next checkpoint, and again after later
+    adds, which are still accepted; with a wrong key, or for an unknown ledger, nothing happens.
     """
     with local_bookie(tmp_path, log_per_ledger=True) as bookie, bookie.peer() as one:
         for ledger in (1, 2, 3, 4):
@@ -352,7 +357,7 @@ def test_write_close_closes_the_ledgers_log(tmp_path: Path) -> None:
 
 
 def test_write_closes_without_logs_by_ledger_leave_nothing(tmp_path: Path) -> None:
-    """The marks are taken by each checkpoint, so that the next announcement is noted anew."""
+    """Each checkpoint clears the marks, so that the next write close is recorded again."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as one:
         fill(one, 1, [b"x"])
         for turn in range(3):
@@ -363,7 +368,7 @@ def test_write_closes_without_logs_by_ledger_leave_nothing(tmp_path: Path) -> No
 
 
 def test_a_connection_flips_to_v2_for_good(bookie: LocalBookie, peer: Peer) -> None:
-    """V3 first, then a V2 frame, then V3 no more: its frames are taken for V2 and end the connection."""
+    """After V3 and then a V2 frame, V3 is no longer accepted: its frames are taken for V2 and end the connection."""
     ledger = next(fresh)
     assert ask(peer, add3(ledger, 0, b"x")).status == wire.EOK
     assert peer.ask(read(ledger, 0)).body == entry_of(ledger, 0, b"x")
@@ -371,20 +376,20 @@ def test_a_connection_flips_to_v2_for_good(bookie: LocalBookie, peer: Peer) -> N
     send(peer, read3(ledger, 0))
     assert peer.closed()
     with bookie.peer() as other:
-        unknown = bytes.fromhex("0a0608031063180b")  # operation 99: no V3 message, and opcode 6 of V2
+        unknown = bytes.fromhex("0a0608031063180b")  # operation 99: not a V3 message, and opcode 6 of V2
         other.sock.sendall(struct.pack(">i", len(unknown)) + unknown)
         assert other.closed()
 
 
 def test_versions_of_v2_that_look_like_v3(bookie: LocalBookie) -> None:
-    """A V2 frame of a version that no client sends is refused as V2."""
+    """A V2 frame with a version that no client sends is refused as V2."""
     for version in (8, 10, 0x7F, 0x80, 0xFF):
         with bookie.peer() as peer:
             assert peer.ask(read(1, 0, version=version)).code == 103
 
 
 def test_both_protocols_side_by_side(bookie: LocalBookie) -> None:
-    """Connections of either protocol, pipelined, on the same ledgers: each gets its own answers in its own form."""
+    """Connections of both protocols, pipelined, on the same ledgers, get their own responses in their own format."""
     ledger = next(fresh)
     with bookie.peer() as old, bookie.peer() as new:
         for first in range(0, 200, 20):
@@ -400,7 +405,7 @@ def test_both_protocols_side_by_side(bookie: LocalBookie) -> None:
 
 
 def test_adds_that_find_no_room(tmp_path: Path) -> None:
-    """They wait their time, at the head of their connection, and then they are refused."""
+    """They wait for their time at the head of their connection, and are then refused."""
     with (
         local_bookie(tmp_path, write_cache_bytes=2 * MIB, throttle_ms_max=50) as bookie,
         bookie.peer() as peer,
@@ -414,7 +419,7 @@ def test_adds_that_find_no_room(tmp_path: Path) -> None:
 
 
 def test_frames_without_their_message(peer: Peer) -> None:
-    """A header alone is refused with its copy, priority included, and the connection goes on."""
+    """A header alone is refused with a copy of it, including the priority, and the connection continues."""
     for operation in range(1, 14):
         message = request(operation, priority=7)
         refused = ask(peer, message)

@@ -1,4 +1,4 @@
-"""Peers that speak TLS behind START_TLS, as frames: Python's own ssl module, with nothing in common with ours."""
+"""Peers that use TLS after START_TLS, by Python's own ssl module, which shares nothing with our implementation."""
 
 import socket
 import ssl
@@ -16,7 +16,7 @@ REFUSED = bytes.fromhex("0000000b0a0608031009180a109403")
 
 
 def settings_of(party: Party, *, trust: Path | None = None, **options: object) -> TlsSettings:
-    """A bookie's settings; with `trust`, clients must have a certificate from there."""
+    """Return a bookie's settings; with `trust`, clients must have a certificate that it signed."""
     return TlsSettings(
         provider_factory="org.apache.bookkeeper.tls.TLSContextFactory",
         key_store=str(party.key),
@@ -28,7 +28,7 @@ def settings_of(party: Party, *, trust: Path | None = None, **options: object) -
 
 
 def client_context(ca: Authority, party: Party | None = None) -> ssl.SSLContext:
-    """Trusts `ca`; shows `party`'s certificate when asked."""
+    """Return a context that trusts `ca`, and presents `party`'s certificate when asked."""
     context = ssl.create_default_context(cafile=str(ca.certificate))
     if party is not None:
         context.load_cert_chain(party.certificate, party.key)
@@ -50,12 +50,12 @@ class TlsPeer(Peer):
             raise
 
     def abort(self) -> None:
-        """Close with a reset instead of an end, and without a good-bye."""
+        """Close with a reset, without TLS's closing message."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
     def start_tls(self) -> None:
-        """The bookie agrees, in clear."""
+        """Send START_TLS and check that the bookie agrees, in clear."""
         self.sock.sendall(START_TLS)
         answer = self.take(len(ACCEPTED))
         assert answer == ACCEPTED

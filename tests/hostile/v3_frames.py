@@ -1,4 +1,4 @@
-"""A right request of V3 for each operation, whatever it is about: for tests that go through all of them."""
+"""A valid V3 request for each operation, for tests that try all of them."""
 
 import struct
 from typing import Any
@@ -27,12 +27,12 @@ PARTS: dict[int, dict[str, Any]] = {
     },
     wire.WRITE_CLOSE: {"writeCloseRequest": wire.WriteCloseRequest(ledgerId=1, masterKey=KEY)},
 }
-"""A right request's own part, by operation."""
+"""The message of a valid request, by operation."""
 
 
 def request(
     operation: int, *, txn: int = 1, priority: int | None = None, version: int = wire.VERSION_THREE, **part: Any
 ) -> wire.Request:
-    """A request; without `part` the one of PARTS."""
+    """Return a request; without `part` with the message in PARTS."""
     header = wire.BKPacketHeader(version=version, operation=operation, txnId=txn, priority=priority)  # type: ignore[arg-type]
     return wire.Request(header=header, **(part or PARTS[operation]))

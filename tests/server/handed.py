@@ -1,4 +1,4 @@
-"""A task as the compiled module `server.policy` hands it to Python, and what was answered; for handlers without a
+"""A task as the compiled module `server.policy` passes it to Python, and its response, for handlers without a
 socket.
 """
 
@@ -24,11 +24,11 @@ class Handed:
 
     @property
     def answered(self) -> bool:
-        """Once is enough."""
+        """Whether it was answered."""
         return bool(self.answers)
 
     def answer(self, body: bytes, action: int, user: AuthenticatedUser | None = None, may: int = users.ALL) -> None:
-        """Note it, and who was let in; what that one may do is a matter of tests over sockets."""
+        """Record the response and the user. What that user may do is tested over sockets."""
         assert (action == policy.AUTHENTICATED) == (user is not None)
         assert 0 < may <= users.ALL
         self.answers.append((body, action))

@@ -47,7 +47,9 @@ def cgroup(root: Path, own: str, files: dict[str, str]) -> None:
     ids=["v2 parent", "v2 in a container", "v2 root", "v1", "v1 unlimited"],
 )
 def test_control_groups(tmp_path: Path, own: str, files: dict[str, str], expected: object) -> None:
-    """The tightest limit from the own group up counts; "max" and version 1's huge number are none."""
+    """The tightest limit from the process's own group upwards counts; "max" and version 1's huge number are no
+    limit.
+    """
     cgroup(tmp_path, own, files)
     assert budget.allowed_bytes(tmp_path) == expected
 

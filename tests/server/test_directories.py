@@ -1,4 +1,4 @@
-"""Directories of a bookie: made and taken back, locked against a second holder, marked while in use."""
+"""Directories of a bookie: created and removed again, locked against a second holder, marked while in use."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def tree(path: Path) -> list[str]:
 
 
 def test_acquire_makes_what_is_missing_and_abandon_takes_it_back(tmp_path: Path) -> None:
-    """A start that is refused leaves no directory behind, not even parents; those that were there stay."""
+    """A refused start leaves no new directory behind, not even parents; existing ones stay."""
     (tmp_path / "there").mkdir()
     locks = Directories([tmp_path / "a/b/journal", tmp_path / "a/b/ledgers", tmp_path / "there"])
     locks.acquire()
@@ -39,7 +39,7 @@ def test_abandon_keeps_what_is_in_use(tmp_path: Path) -> None:
 
 
 def test_one_directory_in_several_roles(tmp_path: Path) -> None:
-    """Journal and ledgers may share a directory, also by different names, without locking each other out."""
+    """Journal and ledgers may share a directory, even under different names, without locking each other out."""
     (tmp_path / "d").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "d")
     locks = Directories([tmp_path / "d", tmp_path / "d", tmp_path / "link"])
@@ -59,7 +59,7 @@ sys.stdin.read()
 
 
 def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> None:
-    """The lock is the process's own: refused while it lives, free as soon as it was killed."""
+    """The lock belongs to the process: it is held while the process lives, and free as soon as that is killed."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path / "d")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -75,7 +75,7 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
 
 
 def test_no_directory(tmp_path: Path) -> None:
-    """A file in the way, as the directory or above it, is refused by name; nothing is left."""
+    """A file in place of the directory, or above it, is refused by name, and nothing is left."""
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file/below"):
         with pytest.raises(StartRefused, match=str(path)):
@@ -85,7 +85,7 @@ def test_no_directory(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_not_writable(tmp_path: Path) -> None:
-    """A directory of somebody else is refused by name."""
+    """A directory of another user is refused by name."""
     tmp_path.chmod(0o555)
     with pytest.raises(StartRefused, match="not writable"):
         Directories([tmp_path]).acquire()

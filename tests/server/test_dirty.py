@@ -1,4 +1,4 @@
-"""Ends that are not in order: what the marker of the run tells the next one, whatever that is configured to (B17)."""
+"""Unclean ends: what the dirty marker of a run tells the next start, however that is configured (B17)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,14 +24,16 @@ Bookies = Callable[..., list[BookieProcess]]
 
 
 def marker(root: Path, *, write_data: bool = True, sync_data: bool = True, boot: str = "b") -> DirtyMarker:
-    """Of two directories and a run in boot `b` that relies on the whole journal, unless told otherwise."""
+    """Return the marker of two directories and a run in boot `b`; by default it relies on the complete journal."""
     for name in ("l0", "l1"):
         (root / name / "current").mkdir(parents=True, exist_ok=True)
     return DirtyMarker([root / "l0", root / "l1"], Run(write_data=write_data, sync_data=sync_data, boot=boot))
 
 
 def test_markers_are_set_and_cleared(tmp_path: Path) -> None:
-    """Set in every ledger directory, seen if any has it, gone after clear; both are idempotent."""
+    """Markers are set in every ledger directory, count if any has one, and are gone after clear; both are
+    idempotent.
+    """
     one = marker(tmp_path)
     assert not one.is_set()
     one.set()
@@ -45,7 +47,9 @@ def test_markers_are_set_and_cleared(tmp_path: Path) -> None:
 
 
 def test_what_may_be_lost(tmp_path: Path) -> None:
-    """It is the run that was dirty which counts, not the one that begins; a kill within a boot loses no page cache."""
+    """The configuration of the dirty run counts, not that of the new one; a kill without a reboot keeps the page
+    cache.
+    """
     marker(tmp_path, write_data=False).set()
     assert "journalWriteData=false" in marker(tmp_path).lost()
     marker(tmp_path, sync_data=False).set()
@@ -61,7 +65,7 @@ def test_what_may_be_lost(tmp_path: Path) -> None:
 
 
 def test_an_empty_marker(tmp_path: Path) -> None:
-    """Of Apache BookKeeper, or of an older bookie of ours: as this run is configured, in an unknown boot."""
+    """An empty marker, of Apache BookKeeper or of an older bookie, counts as configured now, in an unknown boot."""
     assert not marker(tmp_path).lost()
     (tmp_path / "l0/current/DIRTY").touch()
     assert not marker(tmp_path).lost()
@@ -71,7 +75,7 @@ def test_an_empty_marker(tmp_path: Path) -> None:
 
 
 def own(bookie: BookieProcess, ledger: int) -> LedgerMetadata:
-    """An open ledger on this bookie alone, in its metadata store."""
+    """Create an open ledger on this bookie alone in its metadata store."""
     driver = open_driver(f"grpc://{bookie.admin}")
     driver.start()
     metadata = LedgerMetadata(
@@ -88,25 +92,25 @@ def own(bookie: BookieProcess, ledger: int) -> LedgerMetadata:
 
 
 def write(bookie: BookieProcess, ledger: int, entry: int) -> None:
-    """An add that is acknowledged."""
+    """Add an entry, which must be acknowledged."""
     with ChannelV3.connect(*bookie.address) as channel:
         channel.add(ledger, entry, b"kept", digest=Digest.of(password=b"secret"), lac=entry - 1, length=4 * (entry + 1))
 
 
 def read(bookie: BookieProcess, ledger: int, entry: int) -> bytes:
-    """The end of its payload."""
+    """Return the end of the entry's payload."""
     with ChannelV3.connect(*bookie.address) as channel:
         return bytes(channel.read(ledger, entry)[-4:])
 
 
 def reboot(bookie: BookieProcess) -> None:
-    """As if the machine had started anew since."""
+    """Simulate a reboot of the machine."""
     path = bookie.ledgers / "current/DIRTY"
     path.write_text(path.read_text().replace(boot_id(), "another"))
 
 
 def test_b17_a_kill_with_an_unsynced_journal(bookies: Bookies) -> None:
-    """The page cache has it: everything is there."""
+    """The page cache keeps everything."""
     (bookie,) = bookies(**UNSYNCED, **PATIENT)
     own(bookie, 1)
     write(bookie, 1, 0)
@@ -118,8 +122,8 @@ def test_b17_a_kill_with_an_unsynced_journal(bookies: Bookies) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("remains", [0, 4096, 1 << 20])
 def test_b17_a_power_cut_with_an_unsynced_journal(bookies: Bookies, remains: int) -> None:
-    """What the disk may not have got is not denied: no start without a check, and limbo with it. The journal may lack
-    anything, also what its mark names.
+    """Entries that the disk may not have are not denied: there is no start without a check, which puts ledgers into
+    limbo. The journal may lack anything, even what its mark names.
     """
     (bookie,) = bookies(**UNSYNCED, **PATIENT)
     own(bookie, 1)
@@ -159,7 +163,7 @@ def test_b17_the_journal_is_switched_on_again(bookies: Bookies) -> None:
 
 @contextmanager
 def on_a_full_disk(root: Path, faulty: ModuleType, **settings: str) -> Iterator[None]:
-    """A bookie that took an add, and stops in order while its ledger disk takes nothing more."""
+    """Run a bookie that accepted an add, and stop it while its ledger disk is full."""
     bookie = new_bookie(root, **PATIENT, **settings)
     bookie._storage.files = faulty.FaultyFiles()
     addresses = bookie.start(lambda: None)
@@ -172,7 +176,7 @@ def on_a_full_disk(root: Path, faulty: ModuleType, **settings: str) -> Iterator[
 
 
 def test_b17_a_stop_in_order_on_a_full_disk_without_a_journal(tmp_path: Path, faulty: ModuleType) -> None:
-    """What could not be flushed is lost, so the marker stays and the next start knows."""
+    """Entries that could not be flushed are lost, so the marker stays and the next start knows."""
     with on_a_full_disk(tmp_path, faulty, **UNJOURNALED):
         assert (tmp_path / "l0/current/DIRTY").exists()
         with pytest.raises(StartRefused, match="journalWriteData=false did not end in order"):
@@ -181,7 +185,7 @@ def test_b17_a_stop_in_order_on_a_full_disk_without_a_journal(tmp_path: Path, fa
 
 @pytest.mark.parametrize("sync", ["true", "false"])
 def test_b17_a_stop_in_order_on_a_full_disk_with_one(tmp_path: Path, faulty: ModuleType, sync: str) -> None:
-    """The journal has it, synced: whatever becomes of the machine, the next start has everything."""
+    """The journal has them, synced, so the next start has everything even after a power failure."""
     with on_a_full_disk(tmp_path, faulty, journalSyncData=sync):
         path = tmp_path / "l0/current/DIRTY"
         path.write_text(path.read_text().replace(boot_id(), "another"))
@@ -191,7 +195,7 @@ def test_b17_a_stop_in_order_on_a_full_disk_with_one(tmp_path: Path, faulty: Mod
 
 
 def test_a_marker_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that claims no less may stay; else the start is refused, and names the file."""
+    """An existing marker that claims no less may stay; otherwise the start is refused with the file's name."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

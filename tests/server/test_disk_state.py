@@ -1,4 +1,4 @@
-"""What follows from the space of directories: levels, read-only, room for recoveries (B15). Pure functions."""
+"""Consequences of the space in directories: levels, read-only mode, room for recoveries (B15). Pure functions."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def used(fraction: float, device: int = 1, total: int = 100 * GIB) -> Usage:
     ],
 )
 def test_levels(usages: tuple[float, float], any_full: bool, were_full: str, expected: str) -> None:
-    """B15, ST8: full above the mark, any of several; were all full, they must fall below the low mark together."""
+    """B15, ST8: a directory is full above the mark; if all were full, they must fall below the low mark together."""
     found = {one: used(usage, device) for device, (one, usage) in enumerate(zip((A, B), usages, strict=True))}
     state = judge(found, settings(any_full_is_read_only=any_full), were_full={Path(f"/{name}") for name in were_full})
     told = [one.level.name.lower() for one in state.directories] + ["read-only"] * state.read_only
@@ -59,13 +59,13 @@ def test_levels(usages: tuple[float, float], any_full: bool, were_full: str, exp
 
 
 def test_a_file_system_counts_once() -> None:
-    """Two directories on one full disk beside an empty one: the sum is of two disks, not of three."""
+    """Two directories on one full disk and an empty disk: the sum counts two disks, not three."""
     assert total_usage([used(0.9, 1), used(0.9, 1), used(0.1, 2)]) == pytest.approx(0.5)
     assert total_usage([]) == 0.0
 
 
 def test_a_journal_is_full_when_a_write_says_so() -> None:
-    """Its files lie there already; a write without space makes it full like any directory."""
+    """A journal's files are preallocated, so it is full only when a write finds no space."""
     found = {A: used(0.1), JOURNALS: used(0.99, 2)}
     state = judge(found, settings())
     assert (state.of(JOURNALS.path).level, state.read_only, state.level) == (DiskLevel.WARN, False, DiskLevel.OK)
@@ -76,7 +76,7 @@ def test_a_journal_is_full_when_a_write_says_so() -> None:
 
 
 def test_a_refused_write_counts_whatever_the_usage() -> None:
-    """B15: a quota, or inodes."""
+    """B15: a refused write counts whatever the usage, as with a quota or without inodes."""
     state = judge({A: used(0.1), B: used(0.1, 2)}, settings(any_full_is_read_only=False), refused={A.path})
     assert [one.level for one in state.directories] == [DiskLevel.FULL, DiskLevel.OK]
     assert not state.read_only
@@ -85,7 +85,7 @@ def test_a_refused_write_counts_whatever_the_usage() -> None:
 
 @pytest.mark.parametrize("any_full", [True, False])
 def test_a_directory_that_cannot_be_asked(any_full: bool) -> None:
-    """Unmounted, or made read-only by the system: the bookie takes no writes at all."""
+    """With a directory that is unmounted, or was made read-only by the system, the bookie accepts no writes at all."""
     for wrong in ("gone", Usage(device=1, total=GIB, usable=GIB, read_only=True)):
         state = judge({A: used(0.1), B: wrong}, settings(any_full_is_read_only=any_full))
         assert state.of(B.path).level == state.level == DiskLevel.BAD
@@ -96,7 +96,7 @@ def test_a_directory_that_cannot_be_asked(any_full: bool) -> None:
 
 
 def test_room_for_recoveries() -> None:
-    """Every ledger directory needs the room, an index directory its own."""
+    """Every ledger directory needs room for recoveries, and an index directory its own."""
     limits = settings(recovery_room_bytes=2 * GIB, index_room_bytes=GIB)
     for ledgers, indexes, expected in ((3, 3, True), (2, 1, True), (1, 3, False), (3, 0, False)):
         found = {A: Usage(1, 100 * GIB, 3 * GIB), B: Usage(2, 100 * GIB, ledgers * GIB)}
@@ -113,7 +113,9 @@ directories = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2), st.booleans
 
 @given(directories, st.booleans())
 def test_verdicts_hold_together(drawn: list[tuple[float, int, bool]], any_full: bool) -> None:
-    """Fuller is never better, one full never worse than all, and what was not full is judged by its own use alone."""
+    """A fuller disk is never better, one full is never worse than all, and a directory that was not full is judged
+    alone.
+    """
     found = {Directory(LEDGER, Path(f"/{n}")): used(use, device) for n, (use, device, _) in enumerate(drawn)}
     before = {Path(f"/{n}") for n, (_, _, was) in enumerate(drawn) if was}
     state = judge(found, settings(any_full_is_read_only=any_full), were_full=before)
@@ -132,7 +134,7 @@ def test_verdicts_hold_together(drawn: list[tuple[float, int, bool]], any_full: 
 
 
 def test_a_real_file_system(tmp_path: Path) -> None:
-    """Its figures make sense, and a directory that is not there is an error, not a full disk."""
+    """The figures of a real file system are plausible, and a missing directory is an error, not a full disk."""
     found = measure(tmp_path)
     assert 0 < found.used < 1
     assert found.device == tmp_path.stat().st_dev
@@ -142,5 +144,5 @@ def test_a_real_file_system(tmp_path: Path) -> None:
 
 
 def test_nothing_is_watched() -> None:
-    """The state before the first check hinders nobody."""
+    """The state before the first check restricts nothing."""
     assert (DiskState().level, DiskState().read_only, DiskState().high_priority) == (DiskLevel.OK, False, True)

@@ -1,4 +1,4 @@
-"""The monitor of directories: it tells of changes only, and goes on whatever the system answers (B15)."""
+"""The monitor of directories reports changes only, and continues whatever the system returns (B15)."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ def used(fraction: float, device: int = 1) -> Usage:
 
 @given(st.lists(st.floats(0, 1), max_size=30))
 def test_changes_alternate(usages: list[float]) -> None:
-    """B15: whatever the disk does, read-only and writable come in turn, and the last told is the last found."""
+    """B15: whatever the disk does, read-only and writable alternate, and the last report is the last finding."""
     told: list[DiskState] = []
     now = [0.0]
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(now[0]))
@@ -47,11 +47,11 @@ def test_a_refused_write_is_asked_for_at_each_check() -> None:
     monitor.follow(lambda state: told.append(state.read_only))
     for _ in range(4):
         monitor.check()
-    assert told == [False, False, True, False]  # the second: from no recovery to one fits
+    assert told == [False, False, True, False]  # the second: no recovery fitted before, and one fits now
 
 
 def test_what_a_follower_could_not_take_is_told_again() -> None:
-    """B15: a change that raised in one of them is not forgotten by the next check."""
+    """B15: a change that raised an exception in a follower is reported again by the next check."""
     told: list[bool] = []
     raising = [ValueError("odd")]
 
@@ -73,7 +73,7 @@ def test_what_a_follower_could_not_take_is_told_again() -> None:
 
 
 def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.LogCaptureFixture) -> None:
-    """B15: full, gone, back: told within an interval each time, with one line a change."""
+    """B15: a disk that is full, gone or back is reported within an interval each time, with one line per change."""
     levels: list[DiskLevel] = []
     seen = threading.Semaphore(0)
     now: list[float | OSError] = [0.1]
@@ -105,7 +105,7 @@ def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.Log
 
 
 def test_another_file_system_in_its_place() -> None:
-    """A disk that was unmounted leaves an empty directory, with room: nothing may be written there."""
+    """An unmounted disk leaves an empty directory with free space, where nothing may be written."""
     device = 1
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1, device))
     assert not monitor.check().read_only
@@ -118,7 +118,7 @@ def test_another_file_system_in_its_place() -> None:
 
 
 def test_figures_by_directory() -> None:
-    """PL6: each directory's own use, room and level; no figures of one that cannot be asked."""
+    """PL6: each directory has its own usage, free space and level, and one that cannot be queried has none."""
     shares = {A.path: 0.75, B.path: 0.5}
 
     def measured(path: Path) -> Usage:
@@ -136,7 +136,9 @@ def test_figures_by_directory() -> None:
 
 
 def test_a_restart_on_disks_that_were_full() -> None:
-    """ST8: they are judged by the low mark, as if the process had gone on; below it they take writes again."""
+    """ST8: after a restart they are judged by the low mark, as if the process had continued, and accept writes below
+    it.
+    """
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
     assert not monitor.check().read_only
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
@@ -148,7 +150,7 @@ def test_a_restart_on_disks_that_were_full() -> None:
 
 
 def test_reasons_add_up() -> None:
-    """Space that returns does not undo the operator's wish."""
+    """Free space does not undo an operator's read-only mode."""
     told: list[bool] = []
     reasons: list[frozenset[str]] = []
     mode = Mode()
@@ -165,7 +167,7 @@ def test_reasons_add_up() -> None:
 
 
 def test_a_late_follower_learns_the_mode() -> None:
-    """Who follows later is told at once where things stand."""
+    """A late follower is told the present mode at once."""
     mode = Mode()
     told: list[bool] = []
     mode.set("config", read_only=True)
@@ -185,7 +187,7 @@ def test_a_late_follower_learns_the_mode() -> None:
     ],
 )
 def test_the_status_of_the_last_run(texts: tuple[str, ...], expected: Status | None, tmp_path: Path) -> None:
-    """The newest line of layout 1 counts, three fields mean by hand; what cannot be made out is passed over."""
+    """The newest line of layout 1 counts, three fields mean a mode set by hand, and unreadable lines are skipped."""
     directories = [tmp_path / str(n) for n in range(len(texts) + 1)]
     for directory, text in zip(directories, texts, strict=False):
         directory.mkdir()
@@ -194,7 +196,7 @@ def test_the_status_of_the_last_run(texts: tuple[str, ...], expected: Status | N
 
 
 def test_a_status_is_kept_as_well_as_it_goes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Java reads what we write; a directory that takes no file is named, and the others get theirs."""
+    """Java can read the status; a directory that cannot be written is reported, and the others get their file."""
     good, bad = tmp_path / "good", tmp_path / "bad"
     good.mkdir()
     files = StatusFiles([bad, good])
@@ -213,19 +215,21 @@ def test_a_status_is_kept_as_well_as_it_goes(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_a_status_that_could_not_be_written_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """B15: each check tries the directories that lack it, with what counts then; it is said once that it did not go."""
+    """B15: each check retries the directories that lack the status, with the present one; the failure is logged
+    once.
+    """
     directory = tmp_path / "late"
     files = StatusFiles([directory])
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1))
     monitor.after_each_check(files.again)
-    monitor.check()  # nothing is known yet
+    monitor.check()  # no status is known yet
     mode = Mode()
     mode.follow_reasons(files.keep)
     mode.set("operator", read_only=True)
     monitor.check()
     monitor.check()
     told = [one.getMessage() for one in caplog.records if "status file" in one.getMessage()]
-    assert len(told) == 2  # writable, then read-only
+    assert len(told) == 2  # one for writable, one for read-only
     directory.mkdir()
     monitor.check()
     found = read([directory])
@@ -233,4 +237,4 @@ def test_a_status_that_could_not_be_written_is_tried_again(tmp_path: Path, caplo
     assert (found.read_only, found.manual) == (True, True)
     written = (directory / NAME).stat()
     monitor.check()
-    assert (directory / NAME).stat().st_ino == written.st_ino  # once is enough
+    assert (directory / NAME).stat().st_ino == written.st_ino  # it is written only once

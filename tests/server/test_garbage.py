@@ -1,4 +1,6 @@
-"""Garbage collection in a whole bookie: what is deleted in the metadata store goes from its disk, and nothing else."""
+"""Garbage collection in a whole bookie: ledgers deleted in the metadata store are removed from its disk, and nothing
+else.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +24,7 @@ ENTRIES = 60
 
 @pytest.fixture
 def metadata(tmp_path: Path) -> Iterator[Metadata]:
-    """A store that outlives the bookie."""
+    """A metadata store that outlives the bookie."""
     store = Metadata(tmp_path / "store")
     yield store
     store.stop()
@@ -37,7 +39,7 @@ class Collected:
         self.model = Model(1000)
 
     def fill(self, count: int) -> list[Ledger]:
-        """So many ledgers, acknowledged."""
+        """Write this many ledgers, all acknowledged."""
         peer = Peer(self.model, "writer", self.bookie.address)
         ledgers = [self.model.open() for _ in range(count)]
         for ledger in ledgers:
@@ -51,13 +53,13 @@ class Collected:
         return ledgers
 
     def delete(self, ledgers: list[Ledger]) -> None:
-        """From the metadata store."""
+        """Delete ledgers from the metadata store."""
         for ledger in ledgers:
             self.model.forget(ledger)
             self.metadata.delete(ledger.id)
 
     def collect(self, **order: bool) -> pb.GarbageStatus:
-        """Force a cycle and wait for its end."""
+        """Force a cycle and wait until it ends."""
         with open_channel(self.bookie.admin, AdminAccess()) as channel:
             gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
             before = gc.GetStatus(pb.GetGarbageStatusRequest(), timeout=CALL_S).counters["gc_cycles_total"]
@@ -76,7 +78,7 @@ class Collected:
         return status
 
     def codes(self, ledgers: list[Ledger]) -> set[int]:
-        """How reads of their first entries are answered; and everything live is read back."""
+        """Return the codes of reads of their first entries, after reading back everything live."""
         peer = Peer(self.model, "reader", self.bookie.address)
         found = {peer.read(ledger.id, 0) for ledger in ledgers}
         self.model.verify(peer, self.model.all())
@@ -85,13 +87,13 @@ class Collected:
         return found
 
     def log_bytes(self) -> int:
-        """What the entry logs occupy."""
+        """Return the bytes of the entry logs."""
         return sum(disk_bytes(path) for path in (self.bookie.ledgers / "current").glob("*.log"))
 
 
 @pytest.fixture
 def collected(bookies: Callable[..., list[BookieProcess]], metadata: Metadata) -> Collected:
-    """A bookie that collects when it is told to."""
+    """A bookie that collects only on request."""
     (bookie,) = bookies(
         metadataServiceUri=f"grpc://127.0.0.1:{metadata.port}",
         gcWaitTime="3600000",
@@ -106,7 +108,7 @@ def collected(bookies: Callable[..., list[BookieProcess]], metadata: Metadata) -
 
 
 def test_what_is_deleted_goes_from_the_disk(collected: Collected) -> None:
-    """B14: unknown at once, and after a kill; the rest is there, in fewer bytes."""
+    """B14: deleted ledgers are unknown at once, and after a kill; the rest is there, in fewer bytes."""
     ledgers = collected.fill(60)
     gone, kept = ledgers[::2], ledgers[1::2]
     collected.collect()
@@ -124,7 +126,7 @@ def test_what_is_deleted_goes_from_the_disk(collected: Collected) -> None:
 
 
 def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> None:
-    """The alarm is shown, everything stays readable, compaction included; then the word is given."""
+    """The alarm is shown, and everything stays readable, even after a compaction, until the operator confirms."""
     ledgers = collected.fill(30)
     collected.delete(ledgers[:25])
     assert "25 of 30" in collected.collect().alarm
@@ -136,7 +138,7 @@ def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> 
 
 @pytest.mark.thorough
 def test_a_stop_in_the_middle_of_a_slow_compaction(collected: Collected) -> None:
-    """At this pace a log takes a quarter of an hour; the stop does not wait for it, and nothing is lost."""
+    """At this rate a log takes a quarter of an hour; the stop does not wait for it, and nothing is lost."""
     collected.bookie.settings["compactionRateByBytes"] = "1024"
     collected.bookie.restart()
     ledgers = collected.fill(40)

@@ -1,4 +1,4 @@
-"""`bookie-server --init-cluster`: a cluster is made once, in either store, and a bookie then starts in it."""
+"""`bookie-server --init-cluster` creates a cluster once, in either store, and a bookie then starts in it."""
 
 import subprocess
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def init_cluster(bookie: BookieProcess) -> subprocess.CompletedProcess[str]:
 
 
 def refusal(bookie: BookieProcess) -> str:
-    """The one line that the command ends with, and nothing on standard output."""
+    """Return the single line with which the command fails, with nothing on standard output."""
     result = init_cluster(bookie)
     assert (result.returncode, result.stdout) == (1, ""), result
     assert "Traceback" not in result.stderr
@@ -26,7 +26,7 @@ def refusal(bookie: BookieProcess) -> str:
 
 @pytest.mark.interop
 def test_a_cluster_in_zookeeper(new_bookies: Bookies, zookeeper: ZooKeeperServer) -> None:
-    """Before it no bookie starts and the error names the command; after it one does; a second time changes nothing."""
+    """Before it no bookie starts, and the error names the command; after it one does; a second call changes nothing."""
     root = zookeeper.new_root()
     (bookie,) = new_bookies(metadataServiceUri=f"zk+hierarchical://{zookeeper.address}{root}")
     assert bookie.run() == 1
@@ -40,7 +40,7 @@ def test_a_cluster_in_zookeeper(new_bookies: Bookies, zookeeper: ZooKeeperServer
 
 
 def test_a_cluster_in_the_embedded_store(new_bookies: Bookies) -> None:
-    """The bookie would make it by itself; made before, it is kept."""
+    """The bookie would create it by itself; a cluster created before is kept."""
     (bookie,) = new_bookies()
     made = init_cluster(bookie)
     assert made.returncode == 0, made.stderr
@@ -50,6 +50,6 @@ def test_a_cluster_in_the_embedded_store(new_bookies: Bookies) -> None:
 
 
 def test_a_store_out_of_reach(new_bookies: Bookies) -> None:
-    """One line that names the key to look at."""
+    """One line names the key to check."""
     (bookie,) = new_bookies(metadataServiceUri=f"zk+hierarchical://127.0.0.1:{free_port()}/ledgers", zkTimeout="300")
     assert "metadataServiceUri" in refusal(bookie)

@@ -1,4 +1,4 @@
-"""A whole bookie: what is there when it serves, what is left when it stops, and that it comes back after a kill."""
+"""A whole bookie: what exists while it serves, what is left when it stops, and its return after a kill."""
 
 import json
 import resource
@@ -45,7 +45,7 @@ def dirty(bookie: BookieProcess) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_start_and_stop(bookies: Bookies, number: int) -> None:
-    """It listens where it says, marks its directories while it runs, and ends with 0 and without the mark."""
+    """It listens where configured, marks its directories while it runs, and ends with 0 and without the mark."""
     (bookie,) = bookies()
     socket.create_connection(bookie.address).close()
     assert dirty(bookie)
@@ -57,7 +57,7 @@ def test_start_and_stop(bookies: Bookies, number: int) -> None:
 
 
 def test_after_a_kill(bookies: Bookies) -> None:
-    """The mark stays, the next start says so and is in order again."""
+    """The mark stays; the next start reports it and then runs normally."""
     (bookie,) = bookies()
     bookie.kill()
     assert dirty(bookie)
@@ -69,7 +69,7 @@ def test_after_a_kill(bookies: Bookies) -> None:
 
 @pytest.mark.thorough
 def test_after_a_kill_without_a_journal(bookies: Bookies) -> None:
-    """B17: what was acknowledged may be gone, so it does not answer for it until an operator says so."""
+    """B17: acknowledged entries may be lost, so the bookie does not start until an operator decides."""
     (bookie,) = bookies(journalWriteData="false")
     bookie.restart()
     bookie.kill()
@@ -80,7 +80,7 @@ def test_after_a_kill_without_a_journal(bookies: Bookies) -> None:
 
 
 def test_after_a_kill_without_a_check_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """B17: dataIntegrityChecking=true where no such check is installed would let it answer for what is gone."""
+    """B17: dataIntegrityChecking=true without an installed check would let the bookie answer for lost entries."""
     settings = {"journalWriteData": "false", "dataIntegrityChecking": "true"}
     with whole_bookie(tmp_path, **settings):
         pass
@@ -96,7 +96,7 @@ def test_after_a_kill_without_a_check_to_run(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("broken", ["start", "check"])
 def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
-    """What a plane had taken before its start or check failed is given back."""
+    """What a plane took before its start or check failed is released."""
     seen: list[str] = []
 
     def fail() -> NoReturn:
@@ -116,7 +116,7 @@ def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.thorough
 def test_registration_follows(bookies: Bookies, new_bookies: Bookies, store: Callable[..., MetadataDriver]) -> None:
-    """B20: registered where it can be reached once it serves, gone after a stop, read-only if it is told to be."""
+    """B20: the bookie is registered at its address once it serves, read-only on request, and not after a stop."""
     owner, other = bookies(2)
     driver = store(owner)
     assert driver.bookies.present(read_only=False) == {owner.id, other.id}
@@ -134,7 +134,7 @@ def test_registration_follows(bookies: Bookies, new_bookies: Bookies, store: Cal
 
 
 def test_a_full_disk(bookies: Bookies, store: Callable[..., MetadataDriver]) -> None:
-    """B15: above the threshold the bookie starts, and is registered read-only."""
+    """B15: above the threshold the bookie starts and is registered as read-only."""
     (bookie,) = bookies(diskUsageThreshold="0.01", diskUsageWarnThreshold="0.01")
     driver = store(bookie)
     assert driver.bookies.present(read_only=True) == {bookie.id}
@@ -142,7 +142,7 @@ def test_a_full_disk(bookies: Bookies, store: Callable[..., MetadataDriver]) -> 
 
 @pytest.mark.thorough
 def test_a_full_disk_where_read_only_is_forbidden(new_bookies: Bookies) -> None:
-    """readOnlyModeEnabled=false: it ends, in order, with 5."""
+    """With readOnlyModeEnabled=false it ends cleanly with 5."""
     (bookie,) = new_bookies(diskUsageThreshold="0.01", diskUsageWarnThreshold="0.01", readOnlyModeEnabled="false")
     assert bookie.run() == 5
     assert "readOnlyModeEnabled=false" in bookie.log_text()
@@ -150,18 +150,18 @@ def test_a_full_disk_where_read_only_is_forbidden(new_bookies: Bookies) -> None:
 
 
 def add_frame(ledger: int, entry: int, payload: bytes) -> bytes:
-    """One V2 add, by hand."""
+    """Return a V2 add, encoded by hand."""
     body = struct.pack(">I20sqqqq", 2 << 24 | 1 << 16, b"k" * 20, ledger, entry, -1, len(payload)) + payload
     return struct.pack(">I", len(body)) + body
 
 
 def read_frame(ledger: int, entry: int) -> bytes:
-    """One V2 read, by hand."""
+    """Return a V2 read, encoded by hand."""
     return struct.pack(">IIqq", 20, 2 << 24 | 2 << 16, ledger, entry)
 
 
 def answer(connection: socket.socket) -> tuple[int, int] | None:
-    """(code, entry) of the next answer to an add or read; None when the bookie closed the connection."""
+    """Return (code, entry) of the next response to an add or read; None if the bookie closed the connection."""
     head = receive(connection, 28)
     if len(head) < 28:
         return None
@@ -178,7 +178,7 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 
 def add(connection: socket.socket, ledger: int, entry: int, payload: bytes) -> int | None:
-    """Add and wait; the code, or None when the bookie closed the connection."""
+    """Add an entry and wait; return the code, or None if the bookie closed the connection."""
     connection.sendall(add_frame(ledger, entry, payload))
     got = answer(connection)
     return None if got is None else got[0]
@@ -186,7 +186,7 @@ def add(connection: socket.socket, ledger: int, entry: int, payload: bytes) -> i
 
 @pytest.mark.thorough
 def test_a_failed_journal_write_ends_the_process(bookies: Bookies) -> None:
-    """B2: nothing is acknowledged after the write failed, the exit code is 5, and the next start recovers."""
+    """B2: nothing is acknowledged after the failed write, the exit code is 5, and the next start recovers."""
     (bookie,) = bookies()
     with socket.create_connection(bookie.address) as connection:
         assert add(connection, 1, 0, b"kept") == 0
@@ -209,7 +209,7 @@ def test_a_read_only_bookie_refuses_adds(bookies: Bookies) -> None:
 
 
 def test_a_stop_keeps_what_it_acknowledged(bookies: Bookies) -> None:
-    """B1: a stop under load closes the connection; every add that was acknowledged is there after the next start."""
+    """B1: a stop under load closes the connection, and every acknowledged add is there after the next start."""
     (bookie,) = bookies()
     with socket.create_connection(bookie.address) as connection:
         connection.sendall(b"".join(add_frame(7, entry, b"x" * 1000) for entry in range(500)))
@@ -227,13 +227,13 @@ def test_a_stop_keeps_what_it_acknowledged(bookies: Bookies) -> None:
 
 
 def stuff(connection: socket.socket) -> None:
-    """Ask for far more than the socket takes, and never read it."""
+    """Request far more than the socket takes, and never read it."""
     assert add(connection, 1, 0, bytes(1 << 20)) == 0
     connection.sendall(read_frame(1, 0) * 50)
 
 
 def test_a_client_that_never_reads_does_not_hold_up_a_stop(bookies: Bookies) -> None:
-    """The wait for outstanding answers is bounded by shutdownTimeoutMs."""
+    """shutdownTimeoutMs bounds the wait for outstanding responses."""
     (bookie,) = bookies(shutdownTimeoutMs="2000")
     with socket.create_connection(bookie.address) as connection:
         stuff(connection)
@@ -241,7 +241,7 @@ def test_a_client_that_never_reads_does_not_hold_up_a_stop(bookies: Bookies) -> 
 
 
 def test_a_second_signal_does_not_wait_for_answers(bookies: Bookies) -> None:
-    """With an hour for a stop, only the second signal can have ended the wait; the flush is done all the same."""
+    """With an hour for a stop, only the second signal can have ended the wait; the flush is still done."""
     (bookie,) = bookies(shutdownTimeoutMs="3600000")
     with socket.create_connection(bookie.address) as connection:
         stuff(connection)
@@ -252,7 +252,7 @@ def test_a_second_signal_does_not_wait_for_answers(bookies: Bookies) -> None:
 
 
 def test_ephemeral_port(bookies: Bookies) -> None:
-    """bookiePort=0 with a fixed id: the ready line says which port it became."""
+    """With bookiePort=0 and a fixed id, the ready line names the port."""
     (bookie,) = bookies(bookiePort="0", allowEphemeralPorts="true", bookieId="roaming")
     assert bookie.port != 0
     assert bookie.id == "roaming"
@@ -260,21 +260,21 @@ def test_ephemeral_port(bookies: Bookies) -> None:
 
 
 def test_environment_overrides(new_bookies: Bookies) -> None:
-    """BK_key wins over the file."""
+    """BK_key overrides the file."""
     (bookie,) = new_bookies()
     bookie.environment["BK_bookieId"] = "from-the-environment"
     assert bookie.start().id == "from-the-environment"
 
 
 def test_unknown_keys_warn(bookies: Bookies) -> None:
-    """An unknown key does not stop the bookie; the log names the nearest known one."""
+    """An unknown key does not stop the bookie, and the log names the most similar known one."""
     (bookie,) = bookies(jurnalSyncData="false")
     assert "unknown key jurnalSyncData" in bookie.log_text()
     assert "nearest known one is journalSyncData" in bookie.log_text()
 
 
 def test_json_log(bookies: Bookies) -> None:
-    """Every line is an object; the memory budget is among them and adds up."""
+    """Every line is an object; one has the memory budget, which adds up."""
     (bookie,) = bookies(logFormat="json")
     assert bookie.stop() == 0
     lines = [json.loads(line) for line in bookie.log_text().splitlines()]
@@ -287,7 +287,7 @@ def test_json_log(bookies: Bookies) -> None:
 
 
 def test_spinning_threads_do_not_keep_it_from_stopping(new_bookies: Bookies) -> None:
-    """Two Python threads at 100 % are what measurements run with; the bookie still starts and ends in order."""
+    """Measurements run with two Python threads at 100 %; the bookie still starts and stops cleanly."""
     (bookie,) = new_bookies()
     bookie.environment["BOOKIE_SPIN_THREADS"] = "2"
     bookie.start()
@@ -296,7 +296,7 @@ def test_spinning_threads_do_not_keep_it_from_stopping(new_bookies: Bookies) -> 
 
 @pytest.mark.thorough
 def test_several_directories(bookies: Bookies) -> None:
-    """Journals, ledger and index directories of their own, started twice."""
+    """Separate directories for journals, ledgers and indexes work over two starts."""
     (bookie,) = bookies(1)
     base = bookie.directory
     assert bookie.stop() == 0

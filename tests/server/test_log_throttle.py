@@ -1,4 +1,4 @@
-"""Lines that peers bring about are one a second of each kind."""
+"""Log lines that peers can cause are limited to one per second of each kind."""
 
 import logging
 
@@ -6,12 +6,12 @@ from bookie.server.logs.throttle import LogThrottle
 
 
 def record(text: str, ledger: int) -> logging.LogRecord:
-    """As `log.error(text, extra={"ledger": ledger})` makes it."""
+    """Return the record that `log.error(text, extra={"ledger": ledger})` creates."""
     return logging.makeLogRecord({"msg": text, "levelno": logging.ERROR, "ledger": ledger})
 
 
 def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
-    """What differs only in its facts is of one kind; the next line tells how many were left out before it."""
+    """Records that differ only in their fields are of one kind; the next line has the number of those left out."""
     now = [100.0]
     seldom = LogThrottle(lambda: now[0])
     assert seldom.filter(record("a", 1))
@@ -27,7 +27,7 @@ def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
 
 
 def test_nothing_is_said_of_none_left_out() -> None:
-    """A record that others did not come before has no such fact."""
+    """Without records left out, that field is missing."""
     first = record("a", 1)
     assert LogThrottle(lambda: 0.0).filter(first)
     assert "left_out" not in first.__dict__

@@ -1,4 +1,4 @@
-"""Log lines: facts beside a constant message, no forged lines, no secrets, and both forms carry the same."""
+"""Log lines: fields beside a constant message, no forged lines, no secrets, and the same contents in both formats."""
 
 import json
 import logging
@@ -16,14 +16,14 @@ def record(message: str = "happened", *arguments: object, **facts: object) -> lo
 
 
 def test_key_values() -> None:
-    """Plain values stand bare, others as JSON strings."""
+    """Plain values are bare, others are JSON strings."""
     line = KeyValueFormatter().format(record("journal replayed", records=7, path="/a b"))
     assert line.startswith("time=")
     assert line.endswith('level=info logger=bookie.test msg="journal replayed" records=7 path="/a b"')
 
 
 def test_json() -> None:
-    """One object a line, numbers stay numbers."""
+    """Each line is an object, and numbers stay numbers."""
     facts = json.loads(JsonFormatter().format(record("went", records=7)))
     assert facts["msg"] == "went"
     assert facts["records"] == 7
@@ -32,7 +32,7 @@ def test_json() -> None:
 
 @given(st.text())
 def test_nobody_forges_a_line(text: str) -> None:
-    """Whatever a value holds, the line stays one line of printable ASCII, and the value can be read back."""
+    """Whatever a value contains, the line stays one line of printable ASCII, and the value can be read back."""
     for formatter in (KeyValueFormatter(), JsonFormatter()):
         line = formatter.format(record("m", value=text))
         assert line.isascii()
@@ -42,13 +42,13 @@ def test_nobody_forges_a_line(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["password", "zk_passwd", "master_key", "masterKey", "secret", "auth_token"])
 def test_secrets_by_name(name: str) -> None:
-    """S4: a fact whose name speaks of a secret is not written."""
+    """S4: a field whose name suggests a secret is not written."""
     for formatter in (KeyValueFormatter(), JsonFormatter()):
         assert "marker" not in formatter.format(record("m", **{name: "marker"}))
 
 
 def test_secrets_in_uris() -> None:
-    """S4: user and password of a URI are cut out, in facts and in messages."""
+    """S4: user and password of a URI are removed, in fields and in messages."""
     for formatter in (KeyValueFormatter(), JsonFormatter()):
         line = formatter.format(record("open %s", "zk://me:marker@host/x", uri="zk://me:marker@host/x"))
         assert "marker" not in line
@@ -56,7 +56,7 @@ def test_secrets_in_uris() -> None:
 
 
 def test_exceptions_stay_on_the_line() -> None:
-    """A traceback is a fact like others."""
+    """A traceback is a field like others."""
     try:
         raise ValueError("a\nb")
     except ValueError as error:

@@ -18,7 +18,7 @@ def run(*arguments: str, environment: dict[str, str] | None = None) -> Result:
 
 
 def test_help_says_what_a_manual_says() -> None:
-    """Options, signals, exit codes, environment and examples; no line is wider than a terminal."""
+    """The help has options, signals, exit codes, environment and examples, and fits a terminal's width."""
     text = run("--help").output
     for word in ("--conf", "--check", "--ready-fd", "SIGTERM", "EXIT CODES", "ENVIRONMENT", "EXAMPLES", "BK_KEY"):
         assert word in text
@@ -26,13 +26,13 @@ def test_help_says_what_a_manual_says() -> None:
 
 
 def test_version_and_keys() -> None:
-    """Both print and end."""
+    """Both print and exit."""
     assert __version__ in run("--version").output
     assert run("--keys").output == render()
 
 
 def test_check(tmp_path: Path) -> None:
-    """A right file: 0, and its identity; nothing is created."""
+    """A correct file gives 0 and the bookie's identity, and nothing is created."""
     conf = tmp_path / "bk.conf"
     conf.write_text(BASE)
     result = run("--conf", str(conf), "--check")
@@ -42,7 +42,7 @@ def test_check(tmp_path: Path) -> None:
 
 
 def test_check_refuses(tmp_path: Path) -> None:
-    """A wrong value, too much memory, files of the admin ports that cannot be used, no file: 1 and one line."""
+    """A wrong value, too much memory, unusable files of the admin ports, and a missing file give 1 and one line."""
     conf = tmp_path / "bk.conf"
     for text, says in (
         ("bookiePort=x\n", "bookiePort=x"),
@@ -60,7 +60,7 @@ def test_check_refuses(tmp_path: Path) -> None:
 
 
 def test_conf_from_the_environment(tmp_path: Path) -> None:
-    """BOOKIE_CONF names the file where --conf does not."""
+    """BOOKIE_CONF names the file if --conf does not."""
     conf = tmp_path / "bk.conf"
     conf.write_text(BASE)
     assert run("--check", environment={"BOOKIE_CONF": str(conf)}).exit_code == 0

@@ -1,4 +1,4 @@
-"""What systemd hears of a bookie, on the socket that it hands out."""
+"""What a bookie tells systemd on the socket that it provides."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ HEARD_S = 60.0
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Iterator[socket.socket]:
-    """As systemd's."""
+    """A socket like systemd's."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
         one.bind(str(tmp_path / "notify"))
         one.settimeout(HEARD_S)
@@ -22,7 +22,7 @@ def inbox(tmp_path: Path) -> Iterator[socket.socket]:
 
 
 def hear(inbox: socket.socket, word: str) -> str:
-    """The first message with this word; what else is said before is passed over."""
+    """Return the first message with this word, skipping others."""
     while word not in (said := inbox.recv(4096).decode()):
         continue
     return said
@@ -31,7 +31,7 @@ def hear(inbox: socket.socket, word: str) -> str:
 def test_a_bookie_tells_that_it_serves_lives_and_stops(
     inbox: socket.socket, new_bookies: Callable[..., list[BookieProcess]]
 ) -> None:
-    """READY=1 when clients are served, WATCHDOG=1 twice as often as asked for, STOPPING=1 before it leaves."""
+    """READY=1 is sent when clients are served, WATCHDOG=1 twice as often as required, STOPPING=1 before the stop."""
     (bookie,) = new_bookies(1)
     bookie.environment = {"NOTIFY_SOCKET": inbox.getsockname(), "WATCHDOG_USEC": "400000"}
     bookie.start()
@@ -43,7 +43,7 @@ def test_a_bookie_tells_that_it_serves_lives_and_stops(
 
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A socket that is gone, or was meant for another process, changes nothing."""
+    """A socket that is gone, or that was meant for another process, changes nothing."""
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
     notify("READY=1")
     monkeypatch.setenv("WATCHDOG_USEC", "10000000")

@@ -1,4 +1,4 @@
-"""Ports are asked for before anything is touched."""
+"""Ports are checked before anything is changed."""
 
 import socket
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ def taken() -> Iterator[int]:
 
 
 def test_taken_ports_are_refused_even_shared_ones(taken: int) -> None:
-    """A listener on the address, or on any address, is in the way; SO_REUSEPORT does not hide it."""
+    """A listener on the address, or on any address, prevents the start; SO_REUSEPORT does not hide it."""
     for host in ("127.0.0.1", ""):
         with pytest.raises(ConfigError, match=rf"bookiePort={taken}: .*another process"):
             check_free("bookiePort", host, taken)
 
 
 def test_free_ports_pass_and_stay_free(taken: int) -> None:
-    """Asking does not take."""
+    """The check does not occupy the port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -37,6 +37,6 @@ def test_free_ports_pass_and_stay_free(taken: int) -> None:
 
 
 def test_foreign_addresses_are_refused() -> None:
-    """An address that this machine does not have."""
+    """An address that this machine does not have is refused."""
     with pytest.raises(ConfigError, match="no address of this machine"):
         check_free("adminPort", "192.0.2.1", 9)

@@ -1,4 +1,4 @@
-"""Who may use what a bookie writes: nobody else, whatever the umask says."""
+"""Files that a bookie writes are accessible to nobody else, whatever the umask."""
 
 import os
 import shutil
@@ -22,21 +22,23 @@ WROTE = {"current", "VERSION", "lastMark", "locations.lmdb", "data.mdb", "lock.m
 
 @pytest.fixture
 def wide_open() -> Iterator[None]:
-    """A umask that takes nothing away."""
+    """A umask that removes no permissions."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 def wide(directory: Path) -> list[str]:
-    """What is in it that others may use."""
+    """Return what others may access in it."""
     found = {path: stat.S_IMODE(path.stat().st_mode) for path in (directory, *directory.rglob("*"))}
     return sorted(f"{path.relative_to(directory.parent)} {mode:o}" for path, mode in found.items() if mode & ANYBODY)
 
 
 @pytest.mark.usefixtures("wide_open")
 def test_a_bookie_of_the_process(new_bookies: Bookies, tmp_path: Path) -> None:
-    """S8: journals, entry logs, index, marks, cookies, status, access log, embedded metadata; a second start, too."""
+    """S8: journals, entry logs, index, marks, cookies, status, access log and embedded metadata, over a second start
+    too.
+    """
     store = tmp_path / "above" / "store"
     given = {
         "metadataServiceUri": f"lmdb://{store}",
@@ -57,7 +59,7 @@ def test_a_bookie_of_the_process(new_bookies: Bookies, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("wide_open")
 def test_what_the_parts_write(tmp_path: Path) -> None:
-    """S8: without a process of its own, whose umask would hide it; and an index that is built anew."""
+    """S8: the same without a process of its own, whose umask would hide it, and for a rebuilt index."""
     with local_bookie(tmp_path / "bookie") as bookie:
         with bookie.peer() as peer:
             assert peer.ask(add(1, 0, b"x")).code == 0
@@ -72,7 +74,7 @@ def test_what_the_parts_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "told"), [(0o755, True), (0o750, False)])
 def test_what_is_there_stays_and_is_told(mode: int, told: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """A directory of an earlier version keeps its mode; one line names it where everybody may come in."""
+    """A directory of an earlier version keeps its mode, and one line names it if everyone may enter it."""
     root = Path(tempfile.mkdtemp(prefix="bookie-modes-"))
     try:
         root.chmod(0o755)
@@ -91,6 +93,6 @@ def test_what_is_there_stays_and_is_told(mode: int, told: bool, caplog: pytest.L
 
 
 def test_the_unit_of_systemd() -> None:
-    """Its state directory and what is written there are the bookie's alone."""
+    """Its state directory and what is written there belong to the bookie alone."""
     unit = (Path(__file__).parents[2] / "conf/systemd/bookie.service").read_text().splitlines()
     assert {"UMask=0077", "StateDirectoryMode=0700"} <= set(unit)

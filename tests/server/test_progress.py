@@ -1,4 +1,4 @@
-"""Long work at start: log lines without a terminal, a bar on one, and a stop that comes through."""
+"""Long work at start: log lines without a terminal, a progress bar on one, and a stop that interrupts it."""
 
 import logging
 
@@ -9,7 +9,7 @@ from bookie.server.process.progress import ProgressReport
 
 
 def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line when it is time, with how much is done."""
+    """One line appears when it is due, with the progress."""
     monkeypatch.setattr(progress, "EVERY_S", 0.0)
     with caplog.at_level(logging.INFO), ProgressReport("scanning entry logs", lambda: None, bar=False) as told:
         told(1 << 20, 4 << 20)
@@ -18,7 +18,7 @@ def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytes
 
 
 def test_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    """On a terminal: one bar for each piece of work, gone on to its end."""
+    """On a terminal there is one bar for each piece of work, up to its end."""
     with ProgressReport("scanning entry logs", lambda: None, bar=True) as told:
         for total in (4 << 20, 2 << 20):
             told(1 << 20, total)
@@ -29,7 +29,7 @@ def test_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_stop_comes_through() -> None:
-    """What `go_on` raises ends the work."""
+    """An exception of `go_on` ends the work."""
 
     def stop() -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The properties syntax: against the reference model, against text made from known pairs, and by example."""
+"""The properties syntax, compared with the reference model and with text made from known pairs, and by example."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def pairs(text: str) -> list[tuple[str, str]]:
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_like_the_reference(text: str) -> None:
-    """Any text gives the reference's pairs, or an error where the reference refuses too."""
+    """Any text gives the pairs of the reference, or an error where the reference refuses too."""
     try:
         expected = load(text)
     except ValueError:
@@ -41,14 +41,14 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 
 @given(st.lists(st.tuples(TEXTS.filter(bool), TEXTS, st.sampled_from(["=", ":", " = ", "\t:", "=\\\n   "]))))
 def test_written_pairs_come_back(items: list[tuple[str, str, str]]) -> None:
-    """Whatever is escaped by the rules is read back unchanged, continuation lines and comments in between."""
+    """What is escaped by the rules is read back unchanged, with continuation lines and comments in between."""
     lines = [f"# {number}\n\n  {escape(key, key=True)}{between}{escape(value, key=False)}\n"
              for number, (key, value, between) in enumerate(items)]  # fmt: skip
     assert pairs("".join(lines)) == [(key, value) for key, value, _ in items]
 
 
 def test_line_numbers() -> None:
-    """Each assignment knows the line where it begins."""
+    """Each assignment has the number of the line where it begins."""
     found = parse("# c\na=1\n\nb=2,\\\n   3\nc")
     assert [(item.key, item.value, item.line) for item in found] == [("a", "1", 2), ("b", "2,3", 4), ("c", "", 6)]
 
@@ -61,7 +61,7 @@ def test_bad_escapes_name_the_line(text: str) -> None:
 
 
 def test_interpolation() -> None:
-    """${env:X} is replaced wherever it stands."""
+    """${env:X} is replaced wherever it appears."""
     assert interpolate("a/${env:X}/${env:Y}", {"X": "1", "Y": "2"}) == "a/1/2"
     assert interpolate("$X ${", {}) == "$X ${"
 

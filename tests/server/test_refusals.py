@@ -1,4 +1,4 @@
-"""Bad input at start: exit code 1, one line that names the thing and the remedy, and nothing changed on disk."""
+"""Bad input at start gives exit code 1 and one line with the cause and the remedy, and changes nothing on disk."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ OF_A_RUN = {"bk.conf", "bookie.log", "lock.mdb", "owner.lock"}
 
 
 def snapshot(bookie: BookieProcess) -> dict[str, str]:
-    """Every path below the bookie's directory with a digest of what it holds."""
+    """Return every path below the bookie's directory with a digest of its contents."""
     found = {}
     for path in sorted(bookie.directory.rglob("*")):
         if path.name not in OF_A_RUN:
@@ -28,7 +28,7 @@ def snapshot(bookie: BookieProcess) -> dict[str, str]:
 
 
 def refused(bookie: BookieProcess) -> str:
-    """Run to the refusal, check code and disk; the one line that says why."""
+    """Run the bookie until it is refused, check code and disk, and return the line that says why."""
     before = snapshot(bookie)
     logged = len(bookie.log_text())
     assert bookie.run() == 1, bookie.log_text()
@@ -166,7 +166,7 @@ USED: dict[str, tuple[Prepare, str]] = {
 @pytest.mark.thorough
 @pytest.mark.parametrize(("prepare", "says"), USED.values(), ids=USED.keys())
 def test_a_used_bookie_is_refused(new_bookies: Callable[..., list[BookieProcess]], prepare: Prepare, says: str) -> None:
-    """What a bookie stored is as it was, byte for byte, and no new directory is left (B16)."""
+    """Everything that a bookie stored is unchanged, byte for byte, and no new directory is left (B16)."""
     (bookie,) = new_bookies()
     bookie.start()
     assert bookie.stop() == 0
@@ -176,7 +176,7 @@ def test_a_used_bookie_is_refused(new_bookies: Callable[..., list[BookieProcess]
 
 
 def test_a_second_process_on_the_same_directories_is_refused(new_bookies: Callable[..., list[BookieProcess]]) -> None:
-    """The running one serves on; after its death the second may start."""
+    """The running one continues to serve; after its death the second may start."""
     first, second = new_bookies(2, bookieId="shared")
     second.settings |= {key: first.settings[key] for key in ("journalDirectories", "ledgerDirectories")}
     first.start()
@@ -185,7 +185,7 @@ def test_a_second_process_on_the_same_directories_is_refused(new_bookies: Callab
 
 
 def test_a_second_process_under_the_same_id_is_refused(new_bookies: Callable[..., list[BookieProcess]]) -> None:
-    """B16: another machine that took over the name has none of the data: its directories lack the cookie."""
+    """B16: another machine that took over the name has no data, so its directories lack the cookie."""
     first, second = new_bookies(2, bookieId="shared")
     first.start()
     assert "the metadata store's cookie of shared says journalDir" in refused(second)

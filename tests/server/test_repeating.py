@@ -1,4 +1,4 @@
-"""`bookie.server.process.repeating`: a thread that outlives what its calls raise, and ends when told."""
+"""`bookie.server.process.repeating`: a thread that survives exceptions of its calls, and ends when told."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ SEEN_S = 20.0
 
 
 def test_a_call_that_raises_is_not_the_last(caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged with its traceback, the next turn comes, and after `stop` none."""
+    """It is logged with its traceback, the next call follows, and after `stop` there is none."""
     turns: list[int] = []
     seen = threading.Event()
 
@@ -34,5 +34,5 @@ def test_a_call_that_raises_is_not_the_last(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_stop_without_a_start() -> None:
-    """Where a start failed before it came to this."""
+    """`stop` works where a start failed before this thread was started."""
     Repeating("never", 1, lambda: None).stop()

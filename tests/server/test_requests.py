@@ -1,4 +1,4 @@
-"""Requests that Python answers, handed to the handlers as the compiled module would: what goes in, what comes out."""
+"""Requests that Python answers, passed to the handlers as the compiled module would do: input and output."""
 
 import os
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ TOKEN = b"a token of sixteen bytes or more"
 def request(
     operation: wire.OperationType, *, version: wire.ProtocolVersion = wire.VERSION_THREE, **part: object
 ) -> wire.Request:
-    """A V3 request with priority, so that a copied header shows."""
+    """Return a V3 request with a priority, so that a copied header is recognizable."""
     header = wire.BKPacketHeader(version=version, operation=operation, txnId=77, priority=100)
     return wire.Request(header=header, **part)  # type: ignore[arg-type]
 
 
 def fresh(answer: bytes) -> wire.Response:
-    """An answer whose header is the operation's own, without the priority."""
+    """Parse a response whose header is the operation's own, without the priority."""
     response = wire.Response.FromString(answer)
     assert response.header.txnId == 77
     assert not response.header.HasField("priority")
@@ -48,7 +48,7 @@ def fresh(answer: bytes) -> wire.Response:
 
 
 def info(requested: int | None = None, **more: object) -> wire.Request:
-    """The request; None leaves the field out."""
+    """Return the request; None leaves the field out."""
     part = wire.GetBookieInfoRequest() if requested is None else wire.GetBookieInfoRequest(requested=requested)
     return request(wire.GET_BOOKIE_INFO, getBookieInfoRequest=part, **more)  # type: ignore[arg-type]
 
@@ -65,7 +65,7 @@ def test_one_file_system_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_other_file_systems_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """PL4: each device adds its size and what is free on it; the root's reserve is not free."""
+    """PL4: each device adds its size and its free space; the reserve of root is not free."""
 
     @dataclass
     class Disk:
@@ -86,7 +86,7 @@ def test_other_file_systems_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 @pytest.mark.parametrize("requested", [None, 0, 1, 2, 3, 4, -1])
 def test_only_what_was_asked_for(requested: int | None) -> None:
-    """Bit 0 the size, bit 1 what is free."""
+    """Bit 0 requests the size, bit 1 the free space."""
     answer = fresh(BookieInfo((), lambda _: Capacity(10**12, 25 * 10**10))(info(requested)))
     part = answer.getBookieInfoResponse
     bits = requested or 0
@@ -96,14 +96,14 @@ def test_only_what_was_asked_for(requested: int | None) -> None:
 
 
 def test_the_worked_example() -> None:
-    """Byte for byte as upstream answers."""
+    """The response equals Java's byte for byte."""
     asked = wire.Request.FromString(bytes.fromhex("0a06080310081809ca06020803"))
     answer = BookieInfo((), lambda _: Capacity(10**12, 25 * 10**10))(asked)
     assert answer.hex() == "0a060803100818091000ca061008001080a094a58d1d188088a5a9a307"
 
 
 def test_bookie_info_that_cannot_be_had() -> None:
-    """A disk that does not answer, another version, a request without its part."""
+    """A disk that does not answer, another version, and a request without its message are refused."""
 
     def broken(_: Sequence[Path]) -> Capacity:
         raise OSError(5, "Input/output error")
@@ -119,7 +119,7 @@ def test_bookie_info_that_cannot_be_had() -> None:
 
 
 def entries_of(ledger: int, **more: object) -> wire.Request:
-    """The request."""
+    """Return the request."""
     part = wire.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
     return request(
         wire.GET_LIST_OF_ENTRIES_OF_LEDGER,
@@ -129,7 +129,9 @@ def entries_of(ledger: int, **more: object) -> wire.Request:
 
 
 def test_lists_of_entries(tmp_path: Path) -> None:
-    """Upstream's bytes for what is stored; unknown ledgers; what no frame can hold; another version."""
+    """The response has Java's bytes for stored entries; unknown ledgers, lists longer than a frame and other
+    versions are refused.
+    """
     opened = Opened(tmp_path)
     stored = [0, 1, 2, 5, 6, 8]
     for number in stored:
@@ -157,20 +159,20 @@ def test_lists_of_entries(tmp_path: Path) -> None:
 
 
 def auth(plugin: str, payload: bytes) -> bytes:
-    """A V3 AUTH."""
+    """Return a V3 AUTH."""
     message = wire.AuthMessage(authPluginName=plugin, payload=payload)
     return request(wire.AUTH, authRequest=message).SerializeToString()
 
 
 def serve(auth_: Authentication, task: Handed) -> tuple[wire.Response, int]:
-    """The V3 answer and the action."""
+    """Return the V3 response and the action."""
     auth_.serve(task)  # type: ignore[arg-type]
     ((body, action),) = task.answers
     return wire.Response.FromString(body), action
 
 
 def test_v3_answers_copy_the_header() -> None:
-    """In with the token; another plugin is told so and may try again; a wrong token is the end."""
+    """The token is accepted; another plugin gets an error and may try again; a wrong token ends the connection."""
     auth_ = Authentication(TokenServer((TOKEN,)))
     for plugin, payload, status, action in (
         ("sasl", TOKEN, wire.EUA, policy.NOTHING),
@@ -185,7 +187,7 @@ def test_v3_answers_copy_the_header() -> None:
 
 
 def test_who_shares_a_name_is_taken_back_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users beyond those who are counted by themselves, whichever of them came last."""
+    """This holds for users beyond those who are counted individually, whichever came last."""
     monkeypatch.setattr(authentication, "USERS_MAX", 2)
     secrets = [f"token-{number}-of-enough-bytes" for number in range(6)]
     file = tmp_path / "tokens"
@@ -216,7 +218,7 @@ def test_who_shares_a_name_is_taken_back_alone(tmp_path: Path, monkeypatch: pyte
 
 
 class Endless:
-    """A provider that is never content, and may say nothing at all."""
+    """A provider that never finishes, and may return no token."""
 
     plugin_name = "endless"
     challenges = False
@@ -225,22 +227,22 @@ class Endless:
         self.token = token
 
     def session(self, peer: str) -> "Endless":  # noqa: ARG002
-        """Stateless."""
+        """Return itself: the provider is stateless."""
         return self
 
     def process(self, token: bytes) -> Outcome:  # noqa: ARG002
-        """Once more."""
+        """Ask for another message."""
         return Outcome(self.token)
 
     def upgraded(self, certificate: bytes | None) -> Outcome:
-        """Let in with any certificate."""
+        """Accept any certificate."""
         if certificate == b"broken":
             raise AuthenticationFailed("cannot be parsed")
         return Outcome(principal="c") if certificate else Outcome(reason="no certificate")
 
 
 def test_a_conversation_without_end_is_ended() -> None:
-    """After so many messages, whatever the provider thinks."""
+    """It ends after a number of messages, whatever the provider returns."""
     auth_ = Authentication(Endless(b"more"))
     for _ in range(authentication.MESSAGES_MAX):
         assert serve(auth_, Handed(auth("endless", b"")))[1] == policy.NOTHING
@@ -251,7 +253,7 @@ def test_a_conversation_without_end_is_ended() -> None:
 
 
 def test_a_provider_may_be_silent() -> None:
-    """Then nothing is sent, and the session goes on until its connection ends."""
+    """Nothing is sent then, and the session continues until its connection ends."""
     auth_ = Authentication(Endless(None))
     for protocol, frame in ((3, auth("endless", b"")), (2, b"\2\3\0\0\x0a\x07endless\x12\0")):
         task = Handed(frame, protocol)
@@ -266,7 +268,7 @@ def test_a_provider_may_be_silent() -> None:
     [(b"der", policy.AUTHENTICATED), (b"", policy.NOTHING), (b"broken", policy.CLOSE)],
 )
 def test_certificates_are_judged_when_they_are_shown(certificate: bytes, action: int) -> None:
-    """In, not in but still there, or out."""
+    """The client is accepted, not accepted but still connected, or disconnected."""
     auth_ = Authentication(Endless(None))
     task = Handed(certificate, kind=policy.UPGRADED)
     auth_.upgraded(task)  # type: ignore[arg-type]
@@ -275,7 +277,7 @@ def test_certificates_are_judged_when_they_are_shown(certificate: bytes, action:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_v2_answers_echo_version_and_plugin(version: int) -> None:
-    """A header of version 0 is the opcode alone."""
+    """The header of version 0 is the opcode alone."""
     header = bytes([version, 3, 0xFF, 0xFF]) if version else b"\0\0\0\3"
     message = wire.AuthMessage(authPluginName="token", payload=TOKEN).SerializeToString()
     task = Handed(header + message, 2)
@@ -288,7 +290,7 @@ def test_v2_answers_echo_version_and_plugin(version: int) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\x0a\x07endless", b"\x12\x00", b"\x0a\x07endless\x12"])
 def test_v2_messages_that_are_not_whole(body: bytes) -> None:
-    """Name and payload are both required; a payload that is not there is not an empty one."""
+    """Name and payload are both required; a missing payload is not an empty one."""
     task = Handed(b"\2\3\0\0" + body, 2)
     Authentication(Endless(b"more")).serve(task)  # type: ignore[arg-type]
     assert task.answers == [(b"", policy.CLOSE)]
@@ -296,7 +298,7 @@ def test_v2_messages_that_are_not_whole(body: bytes) -> None:
 
 @given(st.binary(max_size=100))
 def test_any_v2_message_is_answered_once(body: bytes) -> None:
-    """Nothing but the token gets in."""
+    """Nothing but the token is accepted."""
     auth_ = Authentication(TokenServer((TOKEN,)))
     task = Handed(b"\2\3\0\0" + body, 2)
     auth_.serve(task)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The sample configurations in conf/ load, and conf/bk.conf shows every key with its default."""
+"""The sample configurations in conf/ load, and conf/bk.conf has every key with its default."""
 
 import logging
 import re
@@ -15,13 +15,13 @@ ENVIRONMENT = {"PWD": "/srv/bookie"}
 
 @pytest.mark.parametrize("name", ["bk.conf", "standalone.conf"])
 def test_a_sample_loads_without_a_word(name: str) -> None:
-    """What we hand out raises no warning, not even about a value."""
+    """A sample causes no warning, not even about a value."""
     loaded = load(CONF / name, ENVIRONMENT)
     assert [notice.text for notice in loaded.notices if notice.level > logging.DEBUG] == []
 
 
 def test_the_sample_shows_every_key_once_with_its_default() -> None:
-    """A reader of conf/bk.conf sees all there is; only what must be set is set."""
+    """conf/bk.conf has every key once, and sets only those that must be set."""
     shown = re.findall(r"^(#?)(\w+)=(.*)$", (CONF / "bk.conf").read_text(), re.MULTILINE)
     assert [name for _, name, _ in shown] == list(KEYS)
     for commented, name, value in shown:
@@ -35,7 +35,7 @@ def test_the_sample_shows_every_key_once_with_its_default() -> None:
 
 
 def test_the_sample_changes_nothing_but_what_must_be_set() -> None:
-    """Taking the comments off every key gives the same settings."""
+    """Uncommenting every key gives the same settings."""
     text = (CONF / "bk.conf").read_text()
     given = load(CONF / "bk.conf", {}).settings
     keys = {f"BK_{name}": value for name, value in re.findall(r"^#(\w+)=(.+)$", text, re.MULTILINE)}

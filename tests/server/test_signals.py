@@ -1,4 +1,4 @@
-"""Signals as steps, in a process of their own: stop, hurry, end at once; and who wished first decides the exit code."""
+"""Signals as steps, in a separate process: stop, hurry, exit at once; and the first reason decides the exit code."""
 
 import signal
 import subprocess
@@ -42,7 +42,7 @@ def test_three_steps(where: str) -> None:
 
 
 def test_the_first_wish_counts() -> None:
-    """A later wish changes neither code nor runs the reaction again."""
+    """A later reason neither changes the code nor runs the reaction again."""
     told: list[str] = []
     stop = Stop(lambda: told.append("asked"))
     stop.check()

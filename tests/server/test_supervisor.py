@@ -1,4 +1,6 @@
-"""The supervisor ends a process that must not go on (B2, B18). Each case is a process: the latch never opens again."""
+"""The supervisor ends a process that must not continue (B2, B18). Each case is a process, because the latch stays
+set.
+"""
 
 import subprocess
 import sys
@@ -48,7 +50,7 @@ CASES = {
 
 @pytest.mark.parametrize(("body", "code", "says"), CASES.values(), ids=CASES.keys())
 def test_exit(body: str, code: int, says: str) -> None:
-    """B2, B18: the exit code says what happened, the log what failed, and it takes less than five seconds."""
+    """B2, B18: the exit code and the log say what failed, and it takes less than five seconds."""
     process = subprocess.Popen([sys.executable, "-c", HEAD + body], stderr=subprocess.PIPE, text=True)
     with process:
         _, errors = process.communicate(timeout=60)
@@ -57,24 +59,24 @@ def test_exit(body: str, code: int, says: str) -> None:
 
 
 class Noting(Supervisor):
-    """Keeps what it was told to watch."""
+    """Records what it is told to watch."""
 
     def __init__(self) -> None:
         super().__init__()
         self.noted: dict[str, Callable[[], bool]] = {}
 
     def watch(self, name: str, is_alive: Callable[[], bool]) -> None:
-        """As the supervisor does."""
+        """Watch like the supervisor."""
         self.noted[name] = is_alive
         super().watch(name, is_alive)
 
 
 BESIDE = ("metadata", "disks", "complaints", "registration", "repair", "Thread-")
-"""Python threads that only an exception ends, which ends the process as well: they need not be watched."""
+"""Python threads that end only by an exception, which ends the process as well, so they need not be watched."""
 
 
 def test_every_thread_of_the_data_path_is_watched(tmp_path: Path) -> None:
-    """B18: journals, readers, flush, garbage, I/O loops, policy; a thread of a new kind has to be decided on."""
+    """B18: journals, readers, flush, garbage, I/O loops, policy; a new kind of thread must be added here."""
     before = set(threading.enumerate())
     supervisor = Noting()
     with whole_bookie(tmp_path, supervisor):
@@ -87,7 +89,7 @@ def test_every_thread_of_the_data_path_is_watched(tmp_path: Path) -> None:
 
 
 def test_threads_that_are_hurried_may_end_before_the_stop_begins(tmp_path: Path) -> None:
-    """A second signal ends the I/O loops while the stop is still on its way: that is no death of theirs."""
+    """A second signal ends the I/O loops before the stop has begun, which does not count as their death."""
     supervisor = Noting()
     with whole_bookie(tmp_path, supervisor) as running:
         loops = [thread for thread in threading.enumerate() if thread.name.startswith("io-")]

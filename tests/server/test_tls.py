@@ -1,4 +1,4 @@
-"""TLS of a bookie process: files, what is wrong with them, and what becomes of connections when they change."""
+"""TLS of a bookie process: files, errors in them, and connections when they change."""
 
 import logging
 import shutil
@@ -28,12 +28,12 @@ FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 
 @pytest.fixture
 def ca(tmp_path: Path) -> Authority:
-    """Vouches for everybody."""
+    """The certificate authority of all parties."""
     return Authority(tmp_path / "ca")
 
 
 def keys_of(ca: Authority, **others: str) -> dict[str, str]:
-    """What a configuration file has for TLS."""
+    """Return the keys of a configuration file for TLS."""
     party = ca.issue("bookie", hosts=["127.0.0.1"])
     return {
         "tlsProviderFactoryClass": FACTORY,
@@ -47,7 +47,7 @@ def keys_of(ca: Authority, **others: str) -> dict[str, str]:
 
 
 def test_a_process_with_tls(bookies: Bookies, ca: Authority) -> None:
-    """Both kinds of connections are served; what is logged holds nothing of a key or a certificate."""
+    """Both kinds of connections are served, and the log contains nothing of a key or a certificate."""
     keys = keys_of(ca, tlsClientAuthentication="true", tlsEnabledProtocols="TLSv1.3,TLSv1.2")
     (bookie,) = bookies(1, **keys)
     with TlsPeer(bookie.address, client_context(ca, ca.issue("client"))) as peer, Peer(bookie.address) as plain:
@@ -62,7 +62,9 @@ def test_a_process_with_tls(bookies: Bookies, ca: Authority) -> None:
 
 
 def test_a_process_that_requires_tls(bookies: Bookies, ca: Authority, tmp_path: Path) -> None:
-    """By its configuration alone: nothing in clear, a login inside, a token that is gone ends its connection."""
+    """By configuration alone: nothing is served in clear, a login works inside TLS, and removing a token ends its
+    connection.
+    """
     tokens = tmp_path / "tokens"
     tokens.write_text("write:one:a-token-of-enough-bytes\n")
     keys = keys_of(ca, tlsRequired="true", bookieAuthProviderFactoryClass="token", authTokenFile=str(tokens))
@@ -83,7 +85,7 @@ def test_a_process_that_requires_tls(bookies: Bookies, ca: Authority, tmp_path: 
 
 
 def test_check_looks_at_the_files(new_bookies: Bookies, ca: Authority) -> None:
-    """`--check` says in a line what is wrong: key, path and remedy."""
+    """`--check` names key, path and remedy in one line."""
     (bookie,) = new_bookies(1, **keys_of(ca))
     assert subprocess.run(bookie.command("--check"), capture_output=True, check=False).returncode == 0
     bookie.settings["tlsKeyStore"] = str(ca.directory / "nowhere.key")
@@ -95,7 +97,7 @@ def test_check_looks_at_the_files(new_bookies: Bookies, ca: Authority) -> None:
 
 
 def test_a_factory_of_somebody_else(new_bookies: Bookies, ca: Authority) -> None:
-    """Java classes cannot be loaded here: refused at the start."""
+    """Java classes cannot be loaded here, so they are refused at start."""
     (bookie,) = new_bookies(1, **keys_of(ca, tlsProviderFactoryClass="com.example.Factory"))
     done = subprocess.run(bookie.command("--check"), capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -128,7 +130,7 @@ BAD: dict[str, tuple[dict[str, str | bool], str, str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_files(ca: Authority, case: str) -> None:
-    """Each is refused with the key that is wrong, what it says, and a remedy, on one line."""
+    """Each is refused on one line with the wrong key, its value, and a remedy."""
     changes, key, reason = BAD[case]
     party = ca.issue("bookie")
     ca.issue("other")
@@ -145,7 +147,7 @@ def test_bad_files(ca: Authority, case: str) -> None:
 
 
 def test_pkcs12_and_passwords(tmp_path: Path, ca: Authority) -> None:
-    """A key with a password, and key and trust stores in PKCS12."""
+    """A key with a password, and key and trust stores in PKCS12, can be used."""
     party = ca.issue("secret", hosts=["127.0.0.1"], password=b"secret", with_rsa=True)
     password = ca.directory / "password"
     password.write_text("secret\n")
@@ -172,7 +174,7 @@ def test_pkcs12_and_passwords(tmp_path: Path, ca: Authority) -> None:
 
 
 def test_renewed_files(tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    """New connections meet the new certificate, old ones go on; a bad file is told once and changes nothing."""
+    """New connections get the new certificate and old ones continue; a bad file is logged once and changes nothing."""
     party = ca.issue("bookie", hosts=["127.0.0.1"])
     with local_bookie(tmp_path / "bookie", tls=settings_of(party, refresh_s=0)) as bookie:
         contexts = bookie.port.tls
@@ -194,7 +196,7 @@ def test_renewed_files(tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureF
 
 
 def test_a_running_bookie_looks_by_itself(bookies: Bookies, tmp_path: Path, ca: Authority) -> None:
-    """Files that are replaced, as tools that renew certificates do it, are noticed."""
+    """Files that are replaced, as by tools that renew certificates, are noticed."""
     keys = keys_of(ca, tlsCertFilesRefreshDurationSeconds="1")
     served = tmp_path / "served"
     served.mkdir()
@@ -213,14 +215,14 @@ def test_a_running_bookie_looks_by_itself(bookies: Bookies, tmp_path: Path, ca: 
 
 
 def shown(address: tuple[str, int], ca: Authority) -> bytes | None:
-    """The certificate that a new connection meets."""
+    """Return the certificate that a new connection gets."""
     with TlsPeer(address, client_context(ca)) as peer:
         assert isinstance(peer.sock, ssl.SSLSocket)
         return peer.sock.getpeercert(binary_form=True)
 
 
 def test_contexts_stop_twice(ca: Authority) -> None:
-    """`stop` is idempotent, also without a start."""
+    """`stop` is idempotent, even without a start."""
     contexts = TlsContexts(settings_of(ca.issue("bookie")))
     contexts.stop()
     contexts.start()
@@ -248,6 +250,6 @@ def test_contexts_stop_twice(ca: Authority) -> None:
     ],
 )
 def test_names_of_ciphers(given: str, older: str, newer: str) -> None:
-    """Both spellings are understood; a protocol that is not mentioned keeps its default."""
+    """Both spellings are understood, and a protocol that is not mentioned keeps its default."""
     default = split("")
     assert split(given) == (older or default[0], newer or default[1])

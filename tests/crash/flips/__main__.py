@@ -1,7 +1,7 @@
-"""The flips from a shell: `python -m tests.crash.flips --flips 5000 --seed 7 --kinds logs,index`.
+"""The bit flips from a shell: `python -m tests.crash.flips --flips 5000 --seed 7 --kinds logs,index`.
 
-Of so many flips each kind gets its share (`SHARES`: 2,500 of 5,000 in logs, 2,000 in the index, 200 in journals and in
-cookies, 100 in marks), in turn.
+The flips are divided among the kinds (`SHARES`: of 5,000, 2,500 in logs, 2,000 in the index, 200 in journals and in
+cookies, 100 in marks), which take turns.
 """
 
 import argparse
@@ -17,7 +17,9 @@ from tests.crash.flips.rounds import Rounds, Tally
 
 
 def main() -> int:
-    """0: no wrong answer, no wrong denial, no end; all that is in use was found and repaired."""
+    """Return 0 if there was no wrong answer, wrong denial or crash, and all damage to data in use was found and
+    repaired.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=200, help="in all (200)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="repeats a run")
@@ -39,7 +41,7 @@ def main() -> int:
 
 
 def run(directory: Path, seed: int, kinds: list[str], flips: int, seconds: float = float("inf")) -> dict[str, Tally]:
-    """So many flips: always of the kind that has least of its share so far."""
+    """Make `flips` flips, each of the kind that has had the least of its share so far."""
     rng = random.Random(seed)
     begun = time.monotonic()
     share = {kind: max(1, round(flips * SHARES[kind] / sum(SHARES[each] for each in kinds))) for kind in kinds}
@@ -53,7 +55,7 @@ def run(directory: Path, seed: int, kinds: list[str], flips: int, seconds: float
 
 
 def table(tallies: dict[str, Tally]) -> str:
-    """In Markdown."""
+    """Format the tallies as a Markdown table."""
     lines = [f"| kind | {' | '.join(Tally.HEAD)} |", "|---" * (len(Tally.HEAD) + 1) + "|"]
     lines += [f"| {kind} | {' | '.join(tally.row())} |" for kind, tally in tallies.items()]
     return "\n".join(lines)

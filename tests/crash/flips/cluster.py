@@ -1,5 +1,5 @@
-"""Three bookies as processes with known content, a writer and a reader that go on, and the oracle: what the damaged one
-answers by itself, judged entry by entry. The metadata store lives in this process.
+"""Three bookies as processes with known contents, a continuous writer and reader, and the oracle, which judges the
+answers of the damaged bookie entry by entry. The metadata store is in this process.
 """
 
 import random
@@ -33,9 +33,9 @@ DIGEST = Digest.of(DigestType.CRC32C, b"flips")
 LEDGERS = 32
 ENTRIES = 250
 WRITTEN_MAX = 500
-"""Entries of the ledger that is being written before the writer takes another."""
+"""Entries of the ledger being written before the writer begins another."""
 WRITTEN_KEPT = 4
-"""Of the ledgers that were written meanwhile, so many are asked for."""
+"""The number of ledgers written meanwhile that are checked."""
 CALL_S = 120.0
 SETTINGS = {
     "dbStorage_readAheadCacheMaxSizeMb": "4",
@@ -57,25 +57,27 @@ SETTINGS = {
 
 @lru_cache(1 << 14)
 def sealed(ledger: int, entry: int) -> bytes:
-    """What entry `entry` of a ledger is: a kilobyte, more or less."""
+    """Return the contents of an entry: about a kilobyte."""
     payload = (b"%d of ledger %d, " % (entry, ledger)) * (20 + (ledger * 31 + entry * 17) % 60)
     return DIGEST.seal(ledger, entry, payload, lac=entry - 1, length=len(payload) * (entry + 1))
 
 
 @dataclass(slots=True)
 class Answers:
-    """What the damaged bookie said of what it must have: ids of (ledger, entry)."""
+    """The answers of the damaged bookie for what it must have: ids of (ledger, entry)."""
 
     right: int = 0
     errors: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Errors that are no denial, digests that fail among them."""
+    """Errors that are not a denial, including wrong digests."""
     denied: dict[tuple[int, int], str] = field(default_factory=dict)
     wrong: list[tuple[int, int]] = field(default_factory=list)
-    """Other bytes than were written, with a digest that holds."""
+    """Bytes other than those written, with a correct digest."""
 
 
 class Cluster:
-    """`victim` is the one that is damaged. `acked`: what it must have, by ledger: entries below this id."""
+    """`victim` is the bookie that is damaged. `acked` says what it must have: for each ledger, the entries below
+    this id.
+    """
 
     def __init__(self, directory: Path, rng: random.Random) -> None:
         self.metadata = Metadata(directory / "metadata")
@@ -98,7 +100,7 @@ class Cluster:
     @classmethod
     @contextmanager
     def running(cls, directory: Path, rng: random.Random) -> Iterator["Cluster"]:
-        """Started and filled, with a writer and a reader; all ended with the block."""
+        """Start and fill the cluster, with a writer and a reader; all of them end with the context."""
         one = cls(directory, rng)
         try:
             for bookie in one.bookies:
@@ -139,7 +141,9 @@ class Cluster:
         )
 
     def _add(self, ledger: int, entries: range, bookies: list[BookieProcess]) -> int:
-        """Send to each; how many of them the victim acknowledged. BookKeeperError of another one."""
+        """Send entries to each bookie; return how many the victim acknowledged. Raises BookKeeperError of another
+        bookie.
+        """
         acknowledged = 0
         for one in bookies:
             with Channel.connect(*one.address, timeout_s=CALL_S) as channel:
@@ -150,7 +154,9 @@ class Cluster:
         return acknowledged
 
     def _write(self) -> None:
-        """Ten entries a time to all three; the victim is left out of a ledger from its first refusal on."""
+        """Write ten entries at a time to all three bookies; after its first refusal the victim gets no more of that
+        ledger.
+        """
         ledger, at = -1, 0
         while not self._over.is_set():
             if self._paused.is_set():
@@ -171,7 +177,7 @@ class Cluster:
             try:
                 self._add(ledger, piece, [self.victim])
             except (BookKeeperError, OSError):
-                ledger = -1  # what of the piece it has is not known
+                ledger = -1  # it is unknown how much of the batch the victim has
                 self._over.wait(0.2)
                 continue
             at += 10
@@ -179,7 +185,7 @@ class Cluster:
             self._over.wait(0.1)
 
     def _read(self) -> None:
-        """Single reads at random of the victim, whose answers are of no account here."""
+        """Read random single entries from the victim; the answers are ignored here."""
         rng = random.Random(1)
         while not self._over.is_set():
             with suppress(BookKeeperError, OSError), Channel.connect(*self.victim.address, timeout_s=5.0) as channel:
@@ -191,7 +197,7 @@ class Cluster:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """The writer rests, and nothing of it is under way."""
+        """Pause the writer, with nothing in flight."""
         self._paused.set()
         self._idle.clear()
         self._idle.wait(CALL_S)
@@ -201,7 +207,9 @@ class Cluster:
             self._paused.clear()
 
     def written(self) -> None:
-        """The writer has brought some more that the victim acknowledged, so that its journal holds what logs lack."""
+        """Wait until the victim has acknowledged some more entries, so that its journal has entries that the logs
+        lack.
+        """
         before = self.acked.get(self._next - 1, 0), self._next
         deadline = time.monotonic() + CALL_S
         while (self.acked.get(self._next - 1, 0), self._next) < (before[0] + 30, before[1]) \
@@ -209,13 +217,13 @@ class Cluster:
             self._over.wait(0.05)
 
     def flush(self) -> None:
-        """What the victim has in memory is in its logs and its index."""
+        """Flush the victim's memory to its logs and its index."""
         with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub: Any = BookieStub(channel)  # type: ignore[no-untyped-call]  # generated
             stub.Flush(bookie_pb.FlushRequest(), timeout=CALL_S)
 
     def ask(self) -> Answers:
-        """Read from the victim alone all that it must have."""
+        """Read everything that the victim must have from the victim alone."""
         answers = Answers()
         for ledger, end in sorted(dict(self.acked).items()):
             self._ask_ledger(ledger, end, answers)
@@ -253,7 +261,7 @@ class Cluster:
             answers.wrong.append((ledger, entry))
 
     def scrub(self) -> None:
-        """One whole pass of the victim's scrub."""
+        """Run a complete scrub pass of the victim."""
         with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
             before = stub.GetStatus(pb.GetScrubStatusRequest(), timeout=CALL_S).counters["scrub_passes"]
@@ -261,13 +269,13 @@ class Cluster:
             self._until(stub, lambda counters: counters["scrub_passes"] > before)
 
     def repaired(self, least: int) -> None:
-        """Wait until so many entries were repaired since the start of the victim."""
+        """Wait until this many entries were repaired since the victim's start."""
         with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
             assert self._until(stub, lambda now: now["repair_repaired"] >= least)
 
     def settled(self) -> bool:
-        """Wait until its repairs have nothing left that anybody has a good copy of; False where that takes long."""
+        """Wait until everything that can be repaired is. Return False if that takes too long."""
         with open_channel(self.victim.admin, AdminAccess()) as channel:
             stub = ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
             return self._until(
@@ -275,7 +283,7 @@ class Cluster:
             )
 
     def _until(self, stub: ScrubStub, wanted: Callable[[dict[str, float]], bool], wait_s: float = CALL_S) -> bool:
-        """Follow what scrub and repair count; False after so long."""
+        """Wait until the counters of scrub and repair satisfy a condition. Return False after a timeout."""
         try:
             for status in stub.Watch(pb.WatchScrubRequest(), timeout=wait_s):
                 if wanted(status.counters):
@@ -286,5 +294,5 @@ class Cluster:
         return False
 
     def rest(self) -> None:
-        """Until what is asked of the damaged bookie may be answered otherwise: a moment."""
+        """Wait a moment, in which the answers of the damaged bookie may change."""
         self._over.wait(0.2)

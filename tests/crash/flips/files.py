@@ -1,7 +1,7 @@
-"""Which bits are flipped: bytes of entry logs, of the index, of marks, cookies and journals, chosen at random.
+"""Which bits are flipped: random bytes of entry logs, of the index, of marks, cookies and journals.
 
-Of each byte it is known whether anybody has to read it: of entry logs what it belongs to, and whether a later copy of
-the entry has taken its place; of the index and of journals what the bookie leans on.
+For each byte it is known whether anything must read it: in entry logs what it belongs to, and whether a later copy
+of the entry has replaced it; in the index and in journals what the bookie relies on.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.crash.flips.journal_groups import replayed
 __all__ = ["change", "choose", "Flip", "is_there", "LogTables", "SHARES"]
 
 SHARES = {"logs": 50, "index": 40, "journals": 4, "marks": 2, "cookies": 4}
-"""Of a hundred flips, so many are of each kind."""
+"""The number of flips of each kind in a hundred."""
 HEAD = struct.Struct(">iqq")
 LOG_HEADER = 1024
 ENTRY_MAX = 1 << 20
@@ -25,8 +25,8 @@ ENTRY_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """One bit of a file. `entry`: (ledger, entry) of the log record that it is in; `part`: what else it is of; `live`:
-    somebody has to read it.
+    """One bit of a file. `entry` is the (ledger, entry) of the log record that contains it; `part` names what else
+    contains it; `live` says whether something must read it.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Flip:
 
 
 def change(one: Flip) -> None:
-    """Change it; a second time changes it back."""
+    """Flip the bit; a second call undoes it."""
     fd = os.open(one.path, os.O_RDWR)
     try:
         byte = os.pread(fd, 1, one.offset)[0]
@@ -52,7 +52,9 @@ def change(one: Flip) -> None:
 
 @dataclass(slots=True)
 class LogTables:
-    """The records of a bookie's entry logs as they were written: each part of a file is looked at once, undamaged."""
+    """The records of a bookie's entry logs as they were written. Each part of a file is read once, before it is
+    damaged.
+    """
 
     directory: Path
     ends: dict[Path, int] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class LogTables:
     places: dict[tuple[int, int], tuple[Path, int]] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Take in what was appended since."""
+        """Read what was appended since."""
         for path in sorted(self.directory.glob("*.log"), key=lambda path: int(path.stem, 16)):
             at = self.ends.get(path, LOG_HEADER)
             with path.open("rb") as file:
@@ -80,7 +82,9 @@ class LogTables:
             self.ends[path] = at + pos
 
     def choose(self, rng: random.Random) -> Flip:
-        """A bit of any log: three of four in a record without a later copy; damaged marks have much written again."""
+        """Choose a bit of any log, in three of four cases in a record without a later copy; damaged marks cause many
+        copies.
+        """
         paths = {path: path.stat().st_size for path, end in self.ends.items() if path.exists() and end > LOG_HEADER}
         if rng.random() < 0.75:
             path, start = rng.choice([place for place in self.places.values() if place[0] in paths])
@@ -98,7 +102,7 @@ class LogTables:
 
 
 def choose(kind: str, bookie: Path, rng: random.Random) -> Flip:
-    """A bit of a file of this kind; not for logs. For journals nothing runs there."""
+    """Choose a bit of a file of this kind, except for logs. For journals the bookie must be stopped."""
     ledgers, journal = bookie / "ledgers" / "current", bookie / "journal" / "current"
     if kind == "index":
         return _in_index(ledgers / "locations.lmdb" / "data.mdb", rng)
@@ -112,8 +116,8 @@ def choose(kind: str, bookie: Path, rng: random.Random) -> Flip:
 
 
 def is_there(one: Flip) -> bool:
-    """Whether a bit of an index that was flipped is still in the way of whoever reads it: neither was the index
-    replaced, nor the page given up.
+    """Return whether a flipped bit of an index can still affect a reader: neither was the index replaced, nor the
+    page freed.
     """
     with one.path.open("rb") as file:
         if os.fstat(file.fileno()).st_ino != one.inode:
@@ -125,11 +129,11 @@ def is_there(one: Flip) -> bool:
     try:
         return any(each.begin <= one.offset < each.end for each in stretches(bytes(data)))
     except (struct.error, RecursionError):
-        return False  # the page is another one by now, in which this byte was right
+        return False  # the page has been rewritten, and this byte was right in it
 
 
 def _in_index(path: Path, rng: random.Random) -> Flip:
-    """Each second one of any byte of the file; the others of each part that is in use as often as of any other."""
+    """Choose, alternately, any byte of the file, or one of a part in use, where each part is equally likely."""
     data, inode = path.read_bytes(), path.stat().st_ino
     found = stretches(data)
     if rng.random() < 0.5:
@@ -145,7 +149,9 @@ def _in_index(path: Path, rng: random.Random) -> Flip:
 
 
 def _in_journal(journal: Path, ledgers: Path, rng: random.Random) -> Flip:
-    """Nine of ten in what a start replays, one anywhere up to where a file holds anything but zeros."""
+    """Choose, nine times in ten, a byte that a start replays, and otherwise any byte before the zeros at the end of
+    a file.
+    """
     found = list(replayed(journal, ledgers))
     if found and rng.random() < 0.9:
         ((path, begin, end),) = rng.choices(found, [end - begin for _, begin, end in found])
@@ -157,5 +163,5 @@ def _in_journal(journal: Path, ledgers: Path, rng: random.Random) -> Flip:
 
 
 def _used(path: Path) -> int:
-    """Up to where a file holds anything but the zeros that were written ahead."""
+    """Return the offset up to which a file holds anything but preallocated zeros."""
     return len(path.read_bytes().rstrip(b"\0"))

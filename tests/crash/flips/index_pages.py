@@ -1,6 +1,6 @@
-"""Which bytes of an LMDB 0.9 file its newest commit uses, and for what: a slow oracle for flips in an index.
+"""Which bytes of an LMDB 0.9 file its newest commit uses, and for what: a slow oracle for bit flips in an index.
 
-A byte in no stretch belongs to a free page, to the free part of a page, or to padding: nobody ever reads it.
+A byte in no stretch belongs to a free page, to the free part of a page, or to padding, and nothing ever reads it.
 """
 
 import struct
@@ -18,7 +18,7 @@ NO_PAGE = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Bytes [begin, end) of the file. `part`: what they are of, as `locations branch`."""
+    """Bytes [begin, end) of the file. `part` names what contains them, such as `locations branch`."""
 
     begin: int
     end: int
@@ -26,7 +26,7 @@ class Stretch:
 
 
 def stretches(data: bytes) -> list[Stretch]:
-    """All that is in use. `data` is a whole file, and sound."""
+    """Return all stretches in use. `data` is a complete, sound file."""
     (size,) = struct.unpack_from("<I", data, FREE_AT)
     commits = [struct.unpack_from("<Q", data, page * size + COMMIT_AT)[0] for page in (0, 1)]
     meta = commits.index(max(commits)) * size
@@ -37,7 +37,7 @@ def stretches(data: bytes) -> list[Stretch]:
 
 
 def _tree(data: bytes, size: int, at: int, name: str) -> Iterator[Stretch]:
-    """`at`: of the struct MDB_db that describes it."""
+    """Yield the stretches of one tree; `at` is the offset of the struct MDB_db that describes it."""
     (root,) = struct.unpack_from("<Q", data, at + 40)
     if root != NO_PAGE:
         yield from _page(data, size, root, name)

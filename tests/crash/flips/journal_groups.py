@@ -1,4 +1,4 @@
-"""Which bytes of a journal the next start leans on: those behind the mark, in groups of the journal's own."""
+"""Which bytes of a journal the next start relies on: those after the mark, in groups of that journal."""
 
 import struct
 from collections.abc import Iterator
@@ -13,11 +13,13 @@ HEADER = 512
 HEADER_USED = 12
 PADDING = -0x100
 CLOSED = 32
-"""Bytes of a padding record up to the end of the fields that close a group; behind them are zeros."""
+"""Bytes of a padding record up to the end of the fields that close a group; zeros follow."""
 
 
 def replayed(journal: Path, ledgers: Path) -> Iterator[tuple[Path, int, int]]:
-    """(file, begin, end) of bytes that the next start reads. Nothing runs there, nothing is damaged."""
+    """Yield (file, begin, end) of bytes that the next start reads. The bookie must be stopped, and its files
+    undamaged.
+    """
     (mark,) = last_marks([ledgers])
     for path in sorted(journal.glob("*.txn"), key=lambda path: int(path.stem, 16)):
         file_id = int(path.stem, 16)

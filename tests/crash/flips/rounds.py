@@ -1,8 +1,8 @@
-"""Rounds of flips: what is flipped, what the bookie answers then, what its scrub finds, what is repaired, and what not.
+"""Rounds of flips: what is flipped, what the bookie then answers, what its scrub finds, and what is repaired.
 
-Logs and index are damaged while the bookie serves; marks, cookies and journals, which are read at a start only, between
-a kill -9 and that start. A start that is refused changes nothing: the flip is taken back, as an operator restores the
-file, and the next one is tried, so that a round needs one start that serves.
+Logs and index are damaged while the bookie serves; marks, cookies and journals, which are only read at start,
+between a kill -9 and the next start. A refused start changes nothing: the flip is undone, as an operator restores
+the file, and the next one is tried, so that each round has one start that serves.
 """
 
 import random
@@ -39,30 +39,32 @@ INDEX_TOLD = re.compile(r"level=(?:warning|error) logger=bookie\.storage\.index_
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the flips of one kind."""
+    """The outcomes of the flips of one kind."""
 
     flips: int = 0
     by_read: int = 0
     by_scrub: int = 0
     at_start: int = 0
-    """The start told of it, or refused to serve."""
+    """The start reported it, or refused to serve."""
     refused: int = 0
-    """Of these, starts that were refused; the harness took the flip back."""
+    """Of these, starts that were refused; the harness undid the flip."""
     harmless: int = 0
-    """Nobody met it: the byte is not in use."""
+    """Nothing read it, because the byte is not in use."""
     missed: int = 0
-    """In use, and found by nobody."""
+    """In use, but not found."""
     left: int = 0
-    """Found, in bytes of a log that no reader needs: its header, its map, between records. Named, and left there."""
+    """Found in bytes of a log that no reader needs: its header, its map, or between records. Reported, and left
+    there.
+    """
     unrepaired: int = 0
-    """Damage that was still there when the time for repairs was over; the harness mended it."""
+    """Damage that was still there when the time for repairs was over; the harness repaired it."""
     wrong: int = 0
     denials: int = 0
     ends: int = 0
     problems: list[str] = field(default_factory=list)
 
     def row(self) -> list[str]:
-        """For a table; `repaired` is all that was found and is not there any more."""
+        """Return a row of the table; `repaired` counts everything that was found and is gone."""
         found = self.flips - self.harmless - self.missed
         return [str(value) for value in (
             self.flips, self.by_read, self.by_scrub, self.at_start, self.refused, self.harmless, self.missed,
@@ -74,7 +76,7 @@ class Tally:
 
 
 class Rounds:
-    """One cluster under flips. `say` is told of each round."""
+    """One cluster under bit flips. `say` is called after each round."""
 
     def __init__(self, cluster: Cluster, rng: random.Random, say: Callable[[str], None] = lambda _: None) -> None:
         self._cluster = cluster
@@ -84,7 +86,7 @@ class Rounds:
         self.tallies: dict[str, Tally] = {}
 
     def run(self, kind: str, flips: int) -> int:
-        """One round of so many flips at most; how many they were."""
+        """Run one round of at most `flips` flips, and return how many there were."""
         tally = self.tallies.setdefault(kind, Tally())
         before = tally.flips
         begun = time.monotonic()
@@ -98,7 +100,7 @@ class Rounds:
         self._say(f"{kind} {time.monotonic() - begun:.1f}s {facts}")
         return tally.flips - before
 
-    # While it serves.
+    # Flips while the bookie serves.
 
     def _logs(self, tally: Tally, count: int) -> None:
         cluster = self._cluster
@@ -129,7 +131,9 @@ class Rounds:
                     tally.harmless += 1
 
     def _index(self, tally: Tally) -> None:
-        """One flip, for LMDB's pages hang together. What leads to all tables is looked at by each write: a flush."""
+        """Make one flip, because LMDB's pages depend on each other. A flush reads what leads to all tables, as each
+        write does.
+        """
         cluster = self._cluster
         with cluster.quiet():
             cluster.flush()
@@ -162,7 +166,7 @@ class Rounds:
             tally.problems.append(f"index: {one} is still there")
             self._remedy(tally, "index")
 
-    # Between two starts.
+    # Flips between two starts.
 
     def _between_starts(self, kind: str, tally: Tally, count: int) -> None:
         cluster, victim = self._cluster, self._cluster.victim
@@ -191,7 +195,7 @@ class Rounds:
         self._mended(tally, kind)
 
     def _one_start(self, kind: str, tally: Tally, one: Flip) -> bool:
-        """With a flip that matters; whether it served with it."""
+        """Start with a flip that matters, and return whether the bookie served with it."""
         victim = self._cluster.victim
         seen = victim.log_size()
         change(one)
@@ -209,16 +213,17 @@ class Rounds:
         else:
             tally.missed += 1
             tally.problems.append(f"{kind}: {one} was found by nobody")
-            _take_back([one])  # else a damaged mark of a later round would have it replayed
+            _take_back([one])  # otherwise a damaged mark in a later round would cause it to be replayed
         self._ask(tally, kind)
         self._mended(tally, kind)
         return True
 
-    # Judging.
+    # Judging the answers.
 
     def _ask(self, tally: Tally, kind: str) -> Answers:
-        """Everything, from the damaged bookie alone. Wrong answers and denials are counted and, so that a later round
-        does not count them again, mended."""
+        """Read everything from the damaged bookie alone. Wrong answers and denials are counted, and repaired, so
+        that a later round does not count them again.
+        """
         try:
             answers = self._cluster.ask()
         except BookKeeperError:
@@ -234,7 +239,7 @@ class Rounds:
         return answers
 
     def _alive(self, tally: Tally, act: Callable[[], object]) -> bool:
-        """Do it; False, counted, and the bookie started again, where its process has ended."""
+        """Call `act` and return True; if the process ends, count that, restart the bookie, and return False."""
         victim = self._cluster.victim
         try:
             act()
@@ -250,11 +255,13 @@ class Rounds:
         return True
 
     def _mended(self, tally: Tally, kind: str) -> None:
-        """All that it must have is read from it alone; what is not mended in time is counted, and mended from here."""
+        """Read everything that the bookie must have from it alone; what is not repaired in time is counted, and
+        repaired here.
+        """
         deadline = time.monotonic() + MEND_S
         answers = self._ask(tally, kind)
         while answers.errors and time.monotonic() < deadline:
-            self._alive(tally, self._cluster.scrub)  # an older copy that was damaged may have come back into an index
+            self._alive(tally, self._cluster.scrub)  # an older, damaged copy may have returned to an index
             self._alive(tally, self._cluster.settled)
             self._cluster.rest()
             answers = self._ask(tally, kind)
@@ -265,7 +272,7 @@ class Rounds:
             self._remedy(tally, kind)
 
     def _remedy(self, tally: Tally, kind: str) -> None:
-        """As an operator would: start it again, with a new index where that is refused, and copy what is missing."""
+        """Restart it as an operator would, with a new index if the start is refused, and copy missing entries."""
         victim = self._cluster.victim
         victim.kill()
         try:
@@ -299,7 +306,7 @@ class Rounds:
                     return
 
     def _found(self, seen: int) -> tuple[set[tuple[int, int]], set[str]]:
-        """Entries, and logs, that the scrub named since the log of the bookie had `seen` bytes."""
+        """Return the entries and logs that the scrub reported since the bookie's log had `seen` bytes."""
         entries, logs = set(), set()
         for line in FOUND.findall(self._cluster.victim.log_since(seen)):
             facts = dict(FACT.findall(line))
