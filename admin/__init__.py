@@ -1,1 +1,1 @@
-"""What operators and neighbouring processes talk to: gRPC services and commands beside the data path."""
+"""The admin plane: the gRPC and HTTP services of a bookie, its web console, and the command-line tool `bkadmin`."""

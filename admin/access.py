@@ -1,14 +1,15 @@
-"""Who may do what at the admin ports, over gRPC and HTTP alike; and the audit of what was done.
+"""Authentication and authorization at the admin ports, over gRPC and HTTP alike; and the audit log of changes.
 
     access = Access(control.access)                       # reads the files; ConfigError names what is wrong
-    caller = access.caller("Bearer 8d1f…", ["ops.example"])     # who it is; NotAuthenticated
+    caller = access.caller("Bearer 8d1f…", ["ops.example"])     # identifies the caller; NotAuthenticated
     access.require(caller, Role.OPERATE)                  # RoleMissing
 
-Any thread. A caller shows a bearer token, or a certificate that TLS has verified, or both; the higher role counts. The
-token that the bookie has made for its own user (`bookie.admin_port.own_token`) counts beside those of the
-configuration. Where that has none, which it permits on loopback only, who shows nothing may see what is measured. With
-`adminInsecureAllowed` and no tokens whoever reaches the port may do everything.
-Tokens are compared in constant time, all of them each time; none is ever logged or part of an error.
+Used by any thread. A caller presents a bearer token, a certificate that TLS has verified, or both; the higher role
+counts. The token that the bookie has created for its own user (`bookie.admin_port.own_token`) is accepted in addition
+to those of the configuration. If the configuration has no tokens, which is allowed on loopback addresses only, a
+caller without credentials may read metrics. With `adminInsecureAllowed` and no tokens, every caller may do everything.
+
+Tokens are compared in constant time, always with all known tokens. A token is never logged or part of an error.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 4096
 BEARER = "bearer "
 NAME = re.compile(r"[\w.@+-]{1,64}")
 ANYBODY = "local"
-"""Who shows nothing, where the configuration asks for nothing."""
+"""The name of a caller without credentials, where the configuration requires none."""
 
 STRANGERS = (ANYBODY, "unknown")
 
@@ -43,16 +44,21 @@ _strangers = LineLimit()
 
 
 class NotAuthenticated(SecurityError):
-    """The caller has shown nothing, or nothing that is known here (HTTP 401, gRPC UNAUTHENTICATED)."""
+    """The caller has no credentials, or unknown ones (HTTP 401, gRPC UNAUTHENTICATED)."""
 
 
 class RoleMissing(SecurityError):
-    """The caller is known, but may not do this (HTTP 403, gRPC PERMISSION_DENIED)."""
+    """The caller is known, but its role does not permit the call (HTTP 403, gRPC PERMISSION_DENIED)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody, as the audit names them."""
+    """A caller, by the name that the audit log uses.
+
+    Attributes:
+        name: `token:NAME`, `certificate:NAME` or `local`.
+        role: the highest role of its credentials.
+    """
 
     name: str
     role: Role
@@ -65,9 +71,14 @@ class _Token:
 
 
 class Access:
-    """The rules of one bookie. The constructor reads the files; a tokens file that changes is read again.
+    """The access rules of one bookie. A tokens file that changes is read again.
 
-    `own_token`: the file with the bookie's own; it need not be there.
+    Args:
+        settings: the settings of the admin ports.
+        own_token: the file with the bookie's own token; it may be missing.
+
+    Raises:
+        ConfigError: the tokens file or the list of TLS subjects is invalid.
     """
 
     def __init__(self, settings: AccessSettings, own_token: Path | None = None) -> None:
@@ -82,16 +93,24 @@ class Access:
 
     @property
     def guarded(self) -> bool:
-        """Whether the configuration says who may do what."""
+        """Whether the configuration names tokens or certificates."""
         return self._settings.guarded
 
     @property
     def open(self) -> bool:
-        """Whether whoever reaches the port may do everything."""
+        """Whether every caller that reaches the port may do everything."""
         return self._settings.insecure_allowed and not self.guarded
 
     def caller(self, authorization: str | None = None, subjects: Iterable[str] = ()) -> Caller:
-        """Who shows this header, and the names of a verified certificate. NotAuthenticated."""
+        """Identify a caller.
+
+        Args:
+            authorization: the header `authorization`, or None.
+            subjects: the names in the client's verified certificate.
+
+        Raises:
+            NotAuthenticated: the credentials are missing or unknown.
+        """
         if self.open:
             return Caller(ANYBODY, Role.ADMIN)
         found = [caller for caller in (self._by_token(authorization), self._by_subject(subjects)) if caller]
@@ -99,28 +118,33 @@ class Access:
             return max(found, key=lambda caller: caller.role)
         if not (self.guarded or authorization):
             return Caller(ANYBODY, Role.METRICS)
-        raise self._unknown("that token is not known here" if authorization else "no token was sent")
+        raise self._unknown("the token is unknown" if authorization else "no token was sent")
 
     def is_known(self, authorization: str | None) -> bool:
-        """Whether somebody is known by this header, or may be by a certificate, or nobody needs to be."""
+        """Return whether this header identifies a caller, a certificate may do so, or no credentials are needed."""
         return self.open or bool(self._settings.tls_client_ca) or self._by_token(authorization) is not None
 
     def require(self, caller: Caller, role: Role) -> None:
-        """RoleMissing unless the caller has it; NotAuthenticated where nothing was shown."""
+        """Check that a caller has a role.
+
+        Raises:
+            NotAuthenticated: the caller has presented no credentials.
+            RoleMissing: its role is too low.
+        """
         if caller.role >= role:
             return
         if caller.name == ANYBODY:
             raise self._unknown("no token was sent")
         raise RoleMissing(
-            f"{caller.name} has the role {caller.role.word}, this needs {role.word}; show another token or name"
+            f"{caller.name} has the role {caller.role.word}, but this needs {role.word}; use other credentials"
         )
 
     def _unknown(self, why: str) -> NotAuthenticated:
         if self.guarded:
-            remedy = "one of adminTokensFile, or have the certificate's name put into adminTlsSubjects"
+            remedy = "a token of adminTokensFile, or add the certificate's name to adminTlsSubjects"
         else:
-            remedy = "that of admin.token in the bookie's first ledger directory, or set adminTokensFile to have others"
-        return NotAuthenticated(f"the caller is not known: {why}; send `authorization: Bearer TOKEN` with {remedy}")
+            remedy = "the token of admin.token in the bookie's first ledger directory, or set adminTokensFile"
+        return NotAuthenticated(f"the caller is unknown: {why}; send `authorization: Bearer TOKEN` with {remedy}")
 
     def _by_token(self, authorization: str | None) -> Caller | None:
         if authorization is None or authorization[: len(BEARER)].lower() != BEARER:
@@ -145,17 +169,24 @@ class Access:
                 try:
                     self._tokens = _read_tokens(path)
                 except ConfigError as error:
-                    log.error("the tokens file has changed but cannot be used, the former tokens stay: %s", error)
+                    log.error("the changed tokens file cannot be used, the previous tokens stay in effect: %s", error)
                 else:
-                    log.info("the tokens file has changed and is used", extra={"file": path})
+                    log.info("the changed tokens file is in effect", extra={"file": path})
             return *self._tokens, *self._own
 
 
 def audit(caller: Caller, peer: str, action: str, outcome: str, **facts: object) -> None:
-    """One line for a change, made or refused: who, from where, what, and what came of it. Values are never secrets.
+    """Write one line to the audit log about a change that was made or refused. Values must not contain secrets.
 
-    What strangers are refused is told a few times a second, with how many lines were left out, for they ask as often as
-    they like.
+    Refusals of unknown callers are logged at most a few times a second, with the number of lines left out, because
+    anyone can cause them.
+
+    Args:
+        caller: who made the call.
+        peer: the caller's address.
+        action: the method or path.
+        outcome: `done`, `failed` or `refused`, possibly with the kind of error.
+        facts: further fields; empty ones are left out.
     """
     if outcome == "refused" and caller.name in STRANGERS:
         left_out = _strangers.left_out()
@@ -180,20 +211,23 @@ def _read_tokens(path: str) -> tuple[_Token, ...]:
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     tokens = tuple(_token(path, number, line) for number, line in lines if line and not line.startswith("#"))
     if not tokens:
-        raise ConfigError("adminTokensFile", path, "there is no token in it", "write a line `operate:TOKEN` into it")
+        raise ConfigError("adminTokensFile", path, "it has no token", "write a line `operate:TOKEN` into it")
     return tokens
 
 
 def _token(path: str, number: int, line: str) -> _Token:
-    """`role:token`, named by its line, or `role:name:token`."""
+    """Parse `role:name:token`, or `role:token`, whose name is its line number."""
     role, *named, token = line.split(":", 2) if ":" in line else ("", line)
     name = named[0] if named else f"line-{number}"
     known = _role(role)
     if known is None:
         words = ", ".join(f"`{one.word}`" for one in Role)
-        reason, remedy = "begins with no role", f"write `operate:TOKEN` or `operate:NAME:TOKEN`; roles are {words}"
+        reason, remedy = (
+            "does not begin with a role",
+            f"write `operate:TOKEN` or `operate:NAME:TOKEN`; roles are {words}",
+        )
     elif not NAME.fullmatch(name):
-        reason, remedy = "has a name that is not usable", "use letters, digits and .@+-_ in names"
+        reason, remedy = "has an invalid name", "use letters, digits and .@+-_ in names"
     elif not TOKEN_BYTES_MIN <= len(token.encode()) <= TOKEN_BYTES_MAX:
         reason, remedy = "has a token that is too short or too long", f"use {TOKEN_BYTES_MIN} bytes or more"
     else:
@@ -207,7 +241,9 @@ def _subjects(text: str) -> tuple[tuple[Role, str], ...]:
         role, _, name = part.partition(":")
         known = _role(role)
         if known is None or not name:
-            raise ConfigError("adminTlsSubjects", text, f"{part!r} is not role:name", "write `operate:ops.example`")
+            raise ConfigError(
+                "adminTlsSubjects", text, f"{part!r} is not of the form role:name", "write `operate:ops.example`"
+            )
         rules.append((known, name.strip()))
     return tuple(rules)
 

@@ -1,8 +1,9 @@
-"""What the audit may say about a request: the names of its fields, how much they hold, and the values of a few.
+"""What the audit log may say about a request: the names of its fields, their sizes, and the values of a few.
 
-Values that hold no secret whatever a caller sends, numbers and switches, stand in SHOWN; words stand in NAMED and are
-shown of what was done, for then they are names that the bookie knows. All else is told by its size, so that an audit,
-which goes where logs go, never holds a ledger's password, a stored value, or a body. Any thread.
+Fields in SHOWN are numbers and switches, which hold no secret whatever a caller sends. Fields in NAMED are words; they
+are shown if the call succeeded, because then they are names that the bookie knows. All other fields are shown by their
+size, so the audit log, which goes wherever logs go, never contains a ledger's password, a stored value or a body. Any
+thread.
 """
 
 import json
@@ -33,22 +34,24 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "/api/v1/bookie/state/readonly": ("readOnly",),
     "/api/v1/ledger/delete": ("ledger_id",),
 }
-"""By method or path: fields of numbers and switches. A text there is shown if it is a number or a switch."""
+"""By method or path: fields that are numbers or switches. A text in such a field is shown only if it is a number or a
+switch.
+"""
 NAMED: Mapping[str, tuple[str, ...]] = {
     "Bookie/SetLogLevel": ("logger", "level"),
     "MetadataStore/Delete": ("key",),
     "/api/v1/autorecovery/bookie": ("bookie_src",),
     "/api/v1/autorecovery/decommission": ("bookie_src",),
 }
-"""Fields of words, which are shown when the order was carried out."""
+"""By method or path: fields that are words, which are shown if the call succeeded."""
 TEXT_MAX = 200
 LIST_MAX = 10
 LINES_MAX = 10
-"""A second, of what strangers are refused."""
+"""Lines per second about refused calls of unknown callers."""
 
 
 class LineLimit:
-    """So many lines a second. Any thread."""
+    """Limits lines to a number per second. Any thread."""
 
     def __init__(self, most: int = LINES_MAX, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
@@ -60,7 +63,7 @@ class LineLimit:
         self._left_out = 0
 
     def left_out(self) -> int | None:
-        """How many lines were left out before this one; None: leave this one out, too."""
+        """Return how many lines were left out before this one; None if this one must be left out too."""
         with self._lock:
             second = int(self._clock())
             if second != self._second:
@@ -74,12 +77,14 @@ class LineLimit:
 
 
 def of_message(action: str, request: Any, *, done: bool) -> str:
-    """A gRPC request, `action` as `Service/Method`; only fields that are set."""
+    """Describe a gRPC request by the fields that are set. `action` is `Service/Method`."""
     return _told(action, ((one.name, value) for one, value in request.ListFields()), done=done)
 
 
 def of_http(path: str, params: Mapping[str, str], body: bytes, *, done: bool) -> str:
-    """A query and a body. Names are the caller's own words, too: those that are not known here are counted."""
+    """Describe the query and body of an HTTP request. Fields are only named if they are known here, because the caller
+    chooses their names; the others are counted.
+    """
     fields: dict[str, Any] = dict(params)
     if body.strip():
         try:

@@ -1,4 +1,4 @@
-"""One question to one bookie, over a connection of its own."""
+"""Single requests to one bookie, each over a connection of its own."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -17,9 +17,18 @@ T = TypeVar("T")
 
 
 def ask(driver: "MetadataDriver", bookie: str, timeout_s: float, question: "Callable[[ChannelV3], T]") -> T:
-    """Connect to where its registration says the bookie is, knowing what it offers, and ask.
+    """Connect to a bookie and send it requests.
 
-    BookieUnavailable, RequestTimeout and what the question raises.
+    Args:
+        driver: a started metadata driver, which has the bookie's address and features.
+        bookie: the bookie's id.
+        timeout_s: how long to wait for the connection and for each response, in seconds.
+        question: sends the requests over an open channel, and returns the result.
+
+    Raises:
+        BookieUnavailable: the bookie is not registered or cannot be reached.
+        RequestTimeout: it did not answer in time.
+        BookKeeperError: raised by `question`.
     """
     from bookie.client.channel.v3 import ChannelV3  # noqa: PLC0415
     from bookie.client.wire.extensions import Extensions  # noqa: PLC0415
@@ -31,7 +40,7 @@ def ask(driver: "MetadataDriver", bookie: str, timeout_s: float, question: "Call
 
 
 def space(driver: "MetadataDriver", bookie: str, timeout_s: float) -> "BookieInfo | str":
-    """What the bookie says about its disks, or in one line why it says nothing."""
+    """Return the free and total space of a bookie, or in one line why it could not be determined."""
     from bookie.client.wire.bookie_space import ask_space  # noqa: PLC0415
 
     try:
@@ -42,14 +51,18 @@ def space(driver: "MetadataDriver", bookie: str, timeout_s: float) -> "BookieInf
 
 
 def _found(driver: "MetadataDriver", bookie: str) -> "tuple[BookieServiceInfo, str, int]":
-    """Its registration, and where clients reach it. BookieUnavailable."""
+    """Return the bookie's registration and the address of its data port.
+
+    Raises:
+        BookieUnavailable: it is not registered, or publishes no data port.
+    """
     from bookie.metadata.bookies.service_info import parse_service_info  # noqa: PLC0415
 
     data = driver.bookies.info(bookie)
     if data is None:
-        raise BookieUnavailable(f"bookie {bookie} is not registered; is it running?")
+        raise BookieUnavailable(f"bookie {bookie} is not registered; check that it is running")
     info = parse_service_info(bookie, data)
     end = info.client_endpoint()
     if end is None:
-        raise BookieUnavailable(f"bookie {bookie} publishes no client port; look at its version")
+        raise BookieUnavailable(f"bookie {bookie} publishes no data port; check its version")
     return info, end.host, end.port

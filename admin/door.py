@@ -1,11 +1,12 @@
-"""The door of an admin port: it accepts, within limits, and hands over who has something to say. On one event loop.
+"""The door of an admin port: accepts connections within limits, and hands them over once they send something. It runs
+on one event loop.
 
     door = Door("http", listener, limits, admit)
     door.open(loop)                # from now on `admit(visitor)` is called for each connection that has sent something
 
-A connection costs its socket and a small record until its first byte is there. While it asks for nothing it is *idle*,
-and when the door is full one of the oldest idle ones gives way to the next: who only connects, or stops half way, keeps
-nobody out.
+Until its first byte arrives, a connection costs its socket and a small record. A connection without a request in
+progress is *idle*. When the door is full, one of the oldest idle connections is closed for the next one, so that peers
+which only connect, or stop in the middle of a request, cannot keep others out.
 """
 
 import asyncio
@@ -26,21 +27,23 @@ __all__ = ["Door", "Limits", "listen", "USED_UP", "Visitor"]
 
 BACKLOG = 1024
 ACCEPTED_AT_ONCE = 64
-"""Then the loop looks after those that are in."""
+"""Connections accepted at a time, before the event loop serves the existing ones again."""
 OLDEST = 16
-"""So many are compared when one must give way: a flood of a few addresses leaves others alone."""
+"""How many of the oldest idle connections are compared to choose the one to close. Of these, the address with most
+connections loses one, so that a flood from a few addresses does not hurt others.
+"""
 LOOK_S = 1.0
 PAUSE_S = 0.1
-"""Without a descriptor nobody is accepted for so long."""
+"""How long accepting pauses when there are no file descriptors."""
 ADDRESSES_LOGGED = 8
-"""A second; more are `several`."""
+"""The most addresses logged per second; further ones are logged as `several`."""
 USED_UP = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one door."""
+    """The limits of one door: connections in total and per address, and seconds until the first byte."""
 
     connections: int
     per_address: int
@@ -48,7 +51,7 @@ class Limits:
 
 
 class Visitor:
-    """One accepted connection. It is idle until `busy`, and counts until `leave`; the door's event loop."""
+    """An accepted connection. It is idle until `busy`, and counts until `leave`. Used on the door's event loop."""
 
     __slots__ = ("_door", "address", "close", "held", "since", "sock")
 
@@ -57,39 +60,48 @@ class Visitor:
         self.sock = sock
         self.address = address
         self.since = since
-        """When it became idle."""
+        """When it became idle, by the event loop's clock."""
         self.held = True
-        """Its first byte is not there yet."""
+        """Whether the door still waits for its first byte."""
         self.close: Callable[[], object] = sock.close
-        """Ends it at once; whoever was handed it puts its own in here, which in the end leads to `leave`."""
+        """Closes it at once. The code to which it is handed over replaces this by a function of its own, which must
+        lead to `leave`.
+        """
 
     def busy(self) -> None:
-        """It asks for something: it gives way to nobody."""
+        """Mark it as busy: it is not closed in favour of others."""
         self._door.busy(self)
 
     def idle(self) -> None:
-        """It asks for nothing any more."""
+        """Mark it as idle."""
         self._door.idle(self)
 
     def leave(self) -> None:
-        """It is closed; idempotent."""
+        """Stop counting it, because it is closed. Idempotent."""
         self._door.forget(self)
 
     def turn_away(self, reason: str) -> None:
-        """Close it, for one of REASONS."""
+        """Close it and count it under one of REASONS."""
         self._door.turn_away(self, reason)
 
 
 @dataclass(slots=True)
 class _Address:
-    """What comes from one address."""
+    """The connections from one address."""
 
     visitors: int = 0
     idle: OrderedDict[Visitor, None] = field(default_factory=OrderedDict)
 
 
 class Door:
-    """Of the port `name`. The constructor takes nothing; `listener` is closed by `shut`."""
+    """Accepts connections for the port `name`. The constructor accepts nothing; `shut` closes `listener`.
+
+    Args:
+        name: the name of the port, for metrics and logs.
+        listener: a listening socket.
+        limits: the limits of the port.
+        admit: called with each connection that has sent its first byte.
+    """
 
     def __init__(self, name: str, listener: socket.socket, limits: Limits, admit: Callable[[Visitor], None]) -> None:
         self._name = name
@@ -98,20 +110,20 @@ class Door:
         self._admit = admit
         self._loop: asyncio.AbstractEventLoop | None = None
         self._visitors: set[Visitor] = set()
-        self._idle: OrderedDict[Visitor, None] = OrderedDict()  # the one that is idle for longest comes first
+        self._idle: OrderedDict[Visitor, None] = OrderedDict()  # the one that has been idle for longest comes first
         self._addresses: dict[str, _Address] = {}
         self._counts = dict.fromkeys(REASONS, 0)
         self._complaints: dict[tuple[str, str], int] = {}
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Accept, on this loop, in its thread."""
+        """Start accepting on this event loop. Call it in the loop's thread."""
         self._loop = loop
         self._listener.setblocking(False)
         loop.add_reader(self._listener, self._accept)
         loop.call_later(LOOK_S, self._look)
 
     def shut(self) -> None:
-        """Accept no more, and close those that have sent nothing; the loop's thread. Idempotent."""
+        """Stop accepting, and close connections that have sent nothing. Call it in the loop's thread. Idempotent."""
         if self._loop is None or self._loop.is_closed():
             self._listener.close()
             return
@@ -123,7 +135,7 @@ class Door:
             self._tell()
 
     def stats(self) -> dict[str, int]:
-        """Connections, and peers turned away by reason. Any thread."""
+        """Return the number of connections, and of peers turned away by reason. Any thread."""
         turned_away = {f"{self._name}_turned_away_{reason}": times for reason, times in self._counts.items()}
         return {f"{self._name}_connections": len(self._visitors), **turned_away}
 
@@ -169,7 +181,7 @@ class Door:
             self._enter(sock, peer[0].removeprefix("::ffff:"))
 
     def _cannot_accept(self, error: OSError) -> None:
-        """Nobody is accepted for a moment. Where descriptors are used up, those that ask for nothing make room."""
+        """Pause accepting for a moment. If file descriptors are used up, close idle connections too."""
         if error.errno in USED_UP:
             self._complain(SEVERAL, "descriptors")
             for _ in range(min(ACCEPTED_AT_ONCE, len(self._idle))):
@@ -183,7 +195,7 @@ class Door:
             self._running().add_reader(self._listener, self._accept)
 
     def _enter(self, sock: socket.socket, host: str) -> None:
-        """Take it in, in the place of another one if need be, or close it."""
+        """Admit a connection, closing an idle one for it if necessary, or refuse it."""
         known = self._addresses.get(host)
         if known is not None and known.visitors >= self._limits.per_address:
             reason, idle = "connections_of_address", known.idle
@@ -206,11 +218,11 @@ class Door:
         self._running().add_reader(sock, self._first_byte, visitor)
 
     def _dispensable(self, idle: OrderedDict[Visitor, None]) -> Visitor:
-        """Who gives way: of the oldest ones, one whose address has most connections here."""
+        """Return the idle connection to close: of the oldest ones, one whose address has the most connections."""
         return max(islice(idle, OLDEST), key=lambda one: self._addresses[one.address].visitors)
 
     def _first_byte(self, visitor: Visitor) -> None:
-        """Something is there: hand it over, unless it is only the end."""
+        """Hand over a connection that has become readable, unless its peer has just closed it."""
         try:
             there = visitor.sock.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
@@ -233,7 +245,7 @@ class Door:
             visitor.close()
 
     def _look(self) -> None:
-        """Once a second: who has been silent for too long, and what there is to tell."""
+        """Once a second: close connections that have been silent for too long, and log what was refused."""
         loop = self._running()
         long_ago = loop.time() - self._limits.first_byte_s
         late = []
@@ -269,7 +281,11 @@ class Door:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. An address of IPv6 takes IPv4 as well. OSError."""
+    """Return a listening socket. An IPv6 address also accepts IPv4 connections.
+
+    Raises:
+        OSError: the address cannot be bound.
+    """
     if ":" in host:
         family, both = socket.AF_INET6, socket.has_dualstack_ipv6()
         return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
@@ -277,7 +293,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _reset(sock: socket.socket) -> None:
-    """Close it so that its peer knows at once, whatever it has sent."""
+    """Close a socket with a reset, so that its peer notices at once, whatever it has sent."""
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()

@@ -1,7 +1,7 @@
-"""What the world sees of the gRPC server: a door with limits, and behind it a relay to the server's private socket.
+"""The public side of the gRPC server: a door with limits, and behind it a relay to the server's private socket.
 
-gRPC takes neither limits of connections nor sockets that are accepted already. A thread with an event loop of its own.
-`listen`, then `start`; `shut` accepts no more, `stop` ends what is open still.
+gRPC can neither limit connections nor serve sockets that are already accepted. The gateway runs a thread with an event
+loop of its own. Call `listen`, then `start`; `shut` stops accepting, and `stop` ends all connections.
 """
 
 import asyncio
@@ -15,11 +15,15 @@ from admin.relay import Relay
 
 __all__ = ["Gateway"]
 
-EVERY = "0.0.0.0"  # noqa: S104 - what the operator has written
+EVERY = "0.0.0.0"  # noqa: S104  # the operator's choice
 
 
 class Gateway:
-    """Of one server, which binds `private.path`. The constructor makes a directory: OSError."""
+    """The gateway of one server, which binds `private.path`.
+
+    Raises:
+        OSError: the directory of the private socket cannot be created.
+    """
 
     def __init__(self, name: str, limits: Limits, *, wait_s: float) -> None:
         self.private = PrivateSocket()
@@ -31,25 +35,30 @@ class Gateway:
         self._door: Door | None = None
 
     def listen(self, host: str, port: int) -> int:
-        """Bind; the port. OSError. Every address is that of both families, where the system has both, as with gRPC."""
+        """Bind and return the port number. As with gRPC, the wildcard address covers IPv4 and IPv6 where the system
+        has both.
+
+        Raises:
+            OSError: the address cannot be bound.
+        """
         listener = _listen_on_all(port) if host == EVERY else listen(host, port)
         self._door = Door(self._name, listener, self._limits, self._relay.carry)
         return int(listener.getsockname()[1])
 
     def start(self) -> None:
-        """The server listens: let visitors in."""
+        """Start accepting connections. The server must be listening."""
         self.private.hide()
         self._thread.start()
 
     def shut(self) -> None:
-        """Accept no more. Idempotent."""
+        """Stop accepting. Idempotent."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result()
         elif self._door is not None:
             self._door.shut()
 
     def stop(self) -> None:
-        """End everything. Idempotent."""
+        """End all connections and the thread. Idempotent."""
         self.shut()
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -58,7 +67,7 @@ class Gateway:
         self.private.close()
 
     def stats(self) -> dict[str, int]:
-        """Of the door. Any thread."""
+        """Return the metrics of the door. Any thread."""
         return self._door.stats() if self._door is not None else {}
 
     async def _shut(self) -> None:

@@ -1,8 +1,8 @@
-"""What every call at the admin port passes: who may, how many at a time, what is written down, how errors are told.
+"""What every gRPC call at the admin port passes: authorization, limits, the audit log, and mapping errors to statuses.
 
-An interceptor of the gRPC server. Callers who are not known by a token have threads, waiting calls and streams of their
-own, so that they take none of those who are. Refusals when all threads are taken come from a thread of their own. What
-a call needs stands in `admin.roles`; what changes something is written to the audit.
+Callers without a known token have threads, waiting calls and streams of their own, so that they cannot take those of
+known callers. Refusals, when all threads are busy, come from a thread of their own. `admin.roles` has the role that
+each call needs. Calls that change something are written to the audit log.
 """
 
 import contextlib
@@ -37,11 +37,13 @@ from bookie.server.configuration.errors import one_line
 __all__ = ["CallInterceptor", "Share", "WorkPool"]
 
 UNAUDITED = ("/bookie.metadata.v1.MetadataStore/",)
-"""What bookies and clients write there all the time, each write with its version in the store. What needs the role
-`admin` there is audited all the same.
+"""Services whose changes are not audited: bookies and clients write there all the time, and the store keeps the
+version of each write. Calls that need the role `admin` are audited there too.
 """
 LIMITED_THERE = ("/bookie.metadata.v1.MetadataStore/",)
-"""Its streams have a limit of their own, so that operators who watch keep no bookie from its metadata."""
+"""Services whose streams have a limit of their own, so that operators who watch cannot keep bookies from their
+metadata.
+"""
 STATUS_OF: dict[type[BookKeeperError], grpc.StatusCode] = {
     NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
     RoleMissing: grpc.StatusCode.PERMISSION_DENIED,
@@ -70,7 +72,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkPool(ThreadPoolExecutor):
-    """Threads that know how many calls wait for them."""
+    """A thread pool that counts the calls waiting for a thread."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads, thread_name_prefix="admin")
@@ -78,7 +80,7 @@ class WorkPool(ThreadPoolExecutor):
         self.waiting = 0  # guarded by _lock; read without
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Count it until a thread has taken it."""
+        """Submit a call and count it as waiting until a thread runs it."""
 
         def begun() -> Any:
             self._count(-1)
@@ -87,7 +89,7 @@ class WorkPool(ThreadPoolExecutor):
         self._count(1)
         try:
             return super().submit(begun)
-        except RuntimeError:  # shut down meanwhile
+        except RuntimeError:  # the pool was shut down in the meantime
             self._count(-1)
             raise
 
@@ -97,7 +99,9 @@ class WorkPool(ThreadPoolExecutor):
 
 
 class Share:
-    """What some callers have of the port: threads, calls that wait for one, and streams, each of which holds one."""
+    """The share of the port that a group of callers has: threads, calls waiting for a thread, and streams, each of
+    which occupies one.
+    """
 
     def __init__(self, *, calls: int, waiting_max: int, streams_max: int, others: int = 0) -> None:
         self.pool = WorkPool(calls + streams_max + others)
@@ -107,9 +111,9 @@ class Share:
 
     @contextlib.contextmanager
     def stream(self, context: grpc.ServicerContext) -> Generator[None, None, None]:
-        """One more of them, or the end of the call."""
+        """Count a stream while the block runs; abort the call if there are too many."""
         if not self._streams.acquire(blocking=False):
-            text = f"all {self.streams_max} streams of this admin port are taken; end some, or do without"
+            text = f"all {self.streams_max} streams of this admin port are in use; end some of them and retry"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         try:
             yield
@@ -118,7 +122,7 @@ class Share:
 
 
 class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC ships no types
-    """Judges every call. `close` lets its own thread go; idempotent."""
+    """The interceptor of the gRPC server. `close` ends its own thread; idempotent."""
 
     def __init__(self, access: Access, known: Share, strangers: Share) -> None:
         self._access = access
@@ -127,11 +131,13 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
         self._refusals = ThreadPoolExecutor(1, thread_name_prefix="admin-refusals")
 
     def close(self) -> None:
-        """No call comes any more."""
+        """End the thread for refusals, after the server has stopped."""
         self._refusals.shutdown()
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
-        """gRPC's own thread: wrap what answers the method, or answer that there are too many calls."""
+        """Wrap the handler of a method, or replace it by a refusal if too many calls wait. Runs on gRPC's own
+        thread.
+        """
         handler = continuation(details)
         if handler is None:
             return None
@@ -152,7 +158,7 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
             context.set_trailing_metadata((BUSY,))
             context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{waiting_max} calls wait at this admin port already; ask less often, or later",
+                f"{waiting_max} calls are already waiting at this admin port; retry later, or call less often",
             )
 
         refuse.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
@@ -169,7 +175,7 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
             try:
                 return behaviour(request, context)
             except Exception as error:
-                known = isinstance(error, (BookKeeperError, OSError))  # whose text may repeat what was sent
+                known = isinstance(error, (BookKeeperError, OSError))  # its text may repeat what was sent
                 outcome = f"failed: {type(error).__name__}" if known else "failed"
                 raise
             finally:
@@ -198,9 +204,14 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
         return told_stream if streams else told
 
     def _admit(self, method: str, header: str | None, request: Any, context: grpc.ServicerContext) -> Caller | None:
-        """Who it is where that goes into the audit, None where not. NotAuthenticated, RoleMissing."""
+        """Authorize a call; return the caller if the call must be audited, else None.
+
+        Raises:
+            NotAuthenticated: the credentials are missing or unknown.
+            RoleMissing: the caller's role is too low.
+        """
         if not context.is_active():
-            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the caller does not wait any more")
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the caller has given up")
         needed = needed_by_method(method).of(request)
         if needed is None:
             return None
@@ -218,7 +229,7 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
 
 
 def _told_errors(call: Callable[[], Any], context: grpc.ServicerContext, method: str) -> Any:
-    """What is raised becomes a status and one line."""
+    """Make the call; turn an exception into a gRPC status with one line of text."""
     try:
         return call()
     except BookKeeperError as error:
@@ -226,11 +237,11 @@ def _told_errors(call: Callable[[], Any], context: grpc.ServicerContext, method:
         context.abort(code, one_line(error))
     except OSError as error:
         log.error("an admin call failed", extra={"method": method, "error": one_line(error)})
-        context.abort(grpc.StatusCode.INTERNAL, f"{one_line(error)}; look at the bookie's log and disks")
+        context.abort(grpc.StatusCode.INTERNAL, f"{one_line(error)}; check the bookie's log and disks")
 
 
 def _subjects(context: grpc.ServicerContext) -> list[str]:
-    """The names of the certificate that the caller showed, verified by then."""
+    """Return the names in the client's certificate, which TLS has verified."""
     shown = context.auth_context()
     names = (*shown.get("x509_common_name", ()), *shown.get("x509_subject_alternative_name", ()))
     return [name.decode("utf-8", "replace") for name in names]

@@ -1,7 +1,7 @@
-"""Which user of this machine is at the other end of a connection over the loopback address. Any thread; never blocks.
+"""Tells which user of this machine is at the other end of a loopback connection. Any thread; it never blocks for long.
 
-The kernel knows the owner of each socket (sock_diag, what `ss -e` shows). Only an established connection whose socket
-is open counts: of one that was closed the kernel tells user 0.
+The kernel knows the owner of each socket (sock_diag, as shown by `ss -e`). Only an established connection with an open
+socket counts, because for a closed one the kernel reports user 0.
 """
 
 import contextlib
@@ -23,16 +23,16 @@ PORTS = struct.Struct(">HH")
 ADDRESS_BYTES = 16
 NO_INTERFACE_NO_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
 ANSWER = struct.Struct("=BBBB48xIIIII")
-"""family, state, timer, retransmits; the socket's identity; expires, rqueue, wqueue, user, inode."""
+"""family, state, timer, retransmits; the identity of the socket; expires, rqueue, wqueue, user, inode."""
 ROOT = 0
 OVERFLOW = 65534
-"""Users of other user namespaces look like this one, so nobody who runs as it is taken for ourselves."""
+"""Users of other user namespaces appear as this one, so a peer with this user id is never taken for our own."""
 ANSWER_BYTES = 4096
 ANSWER_S = 0.1
 
 
 def is_ours(peer: tuple[str, int], here: tuple[str, int]) -> bool:
-    """Whether the process at `peer` runs as our own user or as root. False where nothing tells."""
+    """Return whether the process at `peer` runs as our own user or as root; False if that cannot be determined."""
     with contextlib.suppress(OSError, ValueError, struct.error):
         if ipaddress.ip_address(peer[0]).is_loopback:
             user = _owner(peer, here)
@@ -41,7 +41,7 @@ def is_ours(peer: tuple[str, int], here: tuple[str, int]) -> bool:
 
 
 def _owner(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
-    """Of the socket that is bound to `peer` and connected to `here`; None: there is none."""
+    """Return the owner of the socket that is bound to `peer` and connected to `here`; None if there is none."""
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
     ends = b"".join(socket.inet_pton(family, one[0]).ljust(ADDRESS_BYTES, b"\0") for one in (peer, here))
     body = REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, ALL_STATES) + PORTS.pack(peer[1], here[1]) + ends

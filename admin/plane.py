@@ -1,7 +1,9 @@
-"""The admin plane: one gRPC server on `adminPort`, started with the bookie through the group `bookie.planes`.
+"""The admin plane: a gRPC server on `adminPort`, started with the bookie through the entry-point group
+`bookie.planes`.
 
-gRPC's own threads and a pool of ours; no bytes of entries pass here but those that an operator reads. Every call goes
-through the interceptor: roles, limits, audit. The standard health service and reflection are always there.
+It runs on gRPC's own threads and a pool of this module. The only entry data that passes here is what an operator
+reads. Every call passes the interceptor, which applies roles, limits and the audit log. The standard health service
+and reflection are always available.
 """
 
 from collections.abc import Mapping
@@ -36,21 +38,25 @@ WAITING_MAX = 256
 STRANGERS_THREADS = 2
 STRANGERS_STREAMS_MAX = 8
 STRANGERS_WAITING_MAX = 64
-"""Of who shows no token that is known: probes of the health service, other users of this machine at the metrics."""
+"""Limits for callers without a known token, such as probes of the health service and users of this machine who read
+metrics.
+"""
 CALLS_MAX = 2 * (WAITING_MAX + CALL_THREADS + STREAMS_MAX + CHANGE_STREAMS_MAX)
-"""Beyond what waits there are refusals on their way; gRPC answers the rest by itself."""
+"""The most calls of gRPC at a time. It leaves room for refusals, which take a moment; gRPC itself refuses further
+calls.
+"""
 OPTIONS = (
-    ("grpc.so_reuseport", 0),  # two processes on one port would each get a part of the calls
-    ("grpc.max_concurrent_streams", WAITING_MAX),  # of one connection
-    ("grpc.keepalive_time_ms", 30_000),  # a client that is gone holds its streams no longer than this
+    ("grpc.so_reuseport", 0),  # otherwise two processes could share the port, and each would receive some of the calls
+    ("grpc.max_concurrent_streams", WAITING_MAX),  # per connection
+    ("grpc.keepalive_time_ms", 30_000),  # the streams of a vanished client end after this time
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),  # else a minute, and the longer of them counts
-    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),  # and one that watches may ask us as often
+    ("grpc.http2.ping_timeout_ms", 10_000),  # its default is one minute, and gRPC applies the larger of the two
+    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),  # clients that watch a stream may ping as often
 )
 
 
 class AdminService(Protocol):
-    """What stands in `admin.services`."""
+    """What each module in `admin.services` provides."""
 
     NAME: str
 
@@ -59,7 +65,10 @@ class AdminService(Protocol):
 
 
 class AdminPlane:
-    """Services of this bookie; and its metadata store for other processes, where that is embedded."""
+    """The gRPC services of this bookie, including its metadata store for other processes if that is embedded.
+
+    `check`, `start` and `stop` are called by the bookie's main thread.
+    """
 
     def __init__(self, control: Control) -> None:
         self._host = control.admin_host
@@ -90,12 +99,20 @@ class AdminPlane:
         self._server: grpc.Server | None = None
 
     def check(self) -> None:
-        """Read its files; those of tokens were by the constructor. ConfigurationError."""
+        """Read the TLS files; the constructor has read the tokens file.
+
+        Raises:
+            ConfigurationError: a file cannot be used.
+        """
         if self._settings.tls_certificate:
             server_credentials(self._settings)
 
     def start(self) -> tuple[str, int]:
-        """Bind and serve; the bound address. Raises StartRefused."""
+        """Bind and serve; return the bound host and port.
+
+        Raises:
+            StartRefused: the port cannot be bound.
+        """
         limits = self._limits
         options = (
             *OPTIONS,
@@ -127,7 +144,7 @@ class AdminPlane:
         return self._host, port
 
     def stop(self, grace_s: float) -> None:
-        """End streams, let calls finish within `grace_s`, close; idempotent."""
+        """End streams, let running calls finish within `grace_s` seconds, and close the port. Idempotent."""
         if self._signpost is not None:
             self._signpost.stop()
         self._health.enter_graceful_shutdown()
@@ -146,20 +163,24 @@ class AdminPlane:
         self._gatekeeper.close()
 
     def stats(self) -> Mapping[str, int | float]:
-        """Of its connections."""
+        """Return metrics of the port's connections."""
         gateway = self._gateway
         return gateway.stats() if gateway is not None else {}
 
     def _open_gateway(self) -> tuple[Gateway, int]:
-        """Bind; with the port. StartRefused."""
+        """Bind the port; return its gateway and the port number.
+
+        Raises:
+            StartRefused: the port cannot be bound, or there is no directory for the private socket.
+        """
         limits = self._limits
         door = Limits(limits.connections_max, limits.connections_per_address_max, limits.handshake_timeout_ms / 1000)
         try:
             gateway = Gateway("admin", door, wait_s=limits.send_timeout_ms / 1000)
         except OSError as error:
             raise StartRefused(
-                f"adminPort={self._port}: no directory for a private socket ({error.strerror}); set TMPDIR to one that"
-                " this user may write"
+                f"adminPort={self._port}: cannot create a directory for a private socket ({error.strerror}); set TMPDIR"
+                " to a directory that this user may write to"
             ) from error
         where = f"{self._host}:{self._port}"
         try:
@@ -172,5 +193,5 @@ class AdminPlane:
 
 
 def open_plane(control: Control) -> AdminPlane | None:
-    """The plane of this bookie; None where adminPort is -1."""
+    """Return the admin plane of a bookie; None if adminPort is -1. The entry point of the group `bookie.planes`."""
     return AdminPlane(control) if control.admin_port >= 0 else None

@@ -1,13 +1,13 @@
-"""A Unix socket that only this process can reach, and the names that its connections carry.
+"""A Unix socket that only this process can reach, whose connections carry the names of their peers.
 
     private = PrivateSocket()
     server.add_insecure_port(f"unix:{private.path}")
     private.hide()
     private.connect("ipv4:10.0.0.9:50312")      # the server sees a peer of this name: `peer_named`
 
-It is bound in a directory that only we may enter, and has no name any more when the first connection comes: what leads
-to it is a descriptor of this process. So nothing stays behind on disk, however the process ends. Connections carry an
-abstract name, which is nobody's to know beforehand.
+The socket is bound in a directory that only this user may enter, and its name is removed before the first connection:
+from then on it is reached through a file descriptor of this process. So nothing remains on disk, however the process
+ends. Client sockets are bound to unpredictable names in the abstract namespace, which contain the name of the peer.
 """
 
 import os
@@ -19,28 +19,36 @@ from urllib.parse import unquote
 
 __all__ = ["peer_named", "PrivateSocket"]
 
-PLACES = (None, "/dev/shm")  # noqa: S108 - the system's directory for temporary files; then memory, which is always there
+PLACES = (None, "/dev/shm")  # noqa: S108  # the system's temporary directory, then shared memory, which always exists
 NAME = "admin"
 PREFIX = "unix-abstract:"
 
 
 class PrivateSocket:
-    """One. The constructor makes the directory: OSError where there is none to be had."""
+    """A private socket. The constructor creates its directory.
+
+    Raises:
+        OSError: no directory can be created.
+    """
 
     def __init__(self) -> None:
         self._directory: Path | None = _directory()
         self._within = os.open(self._directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._socket = -1
         self.path = f"/proc/self/fd/{self._within}/{NAME}"
-        """To bind to; short, however long the directory's name is."""
+        """The path to bind to, which is short however long the name of the directory is."""
 
     def hide(self) -> None:
-        """It is bound: keep a descriptor, and take away its name."""
+        """Open a descriptor of the bound socket and remove its name."""
         self._socket = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
         self._forget_name()
 
     def connect(self, name: str) -> socket.socket:
-        """A connection to it that does not block, of somebody called `name`. OSError, EAGAIN among them."""
+        """Return a non-blocking connection to the socket, whose peer name is `name`.
+
+        Raises:
+            OSError: the connection failed; EAGAIN if the server's backlog is full.
+        """
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             sock.bind(f"\0{secrets.token_hex(8)}/{name}".encode())
@@ -51,7 +59,7 @@ class PrivateSocket:
         return sock
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the descriptors and remove the directory. Idempotent."""
         self._forget_name()
         if self._socket >= 0:
             os.close(self._socket)
@@ -68,7 +76,9 @@ class PrivateSocket:
 
 
 def peer_named(peer: str) -> str:
-    """Who it is that the server calls `peer`: the name given to `connect`, or as it is."""
+    """Return the name that was passed to `connect`, from the peer name that the server sees; other names are returned
+    unchanged.
+    """
     _, told, name = peer.partition("/") if peer.startswith(PREFIX) else ("", "", "")
     return unquote(name) if told else unquote(peer)
 

@@ -1,11 +1,12 @@
-"""Carries the bytes of visitors to a server that accepts for itself, and back: gRPC, behind a door of ours.
+"""Relays bytes between connections of the door and the private socket of a server that accepts its own connections:
+gRPC.
 
     relay = Relay(private, wait_s=10.0)
     relay.carry(visitor)               # on the event loop of the door
 
-Each way holds what one `recv` brought, until the other end has taken all of it; meanwhile nothing more is read. Who
-takes too long for that is turned away. A visitor that says no more is still answered; a server that says no more has
-closed.
+Each direction holds the bytes of one `recv` until the other side has taken all of them, and reads no more in the
+meantime. A peer that takes too long is turned away. A client that has closed its sending side still receives its
+answers; a server that has closed its sending side has closed the connection.
 """
 
 import asyncio
@@ -19,11 +20,16 @@ __all__ = ["Relay"]
 
 CHUNK_BYTES = 64 * 1024
 LINGER_S = 1.0
-"""Between the server's close and ours."""
+"""Seconds between the server closing the connection and the relay closing it."""
 
 
 class Relay:
-    """To the server behind `private`. The event loop of the door."""
+    """Relays connections to the server behind `private`. Used on the event loop of the door.
+
+    Args:
+        private: the socket of the server.
+        wait_s: seconds that a peer may take to accept a block of bytes.
+    """
 
     def __init__(self, private: PrivateSocket, *, wait_s: float) -> None:
         self._private = private
@@ -31,11 +37,11 @@ class Relay:
         self._open: set[_Pair] = set()
 
     def carry(self, visitor: Visitor) -> None:
-        """Connect it to the server; it is never idle for the door."""
+        """Connect a visitor to the server. It is busy for the door until the server closes the connection."""
         try:
             name = _name_of(visitor.sock)
             visitor.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError:  # it has gone meanwhile
+        except OSError:  # the peer has disconnected in the meantime
             visitor.close()
             visitor.leave()
             return
@@ -50,13 +56,13 @@ class Relay:
         pair.start()
 
     def close(self) -> None:
-        """End what is open still."""
+        """Close all connections."""
         for pair in list(self._open):
             pair.close()
 
 
 class _Pair:
-    """A visitor, and its connection to the server."""
+    """A visitor and its connection to the server."""
 
     __slots__ = ("_among", "_inside", "_visitor", "_ways")
 
@@ -75,24 +81,26 @@ class _Pair:
             way.start()
 
     def ended(self, source: socket.socket) -> None:
-        """Nothing more comes from there; what came is passed on."""
+        """One side has finished sending, and everything was passed on."""
         if source is self._inside:
             self._visitor.idle()
             asyncio.get_running_loop().call_later(LINGER_S, self.close)
 
     def broken(self, sock: socket.socket) -> bool:
-        """It has gone: close, if that is the visitor. What the server said last is still to be passed on."""
+        """Handle a broken connection; return whether the pair was closed, which happens if the client's side broke. If
+        the server's side broke, its last bytes are still passed on.
+        """
         if sock is self._inside:
             return False
         self.close()
         return True
 
     def too_slow(self, sink: socket.socket) -> None:
-        """That one takes nothing."""
+        """Turn the visitor away, because one side takes no bytes."""
         self._visitor.turn_away("slow_reader" if sink is self._visitor.sock else "connections")
 
     def close(self) -> None:
-        """Both ways; idempotent."""
+        """Close both directions. Idempotent."""
         if self in self._among:
             self._among.remove(self)
             for way in self._ways:
@@ -103,7 +111,7 @@ class _Pair:
 
 
 class _Way:
-    """From one socket to the other one."""
+    """One direction of a pair, from one socket to the other."""
 
     __slots__ = ("_loop", "_pair", "_rest", "_sink", "_source", "_timer", "_wait_s")
 
@@ -154,7 +162,7 @@ class _Way:
             self._loop.add_reader(self._source, self._read)
 
     def _send(self, part: bytes) -> bytes:
-        """What it does not take now; nothing where it has gone, and then nothing more is read either."""
+        """Send bytes and return those not sent; b"" if the other side has disconnected, and then reading ends too."""
         try:
             return part[self._sink.send(part) :]
         except (BlockingIOError, InterruptedError):
@@ -172,7 +180,11 @@ class _Way:
 
 
 def _name_of(sock: socket.socket) -> str:
-    """As gRPC writes a peer. OSError where it has gone."""
+    """Return the peer's name in gRPC's notation.
+
+    Raises:
+        OSError: the peer has disconnected.
+    """
     host, port = sock.getpeername()[:2]
     host = host.removeprefix("::ffff:")
     return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"

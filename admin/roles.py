@@ -1,7 +1,7 @@
-"""What each call of the admin ports needs: the one table of both, gRPC's methods and HTTP's routes. Pure data.
+"""The role that each call of the admin ports needs: one table for gRPC methods and one for HTTP routes. Pure data.
 
-A role permits what those before it permit. What does not stand here needs the highest; tests compare the tables with
-the services, the routes and docs/admin.md.
+A role permits everything that lower roles permit. A call that is not in the tables needs the highest role. Tests
+compare the tables with the services, the routes and docs/admin.md.
 """
 
 import enum
@@ -16,37 +16,43 @@ __all__ = ["METHODS", "Need", "needed_by_method", "needed_by_route", "Role", "RO
 
 
 class Role(enum.IntEnum):
-    """What a caller may do; each includes those below it."""
+    """The roles of callers, in ascending order."""
 
     METRICS = 1
-    """What is measured, and nothing else."""
+    """May read metrics only."""
     READ = 2
-    """The state of bookie and cluster."""
+    """May read the state of the bookie and the cluster."""
     READ_DATA = 3
-    """Entries, and what the metadata store has of ledgers, without their passwords."""
+    """May read entries, and the metadata of ledgers without their passwords."""
     OPERATE = 4
-    """What changes something; sessions with the metadata store, and all that its clients do there."""
+    """May change the state of the bookie, open sessions with the metadata store, and do all that its clients do
+    there.
+    """
     ADMIN = 5
-    """What destroys: ledgers by HTTP, cookies, the cluster."""
+    """May also delete ledgers over HTTP, cookies, and the cluster's metadata."""
 
     @property
     def word(self) -> str:
-        """As it stands in files."""
+        """The name of the role in token files."""
         return self.name.lower().replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The role that a call needs; None: anybody may. Some requests need `more`: those of which `asks` is true."""
+    """The role that a call needs; None: no credentials. Requests for which `asks` is true need the role `more`
+    instead.
+    """
 
     role: Role | None
     more: Role | None = None
     where: str = ""
-    """`asks` in words, for the documentation."""
+    """A description of `asks` for the documentation."""
     asks: Callable[[Any], bool] = lambda _request: False
 
     def of(self, request: Any) -> Role | None:
-        """Of this very request: gRPC's message, or what HTTP has asked (`admin.http.request.Wish`)."""
+        """Return the role that a request needs: a gRPC message, or the `admin.http.request.Parameters` of an HTTP
+        request.
+        """
         return self.more if self.more is not None and self.asks(request) else self.role
 
 
@@ -121,7 +127,7 @@ METHODS: Mapping[str, Need] = {
     "grpc.health.v1.Health/Watch": OPEN,
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": READ,
 }
-"""By service and method."""
+"""The needs of gRPC methods, by service and method."""
 
 STORED_LEDGERS = Need(
     Role.READ, Role.READ_DATA, "`print_metadata`", lambda wish: wish.params.get("print_metadata") == "true"
@@ -182,21 +188,21 @@ ROUTES: Mapping[tuple[str, str], Need] = {
     ("GET", "/api/console/metrics"): METRICS,
     ("GET", "/api/console/recovery"): READ,
 }
-"""By method and path; HEAD is as GET."""
+"""The needs of HTTP routes, by method and path. HEAD is treated as GET."""
 
 
 def needed_by_method(path: str) -> Need:
-    """`path` as gRPC has it, with a slash before it."""
+    """Return the need of a gRPC method, named as in gRPC, with a leading slash."""
     return METHODS.get(path.removeprefix("/"), ADMIN)
 
 
 def needed_by_route(method: str, path: str) -> Need:
-    """HEAD as GET."""
+    """Return the need of an HTTP route; pass GET for HEAD."""
     return ROUTES.get((method, path), ADMIN)
 
 
 def _names(body: bytes, name: str) -> bool:
-    """Whether the body may say yes to this: one that cannot be read does."""
+    """Return whether the body may switch this on; a body that cannot be parsed may."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Does this bookie work? A few entries go through its own data port and come back. Any thread; blocks.
+"""The sanity test: writes a few entries through the bookie's own data port and reads them back. Any thread; it blocks.
 
-The ledger has an id of its own and no metadata, so garbage collection takes it away.
+Its ledger has a new id and no metadata, so garbage collection removes it.
 """
 
 import secrets
@@ -16,11 +16,19 @@ __all__ = ["sanity"]
 
 ENTRIES = 10
 _one = threading.Lock()
-"""A test at a time, whoever asks."""
+"""Held while a test runs: one at a time, whoever requests it."""
 
 
 def sanity(control: Control, timeout_s: float) -> str:
-    """What is wrong, in a line; empty when all is well. The bookie's metrics tell it, too."""
+    """Run the test, and note the result in the bookie's metrics.
+
+    Args:
+        control: the bookie.
+        timeout_s: how long to wait for each response, and for another test to end.
+
+    Returns:
+        What is wrong, as one line; "" if the test passed.
+    """
     if not _one.acquire(timeout=timeout_s):
         return f"another test has been running for {timeout_s:g} s"
     try:
@@ -40,5 +48,5 @@ def _tried(channel: ChannelV3, ledger: int) -> str:
         channel.add(ledger, entry, payload, digest=digest, lac=entry - 1, length=(entry + 1) * len(payload))
     for entry in range(ENTRIES):
         if bytes(digest.open(channel.read(ledger, entry), ledger, entry).payload) != payload:
-            return f"entry {entry} came back other than it was written"
+            return f"entry {entry}: the data read differs from what was written"
     return ""

@@ -1,7 +1,7 @@
-"""TLS of the admin ports: from files, and from them again when they have changed.
+"""TLS of the admin ports, from files that are read again when they change.
 
-The files are judged by Python's ssl, which says what is wrong with them; gRPC would refuse bad ones without a word.
-Main thread at start, gRPC's own or the HTTP port's event loop at each handshake.
+Python's ssl validates the files, because it reports what is wrong; gRPC would refuse bad files silently. Runs on the
+main thread at start, then at each handshake on gRPC's own threads or the HTTP port's event loop.
 """
 
 import logging
@@ -23,8 +23,12 @@ log = logging.getLogger(__name__)
 
 
 def server_credentials(settings: AccessSettings) -> Any:
-    """What a secure gRPC port takes. Clients must show a certificate where there is an authority. ConfigError."""
-    import grpc  # noqa: PLC0415 - the HTTP port can do without
+    """Return the credentials of a secure gRPC port. If a client CA is configured, clients must present a certificate.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    import grpc  # noqa: PLC0415  # the HTTP port does not need gRPC
 
     required = bool(settings.tls_client_ca)
     files = _Files(settings, _configuration)
@@ -32,8 +36,11 @@ def server_credentials(settings: AccessSettings) -> Any:
 
 
 def http_context(settings: AccessSettings) -> ssl.SSLContext:
-    """The same for the HTTP port, where a certificate is asked for, not demanded: probes and callers with a token have
-    none. ConfigError.
+    """Return the TLS context of the HTTP port, which requests a client certificate but does not require it, because
+    probes and callers with a token have none.
+
+    Raises:
+        ConfigError: a file cannot be used.
     """
     files = _Files(settings, _context)
     first = now = files.load()
@@ -43,12 +50,12 @@ def http_context(settings: AccessSettings) -> ssl.SSLContext:
         now = files.changed() or now
         connection.context = now
 
-    first.sni_callback = chosen  # called where the client names no host, too
+    first.sni_callback = chosen  # also called if the client sends no server name
     return first
 
 
 class _Files(Generic[T]):
-    """The files, what they were when they were read last, and what is made of them."""
+    """Something made from the TLS files, and made again when they change."""
 
     def __init__(self, settings: AccessSettings, make: Callable[[AccessSettings], T]) -> None:
         self._settings = settings
@@ -59,20 +66,26 @@ class _Files(Generic[T]):
         )
 
     def load(self) -> T:
-        """From the files as they are now. ConfigError."""
+        """Make it from the present files.
+
+        Raises:
+            ConfigError: a file cannot be used.
+        """
         return self._make(self._settings)
 
     def changed(self) -> T | None:
-        """Anew, or None while the files are the same or cannot be used."""
+        """Make it again; return None if the files have not changed or cannot be used."""
         with self._lock:
             if not self._files.changed():
                 return None
         try:
             found = self.load()
         except (ConfigError, OSError) as error:
-            log.error("TLS files of the admin ports have changed but cannot be used, the former ones stay: %s", error)
+            log.error(
+                "changed TLS files of the admin ports cannot be used, the previous ones stay in effect: %s", error
+            )
             return None
-        log.info("TLS files of the admin ports have changed and are used for new connections")
+        log.info("changed TLS files of the admin ports are in effect for new connections")
         return found
 
 
@@ -88,23 +101,23 @@ def _context(settings: AccessSettings) -> ssl.SSLContext:
     except OSError:
         raise ConfigError(
             "adminTlsCertificatePath", settings.tls_certificate,
-            "it and adminTlsKeyPath cannot be read, are no PEM, or do not belong together",
-            "name a certificate and its key, which has no password",
+            "it or adminTlsKeyPath cannot be read, is not PEM, or the two do not match",
+            "name a certificate and its key without a password",
         ) from None  # fmt: skip
     if settings.tls_client_ca:
         try:
             context.load_verify_locations(settings.tls_client_ca)
         except OSError:
             raise ConfigError(
-                "adminTlsClientCaPath", settings.tls_client_ca, "no certificates in PEM can be read from it",
-                "name a file that has some",
+                "adminTlsClientCaPath", settings.tls_client_ca, "it has no certificate in PEM format",
+                "name a file with CA certificates",
             ) from None  # fmt: skip
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
 
 def _configuration(settings: AccessSettings) -> Any:
-    """gRPC's, of files that have passed `_context`."""
+    """Return gRPC's configuration, from files that `_context` has validated."""
     import grpc  # noqa: PLC0415
 
     _context(settings)

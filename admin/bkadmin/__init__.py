@@ -1,9 +1,11 @@
-"""`bkadmin`: what an operator does to a cluster and to a bookie's files, one command a file.
+"""`bkadmin`, the command-line tool for clusters and bookies. Each command has a file of its own.
 
-    main          the command itself; how it loads subcommands and what it prints is bookie/terminal/
-    catalogue     names, sections and summaries: all that the first --help needs
-    options       options that commands share, and what they lead to: the metadata store, a bookie's directories
-    commands/     one file each
+    main          the entry point; loading subcommands and printing results are done by bookie/terminal/
+    catalogue     the names, sections and summaries of all commands, which is all that `bkadmin --help` needs
+    options       options that several commands share, and how to get from them to a metadata store or a bookie's files
+    admin_port    the options and the client for the admin port of a running bookie
+    commands/     one file for each command
 
-Nothing here stays running. Commands that only look change nothing; those that destroy ask first, or want --yes.
+No command stays running, except `standalone`, `autorecovery` and those with `--watch`. A command that only reads
+changes nothing. A command that destroys data asks for confirmation, unless it is called with --yes.
 """

@@ -1,4 +1,4 @@
-"""The admin port of one running bookie, as commands ask it; what gRPC answers is told in one line."""
+"""A client for the admin port of one running bookie. It turns errors of gRPC into errors of one line."""
 
 import contextlib
 import functools
@@ -23,39 +23,52 @@ __all__ = ["AdminPort", "Asking", "CutOff", "gathered", "with_admin", "with_admi
 ADDRESS_DEFAULT = "127.0.0.1:3182"
 OPTIONS = (
     ("grpc.max_receive_message_length", 64 << 20),
-    ("grpc.keepalive_time_ms", 5_000),  # a stream that says nothing for long: is the bookie still there?
-    ("grpc.http2.max_pings_without_data", 0),  # no limit to that question
+    ("grpc.keepalive_time_ms", 5_000),  # a silent stream: ping to see whether the bookie is alive
+    ("grpc.http2.max_pings_without_data", 0),  # no limit to the number of these pings
 )
 TLS_WORDS = ("handshake", "ssl", "tls", "certificate", "wrong_version_number")
 
 
 class CutOff(BookKeeperError):
-    """A stream has ended before its end: what came before is a part."""
+    """A stream broke off before its end; what was received is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminPort:
-    """Which bookie, and how to get in, as the command line has it."""
+    """The admin port to connect to and the credentials to use, as the command line names them.
+
+    Attributes:
+        address: the value of --admin, or None.
+        files: the paths of token, CA, certificate and key by the names of their options.
+        conf: the value of --conf, or None.
+        timeout_s: how long to wait for an answer, in seconds.
+        given: whether --admin stands on the command line; commands that can also work without a running bookie ask it
+            only then.
+    """
 
     address: str | None
     files: dict[str, Path | None]
     conf: Path | None = None
     timeout_s: float = 10.0
     given: bool = False
-    """The command line itself names the port: commands that can do without are meant to use it."""
 
     def within(self, conf: Path | None, timeout_s: float) -> "AdminPort":
-        """With what the command's other options say."""
+        """Return a copy with the values of the command's --conf and --timeout."""
         return replace(self, conf=conf, timeout_s=timeout_s)
 
     @contextmanager
     def open(self) -> Iterator["Asking"]:
-        """A connection to it; nothing is sent yet. ConfigurationError names a file that cannot be used."""
+        """Open a channel to the admin port. The connection is made by the first call.
+
+        Raises:
+            ConfigurationError: a file of the credentials cannot be used.
+            IllegalOperation: the address or the combination of options is invalid.
+        """
         from bookie.admin_port.channel import open_channel  # noqa: PLC0415
 
         target, access = self._where()
         within_ms = int(self.timeout_s * 1000)
-        # The longer of them counts, and that of the ping is a minute where nothing is said.
+        # gRPC applies the larger of the two timeouts, and that of the ping defaults to one minute.
         answered = (("grpc.keepalive_timeout_ms", within_ms), ("grpc.http2.ping_timeout_ms", within_ms))
         channel = open_channel(target, access, (*OPTIONS, *answered))
         try:
@@ -76,18 +89,18 @@ class AdminPort:
         address = address or ADDRESS_DEFAULT
         scheme, _, rest = address.rpartition("://")
         if scheme not in ("", "grpc", "grpcs"):
-            raise IllegalOperation(f"--admin {address}: write HOST:PORT, or grpcs://HOST:PORT for TLS")
+            raise IllegalOperation(f"--admin {address}: unknown scheme; write HOST:PORT, or grpcs://HOST:PORT for TLS")
         host, _, port = rest.rpartition(":")
         if not host or not port.isdigit():
-            raise IllegalOperation(f"--admin {address}: it is not HOST:PORT; the port is the bookie's adminPort")
+            raise IllegalOperation(f"--admin {address}: not of the form HOST:PORT; the port is the bookie's adminPort")
         certificate, key = text["tls_cert"], text["tls_key"]
         if (certificate is None) != (key is None):
-            raise IllegalOperation("--tls-cert and --tls-key come together: name both")
+            raise IllegalOperation("--tls-cert and --tls-key must be given together")
         return rest, AdminAccess(encrypted or scheme == "grpcs", text["tls_ca"], certificate, key, text["token_file"])
 
 
 class Asking:
-    """Questions to one port."""
+    """An open channel to one admin port."""
 
     def __init__(self, channel: Any, target: str, timeout_s: float) -> None:
         self._channel = channel
@@ -95,11 +108,16 @@ class Asking:
         self._timeout_s = timeout_s
 
     def stub(self, kind: Any) -> Any:
-        """A generated stub of this kind, for `call` and `stream`."""
+        """Return a generated stub of class `kind`, whose methods can be passed to `call`, `stream` and `watch`."""
         return kind(self._channel)
 
     def call(self, method: Any, request: Any) -> Any:
-        """The answer. BookKeeperError in one line."""
+        """Call a unary method and return its response.
+
+        Raises:
+            BookieUnavailable: the bookie cannot be reached, or did not answer within the timeout.
+            IllegalOperation: the bookie refused the request.
+        """
         import grpc  # noqa: PLC0415
 
         try:
@@ -108,8 +126,16 @@ class Asking:
             raise self._told(error) from None
 
     def stream(self, method: Any, request: Any, *, endless: bool = False) -> Iterator[Any]:
-        """Answer by answer. CutOff once some came; before that as `call`. `endless`: no time limit but for the bookie's
-        sign of life.
+        """Yield the responses of a streaming method.
+
+        Args:
+            method: the method of a stub.
+            request: its request message.
+            endless: wait for responses without a time limit, as long as the bookie answers pings.
+
+        Raises:
+            CutOff: the stream broke off after at least one response.
+            BookKeeperError: it failed before the first response; as for `call`.
         """
         import grpc  # noqa: PLC0415
 
@@ -121,12 +147,12 @@ class Asking:
                 yield answer
         except grpc.RpcError as error:
             told = self._told(error)
-            raise (CutOff(f"{told} - what was shown is a part") if some else told) from None
+            raise (CutOff(f"{told} - the output is incomplete") if some else told) from None
         finally:
             answers.cancel()
 
     def watch(self, method: Any, request: Any, tell: Callable[[Any], None]) -> None:
-        """Tell each answer of an endless stream, until Ctrl-C, which is how it is meant to end."""
+        """Call `tell` with each response of an endless stream until Ctrl-C, which is the regular way to end it."""
         with contextlib.suppress(KeyboardInterrupt):
             for answer in self.stream(method, request, endless=True):
                 tell(answer)
@@ -139,25 +165,31 @@ class Asking:
         if code is grpc.StatusCode.UNAVAILABLE:
             return BookieUnavailable(f"{where}: {_unreachable(said)}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            return BookieUnavailable(f"{where}: no answer within {self._timeout_s:g} s; raise --timeout")
+            return BookieUnavailable(f"{where}: no answer within {self._timeout_s:g} s; increase --timeout")
         if code is grpc.StatusCode.UNIMPLEMENTED:
-            return IllegalOperation(f"{where}: it does not know this; is it a bookie's adminPort, of this version?")
+            return IllegalOperation(
+                f"{where}: unknown method; check that this is a bookie's adminPort, and that its version fits"
+            )
         return IllegalOperation(f"{where}: {said or code.name}")
 
 
 def _unreachable(said: str) -> str:
     low = said.lower()
     if any(word in low for word in TLS_WORDS):
-        return f"no TLS connection: check --tls-ca, --tls-cert and --tls-key, and that the port has TLS ({said})"
+        return f"the TLS handshake failed; check --tls-ca, --tls-cert and --tls-key, and that the port has TLS ({said})"
     if "dns" in low or "resol" in low:
-        return f"the host is not known: check --admin ({said})"
+        return f"the host name cannot be resolved; check --admin ({said})"
     if "refused" in low:
-        return "nobody listens there: check --admin, the bookie's adminPort, and that it runs"
-    return f"the connection was lost: does the bookie run, and does its port want TLS (--tls-ca)? ({said})"
+        return "connection refused; check --admin, the bookie's adminPort, and that the bookie is running"
+    return f"connection lost; check that the bookie is running, and whether its port requires TLS (--tls-ca) ({said})"
 
 
 def gathered(answers: Iterator[Any]) -> tuple[list[Any], str]:
-    """All of a stream that ends by itself, and why it was cut off; "" when it is whole. What came first decides."""
+    """Return all responses of a finite stream, and why it broke off: "" if it is complete.
+
+    Raises:
+        BookKeeperError: the stream failed before the first response.
+    """
     found: list[Any] = []
     try:
         found.extend(answers)
@@ -169,24 +201,33 @@ def gathered(answers: Iterator[Any]) -> tuple[list[Any], str]:
 _options = (
     click.option(
         "--admin", "address", envvar="BOOKIE_ADMIN", metavar="HOST:PORT",
-        help=f"Admin port of the bookie; else what --conf says, else {ADDRESS_DEFAULT}.  [env: BOOKIE_ADMIN]",
+        help=f"Admin port of the bookie. Default: that of --conf, else {ADDRESS_DEFAULT}.  [env: BOOKIE_ADMIN]",
     ),
     click.option(
         "--token-file", envvar="BOOKIE_ADMIN_TOKEN_FILE", type=click.Path(path_type=Path, dir_okay=False),
-        help="A file with the token to show.  [env: BOOKIE_ADMIN_TOKEN_FILE]",
+        help="File with the token to authenticate with.  [env: BOOKIE_ADMIN_TOKEN_FILE]",
     ),
     click.option(
         "--tls-ca", envvar="BOOKIE_ADMIN_TLS_CA", type=click.Path(path_type=Path, dir_okay=False),
-        help="TLS: the authorities to trust (PEM).  [env: BOOKIE_ADMIN_TLS_CA]",
+        help="TLS: file with the CA certificates to trust (PEM).  [env: BOOKIE_ADMIN_TLS_CA]",
     ),
-    click.option("--tls-cert", type=click.Path(path_type=Path, dir_okay=False), help="TLS: our certificate (PEM)."),
-    click.option("--tls-key", type=click.Path(path_type=Path, dir_okay=False), help="TLS: its key (PEM)."),
+    click.option(
+        "--tls-cert", type=click.Path(path_type=Path, dir_okay=False),
+        help="TLS: file with the client certificate (PEM).",
+    ),
+    click.option(
+        "--tls-key", type=click.Path(path_type=Path, dir_okay=False),
+        help="TLS: file with the key of that certificate (PEM).",
+    ),
 )  # fmt: skip
 FILES = ("token_file", "tls_ca", "tls_cert", "tls_key")
 
 
 def with_admin_port(function: Callable[..., None]) -> Callable[..., None]:
-    """For commands that have a configuration and a time limit already: `admin`, to be used `within` those."""
+    """Add the options that name an admin port to a command that has --conf and --timeout already.
+
+    The command receives them as `admin`, and must call `admin.within(conf, timeout_s)` before it uses them.
+    """
 
     @functools.wraps(function)
     def with_it(*args: Any, address: str | None, **options: Any) -> None:
@@ -201,7 +242,7 @@ def with_admin_port(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_admin(function: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which running bookie; the command gets it as `admin`."""
+    """Add the options that name a running bookie, including --conf and --timeout; the command gets them as `admin`."""
 
     @functools.wraps(function)
     def with_it(*args: Any, admin: AdminPort, conf: Path | None, timeout_s: float, **options: Any) -> None:

@@ -1,6 +1,7 @@
-"""Load for `bkadmin bench`: adds, single reads and batch reads through our client, timed one by one. Event loop.
+"""The load generator of `bkadmin bench`: adds, single reads and batch reads through the asyncio client.
 
-A latency is from the call to its acknowledgement as the application sees it, its wait in the client included.
+Latency is measured for each request from the call to its completion as the application sees it, including the time it
+waits in the client. Everything here runs on the event loop.
 """
 
 import asyncio
@@ -24,15 +25,15 @@ MB = 1_000_000
 
 
 class Pending(Awaitable[int], Protocol):
-    """An add on its way."""
+    """An add that has been sent and not been acknowledged yet."""
 
     def done(self) -> bool:
-        """Whether it ended."""
+        """Return whether the add has succeeded or failed."""
         ...
 
 
 class Latencies:
-    """Counts by size, 2 % apart: as small after an hour as after a second."""
+    """A histogram of latencies with buckets 2 % apart, so that its size does not depend on the number of samples."""
 
     def __init__(self) -> None:
         self._counts = [0] * BUCKETS
@@ -40,14 +41,16 @@ class Latencies:
         self.max_s = 0.0
 
     def note(self, seconds: float) -> None:
-        """One more."""
+        """Count one latency, in seconds."""
         bucket = int(math.log2(max(seconds * 1e6, 1.0)) * BUCKETS_AN_OCTAVE)
         self._counts[min(bucket, BUCKETS - 1)] += 1
         self.count += 1
         self.max_s = max(self.max_s, seconds)
 
     def quantile_ms(self, share: float) -> float | None:
-        """The upper end of the bucket that holds it; None where nothing was timed."""
+        """Return the upper bound, in milliseconds, of the bucket that holds the quantile `share` (0 to 1), or None
+        without samples.
+        """
         wanted, seen = share * self.count, 0
         for bucket, count in enumerate(self._counts):
             seen += count
@@ -57,7 +60,9 @@ class Latencies:
 
 
 class Run:
-    """One kind of load, for `duration_s`; `progress` is told (seconds, in all) now and then."""
+    """One workload that runs for `duration_s` seconds and calls `progress(elapsed_s, duration_s)` four times a
+    second.
+    """
 
     def __init__(self, workload: str, duration_s: float, progress: Callable[[float, float], None]) -> None:
         self.workload = workload
@@ -70,13 +75,17 @@ class Run:
         self.error = ""
 
     def done(self, begun: float, entries: int, size: int) -> None:
-        """One request was answered."""
+        """Record a completed request that began at `begun` (monotonic seconds) with its number of entries and its
+        bytes.
+        """
         self.latencies.note(time.monotonic() - begun)
         self.entries += entries
         self.bytes += size
 
     async def drive(self, lanes: "Sequence[Awaitable[None]]") -> None:
-        """Until all lanes have ended; an error of one ends them, and is kept."""
+        """Run all `lanes` concurrently until they end. The first BookKeeperError cancels the others and is kept in
+        `error`.
+        """
         begun = time.monotonic()
         ticking = asyncio.ensure_future(self._tick(begun))
         tasks = [asyncio.ensure_future(one) for one in lanes]
@@ -96,7 +105,7 @@ class Run:
             await asyncio.sleep(0.25)
 
     def row(self) -> dict[str, Any]:
-        """What to tell."""
+        """Return the results as a row for the output; it has `error` only if the workload failed."""
         found = {f"p{name}_ms": self.latencies.quantile_ms(share) for name, share in QUANTILES.items()}
         row = {
             "workload": self.workload,
@@ -115,7 +124,7 @@ QUANTILES = {"50": 0.5, "95": 0.95, "99": 0.99, "99_9": 0.999}
 
 
 async def add(run: Run, ledgers: Sequence[WriteHandle], *, size: int, outstanding: int) -> None:
-    """Entries of `size` bytes, up to `outstanding` of them without an answer over all ledgers."""
+    """Append entries of `size` bytes, with at most `outstanding` unacknowledged ones over all ledgers."""
     window = max(1, outstanding // len(ledgers))
     await run.drive([_adding(run, one, os.urandom(size), window) for one in ledgers])
 
@@ -137,7 +146,7 @@ async def _adding(run: Run, ledger: WriteHandle, payload: bytes, window: int) ->
 
 
 async def read(run: Run, ledgers: Sequence[ReadHandle], *, outstanding: int) -> None:
-    """Single entries anywhere in the ledgers, `outstanding` at a time."""
+    """Read single entries at random positions, `outstanding` at a time."""
     await run.drive([_reading(run, ledgers, random.Random(k)) for k in range(outstanding)])
 
 
@@ -150,7 +159,9 @@ async def _reading(run: Run, ledgers: Sequence[ReadHandle], randomness: random.R
 
 
 async def batch(run: Run, ledgers: Sequence[ReadHandle], *, outstanding: int, count: int) -> None:
-    """Ledgers in order, `count` entries a request, round and round; `outstanding` readers."""
+    """Read the ledgers sequentially, again and again, `count` entries a request, with `outstanding` concurrent
+    readers.
+    """
     await run.drive([_batches(run, ledgers[k % len(ledgers)], k, count) for k in range(outstanding)])
 
 

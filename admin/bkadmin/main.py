@@ -1,4 +1,4 @@
-"""The command `bkadmin`."""
+"""The entry point of the command `bkadmin`."""
 
 import gc
 import logging
@@ -15,20 +15,27 @@ from bookie.terminal import lazy
 __all__ = ["main", "run"]
 
 NOBODY_ELSE = 0o077
-"""What it writes for a bookie is as the bookie's own: for nobody else."""
+"""The umask: files that a command writes for a bookie are accessible to their owner only, as those of the bookie
+are.
+"""
 OBJECTS_MAX = 10_000
-"""Between two runs of the garbage collector. What a command imports is many times that, and no garbage."""
+"""How many objects are allocated between two runs of Python's garbage collector. Imports create far more than the
+default threshold, and none of it is garbage.
+"""
 EPILOG = """\b
 EXIT CODES
-  0  done, and all is well
-  1  not done: what stands on standard error is why, and what to do
-  2  the command line is wrong
-  3  done in part, or something is not well: a bookie is silent, a file is bad
-  130  interrupted: what was done until then stays
+  0  success
+  1  failure; standard error says why, and what to do
+  2  invalid command line
+  3  partial result, or a problem was found: a bookie did not answer, a file is damaged
+  130  interrupted; what was done until then stays
 \b
 ENVIRONMENT
-  BOOKIE_METADATA_URI  the cluster, where --metadata-service-uri is not given
-  BOOKIE_CONF          a bookie's configuration, where --conf is not given
+  BOOKIE_METADATA_URI      default of --metadata-service-uri
+  BOOKIE_CONF              default of --conf
+  BOOKIE_ADMIN             default of --admin
+  BOOKIE_ADMIN_TOKEN_FILE  default of --token-file
+  BOOKIE_ADMIN_TLS_CA      default of --tls-ca
 \b
 COMPLETION
   eval "$(_BKADMIN_COMPLETE=bash_source bkadmin)"    or zsh_source, fish_source
@@ -45,31 +52,34 @@ COMPLETION
 )
 @click.version_option(__version__, prog_name="bkadmin")
 def bkadmin() -> None:
-    """Look after a BookKeeper cluster: bookies of ours and of Apache BookKeeper, their ledgers, and their files.
+    """Manage a BookKeeper cluster: its bookies (these and those of Apache BookKeeper), ledgers and files.
 
-    Commands have the names of Apache BookKeeper's shell. `bkadmin COMMAND --help` tells the rest.
+    Most commands have the names of Apache BookKeeper's shell. `bkadmin COMMAND --help` describes a command and its
+    options.
     """
 
 
 def run(arguments: Sequence[str]) -> int:
-    """One call; the exit code."""
+    """Run one command and return its exit code."""
     return lazy.run(bkadmin, "bkadmin", arguments)
 
 
 def _quiet() -> None:
-    """What goes wrong is told in one line by us; logs would tell each attempt, too. What runs long turns them on."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when it is loaded
+    """Silence the logs of libraries: a failed command prints one line, and logs would add one for every attempt.
+    Commands that keep running switch logging on themselves.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC reads it when it is imported
     for name in ("bookie", "kazoo"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def main() -> None:
-    """The entry point."""
+    """Run `bkadmin` with the arguments of the process and exit."""
     gc.set_threshold(OBJECTS_MAX)
     _quiet()
     os.umask(NOBODY_ELSE)
     code = run(sys.argv[1:])
-    gc.freeze()  # the end of the process would look through all there is for garbage, several times
+    gc.freeze()  # otherwise the interpreter would scan all objects for garbage several times at exit
     sys.exit(code)
 
 

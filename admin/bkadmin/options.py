@@ -1,4 +1,6 @@
-"""Options that commands share, and what they lead to: the metadata store of a cluster, the directories of a bookie."""
+"""Options that several commands share, and what they lead to: the metadata store of a cluster, the directories of a
+bookie.
+"""
 
 import functools
 import math
@@ -44,54 +46,64 @@ __all__ = [
 
 URI_DEFAULT = "grpc://127.0.0.1:3182"
 EMBEDDED_FILE = "data.mdb"
-"""What LMDB calls its file."""
+"""The name that LMDB gives its data file."""
 
 ID = click.IntRange(0, (1 << 63) - 1)
-"""Of a ledger or an entry, and places in files: what 64 bits hold on the wire."""
+"""A ledger id, an entry id or a position in a file: what fits in 63 bits on the wire."""
 COUNT = click.IntRange(0, (1 << 31) - 1)
-"""What upstream and our services hold in 32 bits."""
+"""A number that Apache BookKeeper and the services of the admin port hold in 31 bits."""
 
 
 class Seconds(click.FloatRange):
-    """A time that a clock can wait for: no `nan`, which is in every range, and a day at most."""
+    """A duration in seconds, at most one day. It refuses `nan`, which every range of click accepts."""
 
     def __init__(self, low: float = 0.1, high: float = 86_400.0) -> None:
         super().__init__(low, high)
 
     def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> float:
-        """UsageError."""
         found = float(super().convert(value, param, context))
         if math.isnan(found):
-            self.fail(f"{value} is no number of seconds.", param, context)
+            self.fail(f"{value} is not a number of seconds.", param, context)
         return found
 
 
 with_output = click.option(
-    "-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True, help="Format."
+    "-o",
+    "--output",
+    type=click.Choice(("table", "json", "yaml")),
+    default="table",
+    show_default=True,
+    help="Output format.",
 )
-with_yes = click.option("--yes", is_flag=True, help="Do it without asking.")
-with_dry_run = click.option("--dry-run", is_flag=True, help="Only look, and tell what would be done.")
+with_yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+with_dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 _uri = click.option(
     "-u", "--metadata-service-uri", "uri", envvar="BOOKIE_METADATA_URI", metavar="URI",
-    help="The cluster's metadata: zk+hierarchical://host:2181/ledgers, or grpc://host:3182 of a bookie that holds it."
-    f" Else what the configuration says, else {URI_DEFAULT}.  [env: BOOKIE_METADATA_URI]",
+    help="The metadata store: zk+hierarchical://host:2181/ledgers, or grpc://host:3182 for the admin port of a bookie"
+    f" that holds it. Default: that of --conf, else {URI_DEFAULT}.  [env: BOOKIE_METADATA_URI]",
 )  # fmt: skip
 _conf = click.option(
     "--conf", envvar="BOOKIE_CONF", type=click.Path(path_type=Path, dir_okay=False),
-    help="A bookie's configuration file.  [env: BOOKIE_CONF]",
+    help="Path of a bookie's configuration file.  [env: BOOKIE_CONF]",
 )  # fmt: skip
 with_configuration = _conf
 
 
 with_timeout = click.option(
     "--timeout", "timeout_s", type=Seconds(), default=10.0, show_default=True, metavar="SECONDS",
-    help="How long to wait for an answer.",
+    help="How long to wait for each answer of a server.",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Which cluster, as the command line has it."""
+    """The cluster that the command line names.
+
+    Attributes:
+        uri: the value of --metadata-service-uri, or None.
+        conf: the value of --conf, or None.
+        timeout_s: how long to wait for an answer, in seconds.
+    """
 
     uri: str | None
     conf: Path | None
@@ -99,7 +111,16 @@ class Cluster:
 
     @contextmanager
     def open(self, *, new: bool = False) -> Iterator["MetadataDriver"]:
-        """The started driver of its metadata store. MetadataStoreError when nobody answers. `new`: as for `driver`."""
+        """Open the metadata store and yield its started driver.
+
+        Args:
+            new: allow creating an embedded store where there is none.
+
+        Raises:
+            ConfigurationError: the URI is invalid.
+            IllegalOperation: an embedded store is named that does not exist, and `new` is false.
+            MetadataStoreError: the store does not answer.
+        """
         driver = self.driver(new=new)
         try:
             driver.start()
@@ -108,8 +129,8 @@ class Cluster:
             driver.stop()
 
     def driver(self, *, new: bool = False) -> "MetadataDriver":
-        """One that is not started. ConfigurationError. `new`: a store in a directory may be made; else IllegalOperation
-        where there is none, for the store would make it to be looked at.
+        """Return a metadata driver that is not started. `new` and the errors are those of `open`: an embedded store
+        that does not exist would be created by looking at it, so it is refused unless `new`.
         """
         from bookie.metadata import open_driver  # noqa: PLC0415
         from bookie.metadata.uri import parse_uri  # noqa: PLC0415
@@ -121,13 +142,13 @@ class Cluster:
 
     @property
     def waits(self) -> dict[str, float]:
-        """How long a client of ours waits for answers, as its settings."""
+        """The timeouts of this command as settings of the client."""
         seconds = self.timeout_s
         return {"zkTimeout": seconds * 1000, "addEntryTimeoutSec": seconds, "readEntryTimeoutSec": seconds}
 
     @property
     def service_uri(self) -> str:
-        """Where its metadata is."""
+        """The metadata service URI: the one given, else that of the configuration, else the default."""
         if self.uri is not None:
             return self.uri
         if self.conf is None:
@@ -136,7 +157,7 @@ class Cluster:
         found = settings.metadata.service_uri
         if not found.startswith("lmdb:"):
             return found
-        # A running bookie has that store open, and serves it at its admin port.
+        # A running bookie has an embedded store open and serves it at its admin port.
         server, access = settings.server, settings.access
         scheme = "grpcs" if access.tls_certificate else "grpc"
         file = token_file_of(settings)
@@ -145,8 +166,10 @@ class Cluster:
 
 
 def token_file_of(settings: "Settings") -> str:
-    """What to show to the bookie of this configuration: its own token, if we may read it; else what its file of tokens
-    has, perhaps with a role that is too low. Empty: neither.
+    """Return the token file with which to authenticate to the bookie of this configuration.
+
+    This is the bookie's own token if this process can read it; else the file of accepted tokens, whose first token may
+    have too low a role. An empty string means that there is neither.
     """
     from bookie.admin_port.own_token import NAME  # noqa: PLC0415
 
@@ -155,7 +178,7 @@ def token_file_of(settings: "Settings") -> str:
 
 
 def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which cluster; the command gets them as `cluster`."""
+    """Add the options that name a cluster; the command receives them as `cluster`."""
 
     @functools.wraps(function)
     def with_it(*args: Any, uri: str | None, conf: Path | None, timeout_s: float, **options: Any) -> None:
@@ -165,19 +188,29 @@ def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_changes(function: Callable[..., None]) -> Callable[..., None]:
-    """Options of commands that change the metadata of many ledgers."""
+    """Add the options of commands that change the metadata of many ledgers."""
     for option in (
         click.option("-s", "--updatespersec", "per_s", type=click.IntRange(min=1), default=5, show_default=True,
-                     help="Changes a second, at most."),
-        click.option("-l", "--limit", type=click.IntRange(min=1), help="Change so many ledgers, then end."),
-        click.option("--dry-run", is_flag=True, help="Only count them."),
+                     help="Maximum number of changes per second."),
+        click.option("-l", "--limit", type=click.IntRange(min=1), help="Stop after changing this many ledgers."),
+        click.option("--dry-run", is_flag=True, help="Count the ledgers, and change nothing."),
     ):  # fmt: skip
         function = option(function)
     return function
 
 
 def sure(question: str, *, yes: bool, dry_run: bool = False, output: str = "table") -> bool:
-    """Ask, unless `yes`. Aborts on no, and where nobody can be asked. `dry_run`: tell it instead; then False."""
+    """Ask for confirmation and return True, unless `yes` skips the question or `dry_run` is set.
+
+    Args:
+        question: what is about to be done, as a question that ends with "?".
+        yes: do not ask.
+        dry_run: print what would be done instead, and return False.
+        output: the output format of that print.
+
+    Raises:
+        click.Abort: the answer is no, or standard input cannot be read.
+    """
     if dry_run:
         would = f"would {question.partition('?')[0]}"
         done(output, would, dry_run=would)
@@ -188,7 +221,11 @@ def sure(question: str, *, yes: bool, dry_run: bool = False, output: str = "tabl
 
 
 def settings_of(conf: Path) -> "Settings":
-    """What a bookie's configuration says. StartRefused."""
+    """Return the settings of a bookie's configuration file, with overrides from the environment.
+
+    Raises:
+        StartRefused: the file cannot be read, or a key in it is invalid.
+    """
     from bookie.server.configuration.loader import load  # noqa: PLC0415
 
     return load(conf, os.environ).settings
@@ -196,7 +233,7 @@ def settings_of(conf: Path) -> "Settings":
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """A bookie's directories as they are configured; the bookie works in `current` below each."""
+    """The directories of a bookie as configured. The bookie keeps its files in `current` below each of them."""
 
     journals: tuple[Path, ...]
     ledgers: tuple[Path, ...]
@@ -204,19 +241,23 @@ class Directories:
 
     @property
     def all(self) -> tuple[Path, ...]:
-        """Each once."""
+        """All directories, without duplicates."""
         return tuple(dict.fromkeys((*self.journals, *self.ledgers, *self.indexes)))
 
     def index(self, position: int) -> Path:
-        """The location index of a ledger directory."""
+        """Return the path of the location index of the ledger directory at `position`."""
         return current(self.indexes[position]) / INDEX_NAME
 
     def position(self, ledger: int) -> int:
-        """The ledger directory that a ledger lives in."""
+        """Return the position of the ledger directory to which a ledger belongs."""
         return ledger % len(self.ledgers)
 
     def file(self, name: str, suffix: str, *, journal: bool = False) -> Path:
-        """A log or journal file by its path, or by its id in hexadecimal. IllegalOperation if it is not there."""
+        """Return the path of an entry log or journal file, given as a path or as its id in hexadecimal.
+
+        Raises:
+            IllegalOperation: there is no such file.
+        """
         if Path(name).is_file():
             return Path(name)
         stem = name.removesuffix(suffix)
@@ -228,21 +269,33 @@ class Directories:
 
 
 def configured_identity(conf: Path | None) -> "IdentitySettings":
-    """What a configuration says about who its bookie is. IllegalOperation without one."""
+    """Return the identity settings of a bookie's configuration.
+
+    Raises:
+        IllegalOperation: no configuration is named.
+        StartRefused: the configuration is invalid.
+    """
     if conf is None:
-        raise IllegalOperation("which bookie? name its configuration with --conf, or in BOOKIE_CONF")
+        raise IllegalOperation("no bookie is named; name its configuration file with --conf or in BOOKIE_CONF")
     return settings_of(conf).identity
 
 
 def configured_recovery(conf: Path | None) -> Mapping[str, Any]:
-    """What a configuration says about auto-recovery and the client below it."""
+    """Return the keys of a configuration for auto-recovery and for the client that it uses; none without a
+    configuration.
+    """
     return {} if conf is None else dict(settings_of(conf).recovery.keys)
 
 
 def bookie_files(conf: Path | None) -> Directories:
-    """Those of the configuration. IllegalOperation without one."""
+    """Return the directories of a bookie's configuration.
+
+    Raises:
+        IllegalOperation: no configuration is named.
+        StartRefused: the configuration is invalid.
+    """
     if conf is None:
-        raise IllegalOperation("whose files? name the bookie's configuration with --conf, or in BOOKIE_CONF")
+        raise IllegalOperation("no bookie is named; name its configuration file with --conf or in BOOKIE_CONF")
     settings = settings_of(conf)
     storage = settings.storage
     return Directories(settings.journal.directories, storage.ledger_directories, storage.index_directories)

@@ -1,4 +1,4 @@
-"""Another id for a bookie in the metadata of ledgers: after its address changed, or for a copy of its disks."""
+"""Replaces a bookie's id in the metadata of ledgers, after its address changed or its disks were copied."""
 
 import time
 from dataclasses import replace
@@ -18,7 +18,22 @@ ATTEMPTS = 10
 def replace_bookie(
     driver: "MetadataDriver", old: str, new: str, *, per_s: int, limit: int | None, dry_run: bool
 ) -> tuple[int, int]:
-    """Ledgers that were changed, or would be, and ledgers looked at. At most `per_s` changes a second."""
+    """Replace bookie `old` with `new` in the ensembles of all ledgers.
+
+    Args:
+        driver: a started metadata driver.
+        old: the bookie id that ledgers name now.
+        new: the bookie id to write instead.
+        per_s: the highest rate of changes, in ledgers a second.
+        limit: stop after this many changes; None: no limit.
+        dry_run: only count the ledgers that would be changed.
+
+    Returns:
+        The number of ledgers changed (or to be changed), and the number of ledgers examined.
+
+    Raises:
+        MetadataVersionConflict: other processes changed a ledger at each of ten attempts.
+    """
     changed = seen = 0
     begun = time.monotonic()
     with progress_bar("ledgers") as bar:
@@ -39,7 +54,7 @@ def _replace(driver: "MetadataDriver", ledger: int, old: str, new: str, *, dry_r
     for _ in range(ATTEMPTS):
         try:
             found = driver.ledgers.read(ledger)
-        except NoSuchLedgerMetadata:  # deleted since it was listed
+        except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
             return False
         value = found.value
         if not any(old in one.bookies for one in value.segments):
@@ -54,4 +69,6 @@ def _replace(driver: "MetadataDriver", ledger: int, old: str, new: str, *, dry_r
         except MetadataVersionConflict:
             continue
         return True
-    raise MetadataVersionConflict(f"ledger {ledger} is changed by others again and again; call it once more later")
+    raise MetadataVersionConflict(
+        f"ledger {ledger}: other processes keep changing its metadata; run the command again later"
+    )

@@ -1,4 +1,4 @@
-"""Ledgers that a command makes for itself, and takes away again however it ends."""
+"""Temporary ledgers that a command creates and deletes again, however it ends."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,9 +16,11 @@ __all__ = ["scratch"]
 
 @asynccontextmanager
 async def scratch(bk: "BookKeeper", *, keep: bool) -> AsyncIterator[list[int]]:
-    """The ids of ledgers that were made, to be added to. At the end they are deleted, unless `keep`.
+    """Yield a list to which the caller appends the ids of the ledgers it creates; delete them at the end, unless
+    `keep`.
 
-    What stopped the work is told, not what then stands in the way of deleting; what is left behind is named.
+    If the work fails with a BookKeeperError and deleting fails too, the first error is raised, and the ledgers that
+    are left behind are named on standard error.
     """
     made: list[int] = []
     try:
@@ -27,7 +29,7 @@ async def scratch(bk: "BookKeeper", *, keep: bool) -> AsyncIterator[list[int]]:
         try:
             await _delete(bk, made, keep=keep)
         except BookKeeperError:
-            click.echo(f"bkadmin: left behind: ledger {', '.join(map(str, made))}; bkadmin deleteledger", err=True)
+            click.echo(f"bkadmin: not deleted: ledger {', '.join(map(str, made))}; use bkadmin deleteledger", err=True)
         raise
     except BaseException:
         await _delete(bk, made, keep=keep)

@@ -1,4 +1,6 @@
-"""A bookie that nothing names may be a slip of the pen: that is said, for "nothing to do" looks like success."""
+"""A warning for a bookie id that nothing in the cluster refers to. It is probably mistyped, and without the warning
+"nothing to do" would look like success.
+"""
 
 from collections.abc import Iterable
 
@@ -10,9 +12,13 @@ __all__ = ["warn_of_unknown"]
 
 
 def warn_of_unknown(cluster: Cluster, bookies: Iterable[str]) -> None:
-    """A line for each of these, which no ledger names, that has no cookie either. MetadataStoreError."""
+    """Print a warning for each of `bookies`, which no ledger names, that has no cookie either.
+
+    Raises:
+        MetadataStoreError: the metadata store cannot be read.
+    """
     with cluster.open() as driver:
         strangers = sorted(set(bookies) - driver.bookies.known())
     for one in strangers:
-        text = f"no ledger names bookie {one}, and it has no cookie: is that its id? bkadmin listbookies shows all"
+        text = f"bookie {one} is in no ledger and has no cookie; check the id: bkadmin listbookies lists all"
         click.echo(f"bkadmin: {text}", err=True)

@@ -1,4 +1,4 @@
-// Requests to the bookie that serves this page. The token stays in this tab, and no cookie is ever set.
+// Requests to the bookie that serves this page. The token is kept in this tab only; no HTTP cookie is ever set.
 
 const KEY = "bookie-token";
 const TIMEOUT_MS = 40000;
@@ -31,10 +31,10 @@ async function ask(method, path, body) {
       credentials: "omit", cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS),
     });
   } catch {
-    throw new Refused(0, "The bookie does not answer: is it running, and is this machine still connected to it?");
+    throw new Refused(0, "The bookie does not answer. Check that it is running and that this machine can reach it.");
   }
   const text = await answer.text();
-  if (!answer.ok) throw new Refused(answer.status, text.trim() || `status ${answer.status}`);
+  if (!answer.ok) throw new Refused(answer.status, text.trim() || `HTTP status ${answer.status}`);
   try {
     return JSON.parse(text);
   } catch {

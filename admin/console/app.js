@@ -1,4 +1,4 @@
-// The frame: which view is shown, how often it is asked for anew, who the caller is, keys, light and dark.
+// The frame of the console: the current view and its refresh, the signed-in role, keyboard shortcuts, light and dark theme.
 
 import { get, Refused, signedIn } from "/console/api.js";
 import { askToken, toast } from "/console/ask.js";
@@ -44,7 +44,7 @@ function drawStatus() {
   show(document.getElementById("status"), self ? [
     h("span", { class: "who", title: `bookie ${self.bookie}, version ${self.version}` }, self.bookie),
     pill(self.state, kinds[self.state] ?? "bad"),
-    self.guarded ? h("button", { type: "button", class: "link", onclick: () => offerToken("Use another token, or none to sign out.") },
+    self.guarded ? h("button", { type: "button", class: "link", onclick: () => offerToken("Enter another token, or leave it empty to sign out.") },
       self.role) : null,
   ] : pill(session.locked ? "locked" : "offline", session.locked ? "warn" : "bad"));
   document.title = self ? `${self.bookie} · bookie` : "bookie";
@@ -74,13 +74,13 @@ async function refresh() {
 function failed(error) {
   banner(error);
   main.classList.add("stale");
-  if (main.querySelector(".loading")) show(main, empty(error.status === 404 ? "Nothing there" : "No data", error.message));
-  if (error.status === 401 && !signedIn()) offerToken("This bookie asks who you are.");
+  if (main.querySelector(".loading")) show(main, empty(error.status === 404 ? "Not found" : "No data", error.message));
+  if (error.status === 401 && !signedIn()) offerToken("This bookie requires a token.");
   if (!(error instanceof Refused)) console.error(error);
 }
 
 function draw(view, data, argument) {
-  // What somebody is typing in, or has selected, is not replaced under them.
+  // Do not redraw while the user types, has selected text, or points at a chart.
   if (view.still && main.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) return;
   if (main.querySelector(".plot:hover")) return;
   const selected = getSelection();
@@ -97,7 +97,7 @@ function go() {
   banner(null);
   main.classList.remove("stale");
   if (!view) {
-    show(main, empty("No such page", "Choose one of the views above."));
+    show(main, empty("Page not found", "Choose one of the views above."));
     return;
   }
   show(main, h("div", { class: "loading", "aria-label": "Loading" }, h("i"), h("i"), h("i")));
@@ -106,7 +106,7 @@ function go() {
   if (view.everyMs) current.timer = setInterval(() => { if (!document.hidden) refresh(); }, view.everyMs);
 }
 
-// Who this bookie is and how it fares, for every view. Also what the charts are made of.
+// Load the state of this bookie for all views, and a sample of its metrics for the charts.
 async function watch() {
   try {
     session.self = await get("/api/console/bookie");
@@ -140,7 +140,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     if (place().name === "ledgers") main.querySelector("input")?.focus();
     else location.hash = "#/ledgers";
-  } else if (event.key === "?") toast("1–5 views · / search ledgers · r refresh · t light or dark", "plain");
+  } else if (event.key === "?") toast("1–5: views · /: search ledgers · r: refresh · t: light or dark theme", "plain");
 });
 const kept = localStorage.getItem("bookie-theme");
 if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;

@@ -1,4 +1,4 @@
-// Confirmation before an action, the token, and short messages after it.
+// Dialogs: confirmation of an action, entry of a token, and short messages about the outcome.
 
 import { signIn } from "/console/api.js";
 import { button, h, show } from "/console/dom.js";
@@ -20,13 +20,14 @@ function open(title, content, actions) {
   dialog.showModal();
 }
 
-// Ask, act, tell. `typed`: what must be typed before, for what cannot be taken back.
+// Ask for confirmation, perform the action, show the outcome. `typed` is a text that the user must type to confirm an
+// action that cannot be undone.
 export function confirm({ title, text, verb, typed = "", danger = false, act, done }) {
   const field = typed
     ? h("input", { class: "input", autocomplete: "off", spellcheck: "false", "aria-label": `Type ${typed}` }) : null;
   const go = h("button", { type: "submit", class: `button ${danger ? "danger" : "primary"}`, disabled: Boolean(typed) }, verb);
   field?.addEventListener("input", () => { go.disabled = field.value.trim() !== typed; });
-  const content = [h("p", {}, text), field ? h("label", { class: "field" }, `Type ${typed} to go on`, field) : null];
+  const content = [h("p", {}, text), field ? h("label", { class: "field" }, `Type ${typed} to confirm`, field) : null];
   open(title, content.filter(Boolean), [button("Cancel", () => dialog.close()), go]);
   dialog.querySelector("form").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -47,8 +48,8 @@ export function confirm({ title, text, verb, typed = "", danger = false, act, do
 export function askToken(text, done) {
   if (dialog.open) return;
   const field = h("input", { class: "input", type: "password", autocomplete: "off", "aria-label": "Token" });
-  open("Token", [h("p", {}, text), h("label", { class: "field" }, "Token of adminTokensFile", field)],
-    [button("Cancel", () => dialog.close()), h("button", { type: "submit", class: "button primary" }, "Use it")]);
+  open("Sign in", [h("p", {}, text), h("label", { class: "field" }, "Token from adminTokensFile", field)],
+    [button("Cancel", () => dialog.close()), h("button", { type: "submit", class: "button primary" }, "Sign in")]);
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
     signIn(field.value);

@@ -1,4 +1,4 @@
-// Lines over time as SVG, drawn anew at each sample; what lies under the pointer is read out.
+// Line charts over time as SVG, redrawn at each sample; the legend shows the values under the pointer.
 
 import { h, s, show } from "/console/dom.js";
 
@@ -9,11 +9,11 @@ function ceiling(value) {
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((one) => one * power).find((one) => one >= value);
 }
 
-// `lines`: [{ name, kind, values: [number or null] }] over `times` in ms; `text`: a value for people; `least`: what the
-// scale reaches at any rate, so that noise stays small.
+// `lines`: [{ name, kind, values: [number or null] }] over `times` in ms; `text` formats a value; `least` is the smallest
+// upper end of the scale, so that noise stays small.
 export function chart(title, { times, lines, text, spanMs, least }) {
   const now = times.at(-1) ?? 0;
-  const width = Math.min(WIDTH_MAX, window.innerWidth - MARGINS);   // on a telephone its letters keep their size
+  const width = Math.min(WIDTH_MAX, window.innerWidth - MARGINS);   // keeps letters readable on a phone
   const known = lines.flatMap((line) => line.values.filter((one) => one !== null));
   const top = ceiling(Math.max(...known, least));
   const x = (at) => LEFT + (width - LEFT - RIGHT) * (1 - (now - at) / spanMs);
@@ -29,7 +29,7 @@ export function chart(title, { times, lines, text, spanMs, least }) {
     drawing.append(s("text", { x: x(now - spanMs * share), y: HEIGHT - 5, class: `tick ${share ? (share < 1 ? "mid" : "") : "end"}` },
       share ? `−${minutes % 1 ? minutes.toFixed(1) : minutes} min` : "now"));
   }
-  if (!known.length) drawing.append(s("text", { x: (LEFT + width) / 2, y: y(top / 2) - 8, class: "tick mid" }, "nothing in this time"));
+  if (!known.length) drawing.append(s("text", { x: (LEFT + width) / 2, y: y(top / 2) - 8, class: "tick mid" }, "no data in this period"));
   for (const line of lines) {
     for (const run of runs(times, line.values)) {
       const points = run.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);

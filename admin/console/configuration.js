@@ -1,4 +1,4 @@
-// Every key of the bookie's configuration with the value that counts.
+// All keys of the bookie's configuration with their values in effect.
 
 import { get } from "/console/api.js";
 import { card, count, empty, h, show, table } from "/console/dom.js";
@@ -16,7 +16,7 @@ export const configurationView = {
       show(place, rows.length ? table([
         ["Key", ([name]) => h("span", { class: "mono" }, name)],
         ["Value", ([, value]) => (value === "" ? h("span", { class: "note" }, "unset") : h("span", { class: "mono break" }, value)), "wide"],
-      ], rows, { label: "Configuration" }) : empty("No key fits", filter));
+      ], rows, { label: "Configuration" }) : empty("No matching key", filter));
     };
     const field = h("input", { class: "input", value: filter, placeholder: "part of a key or value", autocomplete: "off", spellcheck: "false",
       oninput: (event) => { filter = event.target.value; draw(); } });

@@ -1,4 +1,4 @@
-// Elements out of plain values. Text becomes text nodes and nothing else, so whatever a ledger says stays text.
+// Builds elements from plain values. Text only ever becomes text nodes, so data of ledgers cannot inject markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,7 +19,7 @@ function fill(element, attributes, children) {
 export const h = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 export const s = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
-// Replace what is in an element, and keep the focus where the same thing stands again.
+// Replace the content of an element, and keep the focus on the element with the same key.
 export function show(element, ...children) {
   const key = document.activeElement?.dataset?.key;
   element.replaceChildren(...children.flat(Infinity).filter(Boolean));
@@ -44,7 +44,7 @@ export const button = (text, act, options = {}) =>
 export const pill = (text, kind) => h("span", { class: `pill ${kind}` }, text);
 export const empty = (title, text) => h("div", { class: "empty" }, h("strong", {}, title), text ? h("p", {}, text) : null);
 
-// `columns`: [title, cell of a row, class]. Rows may be empty.
+// `columns`: [title, function from a row to its cell, class]. There may be no rows.
 export function table(columns, rows, options = {}) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.label ?? "Table" },
     h("table", {},
@@ -53,7 +53,7 @@ export function table(columns, rows, options = {}) {
         h("tr", {}, columns.map(([title, cell, kind]) => h("td", { class: kind, "data-title": title }, cell(row))))))));
 }
 
-// A share of something, with its words beside it.
+// A meter that shows a share from 0 to 1.
 export function meter(share, kind = "", label = "") {
   const percent = Math.max(0, Math.min(100, 100 * (share ?? 0)));
   return h("div", { class: `meter ${kind}`, role: "meter", "aria-valuenow": percent.toFixed(0), "aria-valuemin": 0,
@@ -63,7 +63,7 @@ export function meter(share, kind = "", label = "") {
 export const facts = (pairs) => h("dl", { class: "facts" },
   pairs.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–"))));
 
-// --- numbers for people -------------------------------------------------------------------------------------------
+// --- formatting numbers -------------------------------------------------------------------------------------------
 
 const group = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 

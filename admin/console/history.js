@@ -1,4 +1,4 @@
-// The last minutes of this bookie's metrics, sampled while the page is open, and what charts make of them.
+// The last five minutes of this bookie's metrics, sampled while the page is open, and the time series for charts.
 
 import { get } from "/console/api.js";
 
@@ -22,7 +22,7 @@ export async function sample() {
   while (samples.length && samples[0].at < found.nowMs - SPAN_MS - EVERY_MS) samples.shift();
 }
 
-// What charts span: as long as there is something, one minute at least.
+// The time span of charts: grows with the samples from one to five minutes.
 export function spanMs() {
   const age = samples.length > 1 ? samples.at(-1).at - samples[1].at : 0;
   return [60000, 120000, SPAN_MS].find((one) => age <= one) ?? SPAN_MS;
@@ -32,7 +32,7 @@ export const times = () => samples.slice(1).map((one) => one.at);
 
 const fits = (labels, wanted) => Object.entries(wanted).every(([name, value]) => labels[name] === value);
 
-// The sum over all labels of one sample kind; null: not measured here.
+// The sum over all labels of one kind of sample; null if this bookie does not have it.
 function total(families, name, suffix = "", wanted = {}) {
   const chosen = (families[name] ?? []).filter(([kind, labels]) => kind === suffix && fits(labels, wanted));
   return chosen.length ? chosen.reduce((sum, [, , value]) => sum + (value ?? 0), 0) : null;
@@ -40,7 +40,7 @@ function total(families, name, suffix = "", wanted = {}) {
 
 export const gauge = (name) => samples.slice(1).map((one) => total(one.families, name));
 
-// Change a second; null where either end is missing or the bookie was started anew in between.
+// The change per second; null if a sample is missing or the bookie was restarted in between.
 export function rate(name, suffix = "", wanted = {}) {
   return samples.slice(1).map((one, k) => {
     const before = total(samples[k].families, name, suffix, wanted), after = total(one.families, name, suffix, wanted);
@@ -52,7 +52,7 @@ export function rate(name, suffix = "", wanted = {}) {
 export const ratio = (part, rest) => part.map((value, k) =>
   (value === null || rest[k] === null || value + rest[k] === 0 ? null : value / (value + rest[k])));
 
-// A quantile in the unit of the family: as a summary tells it, or out of what buckets gained since the sample before.
+// A quantile in the unit of the family: that of a summary, or computed from the increase of histogram buckets.
 export function quantile(name, q) {
   return samples.slice(1).map((one, k) => {
     const told = (one.families[name] ?? []).filter(([suffix, labels]) => suffix === "" && Number(labels.quantile) === q

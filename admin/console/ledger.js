@@ -1,4 +1,4 @@
-// One ledger: what the store says of it, who holds what, and its entries as text and as bytes.
+// One ledger: its metadata, the bookies that store it, and its entries as text or hexadecimal bytes.
 
 import { get, remove } from "/console/api.js";
 import { confirm } from "/console/ask.js";
@@ -29,11 +29,11 @@ function entry(one, asHex) {
 }
 
 function reader(ledger) {
-  const place = h("div", { class: "entries" }, h("p", { class: "note" }, "Entries are read as a client reads them; nothing is fenced."));
+  const place = h("div", { class: "entries" }, h("p", { class: "note" }, "Entries are read as a client does. The ledger is not fenced."));
   const first = h("input", { class: "input short", name: "first", inputmode: "numeric", value: "0", "aria-label": "First entry" });
   let asHex = false, found = null;
   const draw = () => show(place, found === null ? [] : found.length ? found.map((one) => entry(one, asHex))
-    : empty("No entries there", "The ledger ends before, or nothing of it is confirmed yet."));
+    : empty("No entries", "The ledger ends before this entry, or no entry is confirmed yet."));
   const read = async (from) => {
     first.value = String(Math.max(0, from));
     try {
@@ -41,7 +41,7 @@ function reader(ledger) {
       draw();
     } catch (error) {
       found = null;
-      show(place, empty("Not read", error.message));
+      show(place, empty("Read failed", error.message));
     }
   };
   const controls = h("form", { class: "search", onsubmit: (event) => { event.preventDefault(); read(Number(first.value) || 0); } },
@@ -59,7 +59,7 @@ function reader(ledger) {
 }
 
 function segments(one) {
-  return card("Ensembles", { note: `${one.segments.length} in turn` }, table([
+  return card("Ensembles", { note: `${one.segments.length} segments` }, table([
     ["From entry", (row) => count(row.firstEntry), "number"],
     ["Bookies, in order of striping", (row) => h("span", { class: "tags" }, row.bookies.map((bookie) =>
       h("span", { class: `tag mono ${one.missing.includes(bookie) ? "bad" : ""}` }, bookie, one.missing.includes(bookie) ? " lost" : ""))), "wide"],
@@ -68,29 +68,29 @@ function segments(one) {
 
 const drop = (one) => () => confirm({
   title: `Delete ledger ${one.ledgerId}?`,
-  text: "Its metadata goes now, its entries with the next garbage collection. Nothing brings it back.",
-  verb: "Delete for ever", typed: String(one.ledgerId), danger: true,
-  act: async () => { await remove("/api/v1/ledger/delete", { ledger_id: one.ledgerId }); return `Ledger ${one.ledgerId} is deleted`; },
+  text: "Its metadata is deleted now, its entries by the next garbage collection. This cannot be undone.",
+  verb: "Delete permanently", typed: String(one.ledgerId), danger: true,
+  act: async () => { await remove("/api/v1/ledger/delete", { ledger_id: one.ledgerId }); return `Ledger ${one.ledgerId} was deleted`; },
   done: () => { forget(); location.hash = "#/ledgers"; },
 });
 
 export const ledgerView = {
   everyMs: 0,
   async load(argument) {
-    if (!/^\d+$/.test(argument)) throw new Error(`${argument} is no ledger id`);
+    if (!/^\d+$/.test(argument)) throw new Error(`${argument} is not a ledger id`);
     return get("/api/console/ledger", { ledger_id: argument });
   },
   draw: (one, { session }) => [
     h("p", { class: "crumbs" }, h("a", { href: "#/ledgers" }, "Ledgers"), " / ", h("span", { class: "mono" }, one.ledgerId)),
     card(`Ledger ${one.ledgerId}`, { actions: session.admin ? button("Delete…", drop(one), { kind: "danger", key: "delete" }) : null }, facts([
       ["State", pill(one.state.toLowerCase().replace("_", " "), STATES[one.state])],
-      one.missing.length ? ["Lacks replicas on", one.missing.join(", ")] : null,
-      ["Size", one.closed ? bytes(one.length) : "known when closed"],
-      ["Last entry", one.closed ? count(one.lastEntryId) : "known when closed"],
+      one.missing.length ? ["Under-replicated on", one.missing.join(", ")] : null,
+      ["Size", one.closed ? bytes(one.length) : "known once closed"],
+      ["Last entry", one.closed ? count(one.lastEntryId) : "known once closed"],
       ["Ensemble / write / ack", `${one.ensembleSize} / ${one.writeQuorumSize} / ${one.ackQuorumSize}`],
       ["Digest", one.digestType],
       ["Created (UTC)", moment(one.ctime)],
-      ["Metadata format", `${one.metadataFormatVersion}, version ${one.version} in the store`],
+      ["Metadata format", `${one.metadataFormatVersion}, stored version ${one.version}`],
       ...Object.entries(one.custom).map(([key, value]) => [key, h("span", { class: "mono break" }, value)]),
     ])),
     segments(one),

@@ -1,11 +1,11 @@
-// Ledgers: by id, by custom metadata, by state and bookie, with the sum of their sizes.
+// Search for ledgers by id, custom metadata, state and bookie, with the sum of their sizes.
 
 import { get } from "/console/api.js";
 import { button, bytes, card, count, empty, h, moment, pill, table } from "/console/dom.js";
 
 export const STATES = { OPEN: "good", IN_RECOVERY: "warn", CLOSED: "plain" };
 const search = { text: "", state: "", bookie: "" };
-let pages = []; // results one behind the other
+let pages = []; // pages of results, in order
 
 const tags = (custom) => h("span", { class: "tags" }, Object.entries(custom).map(([key, value]) =>
   h("span", { class: "tag", title: `${key}=${value}` }, h("b", {}, key), value.length > 40 ? `${value.slice(0, 40)}…` : value)));
@@ -37,18 +37,18 @@ function results(found, refresh) {
   const add = (name) => found.reduce((sum, page) => sum + page[name], 0);
   const last = found.at(-1);
   if (!rows.length && last.next === null) {
-    return empty(search.text || search.state || search.bookie ? "No ledger fits" : "No ledgers yet",
-      `${count(add("looked"))} ledgers were looked at.`);
+    return empty(search.text || search.state || search.bookie ? "No matching ledger" : "No ledgers yet",
+      `${count(add("looked"))} ledgers were searched.`);
   }
-  const more = last.next === null ? null : button("Look further", async (event) => {
+  const more = last.next === null ? null : button("Search further", async (event) => {
     event.target.disabled = true;
     pages.push(await fetchPage(last.next));
     refresh();
   }, { key: "more" });
   return [
     h("p", { class: "sums" }, h("b", {}, count(rows.length)), " ledgers", last.next === null ? "" : " so far", " · ",
-      h("b", {}, bytes(add("length"))), " in ", h("b", {}, count(add("entries"))), " entries of closed ones · ",
-      count(add("looked")), " looked at"),
+      h("b", {}, bytes(add("length"))), " in ", h("b", {}, count(add("entries"))), " entries of closed ledgers · ",
+      count(add("looked")), " searched"),
     table([
       ["Ledger", (one) => h("a", { href: `#/ledger/${one.ledger}`, class: "mono", "data-key": `l${one.ledger}` }, one.ledger)],
       ["State", (one) => pill(one.state.toLowerCase().replace("_", " "), STATES[one.state])],

@@ -1,4 +1,4 @@
-// The cluster: its bookies, their disks, the weight that these give them, and what is wrong.
+// The cluster: its bookies with their disks and placement weights, and its state of replication.
 
 import { get } from "/console/api.js";
 import { bytes, card, count, empty, h, meter, percent, pill, table } from "/console/dom.js";
@@ -9,11 +9,11 @@ const KINDS = { writable: "good", "read-only": "warn", absent: "bad" };
 const tile = (title, value, note, kind = "") =>
   h("div", { class: `tile ${kind}` }, h("span", { class: "tile-title" }, title), h("strong", {}, value), h("span", { class: "note" }, note));
 
-// Nobody marks ledgers where there is no auditor: that none is marked says nothing then.
+// Without an auditor no ledger is ever marked as under-replicated, so the absence of marks says nothing.
 function replication(info) {
-  const state = info.clusterUnderReplicated ? "behind" : info.auditorElected ? "whole" : "unknown";
-  const note = !info.ledgerReplicationEnabled ? "auto-recovery is switched off" : state === "unknown" ? "no auditor looks for lost replicas" : "auto-recovery is allowed";
-  return tile("Replication", state, note, state === "whole" && info.ledgerReplicationEnabled ? "" : "warn");
+  const state = info.clusterUnderReplicated ? "behind" : info.auditorElected ? "complete" : "unknown";
+  const note = !info.ledgerReplicationEnabled ? "auto-recovery is disabled" : state === "unknown" ? "no auditor looks for lost replicas" : "auto-recovery is enabled";
+  return tile("Replication", state, note, state === "complete" && info.ledgerReplicationEnabled ? "" : "warn");
 }
 
 function tiles({ info, bookies }) {
@@ -22,10 +22,10 @@ function tiles({ info, bookies }) {
   const silent = bookies.filter((one) => one.error).length;
   return h("div", { class: "tiles" },
     tile("Writable", count(info.writableBookiesCount), `of ${count(info.totalBookiesCount)} bookies`, info.writableBookiesCount ? "" : "bad"),
-    tile("Read-only", count(info.readonlyBookiesCount), info.readonlyBookiesCount ? "take no writes" : "none", info.readonlyBookiesCount ? "warn" : ""),
-    tile("Absent", count(info.unavailableBookiesCount), silent ? `${silent} registered but silent` : info.unavailableBookiesCount ? "have a cookie, are not registered" : "none",
+    tile("Read-only", count(info.readonlyBookiesCount), info.readonlyBookiesCount ? "reject writes" : "none", info.readonlyBookiesCount ? "warn" : ""),
+    tile("Absent", count(info.unavailableBookiesCount), silent ? `${silent} registered, but not answering` : info.unavailableBookiesCount ? "have a cookie, but are not registered" : "none",
       info.unavailableBookiesCount || silent ? "bad" : ""),
-    tile("Free space", total ? bytes(free) : "–", total ? `of ${bytes(total)}, ${percent(free / total, 0)}` : "nobody told"),
+    tile("Free space", total ? bytes(free) : "–", total ? `of ${bytes(total)}, ${percent(free / total, 0)}` : "no bookie answered"),
     replication(info),
     tile("Auditor", info.auditorElected ? "elected" : "none", info.auditorId || "no bookie runs auto-recovery", ""));
 }
@@ -50,12 +50,12 @@ export const overviewView = {
       tiles(data),
       card("Bookies", { note: data.instance ? `cluster ${data.instance}` : "" },
         data.bookies.length ? table([
-          ["Bookie", (one) => h("span", { class: "mono" }, one.bookie, one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this one") : null)],
+          ["Bookie", (one) => h("span", { class: "mono" }, one.bookie, one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this bookie") : null)],
           ["State", (one) => pill(one.state, KINDS[one.state])],
           ["Disks", room, "wide"],
           ["Weight", (one) => (one.weight === null ? "–" : percent(one.weight)), "number"],
           ["Rack", (one) => one.rack ?? "–"],
-        ], data.bookies, { label: "Bookies" }) : empty("No bookies", "Nobody has registered in this cluster yet.")),
+        ], data.bookies, { label: "Bookies" }) : empty("No bookies", "No bookie has registered in this cluster yet.")),
       placed.length ? card("Racks", {}, placed.map(([rack, rows]) => rackRow(rack, rows))) : null,
       card("Throughput of this bookie", { note: "while this page is open, at most five minutes" }, h("div", { class: "charts" }, throughput())),
     ];

@@ -1,4 +1,4 @@
-// The charts of this bookie, out of the samples of `history`.
+// The charts of this bookie, from the samples of `history`.
 
 import { chart } from "/console/charts.js";
 import { bytes, count, millis, percent } from "/console/dom.js";
@@ -44,14 +44,14 @@ export const caches = () => [
     { name: "journal queue", kind: "c", values: gauge("bookie_journal_JOURNAL_MEMORY_USED") },
   ]),
   plot("Read cache hits", (value) => percent(value, 0), 1, [
-    { name: "found", kind: "b", values: ratio(rate("bookie_read_cache_hits"), rate("bookie_read_cache_misses")) },
+    { name: "hits", kind: "b", values: ratio(rate("bookie_read_cache_hits"), rate("bookie_read_cache_misses")) },
   ]),
-  plot("Thrash", perSecond, 10, [
+  plot("Wasted disk reads", perSecond, 10, [
     { name: "read again from disk", kind: "c", values: rate("pybookie_reread_entries_total") },
     { name: "evicted unused", kind: "a", values: rate("pybookie_read_cache_evicted_unused_entries_total") },
   ]),
   plot("Journal", bytesPerSecond, 1000, [
     { name: "written", kind: "b", values: rate("bookie_journal_JOURNAL_WRITE_BYTES") },
-    { name: "of entries", kind: "a", values: rate("bookie_WRITE_BYTES") },
+    { name: "entries", kind: "a", values: rate("bookie_WRITE_BYTES") },
   ]),
 ];

@@ -1,21 +1,23 @@
-"""The HTTP port: upstream's admin endpoints, probes, metrics and the console. Imported only where it is switched on.
+"""The HTTP port: Apache BookKeeper's admin endpoints, probes, metrics and the console. It is imported only if it is
+enabled. Begin with `plane`.
 
-plane        the server: one thread with an event loop, found through the group `bookie.planes`
-connection   one connection, and its deadlines
-application  routes; who may call them; headers of all answers
-asking       a request as endpoints see it, their answers, and the threads that they run in
-probes       is it alive, is it ready, what does it measure
-this_bookie  endpoints about the bookie itself
-ledgers      endpoints about the cluster's ledgers
-cluster      endpoints about the cluster's bookies
-recovery     endpoints about auto-recovery
-moving       bookies that are being emptied
-views        what the console asks for and upstream has not
-searching    ledgers that fit a search
-racks        where bookies stand
-routes       which path leads to which endpoint
-files        the console's own files
-self_test    the bookie tests itself again and again
+    plane        the server: one thread with an event loop, found through the entry-point group `bookie.planes`
+    connection   one connection and its deadlines
+    application  routing, authorization, and the headers of all responses
+    hosts        protection against requests from pages of other sites
+    request      a request as endpoints see it, their replies, and the threads that they run in
+    routes       the endpoint of each path
+    probes       liveness, health, readiness and metrics
+    this_bookie  endpoints about the bookie itself
+    ledgers      endpoints about the cluster's ledgers
+    cluster      endpoints about the cluster's bookies
+    recovery     endpoints about auto-recovery
+    moving       bookies that are being decommissioned
+    views        endpoints of the console that Apache BookKeeper does not have
+    searching    searching for ledgers
+    racks        the racks of bookies
+    files        the files of the console
+    self_test    the periodic sanity test
 """
 
 from typing import TYPE_CHECKING
@@ -29,9 +31,14 @@ __all__ = ["open_plane"]
 
 
 def open_plane(control: Control) -> "HttpPlane | None":
-    """The plane of this bookie; None where httpServerEnabled is false. Raises StartRefused."""
+    """Return the HTTP plane of a bookie; None if httpServerEnabled is false. The entry point of the group
+    `bookie.planes`.
+
+    Raises:
+        StartRefused: the configuration of the port is invalid.
+    """
     if not control.http.enabled:
         return None
-    from admin.http.plane import HttpPlane  # noqa: PLC0415 - most bookies start without
+    from admin.http.plane import HttpPlane  # noqa: PLC0415  # most bookies do not use it
 
     return HttpPlane(control)

@@ -1,9 +1,9 @@
-"""Which path leads where, who may go there, and what every answer carries. ASGI, on the event loop of the plane.
+"""Routing, authorization and the common headers of all responses. An ASGI application on the event loop of the plane.
 
-Nothing here blocks: endpoints run on `RequestThreads`, but for probes, which look at memory only. `admin.roles`
-says what each path needs; the console's own files need nothing. Where the configuration names no tokens, processes of
-the bookie's own user and of root may do everything over the loopback address: they could read its own token. A page of
-another site can make a browser send requests here; `hosts` refuses them.
+Nothing here blocks: endpoints run on `RequestThreads`, except probes, which only look at memory. `admin.roles` has the
+role that each path needs; the files of the console need none. If the configuration names no tokens, processes of the
+bookie's own user and of root may do everything over the loopback address, because they could read its own token
+anyway. A page of another site can make a browser send requests here; `hosts` refuses them.
 """
 
 import logging
@@ -42,13 +42,20 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 PROBER = Caller("anybody", Role.METRICS)
-"""Probes are for anybody, whatever they show."""
+"""The caller of probes, which need no credentials."""
 UNKNOWN = Caller("unknown", Role.METRICS)
 log = logging.getLogger(__name__)
 
 
 class Application:
-    """Everything that the port answers. `files`: the console's, by path."""
+    """The ASGI application of the HTTP port.
+
+    Args:
+        control: the bookie.
+        access: its access rules.
+        movers: the decommissions started through this port.
+        files: the files of the console, by path.
+    """
 
     def __init__(self, control: Control, access: Access, movers: Movers, files: Mapping[str, File]) -> None:
         self._control = control
@@ -60,7 +67,7 @@ class Application:
         self._timeout_s = control.http.request_timeout_ms / 1000
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         request = Request(scope, receive)
         headers = dict(HEADERS)
         try:
@@ -76,7 +83,7 @@ class Application:
             return
         except Exception:
             log.exception("an endpoint failed", extra={"path": request.url.path})
-            reply = reply_text("the request failed here; the bookie's log says why", 500)
+            reply = reply_text("the request failed; the bookie's log has the reason", 500)
         headers.setdefault("cache-control", "no-store")
         headers["content-type"] = reply.content_type
         body = b"" if reply.status == 304 else reply.body
@@ -86,7 +93,7 @@ class Application:
         await response(scope, receive, send)
 
     def close(self) -> None:
-        """Take no further calls."""
+        """Accept no further calls."""
         self._threads.close()
 
     async def _reply(self, request: Request, headers: dict[str, str]) -> Reply:
@@ -101,13 +108,13 @@ class Application:
             return Reply(file.content, file.content_type, 304 if known else 200)
         answers = ROUTES.get(path)
         if answers is None:
-            raise Refused(404, f"there is nothing at {path[:200]}; docs/http.md lists the paths")
+            raise Refused(404, f"unknown path {path[:200]}; docs/http.md lists the paths")
         answer = answers.get(method)
         if answer is None:
             headers["allow"] = ", ".join(answers)
             return self._other_method(path, answers)
         if answer.need.role is None:
-            return answer.endpoint(self._http_request(request, PROBER, b""))  # reads no body, waits for no thread
+            return answer.endpoint(self._http_request(request, PROBER, b""))  # reads no body and waits for no thread
         if answer.need.role >= Role.OPERATE:
             check_origin(method, request.headers)
         caller = self._caller(request, answer.need.role)
@@ -116,7 +123,12 @@ class Application:
         return await self._ask(request, answer, caller, body)
 
     def _caller(self, request: Request, role: Role) -> Caller:
-        """Who asks, and may do this much. NotAuthenticated, RoleMissing."""
+        """Identify the caller and check its role.
+
+        Raises:
+            NotAuthenticated: the credentials are missing or unknown.
+            RoleMissing: the caller's role is too low.
+        """
         authorization = request.headers.get("authorization")
         if not (self._access.guarded or authorization) and _is_ours(request):
             return Caller("local", Role.ADMIN)
@@ -137,7 +149,7 @@ class Application:
 
     @staticmethod
     def _tell_refused(request: Request, caller: Caller, role: Role) -> None:
-        """A refused change goes into the audit."""
+        """Write a refused change to the audit log."""
         if role >= Role.OPERATE:
             audit(caller, _peer(request), f"{request.method} {request.url.path}", "refused")
 
@@ -174,7 +186,9 @@ class Application:
 
     @staticmethod
     def _other_method(path: str, answers: Mapping[str, Answer]) -> Reply:
-        """Upstream says 404 where only another method would do, but for three paths."""
+        """Reply to a method that the path does not have. Like Apache BookKeeper, reply with 404 for all but three
+        paths.
+        """
         if path == "/metrics":
             return reply_text("forbidden. Should be GET method", 403)
         status = 405 if path in ("/api/v1/bookie/gc", "/api/v1/bookie/entry_location_compact") else 404
@@ -187,7 +201,11 @@ def _is_ours(request: Request) -> bool:
 
 
 async def _body(request: Request) -> bytes:
-    """All of it, if it is small."""
+    """Return the body of a request.
+
+    Raises:
+        Refused: it is too long (413).
+    """
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)

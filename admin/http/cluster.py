@@ -1,4 +1,4 @@
-"""Endpoints about the cluster's bookies: who is there, and how much room they have. Runs on `RequestThreads`."""
+"""Endpoints about the cluster's bookies: their ids, states and disk space. Runs on `RequestThreads`."""
 
 import time
 from collections import Counter
@@ -21,7 +21,7 @@ UNITS = ("", "KB", "MB", "GB", "TB")
 
 
 def list_bookies(request: HttpRequest) -> Reply:
-    """Bookie ids, with host names where they are asked for."""
+    """List the ids of registered bookies, on request with their host names."""
     driver = request.control.metadata
     found: dict[str, str | None] = {}
     for bookie in sorted(driver.bookies.present(read_only=request.params.get("type") == "ro")):
@@ -30,7 +30,9 @@ def list_bookies(request: HttpRequest) -> Reply:
 
 
 def list_bookie_info(request: HttpRequest) -> Reply:
-    """Room of each writable bookie, as upstream's text has it; a bookie that is silent is left out."""
+    """Show the disk space of each writable bookie, in the text format of Apache BookKeeper; silent bookies are left
+    out.
+    """
     answers = spaces(request, sorted(request.control.metadata.bookies.present(read_only=False)))
     found = {bookie: one for bookie, one in answers.items() if isinstance(one, BookieInfo)}
     if not found:
@@ -41,12 +43,12 @@ def list_bookie_info(request: HttpRequest) -> Reply:
 
 
 def cluster_info(request: HttpRequest) -> Reply:
-    """How the cluster stands."""
+    """Summarize the cluster."""
     return reply_json(cluster_info_of(request, bookie_states(request.control.metadata.bookies)))
 
 
 def cluster_info_of(request: HttpRequest, states: Mapping[str, BookieState]) -> dict[str, Any]:
-    """The same as a value."""
+    """Return the summary of the cluster as a value."""
     driver = request.control.metadata
     try:
         auditor = driver.election.auditor()
@@ -66,13 +68,13 @@ def cluster_info_of(request: HttpRequest, states: Mapping[str, BookieState]) -> 
 
 
 def spaces(request: HttpRequest, bookies: list[str]) -> dict[str, BookieInfo | str]:
-    """What each says about its disks, or in a line why it says nothing."""
+    """Return the disk space of each bookie, or in one line why it could not be determined."""
     timeout_s = min(ANSWER_S, request.timeout_s / 2)
     end = time.monotonic() + request.timeout_s
 
     def one(bookie: str) -> BookieInfo | str:
         if time.monotonic() > end:
-            return "not asked: no time was left"
+            return "not asked: the request ran out of time"
         return space(request.control.metadata, bookie, timeout_s)
 
     with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME)), thread_name_prefix="http-ask") as pool:
@@ -90,7 +92,7 @@ def _room(free: int, total: int) -> str:
 
 
 def _readable(value: int) -> str:
-    """By thousands, three digits behind the point and no more, cut and not rounded: upstream's form."""
+    """Format a number with a decimal unit as Apache BookKeeper does: at most three decimals, truncated."""
     unit = 0
     while value >= 1000 ** (unit + 1) and unit < len(UNITS) - 1:
         unit += 1

@@ -1,8 +1,9 @@
-"""One HTTP connection: who is at its other end, and how long it may keep us waiting. The plane's event loop.
+"""One HTTP connection, the identity of its peer, and its deadlines. Runs on the plane's event loop.
 
-A request, head and body, has `receive_s` from its first byte; an answer `send_s` to be taken, and a second more for
-each `BYTES_A_SECOND` of it. For the door a connection is busy from the end of a request to the end of its answer, and
-idle otherwise: half a request, or an answer that nobody takes, keeps no place from others.
+A request, head and body, must be complete `receive_s` seconds after its first byte. A response must be taken within
+`send_s` seconds, plus one second for each `BYTES_A_SECOND` of it. For the door, a connection is busy from the end of a
+request to the end of its response, and idle otherwise, so that an incomplete request or a response that is not read
+cannot keep others out.
 """
 
 import asyncio
@@ -23,14 +24,16 @@ __all__ = ["Connection", "Patience"]
 
 BYTES_A_SECOND = 64 * 1024
 LINGER_S = 1.0
-"""Who was answered in the middle of a request may send on for so long, so that the answer is not lost to a reset."""
-logging.getLogger("uvicorn.error").addFilter(LogThrottle())  # peers can bring these lines about
+"""How long a peer that received its response in the middle of its request may continue to send, so that the response
+is not lost to a connection reset.
+"""
+logging.getLogger("uvicorn.error").addFilter(LogThrottle())  # peers can cause these lines
 UNDER_WAY = (h11.IDLE, h11.SEND_BODY)
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long peers may take, and how much may wait for them."""
+    """The deadlines of a connection in seconds, and the unsent responses of all connections."""
 
     receive_s: float
     send_s: float
@@ -38,15 +41,17 @@ class Patience:
 
 
 class Unsent:
-    """Answers of all connections that wait for their peers: at most so many bytes, and the one that was added last."""
+    """The unsent output of all connections: at most a number of bytes, plus the connection that was added last."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._waiting: dict[Connection, int] = {}  # those that wait for longest come first
-        self._bytes = 0  # of all, as it was when each was added or counted
+        self._waiting: dict[Connection, int] = {}  # those that have waited longest come first
+        self._bytes = 0  # the total, as of when each was added or counted
 
     def add(self, one: "Connection") -> None:
-        """It waits. Beyond the limit those that wait for longest are turned away."""
+        """Add a connection with unsent output. Beyond the limit, the connections that have waited longest are turned
+        away.
+        """
         self._count(one)
         if self._bytes > self._bytes_max:
             for known in self._waiting:
@@ -57,7 +62,7 @@ class Unsent:
             oldest.turn_away("slow_reader")
 
     def remove(self, one: "Connection") -> None:
-        """It waits no more; idempotent."""
+        """Remove a connection. Idempotent."""
         self._bytes -= self._waiting.pop(one, 0)
 
     def _count(self, one: "Connection") -> None:
@@ -67,7 +72,7 @@ class Unsent:
 
 
 class Connection(H11Protocol):
-    """uvicorn's, for one visitor."""
+    """uvicorn's connection, for one visitor of the door."""
 
     def __init__(self, visitor: Visitor, patience: Patience, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
@@ -77,29 +82,29 @@ class Connection(H11Protocol):
         self._sending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """It is open, and its handshake done."""
+        """Begin: the connection is open, and its TLS handshake is done."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=1, low=0)  # so that we are told of all that is not sent at once
+        transport.set_write_buffer_limits(high=1, low=0)  # so that we are notified of all unsent output
         self._visitor.close = transport.abort
         self.app_state = {**self.app_state, "subjects": _subjects(transport.get_extra_info("ssl_object"))}
         self._receive()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
+        """End: the connection is closed."""
         self._received()
         self._sent()
         self._visitor.leave()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request, or several."""
+        """Receive bytes of one or more requests."""
         if self._receiving is None and self._asked():
             self._receive()
         super().data_received(data)
         self._note()
 
     def on_response_complete(self) -> None:
-        """An answer has been written; the next request may be here already."""
+        """Go on after a response was written; the next request may have arrived already."""
         self._visitor.idle()
         if self.conn.their_state is h11.SEND_BODY:
             self._receive(LINGER_S)
@@ -109,7 +114,7 @@ class Connection(H11Protocol):
         self._note()
 
     def pause_writing(self) -> None:
-        """A part of an answer waits for its peer."""
+        """Start the deadline of a response that could not be sent at once."""
         super().pause_writing()
         if self._sending is None:
             seconds = self._patience.send_s + self.transport.get_write_buffer_size() / BYTES_A_SECOND
@@ -117,21 +122,21 @@ class Connection(H11Protocol):
             self._patience.unsent.add(self)
 
     def resume_writing(self) -> None:
-        """All of it is on its way."""
+        """Stop the deadline: all output was sent."""
         super().resume_writing()
         self._sent()
 
     def turn_away(self, reason: str) -> None:
-        """Close it at once, for one of the door's reasons."""
+        """Close the connection at once and count it under one of the door's reasons."""
         self._visitor.turn_away(reason)
 
     def _asked(self) -> bool:
-        """No answer is owed: what comes belongs to the next request."""
+        """Return whether no response is due, so that what arrives belongs to the next request."""
         cycle: Any = self.cycle  # None before the first request
         return cycle is None or bool(cycle.response_complete)
 
     def _note(self) -> None:
-        """Whether a request is whole now."""
+        """Stop the deadline if the request is complete now."""
         if self.conn.their_state in UNDER_WAY:
             return
         self._received()
@@ -139,7 +144,7 @@ class Connection(H11Protocol):
             self._visitor.busy()
 
     def _receive(self, seconds: float | None = None) -> None:
-        """The rest of a request has so long."""
+        """Start the deadline for the rest of a request."""
         self._received()
         if seconds is None:
             seconds = self._patience.receive_s
@@ -157,16 +162,16 @@ class Connection(H11Protocol):
         self._patience.unsent.remove(self)
 
     def _late(self) -> None:
-        """The request is not whole in time."""
+        """Close the connection: the request was not complete in time."""
         self._receiving = None
         if self._asked() and self.conn.their_state is h11.SEND_BODY:
-            self.transport.close()  # it has its answer
+            self.transport.close()  # it has its response already
         else:
             self.turn_away("late")
 
 
 def _subjects(tls: ssl.SSLObject | None) -> list[str]:
-    """Common name and alternative names of the certificate that was verified."""
+    """Return the common name and alternative names in the verified client certificate."""
     data = tls.getpeercert(binary_form=True) if tls is not None else None
     if not data:
         return []

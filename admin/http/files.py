@@ -1,4 +1,4 @@
-"""The console's files, read once when the plane starts."""
+"""The files of the console, read once when the plane starts."""
 
 import hashlib
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One of them."""
+    """A file of the console; `tag` is its ETag."""
 
     content: bytes
     content_type: str
@@ -25,7 +25,7 @@ class File:
 
 
 def console_files() -> dict[str, File]:
-    """By path as a browser asks for them."""
+    """Return the files of the console by the path of their URL."""
     found = {}
     for path in sorted(CONSOLE.iterdir()):
         if path.suffix in TYPES:

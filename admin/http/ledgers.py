@@ -1,4 +1,4 @@
-"""Endpoints about the cluster's ledgers, through its metadata store and our client. Runs on `RequestThreads`."""
+"""Endpoints about the cluster's ledgers, using its metadata store and the client. Runs on `RequestThreads`."""
 
 import asyncio
 import base64
@@ -22,19 +22,19 @@ JAVA_DIGESTS = {1: "CRC32", 2: "MAC", 3: "CRC32C", 4: "DUMMY"}
 
 
 def delete(request: HttpRequest) -> Reply:
-    """Its metadata goes now, its entries with the next garbage collection of each bookie."""
+    """Delete a ledger: its metadata now, its entries with the next garbage collection of each bookie."""
     ledger = request.number("ledger_id")
     request.control.metadata.ledgers.delete(ledger)
     return reply_json(f"Deleted ledger: {ledger}")
 
 
 def list_ledgers(request: HttpRequest) -> Reply:
-    """All ids; or with `print_metadata` a page of 100 with what the store has of each."""
+    """List the ids of all ledgers; with `print_metadata`, a page of 100 with their metadata."""
     ledgers = request.control.metadata.ledgers
     if not request.wants("print_metadata"):
         return reply_json({str(ledger): None for piece in ledgers.ranges() for ledger in piece})
     page, found, seen = request.number("page", 0), {}, 0
-    # As upstream cuts them: the first page holds 99.
+    # Pages are cut as by Apache BookKeeper: the first one has 99.
     first, last = (max((page - 1) * LEDGERS_A_PAGE - 1, 0), page * LEDGERS_A_PAGE - 1) if page else (0, 2**63)
     for piece in ledgers.ranges():
         chosen = piece[max(first - seen, 0) : max(last - seen, 0)]
@@ -42,7 +42,7 @@ def list_ledgers(request: HttpRequest) -> Reply:
         for ledger in chosen:
             try:
                 value = ledgers.read(ledger)
-            except NoSuchLedgerMetadata:  # deleted since it was listed
+            except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
                 continue
             found[str(ledger)] = (
                 as_java(ledger, value.value, value.created_ms) if request.wants("decode_meta") else stored(value.value)
@@ -53,14 +53,14 @@ def list_ledgers(request: HttpRequest) -> Reply:
 
 
 def metadata(request: HttpRequest) -> Reply:
-    """One ledger as upstream shows it."""
+    """Show the metadata of a ledger in Apache BookKeeper's format."""
     ledger = request.number("ledger_id")
     found = request.control.metadata.ledgers.read(ledger)
     return reply_json({str(ledger): as_java(ledger, found.value, found.created_ms)})
 
 
 def read(request: HttpRequest) -> Reply:
-    """Entries with their payloads as ASCII, at most a page of 1000."""
+    """Show the payloads of entries as ASCII, at most 1000 entries a page."""
     ledger = request.number("ledger_id")
     first, last = request.number("start_entry_id", 0), request.number("end_entry_id", -1, low=-1)
     page = request.number("page", -1, low=-1, high=2**40)
@@ -78,7 +78,7 @@ def read(request: HttpRequest) -> Reply:
 
 
 def read_entries(request: HttpRequest, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
-    """As a client reads them, each checked, without fencing; no more than fit an answer."""
+    """Read and verify entries as a client does, without fencing the ledger; at most as many as fit in a response."""
     return asyncio.run(_read(request, ledger, first, last, count_max))
 
 
@@ -102,12 +102,12 @@ async def _read(request: HttpRequest, ledger: int, first: int, last: int | None,
 
 
 def stored(value: LedgerMetadata) -> str:
-    """The text of the stored form, without its password."""
+    """Return the stored form of ledger metadata as text, without the password."""
     return serialize_ledger(replace(value, password=b"")).decode("utf-8", "replace")
 
 
 def as_java(ledger: int, value: LedgerMetadata, created_ms: int) -> dict[str, Any]:
-    """The object that Java makes of a ledger, without its password."""
+    """Return ledger metadata as Apache BookKeeper's JSON object, without the password."""
     segments = {str(one.first_entry): [{"id": bookie} for bookie in one.bookies] for one in value.segments}
     return {
         "ledgerId": ledger,

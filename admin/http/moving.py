@@ -1,7 +1,8 @@
-"""Bookies that are being emptied: each in a thread of its own, followed until nothing is left on it, or the plane ends.
+"""Decommissions of bookies. Each runs in a thread of its own until no ledger is left on the bookie, or the plane
+stops.
 
-The work is done by the cluster's replicators (`bookie.client.replication.decommission`); whoever breaks it off here
-loses nothing.
+The replication workers of the cluster do the work (`bookie.client.replication.decommission`); stopping to follow it
+here loses nothing.
 """
 
 import asyncio
@@ -26,7 +27,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Move:
-    """How far one is. Written by its thread, read by anybody. Times in milliseconds since the epoch."""
+    """The progress of a decommission. Written by its thread, read by any thread. Times are in milliseconds since
+    1970.
+    """
 
     bookie: str
     begun_ms: int
@@ -42,7 +45,7 @@ class Move:
 
 
 class Movers:
-    """All of them. Any thread."""
+    """The decommissions of this process. Any thread."""
 
     def __init__(self, driver: MetadataDriver) -> None:
         self._driver = driver
@@ -52,18 +55,33 @@ class Movers:
         self._ended = False
 
     def start(self, bookie: str, *, delete_cookie: bool) -> None:
-        """Begin. IllegalOperation while it is registered, unknown, moved already, or too many are; and after `stop`."""
+        """Start to decommission a bookie.
+
+        Args:
+            bookie: its id.
+            delete_cookie: delete its cookie at the end.
+
+        Raises:
+            IllegalOperation: the bookie is registered, unknown or already being decommissioned; too many are; or this
+                process is stopping.
+        """
         if is_registered(self._driver.bookies, bookie):
             raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
         if bookie not in self._driver.bookies.known():
-            raise IllegalOperation(f"bookie {bookie} has no cookie in this cluster; look at the list of bookies")
+            raise IllegalOperation(
+                f"bookie {bookie} has no cookie in this cluster; check its id in the list of bookies"
+            )
         with self._lock:
             if self._ended:
-                raise IllegalOperation(f"bookie {bookie} is not emptied from here: this bookie stops; ask another one")
+                raise IllegalOperation(
+                    f"bookie {bookie} cannot be decommissioned from here: this bookie is stopping; use another one"
+                )
             if bookie in self._running:
-                raise IllegalOperation(f"bookie {bookie} is being emptied already; wait for that")
+                raise IllegalOperation(f"bookie {bookie} is already being decommissioned; wait until that ends")
             if len(self._running) >= AT_ONCE_MAX:
-                raise IllegalOperation(f"{AT_ONCE_MAX} bookies are being emptied already; wait for one of them")
+                raise IllegalOperation(
+                    f"{AT_ONCE_MAX} bookies are already being decommissioned; wait until one of them ends"
+                )
             move, stop = Move(bookie, _now_ms()), Stop()
             thread = threading.Thread(
                 target=self._run, args=(move, stop, delete_cookie), name=f"empty-{bookie}", daemon=True
@@ -76,12 +94,12 @@ class Movers:
             self._moves[bookie] = move
 
     def seen(self) -> list[dict[str, Any]]:
-        """Those that run and the last that ended, oldest first."""
+        """Return those in progress and the last ones that ended, oldest first."""
         with self._lock:
             return [asdict(one) for one in self._moves.values()]
 
     def stop(self) -> None:
-        """Break all off and wait for their threads. Idempotent."""
+        """Stop following all decommissions and wait for their threads. Idempotent."""
         with self._lock:
             self._ended = True
             running = list(self._running.values())
@@ -95,22 +113,22 @@ class Movers:
             if delete_cookie and not move.blocked:
                 self._driver.cookies.remove(move.bookie)
                 move.cookie_deleted = True
-            log.info("bookie emptied", extra={"bookie": move.bookie, "blocked": len(move.blocked or {})})
+            log.info("bookie decommissioned", extra={"bookie": move.bookie, "blocked": len(move.blocked or {})})
         except BookKeeperError as error:
             move.error = str(error)
-            log.error("a bookie could not be emptied", extra={"bookie": move.bookie, "error": str(error)})
+            log.error("a bookie could not be decommissioned", extra={"bookie": move.bookie, "error": str(error)})
         except asyncio.CancelledError:
-            move.error = "broken off: this bookie stops"
+            move.error = "interrupted: this bookie is stopping"
         except Exception as error:
             move.error = f"{type(error).__name__}: {error}"
-            log.exception("a bookie could not be emptied", extra={"bookie": move.bookie})
+            log.exception("a bookie could not be decommissioned", extra={"bookie": move.bookie})
         finally:
             move.ended_ms = _now_ms()
             with self._lock:
                 self._running.pop(move.bookie, None)
 
     async def _follow(self, move: Move) -> None:
-        """Until nothing is left."""
+        """Follow the decommission until no ledger is left."""
         from bookie.client.replication.decommission import decommission  # noqa: PLC0415
         from bookie.client.replication.hosting import Shared  # noqa: PLC0415
         from bookie.client.replication.service import opened  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""The HTTP server: uvicorn on one thread with an event loop of its own.
+"""The HTTP server: uvicorn on a thread with an event loop of its own.
 
-`start` and `stop` are called by the bookie's main thread. The door accepts, on the same loop, and hands over
-connections that have sent something.
+The bookie's main thread calls `start` and `stop`. The door accepts connections on the same event loop and hands over
+those that have sent something.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
-    """Serves those whom the door hands over; tells when it does."""
+    """uvicorn's server, for connections that the door hands over. `serving` is set when it serves, or has failed to."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket, door: Limits, patience: Patience) -> None:
         super().__init__(config)
@@ -44,13 +44,13 @@ class Server(uvicorn.Server):
         self._welcomes: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn's own
-        """uvicorn itself listens nowhere."""
+        """Start uvicorn without a socket of its own, and open the door."""
         await super().startup([])
         self.door.open(asyncio.get_running_loop())
         self.serving.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more; let answers under way finish."""
+        """Stop accepting, and let responses in progress finish."""
         self.door.shut()
         await super().shutdown(sockets)
 
@@ -62,12 +62,12 @@ class Server(uvicorn.Server):
 
     def _welcomed(self, visitor: Visitor, task: "asyncio.Task[None]") -> None:
         self._welcomes.discard(task)
-        if task.cancelled():  # it has given way
+        if task.cancelled():  # it was closed in favour of another connection
             visitor.sock.close()
             visitor.leave()
 
     async def _welcome(self, visitor: Visitor) -> None:
-        """Make a connection of it, with TLS where that is configured."""
+        """Turn a visitor into a connection, with TLS if configured."""
         config, loop, patience = self.config, asyncio.get_running_loop(), self._patience
         made = partial(
             Connection, visitor, patience, config=config, server_state=self.server_state, app_state={}, _loop=loop
@@ -81,7 +81,7 @@ class Server(uvicorn.Server):
 
 
 class HttpPlane:
-    """The plane of one bookie."""
+    """The HTTP plane of one bookie. `check`, `start` and `stop` are called by the bookie's main thread."""
 
     def __init__(self, control: Control) -> None:
         self._settings = control.http
@@ -96,11 +96,19 @@ class HttpPlane:
         self._failure: Exception | None = None
 
     def check(self) -> None:
-        """Read its files. ConfigurationError."""
+        """Read the TLS files.
+
+        Raises:
+            ConfigurationError: a file cannot be used.
+        """
         self._tls()
 
     def start(self) -> tuple[str, int]:
-        """Bind and serve; the bound address. Raises StartRefused."""
+        """Bind and serve; return the bound host and port.
+
+        Raises:
+            StartRefused: the port cannot be bound, or the server does not start.
+        """
         settings, configuration = self._settings, self._configuration()
         listener = self._listen()
         host, port = listener.getsockname()[:2]
@@ -115,7 +123,7 @@ class HttpPlane:
         if not server.started:
             why = one_line(self._failure) if self._failure else "see the log"
             raise StartRefused(
-                f"httpServerPort={self._settings.port}: the HTTP server cannot begin ({why}); correct it, or set"
+                f"httpServerPort={self._settings.port}: the HTTP server cannot start ({why}); correct it, or set"
                 " httpServerEnabled=false"
             ) from self._failure
         if self._self_test is not None:
@@ -142,7 +150,7 @@ class HttpPlane:
         return config
 
     def stop(self, grace_s: float) -> None:
-        """Let answers under way finish within `grace_s`, then close; idempotent."""
+        """Let responses in progress finish within `grace_s` seconds, then close. Idempotent."""
         if self._self_test is not None:
             self._self_test.stop()
         if self._server is not None and self._thread is not None:
@@ -154,7 +162,7 @@ class HttpPlane:
         self._application.close()
 
     def stats(self) -> Mapping[str, int | float]:
-        """Of its connections."""
+        """Return metrics of the port's connections."""
         server = self._server
         return server.door.stats() if server is not None else {}
 
@@ -163,7 +171,7 @@ class HttpPlane:
             asyncio.run(server.serve())
         except Exception as error:
             if server.started:
-                raise  # it served until now: the end of the bookie
+                raise  # it served until now, so this ends the bookie
             self._failure = error
         finally:
             server.door.shut()

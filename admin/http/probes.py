@@ -1,9 +1,10 @@
-"""Probes, each of which asks something else, and metrics.
+"""The probes, each with a different purpose, and metrics.
 
 Probes run on the event loop and must not wait for anything; metrics run on `RequestThreads`.
 
-`/livez` (and upstream's `/heartbeat`): the process answers. `/healthz`: the bookie has not failed, whatever it is busy
-with. `/readyz`: it is registered and serves. An orchestrator restarts by the first two, and routes by the third.
+`/livez` (and Apache BookKeeper's `/heartbeat`): the process responds. `/healthz`: the bookie has not failed, even if
+it is busy starting. `/readyz`: it is registered and serves requests. An orchestrator restarts the bookie by the first
+two, and routes requests by the third.
 """
 
 from admin.http.request import SERVING, HttpRequest, Refused, Reply, reply_text
@@ -13,17 +14,17 @@ __all__ = ["healthz", "heartbeat", "livez", "metrics", "readyz"]
 
 
 def heartbeat(request: HttpRequest) -> Reply:  # noqa: ARG001 - an endpoint
-    """Upstream's sign of life."""
+    """Reply with OK, as Apache BookKeeper's heartbeat does."""
     return reply_text("OK\n")
 
 
 def livez(request: HttpRequest) -> Reply:
-    """The process answers; says in which state."""
+    """Reply that the process is alive, with the state of the bookie."""
     return reply_text(f"alive: {request.control.state}\n")
 
 
 def healthz(request: HttpRequest) -> Reply:
-    """It is not stopping, no thread has died, and its disks answer."""
+    """Reply whether the bookie is not stopping and all its disks respond."""
     control = request.control
     if control.state in ("stopping", "stopped"):
         return reply_text(f"failed: the bookie is {control.state}\n", 503)
@@ -34,14 +35,14 @@ def healthz(request: HttpRequest) -> Reply:
 
 
 def readyz(request: HttpRequest) -> Reply:
-    """It is registered and takes requests; the text says whether it takes writes."""
+    """Reply whether the bookie is registered and serves requests, with its state, which says whether it is writable."""
     if request.control.state in SERVING:
         return reply_text(f"ready: {request.control.state}\n")
     return reply_text(f"not ready: the bookie is {request.control.state}\n", 503)
 
 
 def metrics(request: HttpRequest) -> Reply:
-    """In the text format that the request likes best."""
+    """Reply with the metrics in the text format that the request prefers."""
     if request.method != "GET":
         raise Refused(403, f"{request.method} is forbidden. Should be GET method")
     openmetrics = wants_openmetrics(request.accept)

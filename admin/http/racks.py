@@ -1,4 +1,4 @@
-"""Where bookies stand, by the resolver that this bookie's configuration names. Runs on `RequestThreads`."""
+"""The racks of bookies, by the resolver that this bookie's configuration names. Runs on `RequestThreads`."""
 
 import threading
 
@@ -16,7 +16,9 @@ _known: dict[tuple[str, ...], Locations] = {}
 
 
 def racks_of(request: HttpRequest, bookies: list[str]) -> dict[str, str]:
-    """The rack of each that is known; empty where nobody is configured to tell. A bookie is looked up once."""
+    """Return the racks of bookies as far as they are known; empty if no resolver is configured. A bookie is resolved
+    once.
+    """
     given = tuple(request.control.configuration()[key] for key in KEYS)
     if not any(given):
         return {}

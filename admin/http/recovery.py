@@ -1,4 +1,6 @@
-"""Endpoints about auto-recovery: switch, auditor, queue, bookies to be emptied. Runs on `RequestThreads`."""
+"""Endpoints about auto-recovery: its switch and auditor, under-replicated ledgers, decommissions. Runs on
+`RequestThreads`.
+"""
 
 from typing import Any
 
@@ -20,12 +22,12 @@ __all__ = [
 
 
 def status(request: HttpRequest) -> Reply:
-    """Whether replicators of the cluster may take ledgers."""
+    """Show whether auto-recovery is enabled in the cluster."""
     return reply_json({"enabled": request.control.metadata.replication.enabled()})
 
 
 def switch(request: HttpRequest) -> Reply:
-    """For the whole cluster."""
+    """Enable or disable auto-recovery in the entire cluster."""
     wish = request.params.get("enabled")
     if wish is None:
         raise Refused(400, f"Param 'enabled' not found in {dict(request.params)}")
@@ -34,7 +36,7 @@ def switch(request: HttpRequest) -> Reply:
 
 
 def underreplicated(request: HttpRequest) -> Reply:
-    """Ledgers that lack replicas; 404 when there are none."""
+    """List under-replicated ledgers; 404 if there are none."""
     missing, excluded = request.params.get("missingreplica"), request.params.get("excludingmissingreplica")
     found = [
         mark
@@ -49,14 +51,14 @@ def underreplicated(request: HttpRequest) -> Reply:
 
 
 def marks_of(request: HttpRequest) -> list[Mark]:
-    """All marks, by ledger."""
+    """Return the marks of all under-replicated ledgers, by ledger id."""
     return sorted(
         (mark for piece in request.control.metadata.replication.marks() for mark in piece), key=lambda one: one.ledger
     )
 
 
 def auditor(request: HttpRequest) -> Reply:
-    """Who is elected."""
+    """Show which process is elected auditor."""
     elected = request.control.metadata.election.auditor()
     if elected is None:
         raise Refused(404, "No auditor elected")
@@ -64,7 +66,7 @@ def auditor(request: HttpRequest) -> Reply:
 
 
 def trigger_audit(request: HttpRequest) -> Reply:
-    """Have the auditor look for lost bookies: writing the delay that is set already is what it takes as an order."""
+    """Trigger an audit. Auditors take a write of the same delay as a request to run."""
     if request.control.metadata.election.auditor() is None:
         raise Refused(404, "Exception when do operation.No auditor elected: set autoRecoveryDaemonEnabled")
     replication = request.control.metadata.replication
@@ -73,7 +75,7 @@ def trigger_audit(request: HttpRequest) -> Reply:
 
 
 def delay(request: HttpRequest) -> Reply:
-    """How long a bookie may be away."""
+    """Show how long a bookie may be down before its ledgers are re-replicated."""
     seconds = request.control.metadata.replication.lost_bookie_delay_s()
     if seconds is None:
         raise Refused(404, "Exception when get lostBookieRecoveryDelay.nobody has set it yet")
@@ -81,28 +83,28 @@ def delay(request: HttpRequest) -> Reply:
 
 
 def set_delay(request: HttpRequest) -> Reply:
-    """For the whole cluster; the same value again asks for an audit."""
+    """Set that delay for the entire cluster; setting the same value triggers an audit."""
     seconds = request.document(empty="Null request body for lostBookieRecoveryDelay.").get("delay_seconds")
     if seconds is None:
         raise Refused(404, "Request body not contains lostBookieRecoveryDelay.")
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 2**31:
-        raise Refused(400, "delay_seconds must be a whole number of seconds, from 0 to 2147483647")
+        raise Refused(400, "delay_seconds must be an integer from 0 to 2147483647")
     request.control.metadata.replication.set_lost_bookie_delay_s(seconds)
     return reply_text(f"Success set lostBookieRecoveryDelay to {seconds}")
 
 
 def recover(request: HttpRequest) -> Reply:
-    """Have what lies on a bookie that is gone copied to others."""
+    """Re-replicate the ledgers of a lost bookie."""
     given = request.document(empty="No request body provide.")
     bookies = given.get("bookie_src")
     if not isinstance(bookies, list) or not bookies or not all(isinstance(one, str) for one in bookies):
-        raise Refused(404, 'ERROR parameters: bookie_src must be a list of ids, as ["host:3181"]')
+        raise Refused(404, 'ERROR parameters: bookie_src must be a list of ids, such as ["host:3181"]')
     request.movers.start(bookies[0], delete_cookie=_true(given.get("delete_cookie")))
     return reply_text("Success send recovery request command.")
 
 
 def decommission(request: HttpRequest) -> Reply:
-    """The same for one id, and its cookie stays unless the body says otherwise."""
+    """Decommission a bookie; its cookie is kept unless the body says otherwise."""
     given = request.document(empty="Null request body for DecommissionService.")
     bookie = given.get("bookie_src")
     if not isinstance(bookie, str):
@@ -112,5 +114,5 @@ def decommission(request: HttpRequest) -> Reply:
 
 
 def _true(value: Any) -> bool:
-    """Upstream takes a boolean in one request and a text in the other."""
+    """Parse a switch, which Apache BookKeeper expects as a boolean in one request and as a text in the other."""
     return str(value).lower() == "true"

@@ -1,4 +1,6 @@
-"""Every path: upstream's, then ours. Who may go there stands in `admin.roles`."""
+"""The endpoints of all paths: first those of Apache BookKeeper, then those of this project. `admin.roles` has their
+roles.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ __all__ = ["Answer", "ROUTES"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What answers one method of one path, and what it needs; what needs no role is a probe: it waits for nothing."""
+    """The endpoint of a method of a path, and the role it needs. An endpoint without a role is a probe, which must not
+    block.
+    """
 
     endpoint: Endpoint
     need: Need

@@ -1,7 +1,8 @@
-"""Ledgers by id, custom metadata, state and bookie, with the sum of their sizes. Runs on `RequestThreads`.
+"""Searches for ledgers by id, custom metadata, state and bookie, with the sum of their sizes. Runs on
+`RequestThreads`.
 
-The store has no index over what ledgers say, so a search reads one after the other, for a bounded time; where it
-stopped it says so, and the next call goes on there.
+The metadata store has no index over these, so a search reads one ledger after the other for a limited time. It returns
+where it stopped, and the next call continues there.
 """
 
 import time
@@ -17,19 +18,27 @@ __all__ = ["search"]
 
 SHOWN_MAX = 500
 TIME_SHARE = 0.5
-"""Of the request's deadline."""
+"""The share of the request's timeout that a search may use."""
 
 
 def search(request: HttpRequest) -> dict[str, Any]:
-    """`after`: only ids above; `limit`: rows; `text` in a custom key or value, `key=value` exactly; `state`; `bookie`.
+    """Search for ledgers by the parameters of a request.
 
-    `next` is None when all ledgers were looked at; sums are over those that fit.
+    The parameters are `after`: only larger ids; `limit`: the most rows; `text`: occurs in a key or value of custom
+    metadata, or `key=value` for an exact match; `state`; `bookie`.
+
+    Returns:
+        The rows that match, the sums over them, the number of ledgers examined, and in `next` the id after which to
+            continue, or None if all ledgers were examined.
+
+    Raises:
+        Refused: a parameter is invalid.
     """
     after, limit = request.number("after", -1, low=-1), request.number("limit", 100, low=1, high=SHOWN_MAX)
     text, bookie = request.params.get("text", ""), request.params.get("bookie", "")
     state = request.params.get("state", "")
     if state and state not in LedgerState.__members__:
-        raise Refused(400, f"state={state[:40]!r} is not known; send OPEN, IN_RECOVERY or CLOSED")
+        raise Refused(400, f"state={state[:40]!r} is unknown; send OPEN, IN_RECOVERY or CLOSED")
     end = time.monotonic() + TIME_SHARE * request.timeout_s
     rows: list[dict[str, Any]] = []
     looked, length, entries, last = 0, 0, 0, after
@@ -59,7 +68,7 @@ def _from(driver: MetadataDriver, after: int) -> Iterator[tuple[int, Versioned[L
                 continue
             try:
                 found = driver.ledgers.read(ledger)
-            except NoSuchLedgerMetadata:  # deleted since it was listed
+            except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
                 continue
             yield ledger, found
 

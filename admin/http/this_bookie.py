@@ -1,4 +1,6 @@
-"""Endpoints about the bookie itself, with upstream's paths and shapes: state, disks, files, garbage."""
+"""Endpoints about the bookie itself, with the paths and formats of Apache BookKeeper: state, disks, files, garbage
+collection.
+"""
 
 from typing import Any
 
@@ -32,14 +34,14 @@ KINDS = {"journal": ("journal files", "journal"), "entrylog": ("entrylog files",
 
 
 def is_ready(request: HttpRequest) -> Reply:
-    """It is registered and takes requests, read-only or not."""
+    """Reply whether the bookie is registered and serves requests, even if read-only."""
     if request.control.state in SERVING:
         return reply_text("OK")
     return reply_text("Bookie is not fully started yet", 503)
 
 
 def state(request: HttpRequest) -> Reply:
-    """The four facts that upstream tells."""
+    """Show the state of the bookie."""
     now, disks = request.control.state, request.control.disk_state()
     return reply_json({
         "running": now in SERVING,
@@ -50,12 +52,12 @@ def state(request: HttpRequest) -> Reply:
 
 
 def read_only(request: HttpRequest) -> Reply:
-    """Whether it takes no writes, for whatever reason."""
+    """Show whether the bookie is read-only, for whatever reason."""
     return reply_json({"readOnly": request.control.read_only})
 
 
 def set_read_only(request: HttpRequest) -> Reply:
-    """The operator's wish; 400 where the configuration forbids it."""
+    """Switch the operator's read-only mode on or off; 400 if the configuration forbids it."""
     wish = request.document().get("readOnly", False)
     if not isinstance(wish, bool):
         raise Refused(400, "readOnly must be true or false, without quotes")
@@ -69,7 +71,7 @@ def set_read_only(request: HttpRequest) -> Reply:
 
 
 def info(request: HttpRequest) -> Reply:
-    """Bytes of its ledger disks, each file system counted once."""
+    """Show the free and total bytes of the ledger disks, counting each file system once."""
     systems = {one.usage.device: one.usage for one in request.control.disk_state().directories
                if one.kind == "ledger" and one.usage is not None}  # fmt: skip
     free, total = sum(one.usable for one in systems.values()), sum(one.total for one in systems.values())
@@ -77,7 +79,7 @@ def info(request: HttpRequest) -> Reply:
 
 
 def sanity(request: HttpRequest) -> Reply:
-    """A ledger of this bookie alone is written and read back through its data port."""
+    """Run the sanity test."""
     passive = request.control.read_only
     return reply_json(
         {"passed": not passive and not sanity_test(request.control, request.timeout_s / 2), "readOnly": passive}
@@ -85,14 +87,14 @@ def sanity(request: HttpRequest) -> Reply:
 
 
 def last_log_mark(request: HttpRequest) -> Reply:
-    """Up to where each journal is checkpointed."""
+    """Show the last mark of each journal."""
     marks = [mark for mark in request.control.last_marks() if mark.counts]
     found = {f"LastLogMark: Journal Id - {one.file_id}({one.file_id:x}.txn)": f"Pos - {one.offset}" for one in marks}
     return reply_json(found)
 
 
 def list_disk_file(request: HttpRequest) -> Reply:
-    """Names of files by kind, with tabs between."""
+    """List the names of files by kind, separated by tabs."""
     wanted = request.params.get("file_type")
     kinds = [KINDS[wanted]] if wanted in KINDS else list(KINDS.values())
     files = list(request.control.files())
@@ -102,28 +104,32 @@ def list_disk_file(request: HttpRequest) -> Reply:
 
 
 def expand_storage(request: HttpRequest) -> Reply:  # noqa: ARG001 - an endpoint
-    """Not here: a ledger belongs to the directory of its id modulo their count."""
+    """Refuse to add directories: the directory of a ledger depends on their number."""
     raise Refused(500, "directories cannot be added to this bookie; start another bookie on the new disks")
 
 
 def configuration(request: HttpRequest) -> Reply:
-    """Every key with the value that counts; secrets are masked."""
+    """Show all configuration keys with their values in effect; secrets are masked."""
     return reply_json(dict(request.control.configuration()))
 
 
 def change_configuration(request: HttpRequest) -> Reply:
-    """Not here: what the process runs with is what its configuration file says."""
+    """Refuse to change the configuration of a running bookie."""
     request.document(empty="Request body not found. should contains k-v pairs")
-    raise Refused(400, "settings are not changed while a bookie runs; change its configuration file and restart it")
+    raise Refused(
+        400, "the configuration of a running bookie cannot be changed; edit its configuration file and restart it"
+    )
 
 
 def gc_forced(request: HttpRequest) -> Reply:
-    """Whether a forced collection runs or waits."""
+    """Show whether a forced garbage collection is running or pending."""
     return reply_json({"is_in_force_gc": str(_garbage(request).status().forced).lower()})
 
 
 def collect(request: HttpRequest) -> Reply:
-    """Begin a collection, with the compactions that the body asks for; without a body those that may run."""
+    """Start a garbage collection with the compactions that the body names; without a body, those that are not
+    suspended.
+    """
     garbage = _garbage(request)
     before = garbage.status()
     given = request.document() if request.body.strip() else {}
@@ -136,7 +142,7 @@ def collect(request: HttpRequest) -> Reply:
 
 
 def gc_details(request: HttpRequest) -> Reply:
-    """One element, for one thread collects in all directories."""
+    """Show details of garbage collection: a list of one element, because one thread collects in all directories."""
     found = _garbage(request).status()
     return reply_json([{
         "forceCompacting": found.forced,
@@ -152,7 +158,7 @@ def gc_details(request: HttpRequest) -> Reply:
 
 
 def suspended(request: HttpRequest) -> Reply:
-    """Which compactions an operator has suspended."""
+    """Show which compactions are suspended."""
     found = _garbage(request).status()
     return reply_json({
         "isMajorGcSuspended": str(found.major_suspended).lower(),
@@ -161,26 +167,26 @@ def suspended(request: HttpRequest) -> Reply:
 
 
 def suspend(request: HttpRequest) -> Reply:
-    """Begin no such compaction any more."""
+    """Suspend compactions."""
     kinds = _kinds(request, "suspend")
     _garbage(request).suspend(**kinds)
     return _said(request, "Suspend", kinds)
 
 
 def resume(request: HttpRequest) -> Reply:
-    """Take that back."""
+    """Resume compactions."""
     kinds = _kinds(request, "resume")
     _garbage(request).resume(**kinds)
     return _said(request, "Resume", kinds)
 
 
 def compacting_index(request: HttpRequest) -> Reply:
-    """The index needs no compaction of its own, so none ever runs."""
+    """Show whether indexes are being compacted: never, because this index needs no compaction."""
     return reply_json({str(one): False for one in request.control.directories.indexes})
 
 
 def compact_index(request: HttpRequest) -> Reply:
-    """Accepted, and nothing to do: pages of the index are used again by themselves."""
+    """Accept a request to compact indexes and do nothing: free pages of the index are reused by themselves."""
     given = request.document(empty_status=400, empty="Empty request body")
     if given.get("entryLocationRocksDBCompact") is not True:
         return reply_text("Not trigger Entry Location RocksDB compact.")
@@ -194,7 +200,7 @@ def compact_index(request: HttpRequest) -> Reply:
 
 def _garbage(request: HttpRequest) -> Any:
     if request.control.garbage is None:
-        raise Refused(503, "this bookie is not started yet; ask again in a moment")
+        raise Refused(503, "this bookie is still starting; retry in a moment")
     return request.control.garbage
 
 

@@ -1,6 +1,8 @@
-"""What the console asks for beyond upstream's endpoints: whole views in one answer each. Runs on `RequestThreads`.
+"""Endpoints of the console that Apache BookKeeper does not have, each of which returns all data of a view. Runs on
+`RequestThreads`.
 
-These paths (`/api/console/...`) belong to the console of the same version; programs should use upstream's or gRPC.
+The paths `/api/console/...` belong to the console of the same version; programs should use the other endpoints or
+gRPC.
 """
 
 import base64
@@ -24,11 +26,11 @@ ENTRIES_MAX = 100
 SHOWN_BYTES_MAX = 16 * 1024
 MARKS_SHOWN = 500
 MULTIPLE_MAX = 3
-"""Cap of a weight, as clients have it unless they are told otherwise."""
+"""The cap of a weight, which is the default of clients."""
 
 
 def bookie(request: HttpRequest) -> Reply:
-    """The bookie that serves this page, and what the caller may do."""
+    """Return the state of this bookie, and the caller's role."""
     control = request.control
     disks = control.disk_state()
     return reply_json({
@@ -64,7 +66,7 @@ def bookie(request: HttpRequest) -> Reply:
 
 
 def metrics(request: HttpRequest) -> Reply:
-    """Families whose names stand in `names`, separated by commas: samples as [suffix, labels, value]."""
+    """Return the metric families in `names`, separated by commas, with samples as [suffix, labels, value]."""
     names = set(request.params.get("names", "").split(","))
     found = {
         one.name: [[sample.suffix, dict(sample.labels), _finite(sample.value)] for sample in one.samples]
@@ -108,12 +110,12 @@ def cluster(request: HttpRequest) -> Reply:
 
 
 def ledgers(request: HttpRequest) -> Reply:
-    """Ledgers that fit, with the sum of their sizes (`searching`)."""
+    """Return ledgers that match a search, with the sum of their sizes (`searching`)."""
     return reply_json(search(request))
 
 
 def ledger(request: HttpRequest) -> Reply:
-    """One, with who holds what."""
+    """Return one ledger, with the bookies of its ensembles."""
     ledger_id = request.number("ledger_id")
     driver = request.control.metadata
     found = driver.ledgers.read(ledger_id)
@@ -130,7 +132,7 @@ def ledger(request: HttpRequest) -> Reply:
 
 
 def entries(request: HttpRequest) -> Reply:
-    """A few entries; long ones are cut."""
+    """Return a few entries; long payloads are truncated."""
     ledger_id, first = request.number("ledger_id"), request.number("first", 0)
     count = request.number("count", 20, low=1, high=ENTRIES_MAX)
     return reply_json({
@@ -146,7 +148,7 @@ def entries(request: HttpRequest) -> Reply:
 
 
 def recovery(request: HttpRequest) -> Reply:
-    """Auto-recovery as it stands."""
+    """Return the state of auto-recovery."""
     driver = request.control.metadata
     marks, holders = marks_of(request), driver.replication.holders()
     return reply_json({
@@ -165,7 +167,7 @@ def recovery(request: HttpRequest) -> Reply:
 
 
 def checkpoint(request: HttpRequest) -> Reply:
-    """Flush the write caches now."""
+    """Flush the write caches."""
     request.control.checkpoint()
     return reply_json("Flushed")
 
@@ -211,7 +213,7 @@ def _scrub(control: Any) -> dict[str, Any] | None:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has neither infinity nor NaN."""
+    """Return the value, or None for infinity and NaN, which JSON does not have."""
     return value if value - value == 0 else None
 
 

@@ -1,5 +1,6 @@
-"""The services of the admin port, one a file: `add_to` a server, `close` ends what streams.
+"""The gRPC services of the admin port, one module for each. `add_to` registers a service with a server; `close` ends
+its streams.
 
-Each is the methods of one service in proto/bookie/pb. They run on the plane's threads, behind `admin.interceptor`,
-which has judged the caller before and turns what they raise into statuses.
+A module implements the methods of one service in proto/bookie/pb. They run on the plane's threads, after
+`admin.interceptor` has authorized the caller; it also turns exceptions into statuses.
 """

@@ -1,4 +1,4 @@
-"""Garbage collection over gRPC: status and orders of one bookie. Runs on the threads of the server it is added to."""
+"""The gRPC service for garbage collection of one bookie. Runs on the threads of its server."""
 
 import threading
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ class GarbageService:
         self._ended = threading.Event()
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve from this server."""
+        """Register the service with a server."""
         add_GarbageCollectionServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
     def close(self) -> None:
-        """End all streams; idempotent."""
+        """End all streams. Idempotent."""
         self._ended.set()
 
-    def GetStatus(  # noqa: N802 - gRPC names methods so
+    def GetStatus(  # noqa: N802  # the names of gRPC
         self,
         _request: pb.GetGarbageStatusRequest,
         _context: grpc.ServicerContext,
@@ -74,13 +74,13 @@ class GarbageService:
     def _garbage(self) -> Any:
         garbage = self._control.garbage
         if garbage is None:
-            raise IllegalOperation("this bookie is not started yet; ask again when it runs")
+            raise IllegalOperation("this bookie is still starting; retry when it is running")
         return garbage
 
 
 def _kinds(request: pb.CompactionKinds) -> dict[str, bool]:
     if not request.major and not request.minor:
-        raise IncorrectParameter("name a kind of compaction: major, minor, or both")
+        raise IncorrectParameter("no kind of compaction is named: set major, minor, or both")
     return {"major": request.major, "minor": request.minor}
 
 

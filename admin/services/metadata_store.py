@@ -1,7 +1,7 @@
-"""Serves the embedded metadata store of this process to the other processes of the machine (gRPC).
+"""The gRPC service that gives other processes access to the embedded metadata store of this one.
 
-Runs on the threads of the gRPC server that it is added to. Every open change stream holds one of them, so the server
-needs more than `STREAMS_MAX` threads. Stop it by `close`, before the server: open streams end then.
+Runs on the threads of its server. Every open change stream occupies one of them, so the server needs more than
+`STREAMS_MAX` threads. Call `close`, which ends the streams, before the server is stopped.
 """
 
 import threading
@@ -33,11 +33,11 @@ STATUS_OF = {
 
 
 class _Changes:
-    """The keys that one stream has still to send; too many of them become "anything may have changed"."""
+    """The changed keys that one stream has not sent yet. Too many of them are reduced to "any key may have changed"."""
 
     def __init__(self) -> None:
         self._arrived = threading.Condition()
-        self._keys: dict[str, None] = {"": None}  # guarded by _arrived; the first message says "armed"
+        self._keys: dict[str, None] = {"": None}  # the first message says that the watch is active
         self._closed = False
 
     def add(self, key: str) -> None:
@@ -54,7 +54,7 @@ class _Changes:
             self._arrived.notify()
 
     def take(self) -> list[str] | None:
-        """What came since the last call, perhaps nothing for a while; None when closed."""
+        """Return the keys that changed since the last call, possibly none after a while; None when closed."""
         with self._arrived:
             self._arrived.wait_for(lambda: self._keys or self._closed, HEARTBEAT_S)
             if self._closed:
@@ -82,7 +82,7 @@ class MetadataService:
         add_MetadataStoreServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
     def close(self) -> None:
-        """End all change streams; idempotent."""
+        """End all change streams. Idempotent."""
         with self._lock:
             self._closed = True
             streams = list(self._streams)
@@ -95,7 +95,7 @@ class MetadataService:
             raise KeyAbsent(f"key {key!r} does not exist")
         return item
 
-    # The names and arguments below are the service's.
+    # The names and arguments of the following methods are those of the service.
 
     def Get(self, request: pb.GetRequest, context: grpc.ServicerContext) -> pb.Item:  # noqa: N802
         item = _answer(context, lambda: self._find(request.key))
@@ -132,7 +132,7 @@ class MetadataService:
         if not TTL_MS_MIN <= request.ttl_ms <= TTL_MS_MAX:
             context.abort(
                 grpc.StatusCode.INVALID_ARGUMENT,
-                f"session timeout {request.ttl_ms} ms is not in [{TTL_MS_MIN}, {TTL_MS_MAX}]",
+                f"session timeout {request.ttl_ms} ms is out of range; use {TTL_MS_MIN} to {TTL_MS_MAX} ms",
             )
         owner = _address(peer_named(context.peer()))
         return pb.OpenSessionReply(
@@ -159,7 +159,10 @@ class MetadataService:
         changes = _Changes()
         with self._lock:
             if self._closed or len(self._streams) >= self._streams_max:
-                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"all {self._streams_max} change streams are taken")
+                context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    f"all {self._streams_max} change streams are in use; retry later",
+                )
             self._streams.add(changes)
         end_watch = self._store.watch(changes.add)
         try:
@@ -173,7 +176,7 @@ class MetadataService:
 
 
 def _address(peer: str) -> str:
-    """Of gRPC's `ipv4:10.0.0.9:50312`, without the port."""
+    """Return the address of a peer in gRPC's notation, such as `ipv4:10.0.0.9:50312`, without the port."""
     return peer.rpartition(":")[0] or peer
 
 

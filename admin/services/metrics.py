@@ -1,4 +1,4 @@
-"""What the bookie measures, over gRPC: as text, as samples, and again and again. See metrics_service.proto."""
+"""The gRPC service for metrics, as text, as samples, and as a stream. See metrics_service.proto."""
 
 import threading
 import time
@@ -29,14 +29,14 @@ class MetricsService:
         self._ended = threading.Event()
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve from this server."""
+        """Register the service with a server."""
         add_MetricsServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
     def close(self) -> None:
-        """End all streams; idempotent."""
+        """End all streams. Idempotent."""
         self._ended.set()
 
-    # The names and arguments below are the service's.
+    # The names and arguments of the following methods are those of the service.
 
     def GetText(self, request: pb.GetMetricsRequest, _context: grpc.ServicerContext) -> pb.MetricsText:  # noqa: N802
         return pb.MetricsText(text=write(self._families(request.names)).decode())
@@ -50,13 +50,15 @@ class MetricsService:
         self, request: pb.WatchMetricsRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.MetricsSamples]:
         if not INTERVAL_MS_MIN <= request.interval_ms <= INTERVAL_MS_MAX:
-            limits = f"[{INTERVAL_MS_MIN}, {INTERVAL_MS_MAX}]"
-            raise IncorrectParameter(f"an interval of {request.interval_ms} ms is not in {limits}")
+            limits = f"{INTERVAL_MS_MIN} to {INTERVAL_MS_MAX} ms"
+            raise IncorrectParameter(f"interval_ms={request.interval_ms} is out of range; use {limits}")
         due = time.monotonic()
         while context.is_active() and not self._ended.is_set():
             yield _samples(self._families(request.names))
             due = max(due + request.interval_ms / 1000, time.monotonic())
-            while not self._ended.wait(min(1.0, max(due - time.monotonic(), 0))):  # a caller that went is noticed
+            while not self._ended.wait(
+                min(1.0, max(due - time.monotonic(), 0))
+            ):  # notice within a second that the caller has gone
                 if time.monotonic() >= due or not context.is_active():
                     break
 

@@ -1,4 +1,6 @@
-"""The running bookie over gRPC: what it is, how it fares, and an operator's orders. See bookie_service.proto."""
+"""The gRPC service for the running bookie: its identity, state and configuration, and actions of operators. See
+bookie_service.proto.
+"""
 
 import difflib
 import logging
@@ -40,14 +42,14 @@ class RunningService:
         self._ended = threading.Event()
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve from this server."""
+        """Register the service with a server."""
         add_BookieServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
     def close(self) -> None:
-        """End all streams; idempotent."""
+        """End all streams. Idempotent."""
         self._ended.set()
 
-    # The names and arguments below are the service's.
+    # The names and arguments of the following methods are those of the service.
 
     def GetInfo(self, _request: pb.GetInfoRequest, _context: grpc.ServicerContext) -> pb.Info:  # noqa: N802
         driver, bookie = self._control.metadata, self._control.bookie_id
@@ -104,7 +106,7 @@ class RunningService:
         self, request: pb.WriteCloseLedgersRequest, _context: grpc.ServicerContext
     ) -> pb.WriteCloseLedgersReply:
         if not 0 < len(request.ledgers) <= WRITE_CLOSES_MAX:
-            raise IncorrectParameter(f"name 1 to {WRITE_CLOSES_MAX} ledgers, not {len(request.ledgers)}")
+            raise IncorrectParameter(f"the request names {len(request.ledgers)} ledgers; name 1 to {WRITE_CLOSES_MAX}")
         return pb.WriteCloseLedgersReply(ledgers=[self._write_close(ledger) for ledger in request.ledgers])
 
     def GetQuarantine(  # noqa: N802
@@ -116,7 +118,9 @@ class RunningService:
         self, request: pb.LiftQuarantineRequest, _context: grpc.ServicerContext
     ) -> pb.Quarantine:
         if not self._control.stored.lift(request.ledger):
-            raise NoSuchLedger(f"ledger {request.ledger} is not in quarantine here; bkadmin quarantine lists them")
+            raise NoSuchLedger(
+                f"ledger {request.ledger} is not in quarantine on this bookie; bkadmin quarantine lists those that are"
+            )
         return self._quarantine()
 
     def _quarantine(self) -> pb.Quarantine:
@@ -132,7 +136,7 @@ class RunningService:
         self, _request: pb.RunSanityTestRequest, context: grpc.ServicerContext
     ) -> pb.SanityTest:
         if self._control.read_only:
-            return pb.SanityTest(read_only=True, problem="the bookie is read-only, so nothing was written and read")
+            return pb.SanityTest(read_only=True, problem="the bookie is read-only, so the test was skipped")
         left = context.time_remaining()
         problem = sanity(self._control, SANITY_S if left is None else min(left, SANITY_S))
         return pb.SanityTest(passed=not problem, problem=problem)
@@ -148,10 +152,10 @@ class RunningService:
         known = sorted(logging.root.manager.loggerDict)
         if request.logger and request.logger not in known:
             near = difflib.get_close_matches(request.logger, known, n=1)
-            hint = f"do you mean {near[0]}?" if near else "name a module, as the log shows it"
-            raise IncorrectParameter(f"nothing logs as {request.logger!r}: {hint}")
+            hint = f"did you mean {near[0]}?" if near else "name a module as the log shows it"
+            raise IncorrectParameter(f"unknown logger {request.logger!r}: {hint}")
         if request.level.lower() not in (*LEVELS, *(("",) if request.logger else ())):
-            raise IncorrectParameter(f"level {request.level!r} is not known: use one of {', '.join(LEVELS)}")
+            raise IncorrectParameter(f"unknown level {request.level!r}: use one of {', '.join(LEVELS)}")
         logging.getLogger(request.logger or None).setLevel(request.level.upper() or logging.NOTSET)
         return _levels()
 
@@ -178,7 +182,7 @@ class RunningService:
         return pb.LastMarks(marks=marks)
 
     def _write_close(self, ledger: int) -> pb.WriteClosed:
-        from bookie.client.entries.digest import master_key  # noqa: PLC0415 - the client would slow every start
+        from bookie.client.entries.digest import master_key  # noqa: PLC0415  # importing the client would slow down every start
 
         try:
             password = self._control.metadata.ledgers.read(ledger).value.password
@@ -196,7 +200,7 @@ def _disk(one: Any) -> pb.Disk:
 
 
 def _levels() -> pb.LogLevels:
-    """The root's, and of those that have one of their own."""
+    """Return the level of the root logger, and of all loggers that have a level of their own."""
     own = {
         name: logging.getLevelName(logger.level).lower()
         for name, logger in logging.root.manager.loggerDict.items()

@@ -1,4 +1,4 @@
-"""The scrub over gRPC: status and orders of one bookie. Runs on the threads of the server it is added to."""
+"""The gRPC service for the scrub of one bookie. Runs on the threads of its server."""
 
 import threading
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ class ScrubService:
         self._ended = threading.Event()
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve from this server."""
+        """Register the service with a server."""
         add_ScrubServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
     def close(self) -> None:
-        """End all streams; idempotent."""
+        """End all streams. Idempotent."""
         self._ended.set()
 
-    def GetStatus(  # noqa: N802 - gRPC names methods so
+    def GetStatus(  # noqa: N802  # the names of gRPC
         self, _request: pb.GetScrubStatusRequest, _context: grpc.ServicerContext
     ) -> pb.ScrubStatus:
         return self._status()
@@ -62,14 +62,16 @@ class ScrubService:
 
     def SetPace(self, request: pb.SetScrubPaceRequest, _context: grpc.ServicerContext) -> pb.ScrubStatus:  # noqa: N802
         if request.bytes_per_s < 0:
-            raise IncorrectParameter(f"a pace of {request.bytes_per_s} bytes a second: give 0 for no limit, or more")
+            raise IncorrectParameter(
+                f"bytes_per_s={request.bytes_per_s} is negative; use 0 for no limit, or a positive rate"
+            )
         self._scrub().set_rate(request.bytes_per_s)
         return self._status()
 
     def _scrub(self) -> Any:
         scrub = self._control.scrub
         if scrub is None:
-            raise IllegalOperation("this bookie is not started yet; ask again when it runs")
+            raise IllegalOperation("this bookie is still starting; retry when it is running")
         return scrub
 
     def _status(self) -> pb.ScrubStatus:

@@ -1,4 +1,4 @@
-"""What is stored in the bookie, over gRPC: entry logs, ledgers, entries. See stored_service.proto."""
+"""The gRPC service for the stored data of one bookie: entry logs, ledgers and entries. See stored_service.proto."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -18,8 +18,8 @@ RANGES_MAX = 10_000
 AT_A_TIME = 1000
 READ_AT_A_TIME = 256
 READ_BYTES = 1 << 20
-NO_METADATA = "the metadata store does not know the ledger, so its digest was not checked"
-NO_DIGEST = "the ledger's metadata names no digest, so none was checked"
+NO_METADATA = "the metadata store does not have the ledger, so the digest was not verified"
+NO_DIGEST = "the ledger's metadata has no digest type, so the digest was not verified"
 
 
 class StoredService:
@@ -31,13 +31,13 @@ class StoredService:
         self._control = control
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve from this server."""
+        """Register the service with a server."""
         add_StoredServicer_to_server(self, server)  # type: ignore[no-untyped-call]  # generated
 
     def close(self) -> None:
-        """Streams here end by themselves."""
+        """Do nothing: the streams of this service end by themselves."""
 
-    # The names and arguments below are the service's.
+    # The names and arguments of the following methods are those of the service.
 
     def ListEntryLogs(  # noqa: N802
         self, _request: pb.ListEntryLogsRequest, _context: grpc.ServicerContext
@@ -73,7 +73,7 @@ class StoredService:
             ranges = self._control.stored.ranges(ledger)
         except NoSuchLedger:
             if metadata is None:
-                raise NoSuchLedger(f"neither this bookie nor the metadata store knows ledger {ledger}") from None
+                raise NoSuchLedger(f"ledger {ledger} is neither on this bookie nor in the metadata store") from None
             return answer
         answer.known_here, answer.fenced, answer.limbo = True, state.fenced, state.limbo
         answer.last_confirmed = state.lac
@@ -124,7 +124,7 @@ class StoredService:
         return found
 
     def _existing(self, ledgers: set[int]) -> set[int]:
-        """Those that the metadata store knows."""
+        """Return those of the ledgers that the metadata store has."""
         found: set[int] = set()
         for part in self._control.metadata.ledgers.ranges():
             found |= ledgers.intersection(part)
@@ -134,10 +134,10 @@ class StoredService:
 
 
 class _Check:
-    """Opens the entries of one ledger."""
+    """Verifies the entries of one ledger."""
 
     def __init__(self, ledger: int, metadata: Versioned[LedgerMetadata] | None) -> None:
-        from bookie.client.entries.digest import Digest, DigestType  # noqa: PLC0415 - the client would slow every start
+        from bookie.client.entries.digest import Digest, DigestType  # noqa: PLC0415  # importing the client would slow down every start
 
         self._ledger = ledger
         kind = metadata.value.digest_type if metadata is not None else None
@@ -146,7 +146,7 @@ class _Check:
         self._digest = Digest.of(DigestType.DUMMY if kind is None else DigestType(int(kind)), password)
 
     def __call__(self, stored: bytes, entry: int) -> pb.ReadEntry:
-        """As it is told. An entry that is not what it should be has no payload."""
+        """Return an entry as a message; one with an invalid digest has no payload."""
         try:
             opened = self._digest.open(stored, self._ledger, entry)
         except DigestMismatch as error:
@@ -163,17 +163,17 @@ class _Check:
 
 def _ledger(ledger: int) -> int:
     if ledger < 0:
-        raise IncorrectParameter(f"ledger {ledger}: ids are not negative")
+        raise IncorrectParameter(f"ledger={ledger} is negative; ledger ids are 0 or larger")
     return ledger
 
 
 def _range(request: pb.EntriesRequest) -> tuple[int, int]:
-    """First and last, the end made a number."""
+    """Return the first and last entry of a request; -1 for the end becomes the largest id."""
     _ledger(request.ledger)
     if request.first < 0 or request.last < -1 or -1 < request.last < request.first:
         raise IncorrectParameter(
-            f"entries {request.first} to {request.last} are no range: the first is 0 or more, the last not before it,"
-            " or -1 for the end"
+            f"entries {request.first} to {request.last} are not a valid range: first must be 0 or larger, and last must"
+            " not be smaller than first, or be -1 for the end"
         )
     return request.first, request.last if request.last >= 0 else (1 << 63) - 1
 

@@ -1,4 +1,6 @@
-"""Streams of what changes: a look now, then another one whenever it differs. On the plane's threads."""
+"""Streams of changing values: sends the present value, then a new one whenever it differs. Runs on the plane's
+threads.
+"""
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -13,7 +15,14 @@ T = TypeVar("T")
 def changes(
     look: Callable[[], tuple[Hashable, T]], context: Any, ended: threading.Event, *, every_s: float = LOOK_S
 ) -> Iterator[T]:
-    """`look` answers what is compared, and what is sent. Until the caller goes, its deadline passes, or `ended`."""
+    """Yield the value that `look` returns whenever it changes, until the call or the service ends.
+
+    Args:
+        look: returns a pair: a key to compare, and the message to send.
+        context: the context of the call.
+        ended: set when the service ends.
+        every_s: seconds between looks.
+    """
     before: Hashable = None
     while context.is_active() and not ended.is_set():
         now, answer = look()

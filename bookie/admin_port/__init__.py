@@ -1,8 +1,8 @@
-"""The way to the admin port of a bookie, for whoever calls it: commands, other bookies, and remote metadata stores.
+"""How commands, other bookies and remote metadata stores connect to a bookie's admin port.
 
-`channel` opens a gRPC channel, encrypted and with a token or a certificate where the port asks for them. `own_token` is
-the token that a bookie makes for the processes of its own user on its own machine, and how they find it. The port
-itself is package `admin`, which nothing here imports.
+`channel` opens a gRPC channel, encrypted and authenticated as the port requires. `own_token` is the token that a
+bookie creates for processes of its own user on its own machine, and how they find it. The port itself is implemented
+by the package `admin`, which nothing here imports.
 
 Begin with `channel`.
 

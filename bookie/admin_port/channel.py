@@ -1,8 +1,8 @@
-"""The way to an admin port: a gRPC channel, encrypted and with a token where the port asks for them.
+"""Opens a gRPC channel to an admin port, encrypted and with a token where the port requires them. Any thread.
 
-Any thread. Files are PEM; the token's file is read at each call, so that it may change. A line `role:token` or
-`role:name:token` of a bookie's own file counts as its token, the first one of the highest role. Who shows neither a
-token nor a certificate to a bookie of the same user on the same machine shows that bookie's own token (`own_token`).
+Files are PEM. The token file is read at each call, so that it can change. In a bookie's file of tokens, with lines
+`role:token` or `role:name:token`, the first token of the highest role is used. A caller without a token or certificate
+uses the bookie's own token, if it runs as the same user on the same machine (`own_token`).
 """
 
 import contextlib
@@ -20,15 +20,25 @@ from bookie.secret_files import SecretRefused, read_secret
 __all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES"]
 
 BUSY = ("bookie-busy", "1")
-"""Trailing metadata of RESOURCE_EXHAUSTED where nothing was done: ask again."""
+"""Trailing metadata of a RESOURCE_EXHAUSTED response that was refused without any effect, so that it is safe to
+retry.
+"""
 
 ROLES = ("admin", "operate", "read-data", "read", "metrics")
-"""As they stand in a bookie's file, the highest first; `admin.roles` says what they permit."""
+"""The roles as they are spelled in a file of tokens, highest first; `admin.roles` defines them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminAccess:
-    """Paths; None: not used. `authorities` None: the system's, where the channel is encrypted."""
+    """How to connect to an admin port.
+
+    Attributes:
+        encrypted: use TLS.
+        authorities: path of the CA certificates to trust; None: those of the system.
+        certificate: path of the client certificate, or None.
+        key: path of its private key, or None.
+        token_file: path of a file with the token, or None.
+    """
 
     encrypted: bool = False
     authorities: str | None = None
@@ -38,7 +48,19 @@ class AdminAccess:
 
 
 def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, object]] = ()) -> Any:
-    """A channel to host:port. ConfigurationError names the file that cannot be used."""
+    """Open a channel to an admin port. The connection is made by the first call.
+
+    Args:
+        target: the address as host:port.
+        access: encryption and credentials.
+        options: further options of the gRPC channel.
+
+    Returns:
+        A `grpc.Channel`, which the caller closes.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or holds no usable token.
+    """
     options = (*options, ("grpc.enable_http_proxy", 0))
     if access.encrypted:
         credentials = grpc.ssl_channel_credentials(
@@ -50,20 +72,29 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
     else:
         channel = grpc.insecure_channel(target, options=options)
     if access.token_file is None and access.certificate is not None:
-        return channel  # the certificate says who calls
+        return channel  # the certificate identifies the caller
     return grpc.intercept_channel(channel, _SendToken(access.token_file, target))
 
 
 def read_token(path: str) -> str:
-    """What is sent. ConfigurationError."""
+    """Return the token of a file.
+
+    Args:
+        path: the path of a file with one token, or of a bookie's file of tokens.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or holds no usable token.
+    """
     lines = [line.strip() for line in (_read_secret("token", path) or b"").decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     if not lines:
-        raise ConfigurationError(f"token file {path}: there is no token in it; write one line with the token")
+        raise ConfigurationError(f"token file {path}: it has no token; write a line with the token into it")
     highest = (line for role in ROLES for line in lines if line.startswith(f"{role}:"))
     token = next(highest, lines[0]).rpartition(":")[2]
     if not (token.isascii() and token.isprintable()):
-        raise ConfigurationError(f"token file {path}: it holds bytes that no request can carry; name a file of text")
+        raise ConfigurationError(
+            f"token file {path}: the token has characters that a request cannot carry; name a text file"
+        )
     return token
 
 
@@ -73,7 +104,7 @@ def _read(what: str, path: str | None) -> bytes | None:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{what} file {path}: {error.strerror}; name one that can be read") from None
+        raise ConfigurationError(f"{what} file {path}: {error.strerror}; name a readable file") from None
 
 
 def _read_secret(what: str, path: str | None) -> bytes | None:
@@ -99,7 +130,7 @@ class _SendToken(
     grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
     grpc.StreamStreamClientInterceptor,  # type: ignore[misc]
 ):
-    """Adds the token to each call: that of the named file, or the last one that was there; else a bookie's own."""
+    """Adds a token to each call: that of the named file (its last valid content), else the bookie's own."""
 
     def __init__(self, path: str | None, target: str) -> None:
         self._path = path
@@ -110,7 +141,7 @@ class _SendToken(
         token = self._token()
         outcome = call(_with(details, token), request)
         if not token and outcome.code() is grpc.StatusCode.UNAUTHENTICATED and (token := self._token()):
-            return call(_with(details, token), request)  # the bookie has begun to serve since we looked for it
+            return call(_with(details, token), request)  # the bookie was started after we looked for its token
         return outcome
 
     def intercept_unary_stream(self, call: Callable[[Any, Any], Any], details: Any, request: Any) -> Any:
@@ -120,7 +151,7 @@ class _SendToken(
         return call(_with(details, self._token()), requests)
 
     def _token(self) -> str:
-        """Empty: there is none."""
+        """Return the token, or "" if there is none."""
         if self._path is not None:
             with contextlib.suppress(ConfigurationError):
                 self._named = read_token(self._path)

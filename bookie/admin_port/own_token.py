@@ -1,17 +1,18 @@
-"""The token that a bookie makes for the processes of its own user on its own machine, and how they find it.
+"""The token that a bookie creates for processes of its own user on its own machine, and how they find it.
 
-It lies in the bookie's first ledger directory, `admin.token`, mode 600, for as long as that directory lives. Who runs
-as the same user, or as root, needs no word about it: while the admin port serves, the bookie answers at a socket of the
-machine that has the port in its name (`Signpost`), and tells the path. So no file can be of another port or of a bookie
-that has ended, and the system says who answers: a token is read only if that is our own user (or anybody, for root) and
-the file is that very user's. Nobody else can plant a path or read the file.
+The token is in the file `admin.token`, mode 600, in the bookie's first ledger directory, and lives as long as that
+directory. A process of the same user, or of root, needs no configuration to find it: while the admin port is open, the
+bookie answers at an abstract Unix socket that has the port in its name (`Signpost`), and sends the path of the file.
+So a path always belongs to the bookie that is running at this port. The kernel tells the user of the answering
+process, and a token is read only if that is our own user (for root: any user) and the file belongs to that user. Other
+users can neither offer a path nor read the file.
 
-    path = make(directory)                     # at the bookie's start
+    path = make(directory)                     # when the bookie starts
     Signpost("127.0.0.1", 3182, path).start()
-    Guide("127.0.0.1:3182").path()             # another process: the path, or None
+    Guide("127.0.0.1:3182").path()             # in another process: the path, or None
 
-A `Guide` does that before each call, and asks again once the process that answered has ended: a port that somebody else
-has taken since gets no token.
+A `Guide` is asked before each call. It queries the socket again if the process that answered has ended, so that
+another process which has taken over the port does not get the token.
 """
 
 import contextlib
@@ -36,7 +37,9 @@ LINE = "admin:own:"
 TOKEN_BYTES = 32
 PATH_BYTES_MAX = 4096
 PREFIX = "\0bookie-admin-port:"
-"""In the abstract namespace, which belongs to the same network namespace as the ports."""
+"""The prefix of the socket's name in the abstract namespace, which belongs to the same network namespace as the
+port.
+"""
 ANSWER_S = 1.0
 TRY_AGAIN_S = 0.1
 BACKLOG = 64
@@ -44,14 +47,22 @@ CREDENTIALS = struct.Struct("iII")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - names of sockets, nothing is bound there
 ROOT = 0
 STATE, BORN = 0, 19
-"""Of the words behind the program's name in /proc/PID/stat."""
+"""Indices of the words after the program's name in /proc/PID/stat."""
 ENDED = (b"Z", b"X")
 
 log = logging.getLogger(__name__)
 
 
 def make(directory: Path) -> Path:
-    """The file in `directory`; made, durably, unless there is one that is ours alone. OSError."""
+    """Return the path of the token file in a directory; create it durably, unless there is one that only we can
+    access.
+
+    Args:
+        directory: the bookie's first ledger directory.
+
+    Raises:
+        OSError: the file cannot be created.
+    """
     path = directory / NAME
     if _is_of(path, os.geteuid()):
         return path
@@ -64,19 +75,21 @@ def make(directory: Path) -> Path:
         os.fsync(descriptor)
     new.replace(path)
     sync_directory(directory)
-    log.info("a token for this user's processes is made", extra={"file": path})
+    log.info("created a token for processes of this user", extra={"file": path})
     return path
 
 
 class Guide:
-    """To the token of the admin port `host:port`, if that is a bookie of ours on this machine's loopback address."""
+    """Finds the token of the admin port `host:port`, if a bookie of this user serves it at a loopback address."""
 
     def __init__(self, target: str) -> None:
         self._host, _, self._port = target.rpartition(":")
         self._last: _Answer | None = None
 
     def path(self) -> str | None:
-        """As the process says that answers there now. Any thread."""
+        """Return the path of the token, as told by the process that serves the port now; None if there is none. Any
+        thread.
+        """
         last = self._last
         if last is None or not last.born or last.born != _born(last.process):
             names = (f"{PREFIX}{name}:{self._port}" for name in _names(self._host))
@@ -86,7 +99,7 @@ class Guide:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """From which process: its id, and when it was born; empty where it is not to be seen from here."""
+    """An answer: the path, and the id and start time of the process; the start time is empty if it cannot be seen."""
 
     path: str
     process: int
@@ -94,7 +107,7 @@ class _Answer:
 
 
 class Signpost:
-    """Says where the token of one admin port lies, from a thread of its own. `stop` is idempotent."""
+    """Tells other processes where the token of one admin port is, on a thread of its own. `stop` is idempotent."""
 
     def __init__(self, host: str, port: int, path: Path) -> None:
         self._name = f"{PREFIX}{_plain(host)}:{port}"
@@ -104,7 +117,9 @@ class Signpost:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Before the port serves. A name that is taken is told in the log: callers must name the file then."""
+        """Start answering; call this before the port serves. If the name is taken, a warning is logged, and callers
+        must be given the token file.
+        """
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             listener.bind(self._name)
@@ -113,7 +128,8 @@ class Signpost:
             listener.close()
             facts = {"socket": self._name[1:], "error": error.strerror, "file": os.fsdecode(self._text)}
             log.warning(
-                "programs of this machine do not find the token by themselves; name its file to them", extra=facts
+                "programs on this machine cannot find the token by themselves; name its file with --token-file",
+                extra=facts,
             )
             return
         self._listener = listener
@@ -132,7 +148,7 @@ class Signpost:
         while not self._stopping.is_set():
             try:
                 asking, _ = listener.accept()
-            except OSError:  # stopped, or no descriptor is left now
+            except OSError:  # stopped, or temporarily out of descriptors
                 self._stopping.wait(TRY_AGAIN_S)
                 continue
             with asking, contextlib.suppress(OSError):
@@ -155,7 +171,7 @@ def _ask(name: str) -> _Answer | None:
 
 
 def _born(process: int) -> bytes:
-    """In ticks since the machine began; empty for one that has ended."""
+    """Return the start time of a process, in clock ticks since boot; empty if it has ended."""
     try:
         words = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
@@ -164,7 +180,7 @@ def _born(process: int) -> bytes:
 
 
 def _is_of(path: Path, user: int) -> bool:
-    """Whether it is a file of this user, for this user alone."""
+    """Return whether the path is a regular file of this user that nobody else can access."""
     try:
         found = path.lstat()
     except (OSError, ValueError):
@@ -173,7 +189,7 @@ def _is_of(path: Path, user: int) -> bool:
 
 
 def _names(host: str) -> Iterator[str]:
-    """What the bookie may have called the loopback address that is asked for; nothing for another address."""
+    """Yield the names under which a bookie may serve this loopback address; nothing for another address."""
     plain = _plain(host)
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(plain).is_loopback:

@@ -1,35 +1,38 @@
-"""Ledgers in Spark: data sources and sinks, and whole-cluster jobs.
+"""Spark data sources and sinks for ledgers, and batch jobs on entire clusters.
 
     spark.read.format("bookkeeper").option("metadataServiceUri", uri).option("ledgers", "12,15-18").load()
 
-Spark finds the formats by itself where this package is installed (`discovered`); elsewhere `register(spark)` names
-them. Only modules that Spark calls import pyspark, and pyarrow is imported by functions: `import bookie` needs neither.
+Spark finds the formats by itself where this package is installed (see `discovered`); elsewhere, `register(spark)`
+makes them known. docs/spark.md describes the formats and their options. Only modules that Spark calls import pyspark,
+and pyarrow is imported inside functions, so `import bookie` needs neither.
 
-discovery   which formats there are; the class that Spark sees in place of the real one until a format is used
-discovered  one top-level module a format, as Spark looks for them
-versions    the Spark, Arrow and Java that are needed
-options     the options of a format: typed, any case, one clear error; a cluster and its client's settings
-schemas     columns of a format, as Spark and as Arrow spell them
-clients     the client of a worker process, shared by its tasks
-source/     format `bookkeeper`, reading
-formats/    files of a bookie offline; ledgers, bookies and replicas of a cluster
-sink/       format `bookkeeper`, writing
+Formats:
+    discovery    the formats, and the class that stands for each until it is used
+    discovered/  one top-level module for each format, which is how Spark finds data sources
+    versions     checks that Spark, Arrow and Java are present in a suitable version
+    options      parsing and checking the options of a format; the cluster and its client settings
+    schemas      the columns of each format, as Spark and Arrow schemas
+    clients      the BookKeeper client of a worker process, shared by its tasks
+    source/      reading with format `bookkeeper`
+    sink/        writing with format `bookkeeper`
+    formats/     the other formats: files of a stopped bookie; ledgers, bookies and replicas of a cluster
 
-bkpipe      the command: jobs by name
-jobs/       one job a file
-planning    units of a job that stay the same when it is called again
-job         what every job has: dry run, progress, summary, a cluster, Spark
-job_options options that several jobs have, each spelled once
-state       what a job has done, for the same call to go on from
-sessions    the Spark session of a job
-plots       lines as SVG, and pages of them
-findings    what an audit found, and what puts it right
-contents    entries of two clusters beside each other, by checksums
-restoring   ledgers that a lost bookie held, copied by a task
-parallel    one function on many arguments, in processes or on Spark
-runs        runs of a job that need no cluster, each done once
-simulation/ how a cluster fills under a placement policy
-reread/     a bookie's access log against its read cache, replayed
+Jobs:
+    bkpipe       the command-line tool, which runs a job by its name
+    jobs/        one module for each job
+    job          what all jobs share: dry run, progress, summary, state, cluster and Spark options
+    job_options  options that several jobs share
+    sessions     the Spark session of a job
+    state        the finished units of a job on disk, so that it can be resumed
+    planning     units of work that stay the same when a job is resumed
+    parallel     runs one function with many arguments, in processes or on Spark
+    runs         runs of a job that need no cluster, each done once
+    findings     what an audit found, and how to repair it
+    contents     compares the entries of two clusters by checksums
+    restoring    the task that re-replicates ledgers
+    plots        SVG plots, and HTML pages of them
+    simulation/  simulates how a cluster fills up under a placement policy
+    reread/      replays a bookie's access log against a model of its read cache
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +44,13 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make our formats known to a session that did not find them by itself. Twice is fine."""
+    """Register the formats of this package with a Spark session.
+
+    This is only needed where Spark does not find them by itself. Calling it again has no effect.
+
+    Args:
+        spark: the session to register the formats with.
+    """
     from bookie.spark.discovery import FORMATS, deferred  # noqa: PLC0415  # pyspark
 
     for name in FORMATS:

@@ -1,4 +1,6 @@
-"""The command `bkpipe`: whole-cluster jobs, on this machine or on a Spark cluster. Loads only the job that is named."""
+"""The command `bkpipe`: batch jobs on entire clusters, on this machine or on a Spark cluster. It imports only the job
+that is called.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -13,20 +15,20 @@ __all__ = ["main", "run"]
 
 EPILOG = """\b
 RESUMING
-  With --state DIRECTORY a job notes there each unit of work that is done. The same call again does the rest only;
-  a call with other options on the same directory is refused. Nobody else may use the directory meanwhile.
+  With --state DIRECTORY, a job records each finished unit of work there. The same call continues with the rest;
+  a call with other options on the same directory is refused. Only one process may use a directory at a time.
 \b
 EXIT CODES
-  0  done, and all is well
-  1  not done: what stands on standard error is why, and what to do
-  2  the command line is wrong
-  3  done in part, or something is not well: what was not done, or not well, is in the summary
+  0  success
+  1  failure; standard error says why, and what to do
+  2  invalid command line
+  3  partial result, or a problem was found; the summary says which
 \b
 ENVIRONMENT
-  BOOKIE_METADATA_URI  the cluster, where --metadata-service-uri is not given
-  BOOKIE_PASSWORD      the password of the ledgers, where --password is not given
-  SPARK_MASTER         where Spark runs, where --master is not given
-  JAVA_HOME            the Java that Spark runs on
+  BOOKIE_METADATA_URI  default of --metadata-service-uri
+  BOOKIE_PASSWORD      default of --password
+  SPARK_MASTER         default of --master
+  JAVA_HOME            the Java installation that Spark uses
 \b
 COMPLETION
   eval "$(_BKPIPE_COMPLETE=bash_source bkpipe)"    or zsh_source, fish_source
@@ -42,20 +44,21 @@ COMPLETION
 )
 @click.version_option(__version__, prog_name="bkpipe")
 def bkpipe() -> None:
-    """Jobs on whole clusters of bookies: out of ledgers and into them, and what is stored where and how well.
+    """Run batch jobs on entire clusters: copy ledgers out and in, audit replicas, and analyse usage.
 
-    Each says with --dry-run what it would do, shows its progress on a terminal, and ends with a summary: for people,
-    for programs with -o json, and in a file with --summary. Jobs run on this machine, or where --master says.
+    With --dry-run a job shows what it would do. It shows its progress on a terminal and ends with a summary: as a
+    table, as JSON with -o json, and in a file with --summary. Jobs run on this machine, or on the Spark cluster that
+    --master names.
     """
 
 
 def run(arguments: Sequence[str]) -> int:
-    """One call; the exit code."""
+    """Run one job and return its exit code."""
     return lazy.run(bkpipe, "bkpipe", arguments)
 
 
 def main() -> None:
-    """The entry point."""
+    """Run `bkpipe` with the arguments of the process and exit."""
     sys.exit(run(sys.argv[1:]))
 
 

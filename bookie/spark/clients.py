@@ -1,7 +1,7 @@
-"""The client of a Python process of Spark's: opened when first asked for, shared by its tasks, closed at its exit.
+"""The BookKeeper clients of a Python worker of Spark: opened on first use, shared by its tasks, closed when it exits.
 
-Spark forks workers, and a worker serves many tasks. A client holds sockets and a thread, so it never crosses a fork:
-the child forgets what the parent had and opens its own.
+Spark forks its workers, and each of them runs many tasks. A client holds sockets and a thread and must not be used
+across a fork, so a child process discards the clients of its parent and opens its own.
 """
 
 import atexit
@@ -14,14 +14,22 @@ from bookie.spark.options import Cluster
 __all__ = ["client_of", "close_all"]
 
 CLIENTS_MAX = 4
-"""Of clusters that were asked for last; a task uses one, or two."""
+"""How many clients stay open, the most recently used ones. A task uses one or two."""
 
 _lock = threading.Lock()
 _clients: dict[Cluster, BookKeeper] = {}
 
 
 def client_of(cluster: Cluster) -> BookKeeper:
-    """This process' client for a cluster and settings; it stays open. MetadataStoreError, ConfigurationError."""
+    """Return this process's client for a cluster, opening it if necessary. The caller must not close it.
+
+    Args:
+        cluster: the cluster and the settings of its client.
+
+    Raises:
+        ConfigurationError: a setting or the URI is invalid.
+        MetadataStoreError: the metadata store cannot be reached.
+    """
     with _lock:
         found = _clients.pop(cluster, None)
         if found is None:
@@ -34,15 +42,15 @@ def client_of(cluster: Cluster) -> BookKeeper:
 
 
 def close_all() -> None:
-    """Close what this process opened. Twice is fine."""
+    """Close all clients of this process. Idempotent."""
     with _lock:
         while _clients:
             _clients.popitem()[1].close()
 
 
 def _forget() -> None:
-    """In a child: what the parent opened is the parent's."""
-    global _lock  # noqa: PLW0603  # whoever held it does not live in this process
+    """Discard the parent's clients in a forked child."""
+    global _lock  # noqa: PLW0603  # the thread that held it does not exist in this process
     _lock = threading.Lock()
     _clients.clear()
 

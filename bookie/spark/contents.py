@@ -1,6 +1,7 @@
-"""The entries of ledgers in two clusters beside each other, by checksums of stretches. Driver; tasks read and sum.
+"""Compares the entries of ledgers in two clusters by checksums. Called on the driver; tasks read and checksum.
 
-What is kept of a stretch is its count and one 64-bit number, so memory does not grow with what is read.
+Each stretch of 4096 entries is reduced to its count and one 64-bit checksum, so memory does not grow with the amount
+of data.
 """
 
 import json
@@ -17,14 +18,21 @@ STRETCH_ENTRIES = 1 << 12
 
 
 def sampled(ledgers: Sequence[int], percent: int) -> list[int]:
-    """That share of the ledgers, the same in each call."""
+    """Return about `percent` percent of the ledgers; the choice is the same in each call."""
     return [ledger for ledger in ledgers if zlib.crc32(b"%d" % ledger) % 100 < percent]
 
 
 def common_ends(here: Mapping[str, str], there: Mapping[str, str], ledgers: Sequence[int]) -> dict[int, int]:
-    """How many entries of each ledger both sides confirm; 0 of one that is deleted. Nothing is fenced. ReadError.
+    """Return how many entries of each ledger both clusters have confirmed; 0 if either has deleted it. No ledger is
+    fenced.
 
-    `here` and `there`: options of the source.
+    Args:
+        here: options of the source for the first cluster.
+        there: options of the source for the second cluster.
+        ledgers: the ids of the ledgers.
+
+    Raises:
+        ReadError: the LAC of a ledger cannot be read.
     """
     from bookie.spark.clients import close_all  # noqa: PLC0415  # help loads no client
     from bookie.spark.source.ledgers import Ledgers  # noqa: PLC0415
@@ -46,10 +54,18 @@ def compared_contents(
     ledgers: Sequence[int],
     ends: Mapping[int, int],
 ) -> list[dict[str, Any]]:
-    """A row a ledger: entries here, and `first` and `last` entry of the first stretch that differs, or None.
+    """Compare the entries of ledgers in two clusters.
 
-    `here` and `there`: options of the source; `ends`: in front of which entry of a ledger to stop, where that is not
-    its end. Entries that no replica gives differ from those that one does.
+    Args:
+        session: the Spark session.
+        here: options of the source for the first cluster.
+        there: options of the source for the second cluster.
+        ledgers: the ids of the ledgers.
+        ends: by ledger, the entry id before which to stop; a ledger that is not named is read to its end.
+
+    Returns:
+        A row for each ledger: `entries` in the first cluster, and the `first` and `last` entry of the first stretch
+            that differs, or None. An entry that no replica returns differs from one that was read.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -72,7 +88,7 @@ def compared_contents(
 
 
 def _reading(options: Mapping[str, str], ledgers: Sequence[int]) -> dict[str, str]:
-    """As administrators do: digests are verified, no password is asked for."""
+    """Return the options with which administrators read: digests are verified, but no password is needed."""
     more = {"ledgers": ",".join(map(str, ledgers)), "verifyDigest": "false", "failOnDataLoss": "false"}
     return {**{name: text for name, text in options.items() if name != "password"}, **more}
 

@@ -1,8 +1,8 @@
-"""How Spark finds our formats without loading them. Any process of Spark's.
+"""How Spark finds the formats without importing them. Runs in any process of Spark.
 
-Spark imports each top-level module called `pyspark_*` and registers its class `DefaultSource`. An error there takes all
-data sources of the session away, so those modules (`discovered/`) only derive from `Deferred`, which loads the real
-class when the format is used, and tells then what is wrong with it.
+Spark imports every top-level module named `pyspark_*` and registers its class `DefaultSource`. An error in one of them
+removes all data sources from the session, so these modules (`discovered/`) only derive from `Deferred`, which imports
+the real class when the format is used and reports errors then.
 """
 
 from collections.abc import Mapping
@@ -21,22 +21,26 @@ FORMATS = {
     "bookkeeper-bookies": "bookie.spark.formats.bookies:Bookies",
     "bookkeeper-replicas": "bookie.spark.formats.replicas:Replicas",
 }
-"""Where the class of each format is."""
+"""The module and class of each format."""
 
 
 class Deferred(DataSource):
-    """Stands for a format until somebody uses it: making one makes the real one."""
+    """A placeholder for a format: creating an instance imports the real class and creates one of that."""
 
     format_name = ""
 
     def __new__(cls, options: Mapping[str, str]) -> Any:
-        """The real data source. ConfigurationError: it cannot be loaded."""
-        from bookie.errors import ConfigurationError  # noqa: PLC0415  # this module must load whatever ours do
+        """Return an instance of the real data source.
+
+        Raises:
+            ConfigurationError: the format cannot be imported.
+        """
+        from bookie.errors import ConfigurationError  # noqa: PLC0415  # this module must load even if ours do not
 
         try:
             module, _, name = FORMATS[cls.format_name].partition(":")
             real = getattr(import_module(module), name)
-        except Exception as error:  # whatever it is, it is told to who uses the format
+        except Exception as error:  # any error is reported to the user of the format
             raise ConfigurationError(
                 f"format {cls.format_name} cannot be loaded: {error!r}; pip install 'bookie[spark]'"
             ) from error
@@ -44,16 +48,20 @@ class Deferred(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As in `spark.read.format(name)`."""
+        """Return the name of the format, as in `spark.read.format(name)`."""
         return cls.format_name
 
 
 def deferred(name: str) -> type[Deferred]:
-    """The class that Spark finds for a format: in a module of its own, so that workers find it too."""
+    """Return the class that Spark finds for a format. It lies in a module of its own, so that workers can import it
+    too.
+    """
     found: type[Deferred] = import_module(module_of(name)).DefaultSource
     return found
 
 
 def module_of(name: str) -> str:
-    """`bookkeeper-ledgers`: bookie.spark.discovered.pyspark_bookkeeper_ledgers."""
+    """Return the name of a format's module; `bookie.spark.discovered.pyspark_bookkeeper_ledgers` for
+    `bookkeeper-ledgers`.
+    """
     return f"bookie.spark.discovered.pyspark_{name.replace('-', '_')}"

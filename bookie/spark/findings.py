@@ -1,4 +1,6 @@
-"""What an audit found, and what puts it right: runs of entries to write again, ledgers to look at again. Driver."""
+"""What an audit found and how to repair it: runs of entries to write again, ledgers to audit again. Runs on the
+driver.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,17 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["counts_left", "FINDINGS", "ledgers_unread", "parts_found", "remedies"]
 
 REWRITTEN = ("MISSING", "DIGEST", "LENGTH")
-"""What writing an entry again puts right."""
+"""Findings that are repaired by writing the entry again."""
 LEFT = ("EXTRA",)
-"""What does no harm: readers end in front of it, or never ask its bookie for it."""
+"""Findings that do no harm: readers stop before the entry, or never ask its bookie for it."""
 UNREAD = ("ERROR", "TIMEOUT")
-"""What says nothing about the entry: its bookie may only have been away."""
+"""Findings that say nothing about the entry: its bookie may only have been unreachable."""
 FINDINGS = (*REWRITTEN, *LEFT, *UNREAD)
 KINDS = {".parquet": "parquet", ".json": "json"}
 
 
 def remedies(counts: Mapping[str, int], audit: Path) -> list[str]:
-    """A sentence for each kind of finding that there is, by how many of each status: what to do about it."""
+    """Return a sentence for each kind of finding, which says what to do about it.
+
+    Args:
+        counts: the number of findings by status.
+        audit: the directory that `bkpipe audit` was given with --to.
+    """
 
     def those(statuses: tuple[str, ...]) -> tuple[int, str]:
         there = [one for one in statuses if counts.get(one)]
@@ -33,26 +40,32 @@ def remedies(counts: Mapping[str, int], audit: Path) -> list[str]:
     told = []
     number, names = those(REWRITTEN)
     if number:
-        told.append(f"{number} {names}: bkpipe rereplicate --findings {audit} writes them again from good replicas")
+        told.append(f"{number} {names}: bkpipe rereplicate --findings {audit} rewrites them from intact replicas")
     number, names = those(LEFT)
     if number:
         told.append(
-            f"{number} {names}: nothing to do: no reader gets them, and they go when their ledger is deleted or their"
-            " bookie is replaced in it"
+            f"{number} {names}: nothing to do: readers never see them, and they disappear when their ledger is deleted"
+            " or their bookie is replaced in it"
         )
     number, names = those(UNREAD)
     if number:
         told.append(
-            f"{number} {names}: no sign of loss: bkpipe audit --again {audit} looks at their ledgers again when their"
-            " bookies answer; of bookies that stay away bkpipe rereplicate copies everything"
+            f"{number} {names}: not a sign of data loss: bkpipe audit --again {audit} audits their ledgers again once"
+            " their bookies answer; if bookies do not come back, bkpipe rereplicate copies all their ledgers"
         )
     return told
 
 
 def parts_found(session: "SparkSession", audit: Path, ledgers: str) -> "DataFrame":
-    """A row for each run of entries of a ledger on a bookie that are to be written again.
+    """Return a row for each run of consecutive entries of a ledger that must be written again on a bookie.
 
-    `audit`: what `bkpipe audit` was given with --to. IllegalOperation: it has no table.
+    Args:
+        session: the Spark session.
+        audit: the directory that `bkpipe audit` was given with --to.
+        ledgers: ids and ranges of ids to restrict the result to; "": all.
+
+    Raises:
+        IllegalOperation: the directory has no table of findings.
     """
     from pyspark.sql import Window  # noqa: PLC0415
     from pyspark.sql import functions as f  # noqa: PLC0415
@@ -82,7 +95,7 @@ def parts_found(session: "SparkSession", audit: Path, ledgers: str) -> "DataFram
 
 
 def counts_left(session: "SparkSession", audit: Path, ledgers: str) -> dict[str, int]:
-    """How many findings of each status there are that `parts_found` leaves alone."""
+    """Return the number of findings by status that `parts_found` leaves out."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     found = _findings(session, audit, ledgers).where(~f.col("status").isin(*REWRITTEN))
@@ -90,9 +103,12 @@ def counts_left(session: "SparkSession", audit: Path, ledgers: str) -> dict[str,
 
 
 def ledgers_unread(audit: Path, ranges: "Ranges | None") -> "Ranges":
-    """The ledgers out of `ranges` of which the audit could not read something, as ranges. IllegalOperation, as above.
+    """Return the ledgers of which the audit could not read something, as ranges of ids, restricted to `ranges`.
 
-    Without Spark: a dry run starts none.
+    It works without Spark, because a dry run does not start a session.
+
+    Raises:
+        IllegalOperation: the directory has no table of findings.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415  # help loads nothing of it
 
@@ -116,7 +132,7 @@ def ledgers_unread(audit: Path, ranges: "Ranges | None") -> "Ranges":
 
 
 def _findings(session: "SparkSession", audit: Path, ledgers: str) -> "DataFrame":
-    """All rows about `ledgers`."""
+    """Return all findings about `ledgers`."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     from bookie.spark.options import Options  # noqa: PLC0415
@@ -132,9 +148,15 @@ def _findings(session: "SparkSession", audit: Path, ledgers: str) -> "DataFrame"
 
 
 def _table(audit: Path) -> tuple[Path, str]:
-    """The table findings/ and how it is written. IllegalOperation: there is none."""
+    """Return the directory `findings` and its file format.
+
+    Raises:
+        IllegalOperation: there is no such table.
+    """
     table = audit / "findings"
     kinds = {KINDS[file.suffix] for file in table.glob("unit=*/*") if file.suffix in KINDS}
     if len(kinds) != 1:
-        raise IllegalOperation(f"{audit} has no table findings/: name what bkpipe audit was given with --to")
+        raise IllegalOperation(
+            f"{audit} has no table findings/: name the directory that bkpipe audit was given with --to"
+        )
     return table, kinds.pop()

@@ -1,4 +1,5 @@
-"""What every job of `bkpipe` has: a dry run, progress, a summary, units of work that are done once, Spark, a cluster.
+"""What all jobs of `bkpipe` share: dry run, progress, summary, resumable units of work, and options for Spark and the
+cluster.
 
     @click.command()
     @with_cluster
@@ -10,7 +11,7 @@
                 state.note(unit, entries=...)
         return job.end(findings=0)
 
-pyspark is loaded by what opens a session, and by nothing here.
+pyspark is imported when a session is opened, not by this module.
 """
 
 import functools
@@ -42,7 +43,15 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Job:
-    """One call of a job. One thread."""
+    """One call of a job. Used by one thread.
+
+    Attributes:
+        name: the name of the job.
+        dry_run: only show what would be done.
+        output: format of the summary on standard output.
+        summary_file: where to write the summary as JSON, or None.
+        state_directory: where finished units are recorded, or None.
+    """
 
     name: str
     dry_run: bool
@@ -54,9 +63,15 @@ class Job:
 
     @contextmanager
     def open(self, **asked: Any) -> Iterator[State]:
-        """Its state. `asked`: what must be the same for a later call to go on. IllegalOperation: it is not.
+        """Open the state of the job and yield it.
 
-        A dry run only looks: the state of a directory is read where there is one, and none is made.
+        A dry run reads the state of a directory if there is one, and creates none.
+
+        Args:
+            asked: the options that must be the same for a later call to continue this one.
+
+        Raises:
+            IllegalOperation: the directory has the state of another call, or is in use.
         """
         directory = self.state_directory
         if self.dry_run and directory is not None and not (directory / "job.json").exists():
@@ -66,7 +81,12 @@ class Job:
             yield state
 
     def left(self, units: Sequence[str], label: str) -> Iterator[str]:
-        """Those that are not done yet, one by one, behind a progress bar."""
+        """Yield the units that are not done yet, and show a progress bar.
+
+        Args:
+            units: all units of the job, in their order.
+            label: the label of the progress bar.
+        """
         state = self._state
         assert state is not None, "inside of `open`"
         with self.progress(label) as tell:
@@ -78,12 +98,22 @@ class Job:
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[float, float], None]]:
-        """A bar where standard error is a terminal: call it with (done, in all)."""
+        """Show a progress bar if standard error is a terminal; yield a function to call with (done, total)."""
         with progress_bar(label) as tell:
             yield tell
 
     def end(self, rows: Iterable[Row] | None = None, *, called: str = "rows", well: bool = True, **facts: Any) -> int:
-        """Tell what was done, or would be; the exit code. `well`: False where a part is not done, or not well."""
+        """Print and write the summary, and return the exit code.
+
+        Args:
+            rows: rows of a table to show, if any.
+            called: the name of that table.
+            well: False if the result is partial or a problem was found.
+            facts: single values for the summary.
+
+        Returns:
+            0, or 3 if not `well`.
+        """
         listed = None if rows is None else [dict(row) for row in rows]
         code = 0 if well else EXIT_PARTIAL
         summary: dict[str, Any] = {
@@ -102,20 +132,20 @@ class Job:
 
 
 def with_job(function: Callable[..., int]) -> Callable[..., int]:
-    """Options that every job has; the command gets them as `job`."""
+    """Add the options that every job has; the command receives them as `job`."""
 
-    @click.option("--dry-run", is_flag=True, help="Tell what would be done, and do nothing.")
+    @click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
     @click.option(
         "--state",
         "state_directory",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Where to note what is done: the same call again goes on from there.",
+        help="Directory in which to record finished work, so that the same call can continue it.",
     )
     @click.option(
         "--summary",
         "summary_file",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Write the summary there, as JSON.",
+        help="Write the summary to this file as JSON.",
     )
     @click.option(
         "-o",
@@ -136,7 +166,7 @@ def with_job(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def with_spark(function: Callable[..., int]) -> Callable[..., int]:
-    """Options that say where Spark runs; the command gets them as `spark`."""
+    """Add the options that say where Spark runs; the command receives them as `spark`."""
 
     @click.option(
         "--master",
@@ -144,7 +174,7 @@ def with_spark(function: Callable[..., int]) -> Callable[..., int]:
         default="local[*]",
         show_default=True,
         metavar="URL",
-        help="Where Spark runs: local[N], spark://host:7077, yarn.  [env: SPARK_MASTER]",
+        help="Master URL of Spark: local[N], spark://host:7077, yarn.  [env: SPARK_MASTER]",
     )
     @conf_option
     @functools.wraps(function)
@@ -156,34 +186,42 @@ def with_spark(function: Callable[..., int]) -> Callable[..., int]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Which cluster, and how to speak to it. `settings`: the client's."""
+    """A cluster as the command line names it.
+
+    Attributes:
+        uri: its metadata service URI.
+        settings: settings of the client.
+        password: the password of its ledgers.
+    """
 
     uri: str
     settings: Mapping[str, str]
     password: str = field(repr=False)
 
     def client(self) -> "BookKeeper":
-        """A client of it, to be entered."""
-        from bookie.client import BookKeeper  # noqa: PLC0415  # help loads no client
+        """Return a client of the cluster, to be used as a context manager."""
+        from bookie.client import BookKeeper  # noqa: PLC0415  # --help does not need the client
 
         return BookKeeper(self.uri, **dict(self.settings))
 
     def options(self, **more: str) -> dict[str, str]:
-        """For Spark's `format("bookkeeper")` and its kin."""
+        """Return the options of the cluster for `format("bookkeeper")` and the other formats, and `more`."""
         settings = {f"bookkeeper.{key}": value for key, value in self.settings.items()}
         return {"metadataServiceUri": self.uri, "password": self.password, **settings, **more}
 
 
 def with_cluster(function: Callable[..., int]) -> Callable[..., int]:
-    """Options that say which cluster; the command gets them as `cluster`."""
+    """Add the options that name a cluster; the command receives them as `cluster`."""
 
-    @uri_option("zk+hierarchical://h1:2181;h2:2181/ledgers, or grpc://host:3182 of a bookie that holds it")
+    @uri_option(
+        "zk+hierarchical://h1:2181;h2:2181/ledgers, or grpc://host:3182 for the admin port of a bookie that holds it"
+    )
     @client_option
-    @password_option("The password of the ledgers")
+    @password_option("Password of the ledgers")
     @functools.wraps(function)
     def with_it(*args: Any, uri: str | None, client_settings: Mapping[str, str], password: str, **options: Any) -> int:
         if uri is None:
-            raise IllegalOperation("which cluster? name its metadata with -u, or in BOOKIE_METADATA_URI")
+            raise IllegalOperation("no cluster is named; name its metadata store with -u or in BOOKIE_METADATA_URI")
         return function(*args, cluster=Cluster(uri, client_settings, password), **options)
 
     return with_it

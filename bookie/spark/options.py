@@ -1,6 +1,7 @@
-"""Options of a format: text in any case becomes typed values, or one error with option, value and remedy. Any process.
+"""Parses the options of a format into typed values. An error names the option, its value and the remedy. Any process.
 
-Spark hands option names over in lower case, so a name is spelled once, where it is read, and compared without case.
+Spark passes the names of options in lower case, so a name is spelled out only where it is read, and names are compared
+without regard to case.
 """
 
 import difflib
@@ -20,7 +21,7 @@ T = TypeVar("T")
 Ranges = tuple[tuple[int, int], ...]
 
 IDS_MAX = 1_000_000
-"""Of ids that are kept one by one. Ranges that only choose have no such limit."""
+"""The most ids that are held one by one. Ranges that only select have no such limit."""
 PASSED_ON = "bookkeeper."
 BOOLEANS = {"true": True, "false": False}
 UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -28,7 +29,7 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 8640
 
 
 def within(ranges: Ranges | None, number: int) -> bool:
-    """Whether it is asked for. Ranges are ascending and apart, and may be very many."""
+    """Return whether `number` lies in one of the ranges, which are ascending and disjoint; True if `ranges` is None."""
     if ranges is None:
         return True
     at = bisect_right(ranges, number, key=itemgetter(0))
@@ -37,19 +38,28 @@ def within(ranges: Ranges | None, number: int) -> bool:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster and the settings of its client: what a worker needs to open one. Pickled into tasks."""
+    """A cluster and the settings of its client: all that a worker needs to open one. It is pickled into tasks.
+
+    Attributes:
+        uri: the metadata service URI.
+        settings: pairs of key and value.
+    """
 
     uri: str
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def with_settings(self, **more: str) -> "Cluster":
-        """With settings of ours where the user gave none."""
+        """Return a copy with these settings added, where the user gave none."""
         given = dict(self.settings)
         return Cluster(self.uri, tuple(sorted({**more, **given}.items())))
 
 
 class Options:
-    """What a user gave to a format. Each name is read once, then `finish` refuses what nobody read."""
+    """The options that a user gave to a format. Each one is read by its name; then `finish` refuses those that were
+    not read.
+
+    All methods that read an option raise ConfigurationError if its value is invalid.
+    """
 
     def __init__(self, format_name: str, given: Mapping[str, str]) -> None:
         self.format = format_name
@@ -57,30 +67,34 @@ class Options:
         self._known: dict[str, str] = {}
 
     def wrong(self, name: str, remedy: str) -> ConfigurationError:
-        """The error about an option; `remedy` says what would be right."""
+        """Return the error about an option; `remedy` says what would be right."""
         value = self._given.get(name.lower())
         said = f"option {name}" if value is None else f"option {name}={_shown(name, value)!r}"
         return ConfigurationError(f"{said} of format {self.format}: {remedy}")
 
     def text(self, name: str, default: str = "") -> str:
-        """As it was given."""
+        """Return the value of an option as text."""
         self._known[name.lower()] = name
         return self._given.get(name.lower(), default)
 
     def given(self, name: str) -> bool:
-        """Whether the user gave it."""
+        """Return whether the user gave the option."""
         self._known[name.lower()] = name
         return name.lower() in self._given
 
     def required(self, name: str, example: str) -> str:
-        """ConfigurationError when it is missing or empty."""
+        """Return the value of an option that must be given.
+
+        Raises:
+            ConfigurationError: the option is missing or empty.
+        """
         value = self.text(name)
         if not value:
-            raise self.wrong(name, f"is required, e.g. {example}")
+            raise self.wrong(name, f"is required, for example {example}")
         return value
 
     def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
-        """One of a few words, in any case; as it stands among the choices."""
+        """Return one of `choices`, compared without regard to case, as it is spelled there."""
         by_lower = {choice.lower(): choice for choice in choices}
         value = self.text(name, default)
         if value.lower() not in by_lower:
@@ -88,11 +102,11 @@ class Options:
         return by_lower[value.lower()]
 
     def boolean(self, name: str, *, default: bool) -> bool:
-        """true or false."""
+        """Return an option that is `true` or `false`."""
         return self._one_of(name, BOOLEANS, default=default)
 
     def integer(self, name: str, default: T, *, low: int = 1, high: int = 2**63 - 1) -> int | T:
-        """A whole number from `low` to `high`; the default may be None."""
+        """Return an integer from `low` to `high`, or the default, which may be None."""
         value = self.text(name)
         if not value:
             return default
@@ -101,25 +115,25 @@ class Options:
         return int(value)
 
     def size(self, name: str, default: T, *, low: int = 1, high: int = 2**63 - 1) -> int | T:
-        """Bytes, with k, m, g or t behind it for powers of 1024."""
+        """Return a number of bytes, which may be given with the suffix k, m, g or t for powers of 1024."""
         value = self.text(name)
         if not value:
             return default
         found = re.fullmatch(r"(\d{1,15})\s*([bkmgt]?)b?", value.strip().lower())
         number = int(found[1]) * UNITS[found[2] or "b"] if found else -1
         if not low <= number <= high:
-            raise self.wrong(name, f"must be bytes from {low} to {high}, e.g. 4m")
+            raise self.wrong(name, f"must be a number of bytes from {low} to {high}, for example 4m")
         return number
 
     def seconds(self, name: str, default: str) -> float:
-        """A time with its unit: 200ms, 30s, 15m, 24h, 7d."""
+        """Return a duration in seconds, given with its unit: 200ms, 30s, 15m, 24h, 7d."""
         found = re.fullmatch(r"(\d{1,12}(?:\.\d+)?)\s*(ms|s|m|min|h|d)", self.text(name, default).strip().lower())
         if found is None:
-            raise self.wrong(name, "must be a time with its unit, e.g. 200ms, 30s, 15m, 24h")
+            raise self.wrong(name, "must be a duration with its unit, for example 200ms, 30s, 15m, 24h")
         return float(found[1]) * SECONDS[found[2]]
 
     def ranges(self, name: str) -> Ranges | None:
-        """Ids as `12,15-18`, ascending and apart; None: the option is not given."""
+        """Return ids given as `12,15-18` as ascending, disjoint ranges; None if the option is not given."""
         text = self.text(name)
         if not text:
             return None
@@ -128,7 +142,7 @@ class Options:
             ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part)
             first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
             if first > last:
-                raise self.wrong(name, "must be ids and ranges of ids, e.g. 12,15-18")
+                raise self.wrong(name, "must be ids and ranges of ids, for example 12,15-18")
             found.append((first, last))
         merged: list[tuple[int, int]] = []
         for first, last in sorted(found):
@@ -139,15 +153,25 @@ class Options:
         return tuple(merged)
 
     def ids(self, name: str, most: int = IDS_MAX) -> tuple[int, ...]:
-        """The same, one by one, each once and ascending; () where it is not given. ConfigurationError: too many."""
+        """Return ids one by one, ascending and without duplicates; () if the option is not given.
+
+        Raises:
+            ConfigurationError: there are more than `most` ids.
+        """
         ranges = self.ranges(name) or ()
         count = sum(last + 1 - first for first, last in ranges)
         if count > most:
-            raise self.wrong(name, f"names {count}, at most {most} can be named; use a log or a filter, or name fewer")
+            raise self.wrong(
+                name, f"names {count} ids; at most {most} can be named: name fewer, or use a log or a filter"
+            )
         return tuple(number for first, last in ranges for number in range(first, last + 1))
 
     def exactly_one(self, *names: str) -> str:
-        """The name out of several that was given. ConfigurationError: none, or more than one."""
+        """Return which of several options was given.
+
+        Raises:
+            ConfigurationError: none or more than one of them was given.
+        """
         there = [name for name in names if self.text(name)]
         if len(there) != 1:
             got = " and ".join(there) or "none"
@@ -155,22 +179,24 @@ class Options:
         return there[0]
 
     def prefixed(self, prefix: str) -> dict[str, str]:
-        """Options that begin so, without the prefix, in lower case as Spark hands them over."""
+        """Return the options with this prefix, by the rest of their names in lower case."""
         found = {name: value for name, value in self._given.items() if name.startswith(prefix.lower())}
         self._known.update({name: name for name in found})
         return {name[len(prefix) :]: value for name, value in found.items()}
 
     def cluster(self) -> Cluster:
-        """`metadataServiceUri` and everything under `bookkeeper.`, checked as the client checks its settings."""
+        """Return the cluster of `metadataServiceUri`, with the settings under `bookkeeper.`, which the client checks.
+
+        Raises:
+            ConfigurationError: the URI is missing, or a setting does not exist or is invalid.
+        """
         uri = self.required("metadataServiceUri", "zk+hierarchical://h1:2181;h2:2181/ledgers")
         keys = {one.metadata["key"].lower(): one.metadata["key"] for one in fields(ClientConfig)}
         settings: dict[str, str] = {}
         for name, value in self.prefixed(PASSED_ON).items():
             if name not in keys:
                 near = difflib.get_close_matches(name, keys, n=1)
-                remedy = (
-                    f"did you mean {PASSED_ON}{keys[near[0]]}?" if near else "see docs/client.md for those there are"
-                )
+                remedy = f"did you mean {PASSED_ON}{keys[near[0]]}?" if near else "docs/client.md lists the settings"
                 raise self.wrong(PASSED_ON + name, f"no such setting of the client; {remedy}")
             settings[keys[name]] = value
         try:
@@ -180,7 +206,7 @@ class Options:
         return Cluster(uri, tuple(sorted(settings.items())))
 
     def finish(self) -> None:
-        """ConfigurationError: an option that this format does not have."""
+        """Raise ConfigurationError if an option was given that this format does not have."""
         for name in self._given:
             if name not in self._known:
                 near = difflib.get_close_matches(name, self._known, n=1)

@@ -1,6 +1,7 @@
-"""The same work on many arguments: in processes of this machine, or as tasks of Spark where a master is named.
+"""Runs one function with many arguments: in local processes, or as Spark tasks if a master is named.
 
-Work that reads no ledger needs no Spark on one machine: a process is up in a tenth of the time and without Java.
+Work that reads no ledger does not need Spark on one machine: a process starts in a tenth of the time, and without
+Java.
 """
 
 import os
@@ -23,7 +24,18 @@ R = TypeVar("R")
 def each(
     work: Callable[[A], R], arguments: Sequence[A], *, name: str, workers: int | None, spark: Sessions | None
 ) -> Generator[R, None, None]:
-    """What comes of each, as they end. `work` is a function of a module of ours. ToolRefused: one failed."""
+    """Yield the result of each call, in the order in which they end.
+
+    Args:
+        work: a function at the top level of a module.
+        arguments: an argument for each call.
+        name: the name of the job, for Spark.
+        workers: the number of local processes; None: one per core.
+        spark: run on Spark instead.
+
+    Raises:
+        ToolRefused: a call failed.
+    """
     if spark is None:
         count = min(workers or len(os.sched_getaffinity(0)), max(len(arguments), 1))
         with ThreadPoolExecutor(count) as threads:
@@ -32,7 +44,7 @@ def each(
     with spark.open(name) as session, ThreadPoolExecutor(max(len(arguments), 1)) as threads:
         context = session.sparkContext
 
-        # A thread a task only waits for it: how many go at a time is Spark's choice.
+        # Each thread only waits for its task: Spark decides how many run at a time.
         def submit(argument: A) -> R:
             found: list[R] = context.parallelize([argument], 1).map(work).collect()
             return found[0]

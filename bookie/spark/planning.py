@@ -1,4 +1,4 @@
-"""Units of a job that must be the same when it is called again: planned once, kept with what is done."""
+"""Units of work that must be the same when a job is resumed: they are planned once and kept in its state."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -16,30 +16,30 @@ __all__ = ["clipped", "in_groups", "ledger_units", "PLAN", "planned", "units_don
 T = TypeVar("T")
 
 PLAN = "plan"
-"""Under which the state of a job keeps its units."""
+"""The name under which the state of a job keeps its units."""
 
 
 def planned(state: State, make: Callable[[], list[str]]) -> list[str]:
-    """The units of the first call."""
+    """Return the units of the job: those recorded in its state, else those of `make`, which are recorded."""
     if PLAN not in state.done:
         return list(state.note(PLAN, units=make())["units"])
     return list(state.done[PLAN]["units"])
 
 
 def units_done(state: State) -> Iterator[tuple[str, dict[str, object]]]:
-    """What was found of each unit, the plan left out."""
+    """Yield the units that are done and their results, without the plan."""
     return ((unit, facts) for unit, facts in state.done.items() if unit != PLAN)
 
 
 def in_groups(things: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Neighbours together."""
+    """Yield lists of `size` consecutive things."""
     left = iter(things)
     while group := list(islice(left, size)):
         yield group
 
 
 def ledger_units(uri: str, settings: dict[str, str], wanted: "Ranges | None", size: int) -> list[str]:
-    """All ledgers of a cluster that are wanted, by so many: the first and the last id of each unit."""
+    """Return units of `size` ledgers each for all ledgers of a cluster that are wanted, as "first-last" ids."""
     from bookie.client import BookKeeper  # noqa: PLC0415  # help loads no client
     from bookie.spark.options import within  # noqa: PLC0415
 
@@ -49,7 +49,7 @@ def ledger_units(uri: str, settings: dict[str, str], wanted: "Ranges | None", si
 
 
 def clipped(unit: str, ranges: "Ranges | None") -> str:
-    """What is asked for within a unit of `ledger_units`."""
+    """Return the ids of a unit of `ledger_units` that lie in `ranges`, as text."""
     if ranges is None:
         return unit
     first, last = map(int, unit.split("-"))

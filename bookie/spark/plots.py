@@ -1,4 +1,4 @@
-"""Lines in a coordinate system, as SVG, and pages of them. Pure: numbers in, text out; nothing is fetched."""
+"""SVG plots and HTML pages of them. Pure functions: numbers in, text out; the pages load nothing from elsewhere."""
 
 import html
 import math
@@ -15,10 +15,18 @@ Curve = Sequence[tuple[float, float]]
 
 
 class Axis:
-    """Numbers to places on the paper, evenly or by doublings."""
+    """An axis, which maps numbers to coordinates on a linear or a base-2 logarithmic scale."""
 
     def __init__(self, numbers: Sequence[float], start: float, end: float, *, doublings: bool, zero: bool) -> None:
-        """`zero`: it begins there, or at one where it goes by doublings."""
+        """Create an axis for `numbers` between the coordinates `start` and `end`.
+
+        Args:
+            numbers: the numbers that must fit on the axis.
+            start: coordinate of the smallest number.
+            end: coordinate of the largest number.
+            doublings: use a base-2 logarithmic scale.
+            zero: begin at 0, or at 1 on the logarithmic scale.
+        """
         self._doublings = doublings
         self._start, self._length = start, end - start
         low, high = min(numbers), max(numbers)
@@ -32,13 +40,13 @@ class Axis:
         self._low, self._high = low, high
 
     def at(self, number: float) -> float:
-        """Where it lies."""
+        """Return the coordinate of a number."""
         if self._doublings:
             number = math.log2(max(number, 2**self._low))
         return self._start + (number - self._low) / (self._high - self._low) * self._length
 
     def ticks(self) -> list[float]:
-        """Round numbers within."""
+        """Return round numbers on the axis."""
         if self._doublings:
             return [2.0**power for power in range(math.ceil(self._low), math.floor(self._high) + 1)]
         raw = (self._high - self._low) / TICKS
@@ -57,7 +65,16 @@ def line_plot(
     by_doublings: tuple[bool, bool] = (False, False),
     dots: bool = False,
 ) -> str:
-    """A line a name. `by_doublings`: of x and y. `dots`: mark each point, and x where there is one."""
+    """Draw a line for each curve and return the SVG.
+
+    Args:
+        curves: the points of each line, by its name.
+        x: label of the x axis.
+        y: label of the y axis.
+        colours: the colours of lines, by name.
+        by_doublings: whether x and y have a logarithmic scale.
+        dots: mark each point, and label each x at which there is one.
+    """
     points = [point for curve in curves.values() for point in curve] or [(0.0, 0.0)]
     across = Axis([one for one, _ in points], LEFT, WIDTH - RIGHT, doublings=by_doublings[0], zero=False)
     up = Axis([one for _, one in points], HEIGHT - BOTTOM, TOP, doublings=by_doublings[1], zero=True)
@@ -96,7 +113,7 @@ def line_plot(
 
 
 def bar_plot(bars: Mapping[str, Mapping[str, float]], unit: str) -> str:
-    """A bar a name, made of its parts side by side; parts have the same colour in each bar."""
+    """Draw a bar for each name, made of its parts, and return the SVG. A part has the same colour in every bar."""
     parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
     colours = {part: COLOURS[place % len(COLOURS)] for place, part in enumerate(parts)}
     longest = max([sum(bar.values()) for bar in bars.values()] + [1e-9])
@@ -123,7 +140,7 @@ def bar_plot(bars: Mapping[str, Mapping[str, float]], unit: str) -> str:
 
 
 def page(title: str, plots: Mapping[str, str], rows: Sequence[Mapping[str, object]], notes: Sequence[str] = ()) -> str:
-    """One file of HTML that needs nothing else: sentences, a table, and drawings under their names."""
+    """Return a self-contained HTML page of notes, a table and plots under their titles."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
     lines = ["".join(f"<td>{html.escape(_cell(row.get(name)))}</td>" for name in names) for row in rows]

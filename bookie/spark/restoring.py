@@ -1,6 +1,6 @@
-"""A task that mends some ledgers: copies what lost bookies held, or gives live ones back what they lack.
+"""A task that repairs some ledgers: it copies what lost bookies stored, or rewrites what live bookies lack.
 
-It has a session with the metadata store of its own. What a replicator works on is asked for once more at the end.
+It has a metadata session of its own. Ledgers that a replication worker has locked are tried once more at the end.
 """
 
 import asyncio
@@ -19,9 +19,18 @@ __all__ = ["restore_ledgers", "rewrite_ledgers"]
 def restore_ledgers(
     ledgers: Iterable[int], *, uri: str, given: Mapping[str, str], lost: frozenset[str], fence: bool
 ) -> Iterator[dict[str, Any]]:
-    """A row a ledger, as `Restored`. `given`: settings of client and auto-recovery.
+    """Re-replicate ledgers; yield the fields of a `Restored` for each ledger.
 
-    ConfigurationError, MetadataStoreError.
+    Args:
+        ledgers: the ids of the ledgers.
+        uri: the metadata service URI.
+        given: settings of the client and of auto-recovery.
+        lost: the ids of the lost bookies.
+        fence: fence and close ledgers that are open.
+
+    Raises:
+        ConfigurationError: the URI or a setting is invalid.
+        MetadataStoreError: the metadata store cannot be reached.
     """
     from bookie.client.replication.restoring import restore  # noqa: PLC0415  # help loads no client
 
@@ -31,7 +40,18 @@ def restore_ledgers(
 def rewrite_ledgers(
     rows: Iterable[Any], *, uri: str, given: Mapping[str, str], replace: bool
 ) -> Iterator[dict[str, Any]]:
-    """The same for rows of a ledger and its runs: bookie, first and last entry, finding."""
+    """Rewrite entries on bookies that lack them; yield the fields of a `Restored` for each ledger.
+
+    Args:
+        rows: pairs of a ledger and its runs; a run has bookie, first entry, last entry and finding.
+        uri: the metadata service URI.
+        given: settings of the client and of auto-recovery.
+        replace: let other bookies take over what a bookie does not accept.
+
+    Raises:
+        ConfigurationError: the URI or a setting is invalid.
+        MetadataStoreError: the metadata store cannot be reached.
+    """
     from bookie.client.replication.restoring import rewrite  # noqa: PLC0415  # help loads no client
     from bookie.client.replication.rewriting import Run  # noqa: PLC0415
 

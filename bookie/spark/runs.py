@@ -1,4 +1,4 @@
-"""Runs of a job that read no cluster: where they go, each done once, and how far they are. Driver."""
+"""Runs of a job that need no cluster: where they execute, each done once, with progress. Used on the driver."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """In `workers` processes here, or on Spark. `None` processes: one a core."""
+    """Where runs execute: in `workers` local processes (None: one per core), or on Spark."""
 
     workers: int | None
     spark: Sessions | None
@@ -29,10 +29,17 @@ class Runs:
     def outcomes(
         self, job: Job, state: State, unit: str, work: Callable[[A], dict[str, Any]], asked: Mapping[str, A]
     ) -> list[dict[str, Any]]:
-        """What came of each, in their order; what `state` has already is not done again.
+        """Execute the runs that are not done yet and return all results, in the order of `asked`.
 
-        `work` is a function of a module of ours; what it returns has, under `unit`, the name it is `asked` by.
-        ToolRefused: it failed.
+        Args:
+            job: the job, for its name and progress bar.
+            state: the finished runs.
+            unit: the key under which a result has the name of its run.
+            work: a function at the top level of a module; it returns a result with `unit` as one of its keys.
+            asked: the argument of each run, by its name.
+
+        Raises:
+            ToolRefused: a run failed.
         """
         left = [one for name, one in asked.items() if name not in state.done]
         runs = each(work, left, name=job.name, workers=self.workers, spark=self.spark)
@@ -45,10 +52,12 @@ class Runs:
 
 
 def with_runs(function: Callable[..., int]) -> Callable[..., int]:
-    """Options that say where they go; the command gets them as `runs`."""
+    """Add the options that say where runs execute; the command receives them as `runs`."""
 
-    @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a core]")
-    @click.option("--master", metavar="URL", help="Run on Spark there instead; files have the same paths there.")
+    @click.option("--workers", type=click.IntRange(1), help="Number of local processes.  [default: one per core]")
+    @click.option(
+        "--master", metavar="URL", help="Run on this Spark master instead; files must have the same paths there."
+    )
     @conf_option
     @functools.wraps(function)
     def with_it(*args: Any, workers: int | None, master: str | None, conf: Mapping[str, str], **options: Any) -> int:

@@ -1,6 +1,6 @@
-"""The columns of a format: written down once, and spelled as Spark's and as Arrow's schema from there. Any process.
+"""The columns of each format, defined once and converted to Spark and Arrow schemas. Any process.
 
-Spark takes Arrow batches only with exactly its own types, so the Arrow schema is what Spark makes of the Spark one.
+Spark accepts Arrow batches only with exactly its own types, so the Arrow schema is derived from the Spark schema.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["BOOKIES", "BOOKKEEPER", "ENTRYLOG", "JOURNAL", "Kind", "LEDGERS", "REPLICAS", "Table"]
 
 Kind = str | tuple[Any, ...]
-"""A name out of NAMES, ("array", kind), ("map", kind, kind) or ("struct", {name: kind})."""
+"""A type of a column: a name in NAMES, ("array", kind), ("map", kind, kind) or ("struct", {name: kind})."""
 
 NAMES = {
     "bigint": "LongType",
@@ -28,20 +28,22 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Table:
-    """Columns in their order. All may be null, as Spark says of everything that comes from a file."""
+    """The columns of a table in their order. All of them are nullable, as Spark assumes for everything that it
+    reads.
+    """
 
     columns: Mapping[str, Kind]
 
     def without(self, *names: str) -> "Table":
-        """The same without some columns."""
+        """Return a copy without some columns."""
         return Table({name: kind for name, kind in self.columns.items() if name not in names})
 
     def spark(self) -> Any:
-        """A StructType."""
+        """Return the Spark schema, a StructType."""
         return _spark(("struct", self.columns))
 
     def arrow(self) -> "pa.Schema":
-        """What record batches of this table must have."""
+        """Return the Arrow schema that record batches of this table must have."""
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
         return to_arrow_schema(self.spark(), timezone="UTC")
@@ -59,7 +61,7 @@ def _spark(kind: Kind) -> Any:
             return types.MapType(_spark(of), _spark(to))
         case ("struct", fields):
             return types.StructType([types.StructField(name, _spark(inner)) for name, inner in fields.items()])
-    raise TypeError(f"{kind!r} is no kind of column")
+    raise TypeError(f"{kind!r} is not a kind of column")
 
 
 BOOKKEEPER = Table(
@@ -74,7 +76,9 @@ BOOKKEEPER = Table(
         "metadata": ("map", "string", "binary"),
     }
 )
-"""Format `bookkeeper`. Options `includeValue` and `includeMetadata` say whether `value` and `metadata` are there."""
+"""The columns of format `bookkeeper`. The options `includeValue` and `includeMetadata` say whether `value` and
+`metadata` are present.
+"""
 
 ENTRYLOG = Table(
     {
@@ -92,7 +96,9 @@ ENTRYLOG = Table(
         "value": "binary",
     }
 )
-"""Format `bookkeeper-entrylog`. `position`: of the entry, behind its length word; `location`: as in a Java index."""
+"""The columns of format `bookkeeper-entrylog`. `position` is the file offset of the entry, after its length field;
+`location` is that of an index of Apache BookKeeper.
+"""
 
 JOURNAL = Table(
     {
@@ -101,7 +107,9 @@ JOURNAL = Table(
         **{name: kind for name, kind in ENTRYLOG.columns.items() if name not in {"path", "log_id", "location"}},
     }
 )
-"""Format `bookkeeper-journal`. `position`: of the record's length word, as marks count."""
+"""The columns of format `bookkeeper-journal`. `position` is the file offset of the record's length field, as in last
+marks.
+"""
 
 LEDGERS = Table(
     {
@@ -118,7 +126,7 @@ LEDGERS = Table(
         "metadata": ("map", "string", "binary"),
     }
 )
-"""Format `bookkeeper-ledgers`."""
+"""The columns of format `bookkeeper-ledgers`."""
 
 BOOKIES = Table(
     {
@@ -133,7 +141,7 @@ BOOKIES = Table(
         "problem": "string",
     }
 )
-"""Format `bookkeeper-bookies`."""
+"""The columns of format `bookkeeper-bookies`."""
 
 REPLICAS = Table(
     {
@@ -144,4 +152,4 @@ REPLICAS = Table(
         "detail": "string",
     }
 )
-"""Format `bookkeeper-replicas`."""
+"""The columns of format `bookkeeper-replicas`."""

@@ -1,4 +1,6 @@
-"""The Spark session of a job: where it runs, and on which Python. pyspark is loaded when one is opened."""
+"""The Spark session of a job: its master, settings and Python interpreter. pyspark is imported when a session is
+opened.
+"""
 
 import os
 import re
@@ -24,22 +26,37 @@ QUIET = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""What a job sets unless --conf says otherwise: a task costs a third less over a socket file than over TCP."""
+"""Settings of a job's session, unless --conf overrides them. Unix domain sockets make a task a third cheaper than
+TCP.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Spark as the command line has it."""
+    """The Spark session as the command line describes it.
+
+    Attributes:
+        master: the master URL.
+        conf: settings of Spark by key.
+    """
 
     master: str
     conf: Mapping[str, str]
 
     @contextmanager
     def open(self, name: str) -> Iterator["SparkSession"]:
-        """With our formats registered; it ends with the block, unless there was one before, which is used as it is.
+        """Open a session with the formats registered and yield it; stop it at the end.
 
-        ConfigurationError: Spark, Arrow or Java is missing or unsuitable. IllegalOperation: Spark does not start.
-        ToolRefused: a query of the block failed; it tells our own error where one was the cause.
+        If the process already has an active session, that one is used and left running.
+
+        Args:
+            name: the name of the job, for Spark's application name.
+
+        Raises:
+            ConfigurationError: Spark, Arrow or Java is missing or unsuitable.
+            IllegalOperation: Spark does not start.
+            ToolRefused: a query in the block failed; the text is that of the error of this package, if one was the
+                cause.
         """
         check_packages()
         from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -56,7 +73,7 @@ class Sessions:
                 raise ToolRefused(cause_of(str(error))) from error
             return
         check_java()
-        # Workers must be this very Python: another one has neither our package nor the same Arrow.
+        # Workers must run the same Python: another one may lack this package or have a different Arrow.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         builder = SparkSession.builder.appName(f"bkpipe {name}").master(self.master)
         for key, value in {**QUIET, **self.conf}.items():
@@ -64,7 +81,9 @@ class Sessions:
         try:
             session = builder.getOrCreate()
         except PySparkException as error:
-            raise IllegalOperation(f"Spark does not start at {self.master}: {error}".splitlines()[0]) from error
+            raise IllegalOperation(
+                f"Spark does not start with --master {self.master}: {error}".splitlines()[0]
+            ) from error
         try:
             register(session)
             yield session
@@ -75,7 +94,7 @@ class Sessions:
 
 
 def cause_of(text: str) -> str:
-    """The one line that says why, out of what Spark tells of a failed query."""
+    """Return the line that gives the cause, out of Spark's report of a failed query."""
     ours = re.findall(r"^\s*bookie\.errors\.\w+: (.+)$", text, re.MULTILINE)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return str(ours[-1]) if ours else lines[0] if lines else "Spark failed without a word"
+    return str(ours[-1]) if ours else lines[0] if lines else "Spark failed without a message"

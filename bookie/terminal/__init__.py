@@ -1,5 +1,5 @@
-"""What the commands of this project share; nothing here knows of bookies.
+"""What the commands `bkadmin` and `bkpipe` share. Nothing here knows about bookies. Begin with `lazy`.
 
-lazy      a group of subcommands, each loaded when it is called; errors become a line and an exit code
-output    tables for people, JSON and YAML for programs, a progress bar on a terminal
+lazy      a group of subcommands, each imported when it is called; turns errors into one line and an exit code
+output    tables for people, JSON and YAML for programs, and progress bars for terminals
 """

@@ -1,4 +1,6 @@
-"""A command with subcommands: finds one by name and loads only that one; errors become a line and an exit code."""
+"""A click command with subcommands that imports only the one that is called, and turns errors into one line and an
+exit code.
+"""
 
 import difflib
 import importlib
@@ -17,21 +19,23 @@ __all__ = ["Command", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_PARTIAL", "LazyGr
 EXIT_FAILED = 1
 EXIT_PARTIAL = 3
 EXIT_INTERRUPTED = 130
-"""As a shell has it for Ctrl-C."""
+"""The exit code after Ctrl-C, as shells define it: 128 + SIGINT."""
 
 
 class Command(NamedTuple):
-    """One subcommand; its module has the name with underscores."""
+    """A subcommand. Its module has its name, with underscores in place of hyphens."""
 
     section: str
     summary: str
 
 
 class LazyGroup(click.Group):
-    """Subcommands by name, each imported when it is called.
+    """A group whose subcommands are imported when they are called.
 
-    `catalogue`: all of them, by section. `package`: where their modules are; each has a `command`. `instead`: names
-    that a reader may look for, and what to do in their place.
+    Args:
+        catalogue: all subcommands by name, grouped by section.
+        package: the package of their modules; each module has its click command as `command`.
+        instead: names that users may try, and what to use in their place.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class LazyGroup(click.Group):
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
         if name in self._instead:
             raise click.UsageError(f"{name}: {self._instead[name]}")
-        name = name if name in self._catalogue else name.lower()  # upstream has some with capitals
+        name = name if name in self._catalogue else name.lower()  # Apache BookKeeper spells some with capitals
         if name not in self._catalogue:
             return None
         module = importlib.import_module(f"{self._package}.{name.replace('-', '_')}")
@@ -76,14 +80,20 @@ class LazyGroup(click.Group):
             near = difflib.get_close_matches(args[0], self._catalogue, n=1)
             if not near:
                 raise
-            raise click.UsageError(f"{error.message} Do you mean {near[0]!r}?", context) from None
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", context) from None
 
 
 def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
-    """One call; the exit code. Never a traceback for what an operator can mend."""
+    """Run a command line and return its exit code. Errors that an operator can fix never print a traceback.
+
+    Args:
+        group: the command.
+        name: the name of the program, for messages.
+        arguments: the command line without the name of the program.
+    """
     try:
         code = group.main(args=list(arguments), prog_name=name, standalone_mode=False)
-    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # not in all versions of click
+    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # does not exist in all versions of click
         error.show()
         return int(error.exit_code)
     except click.UsageError as error:
@@ -94,13 +104,13 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.Abort as abort:
-        if isinstance(abort.__cause__, KeyboardInterrupt):  # in the middle of the work; a question has no cause
+        if isinstance(abort.__cause__, KeyboardInterrupt):  # Ctrl-C during the work; at a question there is no cause
             click.echo(f"{name}: interrupted; what was done until then stays", err=True)
             return EXIT_INTERRUPTED
         click.echo("nothing was done", err=True)
     except BookKeeperError as error:
         click.echo(f"{name}: {error}", err=True)
-    except BrokenPipeError:  # somebody read as much as they wanted; what is left must not be flushed into it
+    except BrokenPipeError:  # the reader closed the pipe; what is still buffered must not be flushed into it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a command found, as a table for people or as JSON or YAML for programs. Writes to standard output."""
+"""Prints the results of a command to standard output: as a table for people, or as JSON or YAML for programs."""
 
 import json
 import math
@@ -16,14 +16,14 @@ __all__ = ["Bytes", "done", "Moment", "progress_bar", "show", "show_again", "sho
 UNITS = ("", "KB", "MB", "GB", "TB", "PB")
 THOUSAND = 1000
 PAGE_ROWS = 1000
-"""So many rows of a long table are held, and decide on its columns."""
+"""A long table is printed in pages of this many rows; the first page decides on the columns."""
 LINE_MAX = 4
-"""So many facts of one kind stand in a line."""
+"""A mapping with more items than this is printed with one item per line."""
 Row = Mapping[str, Any]
 
 
 class Bytes(int):
-    """A number of bytes: as it is for programs, by thousands for people."""
+    """A number of bytes: a plain integer for programs, with a decimal unit for people."""
 
     def __str__(self) -> str:
         value, unit = float(self), 0
@@ -33,7 +33,7 @@ class Bytes(int):
 
 
 class Moment(int):
-    """Milliseconds since 1970: as they are for programs, the time here for people; 0 is never."""
+    """A time in milliseconds since 1970: a plain integer for programs, the local time for people; 0 means never."""
 
     def __str__(self) -> str:
         if not self:
@@ -42,7 +42,14 @@ class Moment(int):
 
 
 def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any) -> None:
-    """Print `rows`, under `name` where they are named, and single facts about the whole."""
+    """Print rows and single facts.
+
+    Args:
+        output: the format: `table`, `json` or `yaml`.
+        name: the name of the rows, which is their key in JSON and YAML.
+        rows: the rows, or None if there are only facts.
+        facts: single values, printed after the table.
+    """
     found = None if rows is None else [dict(row) for row in rows]
     if output != "table":
         whole = facts if found is None else {name: found, **facts}
@@ -58,9 +65,10 @@ def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any
 def show_long(
     output: str, name: str, rows: Iterable[Row], facts: Callable[[], Mapping[str, Any]] = dict[str, Any]
 ) -> None:
-    """The same for rows without number, as they are found; `facts` are asked for behind them.
+    """Print any number of rows as they are produced, and then the facts, which are requested after the last row.
 
-    Nothing is printed before the first was found. JSON and YAML have a row a line.
+    Nothing is printed before the first page of rows is complete, so an error before it leaves no output. JSON and YAML
+    have one row per line.
     """
     each = iter(rows)
     pages = iter(lambda: list(islice(each, PAGE_ROWS)), [])
@@ -95,7 +103,7 @@ def _print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def show_again(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any) -> None:
-    """The same for one look of many: a line of JSON, a document of YAML, a table below a line."""
+    """Print one result of a series: a line of JSON, a document of YAML, or a table after a separator line."""
     whole = facts if rows is None else {name: [dict(row) for row in rows], **facts}
     if output == "json":
         click.echo(_line(whole))
@@ -107,13 +115,13 @@ def show_again(output: str, name: str, rows: Iterable[Row] | None = None, **fact
 
 
 def done(output: str, text: str, **facts: Any) -> None:
-    """One line for people, the facts for programs."""
+    """Print a line of text for people, or the facts for programs."""
     click.echo(text if output == "table" else _structured(output, facts))
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
-    """A bar on standard error, only where that is a terminal: call it with (done, in all)."""
+    """Show a progress bar on standard error if that is a terminal; yield a function to call with (done, total)."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
@@ -128,7 +136,7 @@ def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
 def _line(value: Any) -> str:
     try:
         return json.dumps(value, default=_plain, allow_nan=False)
-    except ValueError:  # nan, or infinity
+    except ValueError:  # JSON has no nan and no infinity
         return json.dumps(_finite(value), default=_plain)
 
 
@@ -142,7 +150,7 @@ def _structured(output: str, whole: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The same with null for what JSON has no number for: nan and the infinities."""
+    """Return the value with null in place of nan and the infinities, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -161,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def _label(name: str, values: Iterable[Any]) -> str:
-    """A name for people; one that tells a unit of numbers, where no number is shown, does without."""
+    """Return a name for people, without the suffix of a unit that is not shown."""
     if any(isinstance(one, Moment) for one in values):
         name = name.removesuffix("_ms")
     return name.replace("_", " ")
@@ -184,7 +192,7 @@ def _text(value: Any) -> str:
 
 
 class _Table:
-    """Columns as its first rows have them; later rows may make them wider."""
+    """A table whose columns are those of its first rows; later rows can make them wider."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._names = list(dict.fromkeys(name for row in rows for name in row))
@@ -194,7 +202,7 @@ class _Table:
         self._heads: list[list[str]] = [heads]
 
     def print(self, rows: Iterable[Row]) -> None:
-        """These too, the first ones below the heads."""
+        """Print rows; the first call also prints the header."""
         lines = [*self._heads, *([_text(row.get(name)) for name in self._names] for row in rows)]
         self._heads = []
         self._widths = [max(least, *(len(line[k]) for line in lines)) for k, least in enumerate(self._widths)]

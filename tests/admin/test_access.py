@@ -32,7 +32,7 @@ def test_a_token_has_a_role(tmp_path: Path) -> None:
     reader, alice = access.caller(f"Bearer {READER}"), access.caller(f"bearer {OPERATOR}")
     assert (reader, alice) == (Caller("token:line-2", Role.READ), Caller("token:alice", Role.OPERATE))
     access.require(alice, Role.READ)
-    with pytest.raises(RoleMissing, match="line-2 has the role read, this needs operate") as refused:
+    with pytest.raises(RoleMissing, match="line-2 has the role read, but this needs operate") as refused:
         access.require(reader, Role.OPERATE)
     assert READER not in str(refused.value)
     for wrong in (None, "", READER, f"Basic {READER}", "Bearer ", f"Bearer {READER}x", f"Bearer {READER[1:]}"):
@@ -57,7 +57,7 @@ def test_certificates_have_roles() -> None:
     assert access.caller(None, ["web.example", "ops.example"]).role == Role.OPERATE
     with pytest.raises(NotAuthenticated):
         Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:a")).caller(None, ["b"])
-    with pytest.raises(ConfigurationError, match="not role:name"):
+    with pytest.raises(ConfigurationError, match="not of the form role:name"):
         Access(AccessSettings(tls_client_ca="/ca", tls_subjects="root:a"))
 
 
@@ -84,7 +84,7 @@ def test_each_role_includes_those_before_it(tmp_path: Path) -> None:
             if needed <= role:
                 access.require(caller, needed)
             else:
-                with pytest.raises(RoleMissing, match=f"has the role {role.word}, this needs {needed.word}"):
+                with pytest.raises(RoleMissing, match=f"has the role {role.word}, but this needs {needed.word}"):
                     access.require(caller, needed)
     assert read_token(tokens(tmp_path, text)) == "admin-token-of-20-bytes"
 
@@ -94,10 +94,10 @@ def test_each_role_includes_those_before_it(tmp_path: Path) -> None:
     [
         (f"operate:{OPERATOR}", 0o640, "mode 640"),
         ("", 0o600, "no token"),
-        (OPERATOR, 0o600, "line 1 begins with no role"),
-        (f"root:{OPERATOR}", 0o600, "line 1 begins with no role"),
+        (OPERATOR, 0o600, "line 1 does not begin with a role"),
+        (f"root:{OPERATOR}", 0o600, "line 1 does not begin with a role"),
         ("\nread:short", 0o600, "line 2 has a token that is too short"),
-        (f"read:a b:{READER}", 0o600, "line 1 has a name"),
+        (f"read:a b:{READER}", 0o600, "line 1 has an invalid name"),
     ],
 )
 def test_a_tokens_file_that_cannot_be_used(tmp_path: Path, text: str, mode: int, says: str) -> None:

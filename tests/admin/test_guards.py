@@ -175,12 +175,12 @@ def test_metadata_of_another_bookie_by_tls(guarded: Guarded, bookies: Bookies) -
     assert [*reader.ledgers.ranges()] == [[LEDGER]]
     with pytest.raises(SecurityError, match="may not open a session"):
         reader.registrations.register("web", b"", read_only=False)
-    with pytest.raises(SecurityError, match="has the role read, this needs operate"):
+    with pytest.raises(SecurityError, match="has the role read, but this needs operate"):
         reader.ledgers.read(LEDGER)  # its password would be told
     reader.stop()
     nobody = guarded.ca.issue("nobody.example")
     files = f"ca={guarded.ca.certificate}&certificate={nobody.certificate}&key={nobody.key}"
-    with pytest.raises(SecurityError, match="is not known"):
+    with pytest.raises(SecurityError, match="is unknown"):
         open_driver(f"grpcs://{guarded.bookie.admin}?{files}").start()
     with pytest.raises(MetadataStoreError, match="did not answer"):
         open_driver(f"grpc://{guarded.bookie.admin}", session_timeout_ms=500).start()
@@ -271,7 +271,7 @@ def test_too_many_at_a_time(slow: tuple[Slow, WorkPool, Any]) -> None:
     pause = threading.Event()
     while pool.waiting < 2 and not hurried.done():
         pause.wait(0.01)
-    with pytest.raises(grpc.RpcError, match="2 calls wait at this admin port already") as refused:
+    with pytest.raises(grpc.RpcError, match="2 calls are already waiting at this admin port") as refused:
         stub.GetText(ask, timeout=CALL_S)
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     with pytest.raises(grpc.RpcError) as late:

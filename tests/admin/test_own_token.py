@@ -64,7 +64,7 @@ def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookiePro
     with BookKeeper(f"grpc://{bookie.admin}") as client:
         with client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
             ledger.append(b"one")
-        assert bookie.restart().log_text().count("a token for this user's processes is made") == 1
+        assert bookie.restart().log_text().count("created a token for processes of this user") == 1
         with client.open_ledger(ledger.id) as reader:
             assert [bytes(entry.data) for batch in reader.batches() for entry in batch] == [b"one"]
     assert read_token(str(file)) == token
@@ -98,7 +98,7 @@ for method, path in (("GET", "/api/v1/ledger/list"), ("DELETE", "/api/v1/ledger/
 """
     with other(program, bookie.admin, bookie.planes["http"]) as theirs:
         said = theirs.communicate()[0].splitlines()
-    assert "no token was sent; send `authorization: Bearer TOKEN` with that of admin.token" in said[0]
+    assert "no token was sent; send `authorization: Bearer TOKEN` with the token of admin.token" in said[0]
     assert said[1:] == ["401", "401", "401", "200", "200"]
     ours = Port(bookie.planes["http"])
     assert ours.get("/api/v1/ledger/list").status == 200
@@ -161,7 +161,7 @@ def test_several_bookies_of_one_machine(bookies: Callable[..., list[BookieProces
     one, two = bookies(2)
     found = [find(bookie.admin) for bookie in (one, two)]
     assert found == [str(bookie.ledgers / NAME) for bookie in (one, two)]
-    with pytest.raises(SecurityError, match="that token is not known here"):
+    with pytest.raises(SecurityError, match="the token is unknown"):
         open_driver(f"grpc://{one.admin}?token={found[1]}").start()
 
 

@@ -184,7 +184,7 @@ def test_a_client_of_the_store_needs_what_it_does(guarded: BookieProcess, tmp_pa
         one.stop()
     metrics = driver(Role.METRICS)
     metrics.start()
-    with pytest.raises(SecurityError, match="has the role metrics, this needs read"):
+    with pytest.raises(SecurityError, match="has the role metrics, but this needs read"):
         metrics.bookies.present(read_only=False)
     metrics.stop()
 

@@ -103,7 +103,7 @@ def test_standalone_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout
         assert process.stderr
-        assert process.stderr.readline() == "Ctrl-C ends it\n"
+        assert process.stderr.readline() == "press Ctrl-C to stop\n"
         os.kill(process.pid, signal.SIGINT)
         said = process.stdout.read()
         assert process.stderr.read() == "stopping\n"

@@ -48,8 +48,8 @@ def test_check_refuses(tmp_path: Path) -> None:
         ("bookiePort=x\n", "bookiePort=x"),
         ("memoryLimitMb=1\n", "memory budgets"),
         ("adminTokensFile=/none\n", "adminTokensFile=/none: it cannot be read"),
-        (f"adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "are no PEM"),
-        (f"{HTTPS}adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "are no PEM"),
+        (f"adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "is not PEM"),
+        (f"{HTTPS}adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "is not PEM"),
     ):
         conf.write_text(BASE + text)
         result = run("--conf", str(conf), "--check")

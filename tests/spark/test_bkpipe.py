@@ -26,7 +26,9 @@ def test_a_range_that_nobody_can_list_is_refused(capsys: pytest.CaptureFixture[s
     """Before a cluster is asked for anything."""
     ids = "0-999999999999"
     assert run(["export", "-u", "grpc://127.0.0.1:1", "--ledgers", ids, "--to", "nowhere"]) == 1
-    assert f"option ledgers='{ids}' of format export: names 1000000000000, at most 1000000" in capsys.readouterr().err
+    assert (
+        f"option ledgers='{ids}' of format export: names 1000000000000 ids; at most 1000000" in capsys.readouterr().err
+    )
 
 
 def test_secrets_of_the_client_are_not_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

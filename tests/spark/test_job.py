@@ -63,8 +63,8 @@ def test_a_job_goes_on_where_it_ended(tmp_path: Path, capsys: pytest.CaptureFixt
     ("words", "code", "says"),
     [
         (["count"], 1, "-u"),
-        (["count", "-u", "grpc://x", "--conf", "spark.x"], 2, "'spark.x' is not KEY=VALUE"),
-        (["count", "-u", "grpc://x", "--client", "=1"], 2, "'=1' is not KEY=VALUE"),
+        (["count", "-u", "grpc://x", "--conf", "spark.x"], 2, "'spark.x' is not of the form KEY=VALUE"),
+        (["count", "-u", "grpc://x", "--client", "=1"], 2, "'=1' is not of the form KEY=VALUE"),
     ],
 )
 def test_an_error_is_one_line(words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:

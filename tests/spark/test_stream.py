@@ -115,7 +115,7 @@ def test_options_that_are_not_for_streams(world: World, tmp_path: Path) -> None:
     """Told with the reason."""
     ledger = world.ledger(1)
     wrong = {"openMode": "recovery", "allowFencing": "true"}
-    with pytest.raises(Exception, match="option openMode=recovery of format bookkeeper: not for streams"):
+    with pytest.raises(Exception, match="option openMode=recovery of format bookkeeper: does not apply to streams"):
         Query(world, tmp_path, ledgers=str(ledger), **wrong).run()
 
 

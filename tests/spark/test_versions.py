@@ -55,11 +55,15 @@ def test_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert versions.check_java() == new
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
-    with pytest.raises(ConfigurationError, match=r"bin/java is Java 8; Spark needs Java 17: install Java 17 or 21"):
+    with pytest.raises(
+        ConfigurationError, match=r"bin/java is Java 8; Spark needs Java 17 or later: install Java 17 or 21"
+    ):
         versions.check_java()
     java(tmp_path / "cut", 'openjdk version "21.0.8" 2025-07-15', whole=False)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "cut"))
-    with pytest.raises(ConfigurationError, match=r"java lacks the module jdk\.incubator\.vector; Spark needs a whole"):
+    with pytest.raises(
+        ConfigurationError, match=r"java lacks the module jdk\.incubator\.vector; Spark needs a complete"
+    ):
         versions.check_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError, match=r"JAVA_HOME=.*nowhere holds no bin/java; Spark needs Java 17"):

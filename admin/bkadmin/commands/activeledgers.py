@@ -11,16 +11,20 @@ from bookie.terminal.output import Bytes, show
 
 @click.command()
 @click.argument("log", required=False)
-@click.option("-l", "--logid", "log_id", help="The same, as Apache BookKeeper's shell has it.")
+@click.option("-l", "--logid", "log_id", help="Same as LOG, in the syntax of Apache BookKeeper's shell.")
 @with_cluster
 @with_output
 def command(*, log: str | None, log_id: str | None, cluster: Cluster, output: str) -> None:
-    """List the ledgers of an entry LOG (a file, or its id in hexadecimal) that still exist, and their bytes in it."""
+    """List the ledgers of an entry LOG that still exist, and the bytes of each in it.
+
+    LOG is the path of a file, or with --conf also the id of a log in hexadecimal. Ledgers that no longer exist are
+    only counted.
+    """
     from bookie.storage.tools.list_records import log_ledgers  # noqa: PLC0415
 
     name = log or log_id
     if name is None:
-        raise click.UsageError("name an entry log")
+        raise click.UsageError("LOG is missing: name an entry log")
     path = Path(name) if cluster.conf is None else bookie_files(cluster.conf).file(name, ".log")
     sums = log_ledgers(path)
     rows = []

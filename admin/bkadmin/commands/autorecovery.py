@@ -12,22 +12,29 @@ from bookie.terminal.output import done
 
 
 @click.command()
-@click.option("-e", "--enable", "wish", flag_value="enable", help="Let all replicators of the cluster go on.")
-@click.option("-d", "--disable", "wish", flag_value="disable", help="Stop them: for planned restarts.")
-@click.option("-s", "--status", "wish", flag_value="status", help="Tell whether it is on.")
-@click.option("--name", help="Of this process, when it runs; else host and process id.")
+@click.option("-e", "--enable", "wish", flag_value="enable", help="Enable auto-recovery in the entire cluster.")
+@click.option(
+    "-d",
+    "--disable",
+    "wish",
+    flag_value="disable",
+    help="Disable it in the entire cluster, for example during planned restarts.",
+)
+@click.option("-s", "--status", "wish", flag_value="status", help="Show whether it is enabled.")
+@click.option("--name", help="Name under which this process takes part. Default: host name and process id.")
 @with_cluster
 @with_output
 def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str) -> None:
-    """Run auto-recovery in this process, until SIGTERM: a candidate for auditor, and a worker.
+    """Run auto-recovery in this process until SIGTERM: it is a candidate for auditor, and a replication worker.
 
-    Its settings are those of --conf. With an option: switch it on or off for the whole cluster, or tell how it stands.
+    Its settings are taken from --conf. With -e, -d or -s, the command switches auto-recovery of the entire cluster or
+    shows its state, and ends.
     """
     if wish is None:
         from bookie.client.replication.service import run_alone  # noqa: PLC0415
 
         log_to_stderr(cluster.conf)
-        click.echo("auto-recovery runs; SIGTERM or Ctrl-C ends it", err=True)
+        click.echo("auto-recovery is running; stop it with SIGTERM or Ctrl-C", err=True)
         run_alone(
             name or f"{socket.gethostname()}:{os.getpid()}", cluster.service_uri, configured_recovery(cluster.conf)
         )
@@ -40,7 +47,9 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
 
 
 def log_to_stderr(conf: Path | None) -> None:
-    """As a bookie does, with what its configuration says: nobody else tells what this process is doing."""
+    """Log to standard error in the format and at the level of the configuration, because logs are the only output of
+    this process.
+    """
     from bookie.server.configuration.settings import ServerSettings  # noqa: PLC0415
     from bookie.server.logs import formats  # noqa: PLC0415
 

@@ -20,31 +20,43 @@ WORKLOADS = ("add", "read", "batch")
 @click.command()
 @click.option(
     "-t", "--workload", "workloads", type=click.Choice(WORKLOADS), multiple=True, default=WORKLOADS, show_default=True,
-    help="What to drive, one after the other; several times.",
+    help="Workload to run; may be repeated. They run one after the other.",
 )  # fmt: skip
 @click.option("-d", "--duration", "duration_s", type=Seconds(), default=10.0, show_default=True,
-              metavar="SECONDS", help="Of each.")  # fmt: skip
-@click.option("-s", "--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True, help="Bytes.")
-@click.option("-l", "--ledgers", "count", type=click.IntRange(1, 10_000), default=1, show_default=True)
+              metavar="SECONDS", help="Duration of each workload.")  # fmt: skip
+@click.option("-s", "--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True,
+              help="Payload of an entry, in bytes.")  # fmt: skip
+@click.option("-l", "--ledgers", "count", type=click.IntRange(1, 10_000), default=1, show_default=True,
+              help="Number of ledgers to write and read.")  # fmt: skip
 @click.option("--outstanding", type=click.IntRange(1, 100_000), default=100, show_default=True,
-              help="Requests without an answer, over all ledgers.")  # fmt: skip
+              help="Maximum number of unanswered requests, over all ledgers.")  # fmt: skip
 @click.option("--batch", "batch_count", type=click.IntRange(min=1), default=100, show_default=True,
-              help="Entries a batch read asks for.")  # fmt: skip
-@click.option("-e", "--ensemble", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("-w", "--write-quorum", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("-a", "--ack-quorum", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("--digest", type=click.Choice(("CRC32C", "CRC32", "HMAC", "DUMMY")), default="CRC32C", show_default=True)
-@click.option("--v2", is_flag=True, help="Speak protocol V2 to the bookies; else V3.")
-@click.option("--keep", is_flag=True, help="Leave the ledgers; else they are deleted.")
-@click.option("--read-ledger", "given", type=ID, multiple=True, help="Read this ledger, add nothing.")
+              help="Number of entries that a batch read requests.")  # fmt: skip
+@click.option("-e", "--ensemble", type=click.IntRange(min=1), default=3, show_default=True, help="Ensemble size.")
+@click.option("-w", "--write-quorum", type=click.IntRange(min=1), default=3, show_default=True,
+              help="Number of bookies that store each entry.")  # fmt: skip
+@click.option("-a", "--ack-quorum", type=click.IntRange(min=1), default=2, show_default=True,
+              help="Number of bookies that must acknowledge each add.")  # fmt: skip
+@click.option("--digest", type=click.Choice(("CRC32C", "CRC32", "HMAC", "DUMMY")), default="CRC32C", show_default=True,
+              help="Digest type of the ledgers.")  # fmt: skip
+@click.option("--v2", is_flag=True, help="Use protocol V2 instead of V3.")
+@click.option("--keep", is_flag=True, help="Do not delete the ledgers at the end.")
+@click.option(
+    "--read-ledger",
+    "given",
+    type=ID,
+    multiple=True,
+    help="Read this ledger instead of writing new ones; may be repeated.",
+)
 @with_cluster
 @with_output
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """Drive load and tell rates and latencies, against any BookKeeper cluster: bookies of ours or of Apache BookKeeper.
+    """Generate load and report rates and latencies, against bookies of any kind: these or those of Apache BookKeeper.
 
-    What is measured is this client, in one process, on this cluster: on one fast connection the client may be what is
-    slower. Reads find what was just written in the bookies' caches. The exit code is 3 when an error ended a workload.
+    The figures are those of this client, in one process, on this cluster: with a fast network the client may be the
+    bottleneck. Reads are mostly served from the bookies' caches, because the entries have just been written. The exit
+    code is 3 when an error ended a workload.
     """
     output = options.pop("output")
     ledgers, rows = asyncio.run(bench(**options))
@@ -56,7 +68,7 @@ def command(context: click.Context, /, **options: Any) -> None:
 async def bench(
     *, cluster: Cluster, workloads: tuple[str, ...], given: tuple[int, ...], keep: bool, v2: bool, **options: Any
 ) -> tuple[list[int], list[dict[str, Any]]]:
-    """The ledgers that are left, and a row for each workload."""
+    """Run the workloads; return the ids of the ledgers that remain and a row for each workload."""
     from bookie.client.aio import BookKeeper  # noqa: PLC0415
 
     async with BookKeeper(cluster.service_uri, useV2WireProtocol=v2, **cluster.waits) as bk:
@@ -70,7 +82,7 @@ async def bench(
 
 
 async def adds(bk: "BookKeeper", made: list[int], options: dict[str, Any]) -> dict[str, Any]:
-    """Write new ledgers, whose ids are added to `made`, and close them."""
+    """Create ledgers and append their ids to `made`; write to them for the duration, close them, and return the row."""
     from admin.bkadmin.loading import Run, add  # noqa: PLC0415
 
     with progress_bar("adding") as bar:
@@ -94,7 +106,7 @@ async def adds(bk: "BookKeeper", made: list[int], options: dict[str, Any]) -> di
 async def reads(
     bk: "BookKeeper", ledgers: list[int], workloads: tuple[str, ...], options: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Of closed ledgers; those without an entry are passed over."""
+    """Run the read workloads on closed ledgers and return a row for each; ledgers without entries are skipped."""
     from admin.bkadmin.loading import Run, batch, read  # noqa: PLC0415
 
     rows = []

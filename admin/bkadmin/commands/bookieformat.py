@@ -10,25 +10,28 @@ from bookie.terminal.output import Bytes, show
 
 
 @click.command()
-@click.option("-n", "--nonInteractive", "quiet", is_flag=True, help="Do not ask; -f is needed.")
-@click.option("-f", "--force", is_flag=True, help="With -n: do it.")
-@click.option("-d", "--deleteCookie", "delete_cookie", is_flag=True, help="Its cookie in the metadata store too.")
-@click.option("--dry-run", is_flag=True, help="Only tell what is there.")
+@click.option("-n", "--nonInteractive", "quiet", is_flag=True, help="Do not ask for confirmation; requires -f.")
+@click.option("-f", "--force", is_flag=True, help="With -n: confirm the deletion.")
+@click.option(
+    "-d", "--deleteCookie", "delete_cookie", is_flag=True, help="Also delete the bookie's cookie in the metadata store."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and change nothing.")
 @with_cluster
 @with_output
 @with_yes
 def command(
     *, quiet: bool, force: bool, delete_cookie: bool, dry_run: bool, cluster: Cluster, output: str, yes: bool
 ) -> None:
-    """Delete everything that the stopped bookie of --conf holds: journals, entry logs, index and cookie files.
+    """Delete all data of the stopped bookie of --conf: journals, entry logs, index and cookie files.
 
-    Have it copied before: bkadmin decommissionbookie. Only `current` in each of its directories is touched.
+    Re-replicate its ledgers first: bkadmin decommissionbookie. Only the `current` directory in each of its directories
+    is deleted.
     """
     from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
 
     if quiet and not (force or yes):
-        raise click.UsageError("-n needs -f")
+        raise click.UsageError("-n (--nonInteractive) requires -f (--force)")
     files = bookie_files(cluster.conf)
     bookie = choose_bookie_id(configured_identity(cluster.conf))
     present = [directory for directory in files.all if current(directory).exists()]
@@ -38,7 +41,7 @@ def command(
             sizes = [one.stat().st_size for one in current(directory).rglob("*") if one.is_file()]
             rows.append({"directory": str(directory), "files": len(sizes), "bytes": Bytes(sum(sizes))})
         if not dry_run:
-            sure(f"delete all data of bookie {bookie} for ever?", yes=yes or quiet)
+            sure(f"permanently delete all data of bookie {bookie}?", yes=yes or quiet)
             for directory in present:
                 shutil.rmtree(current(directory))
             if delete_cookie:

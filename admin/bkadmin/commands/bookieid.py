@@ -12,7 +12,9 @@ from bookie.terminal.output import done
 @with_configuration
 @with_output
 def command(*, conf: Path | None, output: str) -> None:
-    """Tell the id that the bookie of --conf has, here and now: what cookies, ledgers and other commands know it by."""
+    """Show the id of the bookie of --conf as it results on this host: cookies, ledgers and other commands know it by
+    this id.
+    """
     from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
 
     bookie = choose_bookie_id(configured_identity(conf))

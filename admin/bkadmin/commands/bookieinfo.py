@@ -19,23 +19,24 @@ AT_A_TIME = 32
     type=click.IntRange(min=0),
     default=3,
     show_default=True,
-    help="Cap of a weight, in multiples; 0: none.  [bookieMaxMultipleForWeightBasedPlacement]",
+    help="Cap of a weight as a multiple of --cap; 0: no cap.  [bookieMaxMultipleForWeightBasedPlacement]",
 )
 @click.option(
     "--cap",
     type=click.Choice(("median", "min")),
     default="median",
     show_default=True,
-    help="Multiples of what.  [diskWeightCapMode]",
+    help="Whether --multiple refers to the median or the minimum weight.  [diskWeightCapMode]",
 )
 @with_cluster
 @with_output
 @click.pass_context
 def command(context: click.Context, *, multiple: int, cap: str, cluster: Cluster, output: str) -> None:
-    """Ask every writable bookie how much space its disks have, and tell what weight that gives it.
+    """Show the free space of every writable bookie and the weight that it gives the bookie in placement.
 
-    `weight` is its share of all free space, and `capped` what weighted placement makes of it: the chance of a bookie
-    to be chosen first. A bookie that does not answer is listed as failed, and the exit code is 3.
+    `weight` is the bookie's share of all free space. `capped` is the share after capping, which is the probability
+    that weighted placement chooses the bookie first. A bookie that does not answer is listed as failed, and the exit
+    code is 3.
     """
     from bookie.client.placement.weights import shares  # noqa: PLC0415
 

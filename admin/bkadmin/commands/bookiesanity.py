@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bookie", required=False)
-@click.option("-e", "--entries", "count", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("-e", "--entries", "count", type=click.IntRange(min=1), default=10, show_default=True,
+              help="Number of entries to write.")  # fmt: skip
 @with_cluster
 @with_output
 def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) -> None:
-    """Write a ledger to one BOOKIE (its id; else that of --conf), read it back and compare: does it work?"""
+    """Write a ledger to one bookie, read it back and compare, to see whether the bookie works.
+
+    BOOKIE is the id of the bookie; without it, the bookie of --conf is tested. The ledger is deleted afterwards.
+    """
     from bookie.client.entries.digest import Digest  # noqa: PLC0415
     from bookie.errors import DigestMismatch  # noqa: PLC0415
     from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
@@ -35,7 +39,9 @@ def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) ->
             channel.add(ledger, entry, payload, digest=digest, lac=entry - 1, length=length)
         for entry in range(count):
             if digest.open(channel.read(ledger, entry), ledger, entry).payload != b"sanity %d" % entry:
-                raise DigestMismatch(f"bookie {here}, ledger {ledger}, entry {entry}: read back other than written")
+                raise DigestMismatch(
+                    f"bookie {here}, ledger {ledger}, entry {entry}: the data read differs from what was written"
+                )
 
     with cluster.open() as driver:
         ledger = driver.ledgers.new_id()

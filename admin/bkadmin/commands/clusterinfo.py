@@ -13,7 +13,7 @@ from bookie.terminal.output import show
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """Sum up the cluster: bookies by state, the auditor, and whether ledgers lack replicas."""
+    """Summarize the cluster: bookies by state, the auditor, and the number of under-replicated ledgers."""
     with cluster.open() as driver:
         states = bookie_states(driver.bookies)
         count = Counter(states.values())

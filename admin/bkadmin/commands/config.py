@@ -14,7 +14,10 @@ from bookie.terminal.output import show
 @with_admin
 @with_output
 def command(*, names: tuple[str, ...], admin: AdminPort, output: str) -> None:
-    """The configuration that a running bookie has, secrets masked: all keys, or those that match NAMES (`journal*`)."""
+    """Show the configuration that a running bookie uses, with secrets masked.
+
+    NAMES are keys or patterns such as `journal*`; without them, all keys are shown.
+    """
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 

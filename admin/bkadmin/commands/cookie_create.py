@@ -16,11 +16,13 @@ from bookie.terminal.output import done
 @with_cluster
 @with_output
 def command(*, bookie: str, file: Path, cluster: Cluster, output: str) -> None:
-    """Put the cookie in a file into the metadata store as that of BOOKIE (its id), which has none there."""
+    """Create the cookie of BOOKIE (its id) in the metadata store from a file. The bookie must not have a cookie yet."""
     text = cookie_from(file, bookie)
     with cluster.open() as driver:
         try:
             driver.cookies.write(bookie, text, None)
         except MetadataVersionConflict:
-            raise IllegalOperation(f"bookie {bookie} has a cookie already; bkadmin cookie_update replaces it") from None
-    done(output, f"bookie {bookie} has a cookie now", bookie=bookie, created=True)
+            raise IllegalOperation(
+                f"bookie {bookie} already has a cookie; replace it with bkadmin cookie_update"
+            ) from None
+    done(output, f"created the cookie of bookie {bookie}", bookie=bookie, created=True)

@@ -15,17 +15,17 @@ from bookie.terminal.output import done
 @with_yes
 @with_dry_run
 def command(*, bookie: str, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
-    """Remove the cookie of BOOKIE (its id) from the metadata store: it can then start as a new, empty bookie.
+    """Delete the cookie of BOOKIE (its id) from the metadata store, so that it can start as a new, empty bookie.
 
-    Refused while the bookie is registered. What it held must have been copied before: see decommissioning.
+    Refused while the bookie is registered. Re-replicate its ledgers first: bkadmin decommissionbookie.
     """
     with cluster.open() as driver:
         found = driver.cookies.read(bookie)
         if found is None:
-            raise IllegalOperation(f"bookie {bookie} has no cookie; there is nothing to delete")
+            raise IllegalOperation(f"bookie {bookie} has no cookie to delete; bkadmin listbookies lists all")
         if is_registered(driver.bookies, bookie):
             raise IllegalOperation(f"bookie {bookie} is running; stop it first")
         if not sure(f"delete the cookie of bookie {bookie}?", yes=yes, dry_run=dry_run, output=output):
             return
         driver.cookies.remove(bookie, found[1])
-    done(output, f"the cookie of bookie {bookie} is deleted", bookie=bookie, deleted=True)
+    done(output, f"deleted the cookie of bookie {bookie}", bookie=bookie, deleted=True)

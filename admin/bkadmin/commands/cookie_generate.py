@@ -10,12 +10,18 @@ from bookie.terminal.output import done
 
 @click.command()
 @click.argument("bookie")
-@click.option("-i", "--instance-id", help="Of the cluster; else the metadata store is asked.")
-@click.option("-f", "--output-file", "file", type=click.Path(path_type=Path, dir_okay=False), help="Else: print it.")
+@click.option("-i", "--instance-id", help="Instance id of the cluster. Default: read from the metadata store.")
+@click.option(
+    "-f",
+    "--output-file",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the cookie to this file instead of printing it.",
+)
 @with_cluster
 @with_output
 def command(*, bookie: str, instance_id: str | None, file: Path | None, cluster: Cluster, output: str) -> None:
-    """Make the text of the cookie that BOOKIE (its id) has with the directories of --conf."""
+    """Generate the cookie of BOOKIE (its id) with the directories of --conf."""
     from bookie.storage.cookies import make_cookie  # noqa: PLC0415
 
     files = bookie_files(cluster.conf)

@@ -12,12 +12,12 @@ from bookie.terminal.output import done
 @with_cluster
 @with_output
 def command(*, bookie: str, cluster: Cluster, output: str) -> None:
-    """Print the cookie of BOOKIE (its id) as the metadata store has it: the text of its VERSION files."""
+    """Show the cookie of BOOKIE (its id) in the metadata store, in the text format of its VERSION files."""
     with cluster.open() as driver:
         found = driver.cookies.read(bookie)
     if found is None:
         raise IllegalOperation(
-            f"bookie {bookie} has no cookie in the metadata store; bkadmin listbookies shows who has"
+            f"bookie {bookie} has no cookie in the metadata store; bkadmin listbookies lists those that have one"
         )
     text = found[0].decode("utf-8", "replace").rstrip("\n")
     done(output, text, bookie=bookie, version=found[1], cookie=text)

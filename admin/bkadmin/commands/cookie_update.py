@@ -18,16 +18,16 @@ from bookie.terminal.output import done
 @with_yes
 @with_dry_run
 def command(*, bookie: str, file: Path, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
-    """Replace the cookie of BOOKIE (its id) in the metadata store by the one in a file.
+    """Replace the cookie of BOOKIE (its id) in the metadata store with one from a file.
 
-    The cookie is what keeps a bookie from serving with disks that are not its own: see docs/operations.md.
+    The cookie keeps a bookie from serving with disks that are not its own: see docs/operations.md.
     """
     text = cookie_from(file, bookie)
     with cluster.open() as driver:
         found = driver.cookies.read(bookie)
         if found is None:
-            raise IllegalOperation(f"bookie {bookie} has no cookie; bkadmin cookie_create makes one")
+            raise IllegalOperation(f"bookie {bookie} has no cookie; create one with bkadmin cookie_create")
         if not sure(f"replace the cookie of bookie {bookie}?", yes=yes, dry_run=dry_run, output=output):
             return
         driver.cookies.write(bookie, text, found[1])
-    done(output, f"the cookie of bookie {bookie} is replaced", bookie=bookie, replaced=True)
+    done(output, f"replaced the cookie of bookie {bookie}", bookie=bookie, replaced=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bookie")
-@click.option("--keep-cookie", is_flag=True, help="Do not delete its cookie at the end.")
+@click.option("--keep-cookie", is_flag=True, help="Do not delete the bookie's cookie at the end.")
 @with_cluster
 @with_output
 @with_yes
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def command(
     context: click.Context, *, bookie: str, keep_cookie: bool, cluster: Cluster, output: str, yes: bool, dry_run: bool
 ) -> None:
-    """Have everything on BOOKIE (its id), which is stopped, copied to others, and wait until nothing is left.
+    """Have all ledgers of the stopped BOOKIE (its id) re-replicated, and wait until none is left.
 
-    The replicators of the cluster do the work; broken off, the command goes on where they are when it is called again.
-    What cannot be copied, because the only replica was there, is told with its reason, and the exit code is 3. When all
-    is copied the cookie is deleted.
+    The replication workers of the cluster do the work. If the command is interrupted, call it again: it continues
+    where they are. A ledger that cannot be copied, because its only replica was on this bookie, is listed with the
+    reason, and the exit code is 3. When all ledgers are copied, the bookie's cookie is deleted.
     """
-    sure(f"take bookie {bookie} out of the cluster?", yes=yes or dry_run)
+    sure(f"decommission bookie {bookie}?", yes=yes or dry_run)
     with progress_bar(f"ledgers of {bookie}") as bar:
         last = asyncio.run(follow(cluster, bookie, bar, dry_run=dry_run))
     if not last.total:
@@ -50,7 +50,9 @@ def command(
 
 
 async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None], *, dry_run: bool) -> "Progress":
-    """Until nothing is left; a line about how far it is where nobody sees a bar."""
+    """Follow the decommission to its end and return the last progress. Where standard error is not a terminal, print a
+    line for each report instead of a progress bar.
+    """
     from bookie.client.replication.decommission import decommission  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
 
@@ -61,19 +63,19 @@ async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None],
             if look.total and not dry_run and not sys.stderr.isatty():
                 click.echo(line(look), err=True)
             last = look
-    assert last is not None  # it ends with a look
+    assert last is not None  # the iteration yields at least once
     return last
 
 
 def line(look: "Progress") -> str:
-    """How far it is."""
+    """Return the progress as one line."""
     left = f"{look.eta_s:.0f} s left" if look.eta_s is not None else "not moving yet"
-    paused = "; auto-recovery is off: bkadmin autorecovery --enable" if look.paused else ""
+    paused = "; auto-recovery is disabled: bkadmin autorecovery --enable" if look.paused else ""
     return f"{len(look.remaining)} of {look.total} ledgers remain, {look.per_s:.2f}/s, {left}{paused}"
 
 
 def delete_cookie(cluster: Cluster, bookie: str) -> bool:
-    """Whether there was one."""
+    """Delete the bookie's cookie; return whether there was one."""
     with cluster.open() as driver:
         found = driver.cookies.read(bookie)
         if found is not None:

@@ -13,11 +13,13 @@ from bookie.terminal.output import done
 @with_yes
 @with_dry_run
 def command(*, ledger: int, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
-    """Delete a LEDGER: its metadata goes now, its entries with the next garbage collection. Nothing brings it back."""
+    """Permanently delete a LEDGER. Its metadata goes at once, its entries with the next garbage collection of each
+    bookie.
+    """
     with cluster.open() as driver:
         found = driver.ledgers.read(ledger)
         about = f"ledger {ledger} ({found.value.state.name}, {found.value.length} bytes)"
-        if not sure(f"delete {about} for ever?", yes=yes, dry_run=dry_run, output=output):
+        if not sure(f"permanently delete {about}?", yes=yes, dry_run=dry_run, output=output):
             return
         driver.ledgers.delete(ledger, found.version)
-    done(output, f"ledger {ledger} is deleted", ledger=ledger, deleted=True)
+    done(output, f"deleted ledger {ledger}", ledger=ledger, deleted=True)

@@ -12,13 +12,13 @@ from bookie.terminal.output import show
 @with_cluster
 @with_output
 def command(*, bookie: str, cluster: Cluster, output: str) -> None:
-    """Show what BOOKIE (its id) publishes about itself in the metadata store."""
+    """Show the endpoints and properties that BOOKIE (its id) has registered in the metadata store."""
     from bookie.metadata.bookies.service_info import parse_service_info  # noqa: PLC0415
 
     with cluster.open() as driver:
         data = driver.bookies.info(bookie)
     if data is None:
-        raise BookieUnavailable(f"bookie {bookie} is not registered; bkadmin listbookies shows who is")
+        raise BookieUnavailable(f"bookie {bookie} is not registered; bkadmin listbookies lists those that are")
     info = parse_service_info(bookie, data)
     rows = [
         {

@@ -15,17 +15,19 @@ HEXADECIMAL = 16
 
 @click.command()
 @click.argument("log", required=False)
-@click.option("--directory", type=COUNT, help="Number of the ledger directory, where several have LOG.")
-@click.option("--all", "everything", is_flag=True, help="With LOG: also ledgers that no longer exist.")
+@click.option(
+    "--directory", type=COUNT, help="Number of the ledger directory; needed if several have a log with this id."
+)
+@click.option("--all", "everything", is_flag=True, help="With LOG: also list ledgers that no longer exist.")
 @with_admin
 @with_output
 @click.pass_context
 def command(
     context: click.Context, *, log: str | None, directory: int | None, everything: bool, admin: AdminPort, output: str
 ) -> None:
-    """The entry logs of a running bookie; or the ledgers that exist and have entries in LOG (its id in hexadecimal).
+    """List the entry logs of a running bookie, or the existing ledgers with entries in LOG (its id in hexadecimal).
 
-    The exit code is 3 when the bookie ended the answer before its end.
+    The exit code is 3 when the answer of the bookie broke off before its end.
     """
     from bookie.pb.stored_service_pb2_grpc import StoredStub  # noqa: PLC0415
 
@@ -39,14 +41,14 @@ def command(
 
 
 def listed(port: Asking, stub: Any) -> list[Any]:
-    """All logs."""
+    """Return all entry logs of the bookie."""
     from bookie.pb import stored_service_pb2 as pb  # noqa: PLC0415
 
     return list(port.call(stub.ListEntryLogs, pb.ListEntryLogsRequest()).logs)
 
 
 def show_logs(output: str, logs: list[Any]) -> None:
-    """A row for each."""
+    """Print a row for each entry log."""
     rows = [
         {"directory": one.directory, "log": f"{one.log_id:x}", "bytes": Bytes(one.bytes), "path": one.path}
         for one in logs
@@ -55,18 +57,20 @@ def show_logs(output: str, logs: list[Any]) -> None:
 
 
 def show_ledgers(port: Asking, stub: Any, output: str, log: str, directory: int | None, *, everything: bool) -> str:
-    """The ledgers of one log; why they are not all, or ""."""
+    """Print the ledgers of one entry log; return why the list is incomplete, or ""."""
     from bookie.pb import stored_service_pb2 as pb  # noqa: PLC0415
 
     try:
         wanted = int(log.rpartition("/")[2].removesuffix(".log"), HEXADECIMAL)
     except ValueError:
-        raise IllegalOperation(f"{log!r} is no entry log id: name one as bkadmin entrylogs does, in hex") from None
+        raise IllegalOperation(
+            f"LOG {log!r} is not an entry log id; give it in hexadecimal, as bkadmin entrylogs shows it"
+        ) from None
     if directory is None:
         found = [one.directory for one in listed(port, stub) if one.log_id == wanted]
         if len(found) != 1:
-            several = f"directories {', '.join(map(str, found))} have one each; choose by --directory"
-            where = several if found else "there is none"
+            several = f"directories {', '.join(map(str, found))} have a log with this id; choose one with --directory"
+            where = several if found else "there is no such log"
             raise IllegalOperation(f"entry log {wanted:x}: {where}; bkadmin entrylogs lists them")
         directory = int(found[0])
     request = pb.ListLedgersOfLogRequest(directory=directory, log_id=wanted)

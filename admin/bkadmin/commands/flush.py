@@ -12,7 +12,7 @@ from bookie.terminal.output import show
 @with_admin
 @with_output
 def command(*, admin: AdminPort, output: str) -> None:
-    """Have a running bookie write its caches to entry logs and index now; the next start has less to replay."""
+    """Flush the write caches of a running bookie to entry logs and index, so that its next start has less to replay."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 

@@ -15,25 +15,32 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("order", type=click.Choice(("status", "force", "suspend", "resume")), default="status")
-@click.option("--major", is_flag=True, help="force, suspend, resume: the major compaction.")
-@click.option("--minor", is_flag=True, help="The minor one; without either, both.")
-@click.option("--mass-deletion", is_flag=True, help="force: the ledgers that the alarm tells of are meant to go.")
-@click.option("--wait", is_flag=True, help="force: wait until that cycle is done, and show its progress.")
-@click.option("--watch", is_flag=True, help="status: tell every change from now on, until Ctrl-C.")
+@click.option("--major", is_flag=True, help="For force, suspend, resume: apply to major compaction.")
+@click.option("--minor", is_flag=True, help="Apply to minor compaction. Default: both kinds.")
+@click.option("--mass-deletion", is_flag=True, help="For force: confirm the mass deletion that the alarm reports.")
+@click.option("--wait", is_flag=True, help="For force: wait until the cycle has ended, and show its progress.")
+@click.option("--watch", is_flag=True, help="For status: print every change until Ctrl-C.")
 @with_yes
 @with_dry_run
 @with_admin
 @with_output
 def command(*, order: str, admin: AdminPort, output: str, yes: bool, dry_run: bool, **how: bool) -> None:
-    """Garbage collection of a running bookie: its status; begin a cycle; hold compactions, let them go."""
+    """Control garbage collection of a running bookie.
+
+    \b
+    status   show what it is doing, and its counters; the default
+    force    start a cycle now
+    suspend  suspend compaction until it is resumed, or the bookie restarts
+    resume   resume compaction
+    """
     from bookie.pb import garbage_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub  # noqa: PLC0415
 
     both = not (how["major"] or how["minor"])
     kinds = pb.CompactionKinds(major=how["major"] or both, minor=how["minor"] or both)
     if dry_run and not how["mass_deletion"]:
-        raise click.UsageError("--dry-run goes with --mass-deletion: nothing else here deletes what anybody may want")
-    question = "delete all ledgers here that the metadata store does not know, however many?"
+        raise click.UsageError("--dry-run requires --mass-deletion: no other option of this command deletes ledgers")
+    question = "delete all ledgers of this bookie that the metadata store does not know, however many?"
     if how["mass_deletion"] and not sure(question, yes=yes, dry_run=dry_run, output=output):
         return
     with admin.open() as port:
@@ -54,7 +61,11 @@ def command(*, order: str, admin: AdminPort, output: str, yes: bool, dry_run: bo
 
 
 def until_done(port: Asking, stub: Any) -> "pb.GarbageStatus":
-    """Follow the forced cycle to its end. BookKeeperError when the bookie goes first."""
+    """Wait until the forced cycle has ended, show its progress, and return the last status.
+
+    Raises:
+        BookKeeperError: the connection to the bookie was lost.
+    """
     from bookie.pb import garbage_service_pb2 as pb  # noqa: PLC0415
 
     status = pb.GarbageStatus()
@@ -72,7 +83,7 @@ def until_done(port: Asking, stub: Any) -> "pb.GarbageStatus":
 
 
 def facts(status: "pb.GarbageStatus") -> dict[str, Any]:
-    """What people ask first, first."""
+    """Return the fields of a status in the order in which they are shown."""
     work = status.progress
     return {
         "running": status.running,

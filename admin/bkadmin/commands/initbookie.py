@@ -12,9 +12,10 @@ from bookie.terminal.output import done
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """Make the cookies of a new bookie (--conf), in its empty directories and in the metadata store.
+    """Create the cookies of the new bookie of --conf, in its empty directories and in the metadata store.
 
-    A bookie does that itself at its first start. Refused where anything is left of an earlier one.
+    A bookie does this itself when it first starts. Refused if a directory or the metadata store has anything of an
+    earlier bookie.
     """
     from bookie.metadata.bookies.identity import candidate_ids, choose_bookie_id  # noqa: PLC0415
     from bookie.storage.cookies import make_cookie, validate_cookies  # noqa: PLC0415
@@ -26,7 +27,9 @@ def command(*, cluster: Cluster, output: str) -> None:
         make_directories(directory)
     with cluster.open() as driver, locked(files.all):
         if driver.cookies.read(bookie) is not None:
-            raise IllegalOperation(f"bookie {bookie} has a cookie already: it is no new one")
+            raise IllegalOperation(
+                f"bookie {bookie} already has a cookie, so it is not new; bkadmin cookie_get shows it"
+            )
         wanted = make_cookie(
             bookie,
             journals=files.journals,
@@ -35,4 +38,4 @@ def command(*, cluster: Cluster, output: str) -> None:
             instance_id=driver.cluster.instance_id(),
         )
         validate_cookies(wanted, driver.cookies, files.all, candidate_ids=candidate_ids(identity))
-    done(output, f"bookie {bookie} can start", bookie=bookie, directories=[str(one) for one in files.all])
+    done(output, f"created the cookies of bookie {bookie}", bookie=bookie, directories=[str(one) for one in files.all])

@@ -10,7 +10,7 @@ from bookie.terminal.output import done
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """Create the metadata of a new cluster. Nothing happens where there is one already, and the exit code is 1."""
+    """Create the metadata of a new cluster. If there is one already, nothing is changed, and the exit code is 1."""
     with cluster.open(new=True) as driver:
         instance_id = driver.cluster.initialize()
-    done(output, f"a new cluster: {instance_id}", instance_id=instance_id)
+    done(output, f"created cluster {instance_id}", instance_id=instance_id)

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 @with_admin
 @with_output
 def command(*, admin: AdminPort, output: str) -> None:
-    """Show up to where each journal is checkpointed: the next start replays what lies behind.
+    """Show the last mark of each journal: the position up to which it is checkpointed. A bookie replays its journal
+    from there when it starts.
 
-    Out of the files that --conf names; with --admin, of a running bookie.
+    The marks are read from the files of --conf; with --admin, a running bookie is asked.
     """
     show(output, "marks", asked(admin) if admin.given else read(admin.conf))
 
 
 def read(conf: Path | None) -> list[dict[str, Any]]:
-    """From the files."""
+    """Read the marks from the files of the bookie."""
     from bookie.storage.tools.files import last_marks  # noqa: PLC0415
 
     files = bookie_files(conf)
@@ -35,7 +36,7 @@ def read(conf: Path | None) -> list[dict[str, Any]]:
 
 
 def asked(admin: AdminPort) -> list[dict[str, Any]]:
-    """From the bookie."""
+    """Ask the running bookie for its marks."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 
@@ -45,7 +46,7 @@ def asked(admin: AdminPort) -> list[dict[str, Any]]:
 
 
 def told(marks: "pb.LastMarks") -> list[dict[str, Any]]:
-    """A row for each mark."""
+    """Return a row for each mark."""
     return [
         row(one.journal, one.file_id, one.offset, one.path, counts=one.counts)
         if one.file_id >= 0
@@ -55,7 +56,7 @@ def told(marks: "pb.LastMarks") -> list[dict[str, Any]]:
 
 
 def row(journal: int, file_id: int | None, position: int | None, path: str, *, counts: bool) -> dict[str, Any]:
-    """One mark."""
+    """Return the row of one mark."""
     return {
         "journal": journal,
         "file": None if file_id is None else f"{file_id:x}.txn",

@@ -14,15 +14,17 @@ from bookie.terminal.output import Bytes, show
 
 @click.command()
 @click.argument("ledger", type=ID)
-@click.option("-m", "--meta", is_flag=True, help="Only what the bookie knows of the ledger: fence, limbo, entries.")
+@click.option(
+    "-m", "--meta", is_flag=True, help="Show only the bookie's state of the ledger: fence, limbo, number of entries."
+)
 @with_admin
 @with_output
 @click.pass_context
 def command(context: click.Context, *, ledger: int, meta: bool, admin: AdminPort, output: str) -> None:
-    """List where the entries of a LEDGER lie in this bookie's entry logs.
+    """Show where the entries of a LEDGER lie in the bookie's entry logs.
 
-    As its last checkpoint has it, out of the files that --conf names; with --admin, as a running bookie has it. The
-    exit code is 3 when that ended the answer before its end.
+    Without --admin, the index in the files of --conf is read as of the last checkpoint. With --admin, a running bookie
+    is asked; the exit code is 3 when its answer broke off before its end.
     """
     found, cut_off = asked(admin, ledger, meta=meta) if admin.given else (read(admin.conf, ledger), "")
     places = found.pop("places")
@@ -33,7 +35,7 @@ def command(context: click.Context, *, ledger: int, meta: bool, admin: AdminPort
 
 
 def read(conf: Path | None, ledger: int) -> dict[str, Any]:
-    """From the files."""
+    """Read the ledger's state and entry locations from the files of the bookie."""
     from bookie.storage.tools.read_index import list_entries, reading  # noqa: PLC0415
 
     files = bookie_files(conf)
@@ -42,7 +44,7 @@ def read(conf: Path | None, ledger: int) -> dict[str, Any]:
         known = next((row for row in file.ledgers() if row.ledger == ledger), None)
     places = [row(at.entry, at.log_id, at.offset, at.length) for at in list_entries(index, ledger)]
     if known is None and not places:
-        raise NoSuchLedger(f"ledger {ledger}: this bookie's index has nothing of it; has a checkpoint passed since?")
+        raise NoSuchLedger(f"ledger {ledger}: not in the index of this bookie; its entries may not be checkpointed yet")
     return {
         "places": places,
         "count": len(places),
@@ -53,7 +55,10 @@ def read(conf: Path | None, ledger: int) -> dict[str, Any]:
 
 
 def asked(admin: AdminPort, ledger: int, *, meta: bool) -> tuple[dict[str, Any], str]:
-    """From the bookie; and why places are missing, or "". `count` has entries that are only in its caches, too."""
+    """Ask the running bookie. Return the ledger's state and entry locations, and why locations are missing, or "".
+
+    `count` includes entries that are in the write cache only, which have no location yet.
+    """
     from bookie.pb import stored_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.stored_service_pb2_grpc import StoredStub  # noqa: PLC0415
 
@@ -61,7 +66,9 @@ def asked(admin: AdminPort, ledger: int, *, meta: bool) -> tuple[dict[str, Any],
         stub = port.stub(StoredStub)
         known = port.call(stub.GetLedger, pb.GetLedgerRequest(ledger=ledger))
         if not known.known_here:
-            raise NoSuchLedger(f"ledger {ledger}: this bookie has nothing of it; the metadata store knows it")
+            raise NoSuchLedger(
+                f"ledger {ledger}: this bookie has no entries of it; bkadmin ledgermetadata shows which bookies have"
+            )
         request = pb.EntriesRequest(ledger=ledger, first=0, last=-1)
         parts, cut_off = ([], "") if meta else gathered(port.stream(stub.LocateEntries, request))
     places = [row(one.entry, one.log_id, one.offset, one.bytes) for part in parts for one in part.places]
@@ -78,5 +85,5 @@ def asked(admin: AdminPort, ledger: int, *, meta: bool) -> tuple[dict[str, Any],
 
 
 def row(entry: int, log_id: int, offset: int, size: int) -> dict[str, Any]:
-    """One entry."""
+    """Return the row of one entry."""
     return {"entry": entry, "log": f"{log_id:x}", "offset": offset, "bytes": Bytes(size)}

@@ -15,16 +15,16 @@ from bookie.terminal.output import Moment, done, show
     "--dump-to-file",
     "dump",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the stored form there instead.",
+    help="Write the metadata in its stored form to this file instead.",
 )
 @click.option(
     "-restorefromfile",
     "--restore-from-file",
     "restore",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Create the ledger from such a file.",
+    help="Create the ledger's metadata from such a file.",
 )
-@click.option("-update", "--update", is_flag=True, help="With that: replace what is there.")
+@click.option("-update", "--update", is_flag=True, help="With --restore-from-file: replace the metadata that exists.")
 @with_cluster
 @with_output
 @with_yes
@@ -40,7 +40,11 @@ def command(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Show the metadata of a LEDGER: state, quorums, and which bookies hold which entries. Not its password."""
+    """Show the metadata of a LEDGER: state, quorums, and which bookies store which entries. The password is not shown.
+
+    With -dumptofile or -restorefromfile, the stored form is written to a file or restored from one; it includes the
+    password.
+    """
     from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger  # noqa: PLC0415
 
     if restore is not None:
@@ -55,14 +59,14 @@ def command(
                 driver.ledgers.create(ledger, value)
             else:
                 return
-        done(output, f"ledger {ledger} is as in {restore}", ledger=ledger, restored=str(restore))
+        done(output, f"restored ledger {ledger} from {restore}", ledger=ledger, restored=str(restore))
         return
     with cluster.open() as driver:
         found = driver.ledgers.read(ledger)
     value = found.value
     if dump is not None:
         dump.write_bytes(serialize_ledger(value))
-        done(output, f"written to {dump}", ledger=ledger, written=str(dump))
+        done(output, f"wrote the metadata of ledger {ledger} to {dump}", ledger=ledger, written=str(dump))
         return
     rows = [{"first_entry": one.first_entry, "bookies": list(one.bookies)} for one in value.segments]
     show(

@@ -8,15 +8,16 @@ from bookie.terminal.output import show
 
 
 @click.command()
-@click.option("-rw", "--readwrite", is_flag=True, help="Only those that take writes.")
-@click.option("-ro", "--readonly", is_flag=True, help="Only those that are read-only.")
-@click.option("-a", "--all", "everyone", is_flag=True, help="All, which is what neither of them means.")
+@click.option("-rw", "--readwrite", is_flag=True, help="List only writable bookies.")
+@click.option("-ro", "--readonly", is_flag=True, help="List only read-only bookies.")
+@click.option("-a", "--all", "everyone", is_flag=True, help="List all bookies; the default.")
 @with_cluster
 @with_output
 def command(*, readwrite: bool, readonly: bool, everyone: bool, cluster: Cluster, output: str) -> None:
     """List the bookies of the cluster by state.
 
-    A bookie without registration that has a cookie is `absent`: it is down, or was removed without its cookie.
+    A bookie that has a cookie but is not registered is `absent`: it is down, or was removed without deleting its
+    cookie.
     """
     with cluster.open() as driver:
         states = bookie_states(driver.bookies)

@@ -12,13 +12,13 @@ KINDS = {"txn": "journal", "log": "entry log", "idx": "index"}
 
 
 @click.command()
-@click.option("-txn", "--journal", "txn", is_flag=True, help="Only journals.")
-@click.option("-log", "--entrylog", "log", is_flag=True, help="Only entry logs.")
-@click.option("-idx", "--index", "idx", is_flag=True, help="Only the index.")
+@click.option("-txn", "--journal", "txn", is_flag=True, help="List only journal files.")
+@click.option("-log", "--entrylog", "log", is_flag=True, help="List only entry logs.")
+@click.option("-idx", "--index", "idx", is_flag=True, help="List only files of the index.")
 @with_configuration
 @with_output
 def command(*, txn: bool, log: bool, idx: bool, conf: Path | None, output: str) -> None:
-    """List every file of a bookie by kind, with its length and what it occupies."""
+    """List every file of the bookie of --conf by kind, with its length and the disk space it occupies."""
     from bookie.storage.tools.files import list_files  # noqa: PLC0415
 
     wanted = {KINDS[name] for name, chosen in (("txn", txn), ("log", log), ("idx", idx)) if chosen}

@@ -14,19 +14,21 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-m", "--meta", is_flag=True, help="With state, size and quorums; one read of the store a ledger.")
-@click.option("-bookieid", "--bookie", help="Only those with a segment on the bookie of this id.")
-@click.option("--limit", type=click.IntRange(min=1), help="No more than so many.")
+@click.option(
+    "-m", "--meta", is_flag=True, help="Show state, size and quorums too; this reads the metadata of every ledger."
+)
+@click.option("-bookieid", "--bookie", help="List only ledgers with a segment on the bookie of this id.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many ledgers.")
 @with_cluster
 @with_output
 def command(*, meta: bool, bookie: str | None, limit: int | None, cluster: Cluster, output: str) -> None:
-    """List the ledgers of the cluster, by id."""
+    """List the ledgers of the cluster in the order of their ids."""
     with cluster.open() as driver:
         show_long(output, "ledgers", islice(found(driver, bookie, described=meta), limit))
 
 
 def found(driver: "MetadataDriver", bookie: str | None, *, described: bool) -> Iterator[dict[str, Any]]:
-    """A row for each ledger."""
+    """Yield a row for each ledger; only those on `bookie`, unless it is None."""
     from bookie.errors import NoSuchLedgerMetadata  # noqa: PLC0415
 
     for ids in driver.ledgers.ranges():
@@ -36,7 +38,7 @@ def found(driver: "MetadataDriver", bookie: str | None, *, described: bool) -> I
                 continue
             try:
                 value = driver.ledgers.read(ledger).value
-            except NoSuchLedgerMetadata:  # deleted since it was listed
+            except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
                 continue
             if bookie is not None and not any(bookie in one.bookies for one in value.segments):
                 continue

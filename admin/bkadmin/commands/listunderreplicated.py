@@ -7,11 +7,30 @@ from bookie.terminal.output import Moment, show
 
 
 @click.command()
-@click.option("-mr", "--missing-replica", "missing", help="Only ledgers that lack a replica on the bookie of this id.")
-@click.option("-emr", "--excluding-missing-replica", "excluded", help="Not those that lack one on this bookie.")
-@click.option("-pmr", "--printmissingreplica", "_always", is_flag=True, help="Name the bookies; done in any case.")
-@click.option("-prw", "--printreplicationworkerid", "workers", is_flag=True, help="Name who copies it now.")
-@click.option("-c", "--count", "only_count", is_flag=True, help="Only how many.")
+@click.option(
+    "-mr", "--missing-replica", "missing", help="List only ledgers that lack a replica on the bookie of this id."
+)
+@click.option(
+    "-emr",
+    "--excluding-missing-replica",
+    "excluded",
+    help="Leave out ledgers that lack a replica on the bookie of this id.",
+)
+@click.option(
+    "-pmr",
+    "--printmissingreplica",
+    "_always",
+    is_flag=True,
+    help="Accepted for compatibility; the bookies are always shown.",
+)
+@click.option(
+    "-prw",
+    "--printreplicationworkerid",
+    "workers",
+    is_flag=True,
+    help="Show the worker that is replicating each ledger.",
+)
+@click.option("-c", "--count", "only_count", is_flag=True, help="Show only the number of ledgers.")
 @with_cluster
 @with_output
 def command(
@@ -24,7 +43,7 @@ def command(
     cluster: Cluster,
     output: str,
 ) -> None:
-    """List the ledgers that wait for new replicas, and the bookies on which they lack one."""
+    """List the under-replicated ledgers and the bookies on which they lack a replica."""
     with cluster.open() as driver:
         marks = [
             mark

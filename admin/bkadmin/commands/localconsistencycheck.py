@@ -16,9 +16,10 @@ from bookie.terminal.output import progress_bar, show
 @with_output
 @click.pass_context
 def command(context: click.Context, *, conf: Path | None, output: str) -> None:
-    """Check a stopped bookie's files: every record of logs and journals, and that the index points at what it says.
+    """Check the files of a stopped bookie: every record of its entry logs and journals, and every entry of its index.
 
-    Changes nothing. The exit code is 3 when something is not well; each line tells what would mend it.
+    An index entry must point at the record of that entry. Nothing is changed. Each problem is shown with its remedy,
+    and the exit code is 3 when there is any.
     """
     files = bookie_files(conf)
     with progress_bar("entry logs") as progress:
@@ -30,7 +31,7 @@ def command(context: click.Context, *, conf: Path | None, output: str) -> None:
 
 
 def logs(files: Directories, progress: Any) -> list[dict[str, Any]]:
-    """A row for each entry log."""
+    """Return a row for each entry log."""
     from bookie.storage.tools.check_logs import check_logs  # noqa: PLC0415
 
     return [
@@ -41,7 +42,7 @@ def logs(files: Directories, progress: Any) -> list[dict[str, Any]]:
 
 
 def journals(files: Directories) -> list[dict[str, Any]]:
-    """A row for each journal file."""
+    """Return a row for each journal file."""
     from bookie.storage.tools.check_journals import check_journals  # noqa: PLC0415
     from bookie.storage.tools.files import last_marks  # noqa: PLC0415
 
@@ -58,7 +59,7 @@ def journals(files: Directories) -> list[dict[str, Any]]:
 
 
 def indexes(files: Directories) -> list[dict[str, Any]]:
-    """A row for each index."""
+    """Return a row for each index."""
     from bookie.errors import ToolRefused  # noqa: PLC0415
     from bookie.storage.tools.check_index import check_index  # noqa: PLC0415
 
@@ -71,7 +72,7 @@ def indexes(files: Directories) -> list[dict[str, Any]]:
             rows.append({"path": str(index), "sound": False, "records": None, "problem": str(error)})
             continue
         first = next(iter(found.wrong), None)
-        problem = "" if found.sound else f"{found.wrong_count} entries are not where it says"
+        problem = "" if found.sound else f"{found.wrong_count} entries are not where the index says"
         problem += f"; the first: ledger {first.ledger}, entry {first.entry}: {first.why}" if first else ""
         rows.append({"path": str(index), "sound": found.sound, "records": found.entries, "problem": problem})
     return rows

@@ -13,9 +13,10 @@ from bookie.terminal.output import show
 @with_admin
 @with_output
 def command(*, level: str | None, logger: str, admin: AdminPort, output: str) -> None:
-    """The log levels of a running bookie; or set that of LOGGER (all, if none is named) until it is restarted.
+    """Show the log levels of a running bookie, or set the level of LOGGER until the bookie restarts.
 
-    A logger is a module as log lines name it: `bookie.storage.garbage`. `inherit` gives it its parent's level again.
+    LOGGER is a module as log lines name it, for example `bookie.storage.garbage`; without it, the level of all loggers
+    is set. `inherit` makes a logger use the level of its parent again.
     """
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415

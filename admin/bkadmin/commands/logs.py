@@ -24,17 +24,24 @@ def command(
     cluster: Cluster,
     output: str,
 ) -> None:
-    """Logs: list all; show the ledgers and writers of one; delete one; forget a WRITER that will not come back.
+    """List all logs, show or delete one, or forget a writer of one.
 
-    A log is a named, ordered list of ledgers. To delete it leaves its ledgers. A forgotten writer that comes back and
-    repeats its last batch has it in the log twice.
+    A log is a named, ordered list of ledgers.
+
+    \b
+    list                 list all logs; the default
+    show NAME            show the ledgers and writers of a log
+    delete NAME          delete a log; its ledgers stay
+    forget NAME WRITER   forget how far a writer got that will not come back
+
+    If a forgotten writer comes back after all and repeats its last batch, the log has that batch twice.
     """
     from bookie.metadata import changing_logs  # noqa: PLC0415
 
     if order != "list" and name is None:
-        raise click.UsageError(f"{order} needs the NAME of a log")
+        raise click.UsageError(f"{order} requires the NAME of a log")
     if order == "forget" and writer is None:
-        raise click.UsageError("forget needs the WRITER: `bkadmin logs show` lists them")
+        raise click.UsageError("forget requires the WRITER: `bkadmin logs show NAME` lists the writers")
     with cluster.open() as driver:
         if name is None or order == "list":
             names = [one for page in driver.logs.names() for one in page if name in {None, one}]
@@ -48,10 +55,10 @@ def command(
             show(output, "ledgers", rows, log=name, version=found.version, writers=commits)
         elif order == "delete":
             held = len(driver.logs.read(name).value.ledgers)
-            question = f"delete log {name}, a list of {held} ledgers? They stay, and no list names them."
+            question = f"delete log {name}, a list of {held} ledgers? The ledgers stay, but no log names them any more."
             if sure(question, yes=yes, dry_run=dry_run, output=output):
                 driver.logs.delete(name)
-                done(output, f"log {name} is deleted", log=name, deleted=True)
-        elif sure(f"forget how far {writer} got in log {name}?", yes=yes, dry_run=dry_run, output=output):
+                done(output, f"deleted log {name}", log=name, deleted=True)
+        elif sure(f"forget how far writer {writer} got in log {name}?", yes=yes, dry_run=dry_run, output=output):
             changing_logs.forget(driver.logs, name, str(writer))
-            done(output, f"{writer} is forgotten", log=name, forgotten=writer)
+            done(output, f"forgot writer {writer} of log {name}", log=name, forgotten=writer)

@@ -22,7 +22,7 @@ Series = dict[tuple[str, str], float]
     "interval_s",
     type=Seconds(high=3600),
     metavar="SECONDS",
-    help="Again at this interval, counters with their rates, until Ctrl-C; JSON is one line each time.",
+    help="Repeat at this interval until Ctrl-C, with the rates of counters; JSON is one line each time.",
 )
 @click.option(
     "-o",
@@ -30,19 +30,22 @@ Series = dict[tuple[str, str], float]
     type=click.Choice(("table", "json", "yaml", "prometheus")),
     default="table",
     show_default=True,
-    help="Format.",
+    help="Output format.",
 )
-@click.option("--nonzero", is_flag=True, help="Leave out what is 0 or not measured yet.")
+@click.option("--nonzero", is_flag=True, help="Leave out samples that are 0 or not measured yet.")
 @with_admin
 def command(
     *, names: tuple[str, ...], interval_s: float | None, output: str, nonzero: bool, admin: AdminPort
 ) -> None:  # fmt: skip
-    """What a running bookie measures: all families, or those whose names match NAMES (`bookie_journal_*`)."""
+    """Show the metrics of a running bookie.
+
+    NAMES are names or patterns of metric families, such as `bookie_journal_*`; without them, all families are shown.
+    """
     from bookie.pb import metrics_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.metrics_service_pb2_grpc import MetricsStub  # noqa: PLC0415
 
     if interval_s is not None and output == "prometheus":
-        raise IllegalOperation("--watch has no Prometheus text: use -o table or json")
+        raise IllegalOperation("--watch cannot be combined with -o prometheus: use -o table, json or yaml")
     with admin.open() as port:
         stub = port.stub(MetricsStub)
         if output == "prometheus":
@@ -64,14 +67,16 @@ def command(
 
 
 def series(samples: "pb.MetricsSamples") -> Series:
-    """Value by name and labels."""
+    """Return the value of each sample by its name and labels."""
     return {(one.name, labels(one)): one.value for family in samples.families for one in family.samples}
 
 
 def table(
     samples: "pb.MetricsSamples", before: "tuple[Series, int] | None" = None, *, nonzero: bool = False
 ) -> list[dict[str, Any]]:
-    """A row a sample; with what was `before`, counters have a rate."""
+    """Return a row for each sample. With the samples of an earlier time in `before`, counters also get a rate per
+    second.
+    """
     rows = []
     for family in samples.families:
         for one in family.samples:
@@ -88,5 +93,5 @@ def table(
 
 
 def labels(sample: "pb.MetricSample") -> str:
-    """In one word."""
+    """Return the labels of a sample as one string."""
     return ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))

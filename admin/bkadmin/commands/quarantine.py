@@ -13,19 +13,19 @@ from bookie.terminal.output import show
 @with_admin
 @with_output
 def command(*, order: str, ledger: int | None, admin: AdminPort, output: str) -> None:
-    """The ledgers in quarantine on a running bookie; let one out.
+    """List the ledgers in quarantine on a running bookie, or release one.
 
     \b
-    list         which, in which ledger directory, and what they have that could not be stored or trusted
-    lift LEDGER  from now on what is stored of it is all there is, and it is written to; after a repair only
+    list         show each ledger, its ledger directory, and what could not be stored or trusted; the default
+    lift LEDGER  release the ledger after a repair: it takes writes again, and what is stored counts as complete
 
-    What quarantine means, and how to mend such a ledger from its replicas: docs/troubleshoot.md.
+    docs/troubleshoot.md says what quarantine means and how to repair such a ledger from its replicas.
     """
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 
     if (ledger is not None) != (order == "lift"):
-        raise click.UsageError("lift and a ledger go together: bkadmin quarantine lift 4711")
+        raise click.UsageError("lift requires a LEDGER, and list takes none: bkadmin quarantine lift 4711")
     with admin.open() as port:
         stub = port.stub(BookieStub)
         if ledger is None:

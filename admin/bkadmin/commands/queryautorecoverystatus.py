@@ -10,7 +10,7 @@ from bookie.terminal.output import show
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """List the ledgers that are being copied now, and by whom."""
+    """List the ledgers that are being re-replicated, and the worker of each."""
     with cluster.open() as driver:
         holders = driver.replication.holders()
     show(output, "tasks", [{"ledger": ledger, "worker": holders[ledger]} for ledger in sorted(holders)])

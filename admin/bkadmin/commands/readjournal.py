@@ -11,14 +11,15 @@ from bookie.terminal.output import show_long
 
 @click.command()
 @click.argument("journal")
-@click.option("-l", "--ledgerid", "ledger", type=ID, help="Only records of this ledger.")
+@click.option("-l", "--ledgerid", "ledger", type=ID, help="List only records of this ledger.")
 @with_configuration
 @with_output
 @click.pass_context
 def command(context: click.Context, *, journal: str, ledger: int | None, conf: Path | None, output: str) -> None:
-    """List the records of a JOURNAL file: a path, or its id in hexadecimal. Of ours or of a Java bookie.
+    """List the records of a JOURNAL file of this or a Java bookie.
 
-    Master keys are not shown. The exit code is 3 when the file is damaged; a torn end is regular.
+    JOURNAL is the path of a file, or with --conf also the id of a journal file in hexadecimal. Master keys are not
+    shown. The exit code is 3 when the file is damaged; an incomplete record at its end is normal after a crash.
     """
     from bookie.storage.tools.list_records import JournalRecords  # noqa: PLC0415
 

@@ -16,23 +16,30 @@ SHOWN = 60
 
 @click.command()
 @click.argument("ledger", type=ID)
-@click.option("-fe", "--firstentryid", "first", type=ID, default=0, show_default=True)
-@click.option("-le", "--lastentryid", "last", type=ID, help="Else: the last one that is confirmed.")
-@click.option("-r", "--force-recovery", "recovery", is_flag=True, help="Close the ledger first; this stops its writer.")
-@click.option("-m", "--msg", is_flag=True, help="With the payloads, as text with escapes.")
+@click.option("-fe", "--firstentryid", "first", type=ID, default=0, show_default=True, help="First entry to read.")
+@click.option("-le", "--lastentryid", "last", type=ID, help="Last entry to read. Default: the last add confirmed.")
+@click.option(
+    "-r",
+    "--force-recovery",
+    "recovery",
+    is_flag=True,
+    help="Recover and close the ledger first; this fences off its writer.",
+)
+@click.option("-m", "--msg", is_flag=True, help="Show the payloads too, as text with escapes.")
 @with_cluster
 @with_admin_port
 @with_output
 def command(*, ledger: int, recovery: bool, msg: bool, cluster: Cluster, admin: AdminPort, **options: Any) -> None:
-    """Read the entries of a LEDGER as a client does, replica by replica, and check their digests.
+    """Read the entries of a LEDGER from its replicas, as a client does, and verify their digests.
 
-    The password is taken from the ledger's metadata. Nothing is fenced without --force-recovery. With --admin, only
-    what that one bookie has is read, unconfirmed entries too, and what is wrong with one is told beside it. The exit
-    code is 3 where something is, and where reading ended early: what came before is shown.
+    The password is taken from the ledger's metadata. The ledger is not fenced, unless --force-recovery is given. With
+    --admin, the entries of that one bookie are read, including those that are not confirmed, and a problem with an
+    entry is shown in its row. The exit code is 3 if there was a problem or reading broke off early; the entries read
+    so far are shown.
     """
     first, last, output = options["first"], options["last"], options["output"]
     if admin.given and recovery:
-        raise IllegalOperation("--force-recovery is for all bookies of a ledger: leave --admin away")
+        raise IllegalOperation("--force-recovery concerns all bookies of a ledger: it cannot be combined with --admin")
     if admin.given:
         rows = held(admin.within(cluster.conf, cluster.timeout_s), ledger, first, last, payloads=msg)
     else:
@@ -51,7 +58,9 @@ def command(*, ledger: int, recovery: bool, msg: bool, cluster: Cluster, admin: 
 
 
 class Shown:
-    """Rows as they come, once; then how many there were, how many with a problem, and why they ended early, or ""."""
+    """An iterable of rows, for one pass. Afterwards it has their number, the number of rows with a problem, and in
+    `ended` why reading broke off early, or "".
+    """
 
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
         self._rows = rows
@@ -59,7 +68,7 @@ class Shown:
         self.ended = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """What stands in the way of the first one is raised."""
+        """Yield the rows. An error before the first row is raised; a later one is kept in `ended`."""
         try:
             for row in self._rows:
                 self.count += 1
@@ -70,11 +79,11 @@ class Shown:
         except BookKeeperError as error:
             if not self.count:
                 raise
-            self.ended = f"{error} - what was shown is a part"
+            self.ended = f"{error} - the output is incomplete"
 
 
 def held(admin: AdminPort, ledger: int, first: int, last: int | None, *, payloads: bool) -> Iterator[dict[str, Any]]:
-    """A row for each entry of one bookie."""
+    """Yield a row for each entry that one bookie has."""
     from bookie.pb import stored_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.stored_service_pb2_grpc import StoredStub  # noqa: PLC0415
 
@@ -90,7 +99,7 @@ def held(admin: AdminPort, ledger: int, first: int, last: int | None, *, payload
 def entries(
     cluster: Cluster, ledger: int, first: int, last: int | None, *, recovery: bool, payloads: bool
 ) -> Iterator[dict[str, Any]]:
-    """A row for each, from whichever replica has it."""
+    """Yield a row for each entry, read from any replica that has it."""
     from bookie.client import BookKeeper  # noqa: PLC0415
 
     with (
@@ -109,6 +118,6 @@ def entries(
 
 
 def text(data: bytes) -> str:
-    """The beginning of a payload, in one line."""
+    """Return the beginning of a payload as one line of text."""
     shown = data[:SHOWN].decode("utf-8", "backslashreplace").encode("unicode_escape").decode()
     return shown + ("…" if len(data) > SHOWN else "")

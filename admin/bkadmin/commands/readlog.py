@@ -11,10 +11,10 @@ from bookie.terminal.output import show_long
 
 @click.command()
 @click.argument("log")
-@click.option("-l", "--ledgerid", "ledger", type=ID, help="Only entries of this ledger.")
-@click.option("-e", "--entryid", "entry", type=ID, help="Only entries of this id.")
-@click.option("-sp", "--startpos", "start", type=ID, default=0, help="Only from this byte on.")
-@click.option("-ep", "--endpos", "end", type=ID, help="Only up to this byte.")
+@click.option("-l", "--ledgerid", "ledger", type=ID, help="List only entries of this ledger.")
+@click.option("-e", "--entryid", "entry", type=ID, help="List only entries with this id.")
+@click.option("-sp", "--startpos", "start", type=ID, default=0, help="List only records from this byte offset on.")
+@click.option("-ep", "--endpos", "end", type=ID, help="List only records up to this byte offset.")
 @with_configuration
 @with_output
 @click.pass_context
@@ -29,9 +29,10 @@ def command(
     conf: Path | None,
     output: str,
 ) -> None:
-    """List the records of an entry LOG: a file, or its id in hexadecimal. Of ours or of a Java bookie.
+    """List the records of an entry LOG of this or a Java bookie.
 
-    The exit code is 3 when the log ends in the middle of a record.
+    LOG is the path of a file, or with --conf also the id of a log in hexadecimal. The exit code is 3 when the log ends
+    in the middle of a record.
     """
     from bookie.storage.tools.list_records import LogRecords  # noqa: PLC0415
 

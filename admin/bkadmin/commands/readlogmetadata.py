@@ -13,9 +13,10 @@ from bookie.terminal.output import Bytes, show
 @with_configuration
 @with_output
 def command(*, log: str, conf: Path | None, output: str) -> None:
-    """List the ledgers of an entry LOG (a file, or its id in hexadecimal) and their bytes in it.
+    """List the ledgers of an entry LOG and the bytes of each in it.
 
-    Counted record by record: the map at the end of the file is not believed.
+    LOG is the path of a file, or with --conf also the id of a log in hexadecimal. The records are counted one by one;
+    the ledger map at the end of the file is not used.
     """
     from bookie.storage.tools.list_records import log_ledgers  # noqa: PLC0415
 

@@ -12,9 +12,9 @@ from bookie.terminal.output import show
 @with_admin
 @with_output
 def command(*, wish: str | None, admin: AdminPort, output: str) -> None:
-    """Whether a running bookie takes writes, and who is against it; or make it read-only, or take that back.
+    """Show whether a running bookie is read-only and for what reasons, or switch read-only mode on or off.
 
-    A full disk and forceReadOnlyBookie keep it read-only, whatever the operator wishes.
+    `off` only takes back an earlier `on`: a full disk and forceReadOnlyBookie still keep the bookie read-only.
     """
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415

@@ -12,7 +12,7 @@ from bookie.terminal.output import progress_bar, show
 
 
 @click.command()
-@click.option("--skip-unreadable", is_flag=True, help="Go on without a log that cannot be read; it is named.")
+@click.option("--skip-unreadable", is_flag=True, help="Skip entry logs that cannot be read; they are listed.")
 @with_configuration
 @with_output
 @with_yes
@@ -23,9 +23,8 @@ def command(
 ) -> None:
     """Rebuild the location index of a stopped bookie from its entry logs.
 
-    Master keys, fences and explicit LACs are carried over from the old index, which is replaced at the very end. A
-    ledger that the logs have and the old index does not know comes back fenced. The exit code is 3 when logs were
-    skipped.
+    Master keys, fences and explicit LACs are taken over from the old index, which is replaced at the very end. A
+    ledger that is in the logs but not in the old index becomes fenced. The exit code is 3 when logs were skipped.
     """
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
     from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index  # noqa: PLC0415

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--skip-unreadable", is_flag=True, help="Go on without a log or journal that cannot be read.")
+@click.option("--skip-unreadable", is_flag=True, help="Skip entry logs and journals that cannot be read.")
 @click.option(
     "--journals-only",
     is_flag=True,
-    help="Take master keys from the journals alone: for a bookie that holds the metadata store itself.",
+    help="Take master keys from the journals only, for a bookie that holds the metadata store itself.",
 )
 @with_cluster
 @with_output
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 def command(
     context: click.Context, /, *, skip_unreadable: bool, journals_only: bool, cluster: Cluster, **how: Any
 ) -> None:
-    """Rebuild the whole index of a stopped bookie, ledger records too, when nothing of the old one can be used.
+    """Rebuild the entire index of a stopped bookie, including its ledger records, when the old index is unusable.
 
-    Locations come from the entry logs, master keys from the journals and the metadata store. Every ledger is fenced
-    afterwards, because nobody knows any more which ones were: their writers go on with other bookies. The exit code is
-    3 when logs were skipped.
+    Locations are taken from the entry logs, master keys from the journals and the metadata store. Every ledger becomes
+    fenced, because it is not known which ledgers were; their writers continue on other bookies. The exit code is 3
+    when logs were skipped.
     """
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
     from bookie.storage.tools.rebuild_index import RebuildOptions  # noqa: PLC0415
@@ -67,7 +67,7 @@ def command(
 
 
 def keys(driver: "MetadataDriver | None") -> Callable[[int], bytes | None]:
-    """The master key of a ledger, as its metadata has it."""
+    """Return a function that derives a ledger's master key from its metadata; it returns None for an unknown ledger."""
     from bookie.client.entries.digest import master_key  # noqa: PLC0415
     from bookie.errors import NoSuchLedgerMetadata  # noqa: PLC0415
 

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bookies", metavar="BOOKIE[,BOOKIE...]")
-@click.option("-l", "--ledger", type=ID, help="Only this ledger.")
+@click.option("-l", "--ledger", type=ID, help="Re-replicate only this ledger.")
 @click.option("-q", "--query", is_flag=True, help="Only list the ledgers that name the bookies.")
-@click.option("-dr", "--dry-run", is_flag=True, help="The same: what would be copied.")
-@click.option("-sk", "--skip-open-ledgers", "skip_open", is_flag=True, help="Leave ledgers alone that are not closed.")
+@click.option("-dr", "--dry-run", is_flag=True, help="Same as --query: show what would be copied, and change nothing.")
+@click.option("-sk", "--skip-open-ledgers", "skip_open", is_flag=True, help="Skip ledgers that are not closed.")
 @click.option(
-    "-sku", "--skip-unrecoverable", "lenient", is_flag=True, help="Ledgers that fail do not change the exit code."
+    "-sku", "--skip-unrecoverable", "lenient", is_flag=True, help="Do not report ledgers that failed in the exit code."
 )
-@click.option("-d", "--delete-cookie", is_flag=True, help="Delete the bookies' cookies when all is copied.")
-@click.option("-rate", "--rate", type=click.IntRange(min=0), default=0, help="Bytes a second at most; 0: no limit.")
+@click.option(
+    "-d", "--delete-cookie", is_flag=True, help="Delete the cookies of the bookies when all ledgers are copied."
+)
+@click.option(
+    "-rate", "--rate", type=click.IntRange(min=0), default=0, help="Maximum rate in bytes per second; 0: no limit."
+)
 @with_cluster
 @with_output
 @with_yes
@@ -43,10 +47,10 @@ def command(
     delete_cookie: bool,
     **options: Any,
 ) -> None:
-    """Copy all that BOOKIE (its id; several with commas) holds to others, here and now, without an auditor.
+    """Re-replicate all ledgers of the given bookies (by id) from this process, without an auditor.
 
-    The bookies must be stopped, or read-only. Open ledgers that they take part in are fenced and closed. A ledger that
-    cannot be copied is told with its reason, and the exit code is 3.
+    The bookies must be stopped or read-only. Their open ledgers are fenced and closed. A ledger that cannot be copied
+    is listed with the reason, and the exit code is 3.
     """
     lost = frozenset(one.strip() for one in bookies.split(",") if one.strip())
     look = query or dry_run
@@ -75,17 +79,17 @@ def command(
 
 
 def refuse_running(cluster: Cluster, bookies: Iterable[str]) -> None:
-    """IllegalOperation: one of them is registered, and would not start again without its cookie."""
+    """Raise IllegalOperation if one of the bookies is registered: it could not start again without its cookie."""
     with cluster.open() as driver:
         running = [one for one in sorted(bookies) if is_registered(driver.bookies, one)]
     if running:
-        raise IllegalOperation(f"bookie {', '.join(running)} is running: stop it first, or leave -d away")
+        raise IllegalOperation(f"bookie {', '.join(running)} is running: stop it first, or omit -d (--delete-cookie)")
 
 
 async def run(
     cluster: Cluster, lost: frozenset[str], *, dry_run: bool, ledger: int | None, skip_open: bool, rate: int
 ) -> "list[Outcome]":
-    """What came of each ledger."""
+    """Re-replicate the ledgers and return the outcome of each."""
     from bookie.client.replication.recovering import recover  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
 

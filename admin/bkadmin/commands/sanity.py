@@ -13,7 +13,7 @@ from bookie.terminal.output import show
 @with_output
 @click.pass_context
 def command(context: click.Context, *, admin: AdminPort, output: str) -> None:
-    """Have a running bookie write a few entries, read them back and compare. The exit code is 3 when that fails."""
+    """Make a running bookie write a few entries, read them back and compare. The exit code is 3 when that fails."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 

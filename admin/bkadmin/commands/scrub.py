@@ -17,31 +17,36 @@ ORDERS = ("status", "start", "pause", "resume", "pace")
 
 @click.command()
 @click.argument("order", type=click.Choice(ORDERS), default="status")
-@click.option("--rate", type=click.IntRange(min=0), metavar="BYTES", help="pace: bytes a second; 0: no limit.")
-@click.option("--wait", is_flag=True, help="start: wait until that pass has ended, and show its progress.")
-@click.option("--watch", is_flag=True, help="status: tell every change from now on, until Ctrl-C.")
-@click.option("--findings", is_flag=True, help="status: the last findings, one a row.")
+@click.option(
+    "--rate",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="For pace: maximum rate in bytes per second; 0: no limit.",
+)
+@click.option("--wait", is_flag=True, help="For start: wait until the pass has ended, and show its progress.")
+@click.option("--watch", is_flag=True, help="For status: print every change until Ctrl-C.")
+@click.option("--findings", is_flag=True, help="For status: show the last findings, one per row.")
 @with_admin
 @with_output
 def command(
     *, order: str, rate: int | None, wait: bool, watch: bool, findings: bool, admin: AdminPort, output: str
 ) -> None:
-    """The scrub of a running bookie: what it found; begin a pass, hold it, let it go, set its pace.
+    """Control the scrub of a running bookie.
 
     \b
-    status   how far the pass got, when the last one ended, what was found and repaired
-    start    begin a pass over all entry logs now, or go on with one that was cut short
-    pause    read nothing until it is resumed, or the bookie starts anew
-    resume   go on
-    pace     read --rate bytes a second at most, until the bookie starts anew (scrubRateByBytes is for good)
+    status   show progress, the end of the last pass, and what was found and repaired; the default
+    start    start a pass over all entry logs now, or continue an interrupted one
+    pause    stop reading until the scrub is resumed, or the bookie restarts
+    resume   continue after a pause
+    pace     read at most --rate bytes per second until the bookie restarts; scrubRateByBytes sets it permanently
 
-    What the kinds of findings mean, and what a pass costs: docs/scrub.md.
+    docs/scrub.md explains the kinds of findings and the cost of a pass.
     """
     from bookie.pb import scrub_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.scrub_service_pb2_grpc import ScrubStub  # noqa: PLC0415
 
     if (rate is not None) != (order == "pace"):
-        raise click.UsageError("pace and --rate go together: bkadmin scrub pace --rate 8388608")
+        raise click.UsageError("pace requires --rate, and no other action takes it: bkadmin scrub pace --rate 8388608")
     with admin.open() as port:
         stub = port.stub(ScrubStub)
         if order == "status" and watch:
@@ -62,7 +67,11 @@ def command(
 
 
 def until_done(port: Asking, stub: Any) -> "pb.ScrubStatus":
-    """Begin a pass and follow it to its end. BookKeeperError when the bookie goes first."""
+    """Start a pass, wait until it has ended, and return the last status.
+
+    Raises:
+        BookKeeperError: the connection to the bookie was lost.
+    """
     from bookie.pb import scrub_service_pb2 as pb  # noqa: PLC0415
 
     before = port.call(stub.GetStatus, pb.GetScrubStatusRequest()).counters["scrub_passes"]
@@ -77,7 +86,7 @@ def until_done(port: Asking, stub: Any) -> "pb.ScrubStatus":
 
 
 def row(found: "pb.ScrubFinding") -> dict[str, Any]:
-    """One finding."""
+    """Return the row of one finding."""
     return {
         "kind": found.kind,
         "log": f"{found.log_id:x}.log" if found.log_id >= 0 else None,
@@ -90,7 +99,7 @@ def row(found: "pb.ScrubFinding") -> dict[str, Any]:
 
 
 def facts(status: "pb.ScrubStatus") -> dict[str, Any]:
-    """What people ask first, first."""
+    """Return the fields of a status in the order in which they are shown."""
     counted = {name: value for name, value in sorted(status.counters.items()) if not name.endswith(("_now", "_ms"))}
     return {
         "running": status.running,

@@ -12,16 +12,20 @@ from bookie.terminal.output import progress_bar, show
 
 
 @click.command()
-@click.option("-e", "--ensemble", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("-w", "--write-quorum", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("-a", "--ack-quorum", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("-n", "--num-entries", "count", type=click.IntRange(min=1), default=1000, show_default=True)
-@click.option("--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True, help="Bytes.")
-@click.option("--keep", is_flag=True, help="Leave the ledger; else it is deleted.")
+@click.option("-e", "--ensemble", type=click.IntRange(min=1), default=3, show_default=True, help="Ensemble size.")
+@click.option("-w", "--write-quorum", type=click.IntRange(min=1), default=2, show_default=True,
+              help="Number of bookies that store each entry.")  # fmt: skip
+@click.option("-a", "--ack-quorum", type=click.IntRange(min=1), default=2, show_default=True,
+              help="Number of bookies that must acknowledge each add.")  # fmt: skip
+@click.option("-n", "--num-entries", "count", type=click.IntRange(min=1), default=1000, show_default=True,
+              help="Number of entries to write.")  # fmt: skip
+@click.option("--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True,
+              help="Payload of an entry, in bytes.")  # fmt: skip
+@click.option("--keep", is_flag=True, help="Do not delete the ledger at the end.")
 @with_cluster
 @with_output
 def command(**options: Any) -> None:
-    """Write a new ledger, read it back and compare: does the cluster work, for a client on this machine?"""
+    """Write a new ledger, read it back and compare, to see whether the cluster works for a client on this machine."""
     output = options.pop("output")
     show(output, "", **asyncio.run(test(**options)))
 
@@ -29,7 +33,7 @@ def command(**options: Any) -> None:
 async def test(
     *, ensemble: int, write_quorum: int, ack_quorum: int, count: int, size: int, keep: bool, cluster: Cluster
 ) -> dict[str, Any]:
-    """What to tell. Raises what the client does."""
+    """Write, read and compare; return the results. Errors of the client are raised."""
     from bookie.client.aio import BookKeeper  # noqa: PLC0415
     from bookie.errors import DigestMismatch  # noqa: PLC0415
 
@@ -52,7 +56,9 @@ async def test(
             async for batch in reading.batches():
                 for one in batch:
                     if one.data != payload[one.id % 256 :][:size]:
-                        raise DigestMismatch(f"ledger {ledger.id}, entry {one.id}: read back other than it was written")
+                        raise DigestMismatch(
+                            f"ledger {ledger.id}, entry {one.id}: the data read differs from what was written"
+                        )
                     found += 1
         read_s = time.monotonic() - begun
     return {

@@ -13,23 +13,33 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command()
-@click.option("-n", "--bookies", "count", type=click.IntRange(1, 64), default=3, show_default=True, help="How many.")
+@click.option("-n", "--bookies", "count", type=click.IntRange(1, 64), default=3, show_default=True,
+              help="Number of bookies.")  # fmt: skip
 @click.option(
     "-p", "--port", type=click.IntRange(0, 65000), default=3181, show_default=True,
-    help="Of the first bookie, its admin port and metadata the next one; the others have the ports that follow. 0: the"
-    " system chooses.",
+    help="Port of the first bookie. The next port is its admin port, which also serves the metadata; the other bookies"
+    " have the ports that follow. 0: the system chooses.",
 )  # fmt: skip
 @click.option(
     "-d", "--directory", type=click.Path(path_type=Path, file_okay=False),
-    help="Keep data there, and find it again; else it is temporary.",
+    help="Keep the data in this directory, and use what is there. Default: a temporary directory.",
 )  # fmt: skip
 @click.option(
-    "-u", "--metadata-service-uri", "uri", metavar="URI", help="A store that is there; else the first bookie."
+    "-u",
+    "--metadata-service-uri",
+    "uri",
+    metavar="URI",
+    help="Use an existing metadata store. Default: the first bookie holds it.",
 )
 @click.option(
-    "-s", "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the bookies' configuration."
+    "-s",
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a configuration key of all bookies; may be repeated.",
 )
-@click.option("--time", "timed", is_flag=True, help="Tell how long the start took and what it costs, then end.")
+@click.option("--time", "timed", is_flag=True, help="Show how long the start took and the memory used, then exit.")
 @with_output
 def command(
     *,
@@ -41,15 +51,17 @@ def command(
     timed: bool,
     output: str,
 ) -> None:
-    """Run a cluster on this machine, for development: no Java, no ZooKeeper. Ctrl-C or SIGTERM ends it.
+    """Run a cluster on this machine for development, without Java or ZooKeeper. Ctrl-C or SIGTERM stops it.
 
-    Caches are small, and only this machine can reach it. In programs: `with LocalCluster(3) as cluster` of
-    `bookie.local`, and the pytest fixtures of `bookie.local.fixtures`.
+    The caches are small, and only this machine can connect. Programs can use `with LocalCluster(3) as cluster` of
+    `bookie.local`, and tests the pytest fixtures of `bookie.local.fixtures`.
     """
     from bookie.local import LocalCluster  # noqa: PLC0415
 
     keys = dict(_key(one) for one in settings)
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # from here on only sigwait takes them, so that nothing is left over
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, ENDS
+    )  # from here on the signals are only received by sigwait, so that the cluster is always stopped properly
     try:
         begun = time.monotonic()
         with LocalCluster(count, directory=directory, port=port, metadata_service_uri=uri, **keys) as cluster:
@@ -66,7 +78,7 @@ def command(
             ]
             show(output, "bookies", rows, metadata_service_uri=cluster.uri, **({"ready_s": took_s} if timed else {}))
             if not timed:
-                click.echo("Ctrl-C ends it", err=True)
+                click.echo("press Ctrl-C to stop", err=True)
                 signal.sigwait(ENDS)
                 click.echo("stopping", err=True)
     finally:
@@ -76,12 +88,12 @@ def command(
 def _key(text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found:
-        raise click.UsageError(f"--set {text}: it must be KEY=VALUE")
+        raise click.UsageError(f"--set {text}: not of the form KEY=VALUE")
     return name.strip(), value.strip()
 
 
 def resident(pid: int | None) -> int:
-    """Bytes of memory that a process has in use, those it shares included."""
+    """Return the resident memory of a process in bytes, including what it shares with others."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--watch", is_flag=True, help="Tell every change from now on, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Print every change until Ctrl-C.")
 @with_admin
 @with_output
 def command(*, watch: bool, admin: AdminPort, output: str) -> None:
-    """What a running bookie is and how it fares: mode, disks, version, endpoints, cookie."""
+    """Show the identity and state of a running bookie: mode, disks, version, endpoints and cookie."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 
@@ -46,12 +46,12 @@ def command(*, watch: bool, admin: AdminPort, output: str) -> None:
 
 
 def facts(state: "pb.State") -> dict[str, Any]:
-    """The mode, and who is against writes."""
+    """Return the mode and the reasons for being read-only."""
     return {"state": state.state, "read_only_reasons": list(state.read_only_reasons), "at_ms": Moment(state.at_ms)}
 
 
 def disks(state: "pb.State") -> list[dict[str, Any]]:
-    """A row for each directory."""
+    """Return a row for each directory."""
     return [
         {
             "kind": one.kind,

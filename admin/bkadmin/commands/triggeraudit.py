@@ -11,11 +11,13 @@ from bookie.terminal.output import done
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """Have the auditor look for lost bookies now."""
+    """Make the auditor look for lost bookies now."""
     with cluster.open() as driver:
         auditor = driver.election.auditor()
         if auditor is None:
-            raise IllegalOperation("no auditor is elected: set autoRecoveryDaemonEnabled, or run bkadmin autorecovery")
-        # Writing the delay that is set already is what auditors take as an order.
+            raise IllegalOperation(
+                "no auditor is elected; set autoRecoveryDaemonEnabled on a bookie, or run bkadmin autorecovery"
+            )
+        # Auditors take a write of the same delay as a request to run.
         driver.replication.set_lost_bookie_delay_s(driver.replication.lost_bookie_delay_s() or 0)
-    done(output, "the auditor is told", auditor=auditor)
+    done(output, "triggered an audit", auditor=auditor)

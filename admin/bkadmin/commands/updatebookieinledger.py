@@ -9,8 +9,8 @@ from bookie.terminal.output import show
 
 
 @click.command()
-@click.option("-sb", "--src-bookie", "old", required=True, metavar="ID", help="The id that ledgers name now.")
-@click.option("-db", "--dest-bookie", "new", required=True, metavar="ID", help="The id that they shall name.")
+@click.option("-sb", "--src-bookie", "old", required=True, metavar="ID", help="Id of the bookie to replace.")
+@click.option("-db", "--dest-bookie", "new", required=True, metavar="ID", help="Id of the bookie to put in its place.")
 @with_changes
 @with_cluster
 @with_output
@@ -18,15 +18,15 @@ from bookie.terminal.output import show
 def command(
     *, old: str, new: str, per_s: int, limit: int | None, dry_run: bool, cluster: Cluster, output: str, yes: bool
 ) -> None:
-    """Name another bookie in all ledgers that name one: after its data was moved to a bookie with another id.
+    """Replace a bookie's id in the metadata of all ledgers, after its data was moved to a bookie with another id.
 
-    The data must be there already: nothing is copied (see recover for that).
+    No entries are copied: the data must already be on the new bookie. To copy it, use bkadmin recover.
     """
     from bookie.metadata.bookies.identity import check_bookie_id  # noqa: PLC0415
 
     check_bookie_id(new)
     if not dry_run:
-        sure(f"name {new} instead of {old} in all ledgers?", yes=yes)
+        sure(f"replace bookie {old} with {new} in all ledgers?", yes=yes)
     with cluster.open() as driver:
         changed, seen = replace_bookie(driver, old, new, per_s=per_s, limit=limit, dry_run=dry_run)
     if not changed:

@@ -20,11 +20,13 @@ from bookie.terminal.output import show
 
 
 @click.command()
-@click.option("-l", "--list", "wish", flag_value="list", help="Show its cookies side by side, and what is wrong.")
-@click.option("-b", "--bookieid", "wish", flag_value="rename", help="It has the id of --conf from now on.")
-@click.option("-d", "--delete", "wish", flag_value="delete", help="Delete the cookie under --old.")
-@click.option("-e", "--expandstorage", "wish", flag_value="expand", help="Refused here; says what to do.")
-@click.option("--old", metavar="ID", help="The id that it had before.")
+@click.option(
+    "-l", "--list", "wish", flag_value="list", help="List the bookie's cookies and the differences between them."
+)
+@click.option("-b", "--bookieid", "wish", flag_value="rename", help="Change the id from --old to that of --conf.")
+@click.option("-d", "--delete", "wish", flag_value="delete", help="Delete the cookie of --old from the metadata store.")
+@click.option("-e", "--expandstorage", "wish", flag_value="expand", help="Not supported; prints what to do instead.")
+@click.option("--old", metavar="ID", help="The previous id of the bookie.")
 @with_cluster
 @with_output
 @with_yes
@@ -40,19 +42,22 @@ def command(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Look at the cookies of the bookie of --conf, stopped, or write them anew after its address changed.
+    """Check the cookies of the stopped bookie of --conf, or rewrite them after its address changed.
 
-    With -b --old ID its cookie gets the id of --conf, in the directories and in the metadata store; name it so in the
-    ledgers afterwards: bkadmin updatebookieinledger.
+    -b --old ID rewrites the cookies in the directories and in the metadata store with the id of --conf. Afterwards,
+    change the id in the ledgers too: bkadmin updatebookieinledger.
     """
     from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
     from bookie.storage.tools.cookie_files import compare_cookies, rewrite_cookie, show_cookies  # noqa: PLC0415
     from bookie.storage.tools.locking import locked  # noqa: PLC0415
 
     if wish is None or (wish in ("rename", "delete") and old is None):
-        raise click.UsageError("say -l, -b --old ID, or -d --old ID")
+        raise click.UsageError("no action is named: give -l, -b --old ID, or -d --old ID")
     if wish == "expand":
-        click.echo("a ledger lives in directory (id modulo their number): start another bookie for more room", err=True)
+        click.echo(
+            "directories cannot be added, as they decide where each ledger lies: start another bookie for more space",
+            err=True,
+        )
         context.exit(2)
     files = bookie_files(cluster.conf)
     bookie = choose_bookie_id(configured_identity(cluster.conf))
@@ -65,14 +70,16 @@ def command(
         assert old is not None
         stored = driver.cookies.read(old)
         if stored is None or is_registered(driver.bookies, old):
-            raise IllegalOperation(f"bookie {old} has no cookie, or is running; bkadmin listbookies shows which")
+            raise IllegalOperation(f"bookie {old} has no cookie, or is running; see bkadmin listbookies")
         if wish == "rename":
             if old == bookie:
-                raise CookieError(f"{old} is its id already: change bookieId or its address in --conf first")
+                raise CookieError(
+                    f"the id of the bookie is already {old}: change bookieId or its address in --conf first"
+                )
             (cookie,) = {one.cookie for one in show_cookies(old, driver.cookies, [])}
             assert cookie is not None
             new = replace(cookie, bookie_id=bookie)
-            question = f"write the cookies of {old} anew as {bookie}?"
+            question = f"rewrite the cookies of {old} with the id {bookie}?"
             if not sure(question, yes=yes, dry_run=dry_run, output=output):
                 return
             with locked(files.all):

@@ -10,7 +10,14 @@ from bookie.terminal.output import show
 
 
 @click.command()
-@click.option("-b", "--bookieid", "form", type=click.Choice(("hostname", "ip")), required=True, help="The form wanted.")
+@click.option(
+    "-b",
+    "--bookieid",
+    "form",
+    type=click.Choice(("hostname", "ip")),
+    required=True,
+    help="Form of the id to change to.",
+)
 @with_changes
 @with_cluster
 @with_output
@@ -18,7 +25,7 @@ from bookie.terminal.output import show
 def command(
     *, form: str, per_s: int, limit: int | None, dry_run: bool, cluster: Cluster, output: str, yes: bool
 ) -> None:
-    """Write the bookie of --conf by its host's name, or by its address, in all ledgers that name it the other way."""
+    """Change the id of the bookie of --conf in all ledgers to its host name or to its IP address."""
     from bookie.metadata.bookies.identity import choose_bookie_id  # noqa: PLC0415
 
     identity = configured_identity(cluster.conf)
@@ -26,7 +33,7 @@ def command(
         choose_bookie_id(replace(identity, use_host_name=by_name)) for by_name in (form == "hostname", form == "ip")
     )
     if not dry_run:
-        sure(f"name {new} instead of {old} in all ledgers?", yes=yes)
+        sure(f"replace bookie {old} with {new} in all ledgers?", yes=yes)
     with cluster.open() as driver:
         changed, seen = replace_bookie(driver, old, new, per_s=per_s, limit=limit, dry_run=dry_run)
     show(

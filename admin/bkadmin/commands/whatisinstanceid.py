@@ -10,6 +10,6 @@ from bookie.terminal.output import show
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """Show the instance id of the cluster: every bookie's cookie names it."""
+    """Show the instance id of the cluster, which is part of the cookie of every bookie."""
     with cluster.open() as driver:
         show(output, "", instance_id=driver.cluster.instance_id())

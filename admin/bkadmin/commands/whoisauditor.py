@@ -10,7 +10,7 @@ from bookie.terminal.output import done
 @with_cluster
 @with_output
 def command(*, cluster: Cluster, output: str) -> None:
-    """Tell which process is elected as auditor: it looks for bookies that are lost and ledgers that lack replicas."""
+    """Show which process is elected auditor: it looks for lost bookies and under-replicated ledgers."""
     with cluster.open() as driver:
         auditor = driver.election.auditor()
     done(output, f"Auditor: {auditor}" if auditor else "No auditor elected", auditor=auditor)

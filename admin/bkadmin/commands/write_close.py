@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 def command(
     context: click.Context, *, ledgers: tuple[int, ...], admin: AdminPort, cluster: Cluster, output: str
 ) -> None:
-    """Tell every bookie of a LEDGER's last ensemble that nothing more will be written to it; with --admin, one bookie.
+    """Announce to every bookie of a LEDGER's last ensemble, or with --admin to one bookie, that the ledger gets no
+    more entries.
 
-    Advice, no command: bookies with a log for each ledger rotate it at their next checkpoint, and a writer may go on. A
-    bookie that does not know the operation is told nothing. The exit code is 3 when one that does could not be told.
+    The announcement is advisory: a bookie with one entry log per ledger rotates that log at its next checkpoint, and
+    the writer may still continue. Bookies that do not support the operation are skipped. The exit code is 3 when a
+    bookie that does could not be told.
     """
     rows: list[dict[str, Any]]
     if admin.given:
@@ -37,7 +39,9 @@ def command(
         rows = [{"ledger": one, "state": state} for one, state in told(one_port, ledgers)]
     else:
         with cluster.open() as driver:
-            found = {one: driver.ledgers.read(one).value for one in ledgers}  # before anybody is told of any
+            found = {
+                one: driver.ledgers.read(one).value for one in ledgers
+            }  # read all metadata before any bookie is told
             rows = [row for one, value in found.items() for row in everywhere(driver, one, value, cluster.timeout_s)]
     show(output, "bookies", rows)
     if any(row["state"].startswith("failed") for row in rows):
@@ -45,7 +49,7 @@ def command(
 
 
 def told(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, str]]:
-    """What came of each, at one bookie."""
+    """Tell one bookie, through its admin port; return the outcome for each ledger."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 
@@ -58,7 +62,7 @@ def told(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, str]]:
 def everywhere(
     driver: "MetadataDriver", ledger: int, value: "LedgerMetadata", timeout_s: float
 ) -> list[dict[str, Any]]:
-    """A row for each bookie of the last ensemble."""
+    """Tell each bookie of the ledger's last ensemble; return a row for each."""
     from bookie.client.entries.digest import master_key  # noqa: PLC0415
 
     key = master_key(value.password)
@@ -69,12 +73,12 @@ def everywhere(
 
 
 def tell(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, timeout_s: float) -> str:
-    """What came of it, in a line."""
+    """Tell one bookie, over the data port; return the outcome as a line."""
     from bookie.client.wire.extensions import WRITE_CLOSE  # noqa: PLC0415
 
     def question(channel: "ChannelV3") -> str:
         if WRITE_CLOSE not in channel.extensions:
-            return "does not know write close"
+            return "does not support write close"
         channel.write_close(ledger, key)
         return "told"
 

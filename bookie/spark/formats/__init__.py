@@ -1,13 +1,16 @@
-"""Formats that look at files of a bookie, and at what a cluster holds.
+"""The formats that read files of a bookie, or show what a cluster has. docs/spark.md describes their options.
 
-entrylog   `bookkeeper-entrylog`: records of entry logs, offline
-journal    `bookkeeper-journal`: records of journals, offline
-ledgers    `bookkeeper-ledgers`: one row a ledger
-bookies    `bookkeeper-bookies`: one row a bookie
-replicas   `bookkeeper-replicas`: what each bookie has of each entry that it should hold
+entrylog    `bookkeeper-entrylog`: the records of entry logs, from files
+journal     `bookkeeper-journal`: the records of journals, from files
+ledgers     `bookkeeper-ledgers`: a row for each ledger
+bookies     `bookkeeper-bookies`: a row for each bookie
+replicas    `bookkeeper-replicas`: the state of each replica of each entry
 
-files      which files are read, in which partitions
-partitions whole files as partitions
-scanning   rows of a file as record batches, and what becomes of damage
-comparing  a ledger's replicas beside each other
+files       finds the files to read and packs them into partitions
+partitions  files as the partitions of a scan
+scanning    the rows of a file as record batches, and the handling of damage
+comparing   compares the replicas of a ledger
+ids         ledger ids as the partitions of a scan
+known       digest and password of a ledger, from its metadata
+tasks       runs coroutines of the client in a task
 """

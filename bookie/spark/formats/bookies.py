@@ -1,4 +1,6 @@
-"""Format `bookkeeper-bookies`: one row a bookie, out of its registration and its own answer. Driver and one task."""
+"""Format `bookkeeper-bookies`: a row for each bookie, from its registration and its own answer. Runs on the driver and
+in one task.
+"""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,41 +28,51 @@ ENDPOINT = ("id", "protocol", "host", "port")
 
 
 class Bookies(DataSource):
-    """Bookies that are known by their cookies and not registered have mode `down`."""
+    """The data source. A bookie that has a cookie but is not registered has the mode `down`.
+
+    Options: `metadataServiceUri` and `bookkeeper.*`.
+
+    Raises:
+        ConfigurationError: an option is missing, invalid or unknown.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         given = Options(self.name(), options)
         self._cluster = given.cluster()
-        given.text("password")  # of no use here; jobs hand it to every format
+        given.text("password")  # not used; jobs pass it to every format
         given.finish()
 
     @classmethod
     def name(cls) -> str:
-        """As in `spark.read.format(name)`."""
+        """Return the name of the format, as in `spark.read.format(name)`."""
         return "bookkeeper-bookies"
 
     def schema(self) -> Any:
-        """docs/spark.md lists the columns."""
+        """Return the columns, which docs/spark.md describes."""
         return BOOKIES.spark()
 
-    def reader(self, schema: Any) -> "BookiesReader":  # noqa: ARG002  # it is the one above
-        """Once a query."""
+    def reader(self, schema: Any) -> "BookiesReader":  # noqa: ARG002  # it is that of `schema`
+        """Return the reader of a query."""
         return BookiesReader(self._cluster)
 
 
 class BookiesReader(DataSourceReader):
-    """One task asks all of them at once."""
+    """The reader: one task asks all bookies at once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One."""
+        """Return a single partition."""
         return [InputPartition(0)]
 
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:  # noqa: ARG002  # there is one
-        """MetadataStoreError; a bookie that does not answer is a row with its `problem`."""
+        """Yield a batch with a row for each bookie. One that does not answer has the reason in column `problem`.
+
+        Raises:
+            MetadataStoreError: the metadata store cannot be read.
+        """
         import pyarrow as pa  # noqa: PLC0415
 
         with task_of(self._cluster) as task:

@@ -1,7 +1,8 @@
-"""A ledger's replicas beside each other: what each bookie has of each entry that it should hold. Event loop of a task.
+"""Compares the replicas of a ledger: which of the entries that it should store each bookie has, and in what state.
 
-A bookie is asked which entries it has, then for those that are in the sample, as it stores them: in batches where it
-serves them, else many single reads at a time. Digests are verified by the compiled modules.
+A bookie is asked for its list of entries, and then for the stored form of those in the sample: in batches if it
+supports batch reads, else by many concurrent single reads. Compiled modules verify the digests. Everything runs on the
+event loop of a task.
 """
 
 import asyncio
@@ -49,13 +50,15 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which entries of a bookie's part are read: `first_last`, `percent` of them, or `all`."""
+    """Which entries of a bookie's share of the ledger are read: `first_last`, `percent` of them, or `all`."""
 
     kind: str
     percent: float = 100.0
 
     def of(self, entries: Ids, ends: Ids, ledger: int) -> Ids:
-        """Out of `entries`; `ends` are the first and the last of each part. The same in each call."""
+        """Return the sample of `entries`; it is the same in each call. `ends` has the first and last entry of each
+        segment.
+        """
         if self.kind == "all":
             return entries
         keep = np.isin(entries, ends)
@@ -65,7 +68,9 @@ class Sample:
 
 
 class Found(NamedTuple):
-    """Rows of one bookie: `status` by the numbers of STATUSES, `detail` of all that are ERROR or TIMEOUT."""
+    """Rows of one bookie: `status` holds indices into STATUSES; `detail` is the reason of all that are ERROR or
+    TIMEOUT.
+    """
 
     ledger: int
     bookie: str
@@ -75,7 +80,7 @@ class Found(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A bookie's part of a chunk: what it should hold or has, and what became of each."""
+    """The entries of a chunk that a bookie should store or has, with the state of each."""
 
     entries: Ids
     status: NDArray[np.int8]
@@ -84,7 +89,7 @@ class _Held(NamedTuple):
 
 
 class Comparison:
-    """Over one client. What could not be reached is not tried again."""
+    """Compares ledgers through one client. A bookie that could not be reached is not tried again."""
 
     def __init__(self, context: ClientContext, sample: Sample, bytes_per_s: float = 0) -> None:
         self._context = context
@@ -95,7 +100,7 @@ class Comparison:
         self._gone: dict[str, tuple[int, str]] = {}
 
     async def ledger(self, ledger: int) -> AsyncIterator[list[Found]]:
-        """All rows of a ledger, a stretch of entries at a time; none of one that is deleted."""
+        """Yield the rows of a ledger, 16384 entries at a time; nothing for a ledger that is deleted."""
         try:
             metadata = (await self._context.metadata.read(ledger)).value
         except NoSuchLedgerMetadata:
@@ -121,14 +126,14 @@ class Comparison:
             ]
 
     async def _confirmed(self, ledger: int, metadata: LedgerMetadata) -> int:
-        """Up to where an open ledger's entries must be there: bookies that fail make it less."""
+        """Return the entry up to which an open ledger must be complete; less if bookies fail to answer."""
         try:
             return await OpenedLedgers(self._context).last_confirmed(ledger, metadata)
         except BookKeeperError:
             return metadata.segments[-1].first_entry - 1
 
     async def _list(self, bookie: str, ledger: int) -> AvailableEntries | None:
-        """None: the bookie does not tell; then only reads can."""
+        """Return the bookie's list of entries, or None if it cannot be had; then entries are only read."""
         try:
             return await self._bookies.list_entries(bookie, ledger)
         except NoSuchLedger:
@@ -171,7 +176,7 @@ class Comparison:
     async def _read(
         self, bookie: str, ledger: int, metadata: LedgerMetadata, entries: Ids
     ) -> tuple[NDArray[np.int8], Ids, str]:
-        """Status and length field of each entry, and what stopped the reads."""
+        """Read entries; return the status and length field of each, and the error that ended reading, or ""."""
         status = np.full(len(entries), ERROR, np.int8)
         lengths = np.full(len(entries), UNREAD, np.int64)
         digest = digest_of(metadata, self._context.config)
@@ -200,7 +205,7 @@ class Comparison:
     async def _read_batch(
         self, bookie: str, ledger: int, digest: Digest, into: tuple[Any, Any, Any], at: int, run: int
     ) -> int:
-        """Entries that were read, in one answer."""
+        """Read entries with one batch read; return their number."""
         entries, status, lengths = into
         first = int(entries[at])
         batch = await self._bookies.batch_read(bookie, ledger, first, run, BATCH_BYTES)
@@ -211,7 +216,7 @@ class Comparison:
         return count
 
     async def _read_singles(self, bookie: str, ledger: int, digest: Digest, into: tuple[Any, Any, Any], at: int) -> int:
-        """Entries that were asked for one by one, together."""
+        """Read entries with concurrent single reads; return their number."""
         entries, status, lengths = into
         asked = entries[at : at + SINGLES_AT_ONCE]
         answers = await self._bookies.read_many(bookie, ledger, asked)
@@ -236,7 +241,9 @@ class Comparison:
 
 
 def _wanted(metadata: LedgerMetadata, bookie: str, chunk: Ids, last: int) -> tuple[Ids, Ids]:
-    """What the bookie has to hold of the chunk, and the first and last entries of its parts of the ledger."""
+    """Return the entries of the chunk that the bookie should store, and the first and last entry of its share of each
+    segment.
+    """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     firsts = [segment.first_entry for segment in metadata.segments]
     found, ends = [], []
@@ -253,13 +260,13 @@ def _wanted(metadata: LedgerMetadata, bookie: str, chunk: Ids, last: int) -> tup
 
 
 def _consecutive(entries: Ids, at: int) -> int:
-    """How many ids follow each other from there on."""
+    """Return how many ids from `at` on are consecutive."""
     gaps = np.flatnonzero(np.diff(entries[at:]) != 1)
     return int(gaps[0]) + 1 if len(gaps) else len(entries) - at
 
 
 def _verdicts(batch: StoredBatch, digest: Digest, count: int) -> NDArray[np.int8]:
-    """OK or DIGEST of each of the first entries."""
+    """Return OK or DIGEST for each of the first `count` entries."""
     found = np.full(count, OK, np.int8)
     at = 0
     while at < count:
@@ -271,7 +278,7 @@ def _verdicts(batch: StoredBatch, digest: Digest, count: int) -> NDArray[np.int8
 
 
 def _length_fields(batch: StoredBatch, count: int) -> Ids:
-    """The ledger's length up to each entry, as the entry says; UNREAD where it is too short to say anything."""
+    """Return the length field of each entry, the ledger's length up to there; UNREAD for an entry that is too short."""
     starts, sizes = batch.offsets[:count], np.diff(batch.offsets[: count + 1])
     data = np.frombuffer(batch.buffer, np.uint8)
     long = sizes >= LENGTH_AT + 8
@@ -281,9 +288,10 @@ def _length_fields(batch: StoredBatch, count: int) -> Ids:
 
 
 def _judge_lengths(held: dict[str, _Held], metadata: LedgerMetadata, chunk: Ids) -> None:
-    """LENGTH where a replica's length field is not that of most of them, or, at the end, not that of the metadata.
+    """Set the status LENGTH where a replica's length field differs from that of most replicas, or from the metadata at
+    the end of a closed ledger.
 
-    Where no length has more replicas than each other one, all of them are: which of them is right, they do not tell.
+    Where no length field has a majority, all replicas get the status, because it is unknown which one is right.
     """
     votes = np.full((len(held), len(chunk)), UNREAD, np.int64)
     places = {}

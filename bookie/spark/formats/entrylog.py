@@ -1,4 +1,4 @@
-"""Format `bookkeeper-entrylog`: the records of entry logs, read offline. Driver and tasks."""
+"""Format `bookkeeper-entrylog`: the records of entry logs, read from files. Runs on the driver and in tasks."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,14 @@ __all__ = ["EntryLog"]
 
 
 class EntryLog(DataSource):
-    """Files are opened read-only, on the machine that runs the task: its paths must be there too."""
+    """The data source. Each task opens its files read-only, so the machine that runs it must have them under the same
+    paths.
+
+    Options: `path`, `logIds`, `includeActive`, `maxPartitionBytes`, and those of a scan (`formats.scanning.Plan`).
+
+    Raises:
+        ConfigurationError: an option is missing, invalid or unknown, or a path does not exist.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
@@ -38,21 +45,25 @@ class EntryLog(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As in `spark.read.format(name)`."""
+        """Return the name of the format, as in `spark.read.format(name)`."""
         return "bookkeeper-entrylog"
 
     def schema(self) -> Any:
-        """docs/spark.md lists the columns."""
+        """Return the columns, which docs/spark.md describes."""
         return self._plan.columns(ENTRYLOG).spark()
 
-    def reader(self, schema: Any) -> "EntryLogReader":  # noqa: ARG002  # it is the one above
-        """Once a query."""
+    def reader(self, schema: Any) -> "EntryLogReader":  # noqa: ARG002  # it is that of `schema`
+        """Return the reader of a query."""
         return EntryLogReader(self._plan, packed(self._files, self._bytes_max))
 
 
 class EntryLogReader(FilesReader):
-    """A partition holds whole files."""
+    """The reader. A partition has one or more complete files."""
 
     def batches(self, file: "DataFile") -> Iterator["pa.RecordBatch"]:
-        """ValueError names the file and the byte where it is damaged."""
+        """Yield the records of a file.
+
+        Raises:
+            ValueError: the file is damaged; the text names the file and the byte.
+        """
         return log_batches(file, self.plan, ENTRYLOG)

@@ -1,4 +1,6 @@
-"""Which files a scan reads: paths, directories and globs; their ids; and small ones together in a partition. Driver."""
+"""Finds the files of a scan by paths, directories and globs, and packs small files into one partition. Runs on the
+driver.
+"""
 
 import json
 import re
@@ -18,7 +20,7 @@ MAP_AT, MAP_END = 8, 16
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file as it was when the scan was planned. `newest`: of its directory, by id."""
+    """A file as it was when the scan was planned. `newest` says whether it has the highest id in its directory."""
 
     path: str
     id: int
@@ -27,23 +29,27 @@ class DataFile:
 
 
 def find_files(options: Options, suffix: str, wanted: Callable[[DataFile], bool]) -> list[DataFile]:
-    """Files `<hex id><suffix>`, by path: those named themselves, and of directories and globs those that are `wanted`.
+    """Return the files named `<hex id><suffix>`, sorted by path.
 
-    A directory stands for its files and those of `current` in it. ConfigurationError: nothing there, or another name.
+    A directory stands for its files and those in its subdirectory `current`. Files that are named themselves are
+    always returned; those of directories and globs only if they are `wanted`.
+
+    Raises:
+        ConfigurationError: a path does not exist, or a file has another name.
     """
     name = re.compile(r"([0-9a-f]{1,16})" + re.escape(suffix))
     named: dict[Path, bool] = {}
     for text in _paths(options):
         path = Path(text)
         if has_magic(text):
-            places = [Path(one) for one in sorted(glob(text, recursive=True))]  # noqa: PTH207  # an absolute pattern
+            places = [Path(one) for one in sorted(glob(text, recursive=True))]  # noqa: PTH207  # Path.glob takes no absolute patterns
         elif path.is_dir():
             places = [path]
         elif path.exists():
             named[path.resolve()] = True
             continue
         else:
-            raise options.wrong("path", f"{text} does not exist on this machine; give files, directories or globs")
+            raise options.wrong("path", f"{text} does not exist on this machine; name files, directories or globs")
         for one in _inside(places):
             if name.fullmatch(one.name):
                 named.setdefault(one.resolve(), False)
@@ -52,7 +58,7 @@ def find_files(options: Options, suffix: str, wanted: Callable[[DataFile], bool]
     for path, itself in named.items():
         found = name.fullmatch(path.name)
         if found is None:
-            raise options.wrong("path", f"{path} is not called <hexadecimal id>{suffix}")
+            raise options.wrong("path", f"{path} is not named <hexadecimal id>{suffix}")
         if path.parent not in newest:
             ids = (name.fullmatch(other.name) for other in path.parent.iterdir())
             newest[path.parent] = max(int(one[1], 16) for one in ids if one)
@@ -66,19 +72,29 @@ def find_files(options: Options, suffix: str, wanted: Callable[[DataFile], bool]
 
 
 def closed_log(path: str) -> bool:
-    """Whether the header of an entry log names a ledgers map: nobody writes to the file any more. OSError."""
+    """Return whether the header of an entry log names a ledgers map, so that the file is complete.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with Path(path).open("rb") as file:
         header = file.read(LOG_HEADER_BYTES)
     return any(header[MAP_AT:MAP_END])
 
 
 def finished(file: DataFile) -> bool:
-    """Whether nobody writes to an entry log any more. OSError."""
+    """Return whether an entry log is complete, so that nothing more is written to it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     return not file.newest or closed_log(file.path)
 
 
 def packed(files: Iterable[DataFile], bytes_max: int) -> list[list[DataFile]]:
-    """Consecutive files with `bytes_max` bytes together, each at least one: a file is never split."""
+    """Return groups of consecutive files with at most `bytes_max` bytes each, but at least one file: files are not
+    split.
+    """
     partitions: list[list[DataFile]] = []
     size = bytes_max
     for file in files:

@@ -1,4 +1,6 @@
-"""Ledger ids as partitions: the ids that are asked for, dealt to tasks. Driver and tasks."""
+"""Ledger ids as the partitions of a scan: the requested ids, distributed over tasks. Runs on the driver and in
+tasks.
+"""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -19,13 +21,17 @@ __all__ = ["IdsReader"]
 
 @dataclass
 class IdsPartition(InputPartition):
-    """Ledgers of one task."""
+    """The ledgers of one task."""
 
     ledgers: list[int]
 
 
 class IdsReader(DataSourceReader):
-    """Ids are listed once a query, by the driver; a task has neighbours. MetadataStoreError."""
+    """A reader whose tasks process ledgers. The driver lists the ids once a query; each task gets consecutive ones.
+
+    Raises:
+        MetadataStoreError: the metadata store cannot be read.
+    """
 
     def __init__(self, cluster: Cluster, wanted: Ranges | None, partitions: int) -> None:
         self.cluster = cluster
@@ -34,15 +40,19 @@ class IdsReader(DataSourceReader):
         self._partitions = [IdsPartition(ids[at : at + share]) for at in range(0, len(ids), share)]
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Spark makes one of None out of no partition."""
+        """Return the partitions. If there are none, Spark calls `read` once with None."""
         return self._partitions
 
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
-        """MetadataStoreError."""
+        """Yield the rows of a partition.
+
+        Raises:
+            MetadataStoreError: the metadata store cannot be read.
+        """
         if isinstance(partition, IdsPartition):
             with task_of(self.cluster) as task:
                 yield from self.batches(task, partition.ledgers)
 
     @abstractmethod
     def batches(self, task: AsyncTask, ledgers: Sequence[int]) -> Iterator["pa.RecordBatch"]:
-        """The rows of these ledgers."""
+        """Yield the rows of these ledgers."""

@@ -1,4 +1,6 @@
-"""What protects the entries of a ledger, as its metadata has it, asked for when a scan meets it. A task's process."""
+"""The digest of a ledger according to its metadata, looked up when a scan meets the ledger. Runs in a task's
+process.
+"""
 
 from functools import lru_cache
 
@@ -12,9 +14,14 @@ __all__ = ["known_digest"]
 
 @lru_cache(maxsize=1 << 16)
 def known_digest(cluster: Cluster, ledger: int) -> Digest | None:
-    """Neither type nor password of a ledger ever changes. None: it was deleted, or is older than types in metadata.
+    """Return the digest of a ledger; it is cached, because digest type and password of a ledger never change.
 
-    MetadataStoreError, ConfigurationError.
+    Returns:
+        None if the ledger was deleted, or its metadata has no digest type.
+
+    Raises:
+        ConfigurationError: the settings of the client are invalid.
+        MetadataStoreError: the metadata store cannot be read.
     """
     if ledger < 0:
         return None
@@ -27,5 +34,5 @@ def known_digest(cluster: Cluster, ledger: int) -> Digest | None:
 
 @lru_cache(maxsize=1 << 10)
 def _digest(kind: int, password: bytes) -> Digest:
-    """Applications give one password to many ledgers."""
+    """Return a shared digest, because applications use the same password for many ledgers."""
     return Digest.of(DigestType(kind), password)

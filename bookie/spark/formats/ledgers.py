@@ -1,4 +1,4 @@
-"""Format `bookkeeper-ledgers`: one row a ledger, out of the metadata. Driver and tasks."""
+"""Format `bookkeeper-ledgers`: a row for each ledger, from its metadata. Runs on the driver and in tasks."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,7 +25,13 @@ ROWS_OF_A_BATCH = 1024
 
 
 class Ledgers(DataSource):
-    """A ledger that is deleted meanwhile has no row."""
+    """The data source. A ledger that is deleted during the query has no row.
+
+    Options: `metadataServiceUri`, `bookkeeper.*`, `ledgers`, `partitions`.
+
+    Raises:
+        ConfigurationError: an option is missing, invalid or unknown.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
@@ -33,28 +39,28 @@ class Ledgers(DataSource):
         self._cluster = given.cluster()
         self._wanted = given.ranges("ledgers")
         self._partitions = given.integer("partitions", 4, high=100_000)
-        given.text("password")  # of no use here; jobs hand it to every format
+        given.text("password")  # not used; jobs pass it to every format
         given.finish()
 
     @classmethod
     def name(cls) -> str:
-        """As in `spark.read.format(name)`."""
+        """Return the name of the format, as in `spark.read.format(name)`."""
         return "bookkeeper-ledgers"
 
     def schema(self) -> Any:
-        """docs/spark.md lists the columns."""
+        """Return the columns, which docs/spark.md describes."""
         return LEDGERS.spark()
 
-    def reader(self, schema: Any) -> "LedgersReader":  # noqa: ARG002  # it is the one above
-        """Once a query."""
+    def reader(self, schema: Any) -> "LedgersReader":  # noqa: ARG002  # it is that of `schema`
+        """Return the reader of a query."""
         return LedgersReader(self._cluster, self._wanted, self._partitions)
 
 
 class LedgersReader(IdsReader):
-    """A row is what the metadata says when the task asks."""
+    """The reader. A row has the metadata as of the moment when the task reads it."""
 
     def batches(self, task: AsyncTask, ledgers: Sequence[int]) -> Iterator["pa.RecordBatch"]:
-        """Up to 1,024 and some rows each."""
+        """Yield batches of about 1024 rows."""
         import pyarrow as pa  # noqa: PLC0415
 
         schema = LEDGERS.arrow()

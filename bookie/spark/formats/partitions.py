@@ -1,4 +1,4 @@
-"""Whole files as the partitions of a scan. Driver and tasks."""
+"""Complete files as the partitions of a scan. Runs on the driver and in tasks."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -18,27 +18,29 @@ __all__ = ["FilesReader"]
 
 @dataclass
 class FilesPartition(InputPartition):
-    """Files of one task."""
+    """The files of one task."""
 
     files: list[DataFile]
 
 
 class FilesReader(DataSourceReader):
-    """Neither log nor journal has marks to begin at within, so no file is split."""
+    """A reader whose tasks process files. Files are not split, because a record can only be found from the
+    beginning.
+    """
 
     def __init__(self, plan: Plan, partitions: list[list[DataFile]]) -> None:
         self.plan = plan
         self._partitions = partitions
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Spark makes one of None out of no partition."""
+        """Return the partitions. If there are none, Spark calls `read` once with None."""
         return [FilesPartition(files) for files in self._partitions]
 
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
-        """The files of a task, one by one."""
+        """Yield the records of the files of a partition, one file after the other."""
         for file in partition.files if isinstance(partition, FilesPartition) else ():
             yield from self.batches(file)
 
     @abstractmethod
     def batches(self, file: DataFile) -> Iterator["pa.RecordBatch"]:
-        """The records of one file."""
+        """Yield the records of one file."""

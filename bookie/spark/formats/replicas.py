@@ -1,4 +1,6 @@
-"""Format `bookkeeper-replicas`: one row for each entry and bookie of its write set, as compared. Driver and tasks."""
+"""Format `bookkeeper-replicas`: a row for each entry and bookie of its write set, with the state of that replica. Runs
+on the driver and in tasks.
+"""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,9 @@ __all__ = ["Replicas"]
 
 @dataclass(frozen=True, slots=True)
 class ReplicasPlan:
-    """What is asked. Pickled into tasks. `bytes_per_s`: from one bookie to one task; 0: no limit."""
+    """What is compared, and how. Pickled into tasks. `bytes_per_s` limits what one task reads from one bookie; 0: no
+    limit.
+    """
 
     cluster: Cluster
     sample: Sample
@@ -31,7 +35,14 @@ class ReplicasPlan:
 
 
 class Replicas(DataSource):
-    """Digest types and passwords are those of the metadata, as an administrator reads."""
+    """The data source. Digest types and passwords are taken from the metadata, as administrators read.
+
+    Options: `metadataServiceUri`, `bookkeeper.*`, `ledgers`, `partitions`, `sample`, `samplePercent`, `findingsOnly`,
+    `maxBytesPerSecondPerBookie`.
+
+    Raises:
+        ConfigurationError: an option is missing, invalid or unknown.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
@@ -47,32 +58,32 @@ class Replicas(DataSource):
             given.boolean("findingsOnly", default=False),
             rate / self._partitions,
         )
-        given.text("password")  # of no use here; jobs hand it to every format
+        given.text("password")  # not used; jobs pass it to every format
         given.finish()
 
     @classmethod
     def name(cls) -> str:
-        """As in `spark.read.format(name)`."""
+        """Return the name of the format, as in `spark.read.format(name)`."""
         return "bookkeeper-replicas"
 
     def schema(self) -> Any:
-        """docs/spark.md lists the columns."""
+        """Return the columns, which docs/spark.md describes."""
         return REPLICAS.spark()
 
-    def reader(self, schema: Any) -> "ReplicasReader":  # noqa: ARG002  # it is the one above
-        """Once a query."""
+    def reader(self, schema: Any) -> "ReplicasReader":  # noqa: ARG002  # it is that of `schema`
+        """Return the reader of a query."""
         return ReplicasReader(self._plan, self._wanted, self._partitions)
 
 
 class ReplicasReader(IdsReader):
-    """A task compares whole ledgers; whatever a bookie answers is a row."""
+    """The reader. A task compares complete ledgers; an error of a bookie becomes a row, not a failure."""
 
     def __init__(self, plan: ReplicasPlan, wanted: Ranges | None, partitions: int) -> None:
         super().__init__(plan.cluster, wanted, partitions)
         self._plan = plan
 
     def batches(self, task: AsyncTask, ledgers: Sequence[int]) -> Iterator["pa.RecordBatch"]:
-        """One for each bookie of a piece of a ledger."""
+        """Yield a batch for each bookie and stretch of a ledger."""
         schema = REPLICAS.arrow()
         for found in task.every(_compared(task.client, self._plan, ledgers)):
             yield from (_batch(part, schema) for part in found if len(part.entries))

@@ -1,6 +1,7 @@
-"""Rows of a file as record batches, and what becomes of damage. A task's process; pyarrow is loaded when rows are made.
+"""The rows of a file as record batches, and the handling of damage. Runs in a task's process.
 
-The compiled modules read, judge and copy a batch at a time without the GIL; Arrow takes their columns as they are.
+Compiled modules read, verify and copy a batch of records at a time without the GIL; Arrow uses their columns without a
+copy. pyarrow is imported when rows are made.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,11 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked of a scan. Pickled into tasks."""
+    """The options of a scan. Pickled into tasks.
+
+    Options: `validate`, `onCorruption`, `includeValue`, `ledgers`, `digestType`, `password`, `metadataServiceUri`,
+    `bookkeeper.*`.
+    """
 
     validate: str
     on_corruption: str
@@ -49,11 +54,17 @@ class Plan:
     digest_type: str
     password: bytes
     cluster: Cluster | None = None
-    """Whose metadata has digest type and password of each ledger; those above are left for what is not there."""
+    """The cluster whose metadata has the digest type and password of each ledger. `digest_type` and `password` apply
+    to ledgers that have none there.
+    """
 
     @classmethod
     def of(cls, options: Options) -> "Plan":
-        """ConfigurationError."""
+        """Read the options of a scan.
+
+        Raises:
+            ConfigurationError: an option is invalid.
+        """
         return cls(
             options.choice("validate", "none", ("none", "header", "digest")),
             options.choice("onCorruption", "fail", ("fail", "skip", "truncate")),
@@ -65,7 +76,7 @@ class Plan:
         )
 
     def sheet(self) -> RowSheet:
-        """What the modules write rows on."""
+        """Return the sheet to which the compiled modules write rows."""
         return RowSheet(
             [Digest.of(kind, self.password).digester for kind in TYPES[self.digest_type]],
             headers=self.validate != "none",
@@ -81,12 +92,17 @@ class Plan:
         return known.digester if known else None
 
     def columns(self, table: Table) -> Table:
-        """Those that are asked for."""
+        """Return the columns that are requested."""
         return table if self.include_value else table.without("value")
 
 
 def log_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.RecordBatch"]:
-    """The records of an entry log. ValueError: damage, where the plan says fail; OSError."""
+    """Yield the records of an entry log.
+
+    Raises:
+        ValueError: the file is damaged, and `onCorruption` is `fail`.
+        OSError: the file cannot be read.
+    """
     if (scan := _opened(file, plan)) is None:
         return
     batches = _Batches(file, plan, table, {"log_id": file.id})
@@ -116,7 +132,12 @@ def log_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.Record
 
 
 def journal_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.RecordBatch"]:
-    """The records of a journal whose groups hold. ValueError: damage, where the plan says fail; OSError."""
+    """Yield the records of a journal's intact groups.
+
+    Raises:
+        ValueError: the file is damaged, and `onCorruption` is `fail`.
+        OSError: the file cannot be read.
+    """
     batches = _Batches(file, plan, table, {"journal_id": file.id})
     scan = JournalRows(file.path, file.id, plan.sheet())
     try:
@@ -138,23 +159,25 @@ def journal_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.Re
 
 
 def _opened(file: DataFile, plan: Plan) -> LogRows | None:
-    """None: the file is no entry log, or not there any more, and the plan lets that pass."""
+    """Open an entry log; return None if it is not one or no longer exists, and the plan allows that."""
     try:
         return LogRows(file.path, plan.sheet())
     except FileNotFoundError:
         if plan.on_corruption == "fail":
             raise FileNotFoundError(
-                f"{file.path} went since the scan was planned, as garbage collection removes logs: scan again, or set"
-                " onCorruption=skip"
+                f"{file.path} was removed after the scan was planned, probably by garbage collection: scan again, or"
+                " set onCorruption=skip"
             ) from None
     except ValueError as error:
         if plan.on_corruption == "fail":
-            raise ValueError(f"{error}; or set onCorruption=skip to pass it over") from None
+            raise ValueError(f"{error}; or set onCorruption=skip to leave it out") from None
     return None
 
 
 def _cut_while_written(file: DataFile, at: int) -> bool:
-    """Whether an open log merely ends inside its last record: its writer is at work, or did not end in order."""
+    """Return whether a log that is not complete just ends inside its last record: its writer is still running, or
+    crashed.
+    """
     with Path(file.path).open("rb") as data:
         size = data.seek(0, 2)
         data.seek(at)
@@ -181,7 +204,7 @@ def _garbage(at: int, end: int) -> Rows:
 
 
 class _Batches:
-    """Record batches of one file."""
+    """Turns the rows of one file into record batches."""
 
     def __init__(self, file: DataFile, plan: Plan, table: Table, ids: dict[str, int]) -> None:
         import pyarrow as pa  # noqa: PLC0415
@@ -194,25 +217,29 @@ class _Batches:
         self._kinds = pa.array(KINDS)
 
     def damaged(self, at: int, what: str) -> None:
-        """ValueError, unless the plan lets damage pass."""
+        """Raise ValueError, unless the plan says to tolerate damage."""
         if self._plan.on_corruption == "fail":
             raise ValueError(
-                f"{self._file.path}: damaged at byte {at}: {what}; set onCorruption=skip to read what is good behind,"
-                " or truncate to end the file there"
+                f"{self._file.path}: damaged at byte {at}: {what}; set onCorruption=skip to read what is intact after"
+                " it, or truncate to stop reading the file there"
             )
 
     def good(self, rows: Rows) -> tuple[Rows, bool]:
-        """The rows that are handed on, and whether all are. ValueError."""
+        """Return the rows to pass on, and whether these are all of them.
+
+        Raises:
+            ValueError: a row is invalid, and `onCorruption` is `fail`.
+        """
         bad = np.flatnonzero(rows.ok == 0)
         if not len(bad) or self._plan.on_corruption == "skip":
             return rows, True
         k = int(bad[0])
         named = f"ledger {int(rows.ledger[k])}, entry {int(rows.entry[k])}"
-        self.damaged(int(rows.position[k]), f"{named} has no valid {self._plan.validate}")
+        self.damaged(int(rows.position[k]), f"{named} has an invalid {self._plan.validate}")
         return _first(rows, k), False
 
     def of(self, rows: Rows) -> "pa.RecordBatch":
-        """As Arrow, in the order of the schema."""
+        """Return the rows as an Arrow record batch with the columns of the schema."""
         pa, n = self._pa, len(rows.ledger)
         plain = not rows.kind.any()
         short = (rows.kind != 0) | (rows.size < HEADER_BYTES)

@@ -1,4 +1,4 @@
-"""A client on asyncio for as long as a task runs, called from the generator that Spark reads rows from. A task."""
+"""Runs an asyncio client for the duration of a task, from the synchronous generator out of which Spark reads rows."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class AsyncTask:
-    """Runs coroutines one after the other on one loop. One thread."""
+    """Runs coroutines one after the other on one event loop. Used by one thread."""
 
     def __init__(self, runner: asyncio.Runner, client: aio.BookKeeper) -> None:
         self.client = client
         self._runner = runner
 
     def every(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Its items; the loop turns while the next one is waited for."""
+        """Yield the items of an asynchronous iterator; the event loop runs while the next one is awaited."""
 
         async def following() -> T:
             return await anext(items)
@@ -42,7 +42,12 @@ class AsyncTask:
 
 @contextmanager
 def task_of(cluster: Cluster) -> Iterator[AsyncTask]:
-    """With a client of its own, which it closes. MetadataStoreError, ConfigurationError."""
+    """Open a client of the task's own, yield the task, and close the client.
+
+    Raises:
+        ConfigurationError: the settings of the client are invalid.
+        MetadataStoreError: the metadata store cannot be reached.
+    """
     with asyncio.Runner() as runner:
         client = aio.BookKeeper(cluster.uri, **dict(cluster.settings))
         runner.run(client.start())

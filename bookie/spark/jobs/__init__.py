@@ -1,22 +1,24 @@
-"""The jobs of `bkpipe`, one a file: names, sections and summaries. Data alone, so that --help loads none of them.
+"""The jobs of `bkpipe`: name, section and summary. This package holds data only, so that `bkpipe --help` imports no
+job.
 
-A module of the job's name, with underscores, has its `command`; bookie/spark/job.py tells what each can do.
+Each job has a module of its name, with underscores, whose `command` is its click command. bookie/spark/job.py has what
+all jobs share.
 """
 
 from bookie.terminal.lazy import Command
 
 __all__ = ["JOBS"]
 
-MOVING, LOOKING, MODELS = "Moving data", "Looking at a cluster", "What if"
+MOVING, LOOKING, MODELS = "Moving data", "Analysing a cluster", "Simulation"
 
 JOBS: dict[str, Command] = {
-    "export": Command(MOVING, "Ledgers as Parquet, with a manifest of counts and CRCs."),
-    "import": Command(MOVING, "New ledgers of what was exported, and a map of ids."),
-    "rereplicate": Command(MOVING, "What lost bookies held, copied to others: a plan, then paced copies."),
-    "thrash": Command(LOOKING, "Disk reads per entry served, against cache size and readahead, from access logs."),
-    "audit": Command(LOOKING, "Every replica of every ledger beside the others: what is missing or differs."),
-    "diff": Command(LOOKING, "The ledgers of two clusters beside each other."),
-    "logscan": Command(LOOKING, "Entry logs offline: garbage, logs that could go, damage."),
-    "usage": Command(LOOKING, "Bytes by what ledgers say of themselves: a key of their custom metadata."),
-    "simulate-placement": Command(MODELS, "How a cluster fills under placement policies, and where it runs hot."),
+    "export": Command(MOVING, "Write ledgers as Parquet, with a manifest of counts and CRCs."),
+    "import": Command(MOVING, "Create new ledgers from an export, and a map of ids."),
+    "rereplicate": Command(MOVING, "Copy the ledgers of lost bookies to others, or repair what an audit found."),
+    "thrash": Command(LOOKING, "Compute disk reads per entry by cache size and readahead, from access logs."),
+    "audit": Command(LOOKING, "Compare all replicas of all ledgers: what is missing or differs."),
+    "diff": Command(LOOKING, "Compare the ledgers of two clusters."),
+    "logscan": Command(LOOKING, "Scan entry log files for garbage, deletable logs and damage."),
+    "usage": Command(LOOKING, "Sum up bytes by a key of the ledgers' custom metadata."),
+    "simulate-placement": Command(MODELS, "Simulate how a cluster fills up under placement policies."),
 }

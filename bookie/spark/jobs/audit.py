@@ -1,4 +1,4 @@
-"""`bkpipe audit`: what each bookie has of each entry that it should hold, beside what the others have."""
+"""`bkpipe audit`: compares what each bookie has of each entry that it should store with the other replicas."""
 
 from collections import Counter
 from pathlib import Path
@@ -28,25 +28,31 @@ if TYPE_CHECKING:
     type=click.Choice(("first_last", "percent", "all")),
     default="first_last",
     show_default=True,
-    help="Which entries are read and verified; that they are there is asked of all.",
+    help="Which entries are read and verified. The presence of entries is checked for all.",
 )
-@click.option("--percent", type=click.IntRange(1, 100), default=10, show_default=True, help="With --sample percent.")
-@click.option("--rate", default="0", metavar="BYTES", help="From each bookie, a second: 20m.  [default: no limit]")
-@unit_option(2000)
-@click.option("--tasks", type=click.IntRange(1), default=8, show_default=True, help="Tasks of such a unit.")
+@click.option("--percent", type=click.IntRange(1, 100), default=10, show_default=True,
+              help="Share of the entries to read, with --sample percent.")  # fmt: skip
 @click.option(
-    "--ignore", multiple=True, type=click.Choice(FINDINGS), help="Findings that do not count. Repeat it for more."
+    "--rate",
+    default="0",
+    metavar="BYTES",
+    help="Most bytes to read from each bookie per second, such as 20m.  [default: no limit]",
+)
+@unit_option(2000)
+@click.option("--tasks", type=click.IntRange(1), default=8, show_default=True, help="Spark tasks per unit.")
+@click.option(
+    "--ignore", multiple=True, type=click.Choice(FINDINGS), help="Findings to ignore in the exit code. May be repeated."
 )
 @click.option(
     "--again",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="What an earlier audit wrote with --to: only ledgers of which it could not read something.",
+    help="Directory of an earlier audit (its --to): audit only ledgers of which it could not read something.",
 )
-@target_option("Write the table findings/ and report.html there.", required=True)
+@target_option("Directory to write the table findings/ and report.html to.", required=True)
 @format_option("the table of findings")
 @with_spark
 @with_job
-def command(  # a parameter an option
+def command(  # one parameter for each option
     job: Job,
     cluster: Cluster,
     spark: Sessions,
@@ -57,14 +63,14 @@ def command(  # a parameter an option
     kind: str,
     **given: Any,
 ) -> int:
-    """Every replica of every ledger beside the others: what is missing or differs.
+    """Compare all replicas of all ledgers, and list what is missing or differs.
 
-    Each bookie of a ledger is asked which entries it has; what it lacks is MISSING, what it should not have EXTRA, as
-    what a writer left behind when it replaced the bookie. Entries of the sample are read from each bookie of their
-    write set: DIGEST is damage, LENGTH another length of the ledger than the other replicas and the metadata have,
-    ERROR and TIMEOUT what could not be read. Nothing is fenced, and nothing is repaired: `remedies` says what to do
-    about each. What a bookie did not answer is no sign of loss: --again looks at those ledgers alone, again at all of
-    their replicas, since only beside others one differs.
+    Each bookie of a ledger is asked which entries it has: what it lacks is MISSING, and what it should not have is
+    EXTRA, such as entries left behind when a writer replaced the bookie. Entries of the sample are read from each
+    bookie of their write set: DIGEST is damage, LENGTH a length field that differs from the other replicas or the
+    metadata, and ERROR and TIMEOUT are entries that could not be read. Nothing is fenced or repaired; `remedies` in
+    the summary says what to do about each kind. An entry that a bookie failed to return is not a sign of loss: --again
+    audits only these ledgers once more.
 
     The exit code is 3 when there are findings.
 
@@ -95,8 +101,12 @@ def command(  # a parameter an option
 
 
 def _chosen(text: str, rate: str) -> "Ranges | None":
-    """Which ledgers; wrong options are told before anything is done. ConfigurationError."""
-    from bookie.spark.options import Options  # noqa: PLC0415  # help loads nothing of it
+    """Parse the ranges of ledgers and check the rate, before anything is done.
+
+    Raises:
+        ConfigurationError: an option is invalid.
+    """
+    from bookie.spark.options import Options  # noqa: PLC0415  # --help does not need it
 
     options = Options("audit", {"ledgers": text, "rate": rate})
     options.size("rate", 0, low=0)
@@ -111,7 +121,7 @@ def _audit(
     into: tuple[Path, str],
     given: dict[str, Any],
 ) -> dict[str, Any]:
-    """Rows of `ledgers` of a unit by bookie and status; their findings are written."""
+    """Audit some ledgers, write their findings, and return the number of rows by bookie and status."""
     options = {
         "ledgers": ledgers,
         "sample": given["sample"],
@@ -148,7 +158,7 @@ def _tell(job: Job, done: dict[str, dict[str, Any]], target: Path, ignore: tuple
         {"Findings by bookie": bar_plot(bars, "replicas")},
         rows,
         [
-            f"{sum(sums.values())} replicas were looked at; {findings} findings. The table findings/ names each.",
+            f"{sum(sums.values())} replicas were checked; {findings} findings. The table findings/ lists them.",
             *advice,
         ],
     )

@@ -1,4 +1,4 @@
-"""`bkpipe diff`: the ledgers of two clusters beside each other, and their entries when asked."""
+"""`bkpipe diff`: compares the ledgers of two clusters, and on request their entries."""
 
 import json
 from pathlib import Path
@@ -19,38 +19,39 @@ if TYPE_CHECKING:
 COMPARED = ("state", "last_entry", "length", "digest_type", "metadata")
 LISTED_MAX = 1000
 LEDGERS = "ledgers"
-"""The unit that compares all metadata."""
+"""The unit of work that compares all metadata."""
 
 
 @click.command()
 @with_cluster
-@click.option("--other", required=True, metavar="URI", help="The metadata of the other cluster.")
+@click.option("--other", required=True, metavar="URI", help="Metadata service URI of the other cluster.")
 @ledgers_option()
 @click.option(
-    "--content", is_flag=True, help="Also compare the entries, by checksums: all are read, from both clusters."
+    "--content", is_flag=True, help="Also compare the entries by checksums; this reads all of them from both clusters."
 )
 @click.option(
     "--percent",
     type=click.IntRange(1, 100),
     default=100,
     show_default=True,
-    help="With --content: the share of the ledgers that is read.",
+    help="Share of the ledgers to read, with --content.",
 )
 @unit_option(2000)
-@target_option("Write all differences there, as JSON lines.")
+@target_option("Directory to write all differences to, as JSON lines.")
 @with_spark
 @with_job
 def command(
     job: Job, cluster: Cluster, spark: Sessions, other: str, ledgers: str, target: Path | None, **given: Any
 ) -> int:
-    """The ledgers of two clusters beside each other, by id.
+    """Compare the ledgers of two clusters by id.
 
-    A ledger that only one of them has is told, and one whose state, last entry, length, digest type or custom metadata
-    differ. Where the bookies of a ledger stand is not compared. With --content the entries of ledgers that are closed
-    on both sides and end with the same entry are read, digests verified, and compared by checksums, 4096 at a time:
-    `content` names the first such stretch that differs. A ledger that is open, on either side, is read up to the entry
-    that both sides confirm by then, which `open compared to` names; it is not fenced, and what its writer adds later is
-    not compared. What no replica gives differs.
+    A difference is a ledger that only one cluster has, or whose state, last entry, length, digest type or custom
+    metadata differ. The bookies of a ledger are not compared.
+
+    With --content, entries are read, verified and compared by checksums, 4096 at a time, of ledgers that are closed in
+    both clusters and have the same last entry; `content` names the first such stretch that differs. A ledger that is
+    open in either cluster is read up to the entry that both have confirmed, which `open compared to` shows; it is not
+    fenced, and entries added later are not compared. An entry that no replica returns counts as a difference.
 
     The exit code is 3 when there are differences.
 
@@ -60,7 +61,7 @@ def command(
       bkpipe diff -u grpc://h1:3182 --other grpc://h2:3182 --content --state /diffs/state --to /diffs/found
     """
     asked = {"uri": cluster.uri, "other": other, "ledgers": ledgers, "to": str(target), **given}
-    from bookie.spark.options import Options  # noqa: PLC0415  # help loads nothing of it
+    from bookie.spark.options import Options  # noqa: PLC0415  # --help does not need it
 
     ranges = Options(job.name, {"ledgers": ledgers}).ranges("ledgers")
     with job.open(**asked) as state:
@@ -102,7 +103,7 @@ def _tell(job: Job, facts: list[dict[str, Any]], *, content: bool) -> int:
 def _read(
     session: "SparkSession", cluster: Cluster, other: str, unit: tuple[str, str], percent: int, target: Path | None
 ) -> dict[str, Any]:
-    """The entries of a unit's ledgers that can be alike."""
+    """Compare the entries of a unit's ledgers that can be equal."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     name, ledgers = unit
@@ -170,7 +171,7 @@ def _compared(
 
 
 def _sorted_metadata(session: "SparkSession", cluster: Cluster, uri: str, ledgers: str) -> "DataFrame":
-    """Maps cannot be compared; their entries in order can."""
+    """Return the metadata with custom metadata as a sorted array, because Spark cannot compare maps."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     options = {**cluster.options(ledgers=ledgers), "metadataServiceUri": uri}

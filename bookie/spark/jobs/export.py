@@ -1,4 +1,4 @@
-"""`bkpipe export`: ledgers as Parquet, a directory a ledger, and a manifest that tells what must be in there."""
+"""`bkpipe export`: writes ledgers as Parquet, one directory for each, and a manifest to verify them against."""
 
 import base64
 import json
@@ -25,21 +25,21 @@ MANIFEST = "manifest.json"
 
 @click.command()
 @with_cluster
-@ledgers_option("all that are closed")
-@click.option("--log", "log_name", help="The ledgers of this log, in its order.")
+@ledgers_option("all closed ledgers")
+@click.option("--log", "log_name", help="Export the ledgers of this log, in its order.")
 @unit_option(200)
-@target_option("Where to; all workers see it by this path.", required=True)
+@target_option("Directory to write to; it must have this path on all workers.", required=True)
 @with_spark
 @with_job
 def command(
     job: Job, cluster: Cluster, spark: Sessions, ledgers: str, log_name: str | None, unit: int, target: Path
 ) -> int:
-    """Ledgers as Parquet: ledger_id=N/ for each, and manifest.json.
+    """Write ledgers as Parquet: a directory ledger_id=N/ for each, and manifest.json.
 
-    Digests are verified as entries are read. The manifest has count, bytes and a CRC for each ledger (the sum of the
-    CRC32 of each entry's id in decimal and its payload), taken from the files that were written; the sum over all is
-    held against what was read from the bookies. Ledgers that are open are exported up to what is confirmed only where
-    they are named. Nothing is fenced.
+    Digests are verified as entries are read. The manifest has the number of entries, bytes and a CRC of each ledger:
+    the sum of the CRC32 of each entry's decimal id followed by its payload. It is computed from the files that were
+    written, and the total is compared with what was read from the bookies. Open ledgers are exported only if they are
+    named, up to the LAC. Nothing is fenced.
 
     \b
     EXAMPLES
@@ -70,23 +70,28 @@ def command(
 
 
 def _named(ledgers: str, log_name: str | None) -> tuple[int, ...]:
-    """One by one; () for none. ConfigurationError, IllegalOperation."""
-    from bookie.spark.options import Options  # noqa: PLC0415  # help loads no client
+    """Return the ids of --ledgers; () if it is not given.
+
+    Raises:
+        ConfigurationError: the ids are invalid.
+        IllegalOperation: --ledgers and --log are both given.
+    """
+    from bookie.spark.options import Options  # noqa: PLC0415  # --help does not need the client
 
     if ledgers and log_name:
-        raise IllegalOperation("--ledgers and --log: give one of them")
+        raise IllegalOperation("--ledgers and --log cannot be combined; give one of them")
     return Options("export", {"ledgers": ledgers}).ids("ledgers")
 
 
 def _ids(client: "BookKeeper", log_name: str | None) -> list[int]:
-    """Of the log, or all that are closed."""
+    """Return the ledgers of the log, or all closed ledgers."""
     if log_name:
         return list(client.logs.get(log_name).value.ledgers)
     return [one for one in client.list_ledgers() if client.ledger_metadata(one).state.name == "CLOSED"]
 
 
 def checked(frame: "DataFrame") -> "DataFrame":
-    """With what the manifest sums up of each entry."""
+    """Add the column `crc`, whose sum is in the manifest."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     named = sql.concat(sql.col("entry_id").cast("string").cast("binary"), sql.col("value"))
@@ -123,7 +128,7 @@ def _export(
     if read != kept:
         raise IllegalOperation(
             f"{target}: ledgers {group[0]} to {group[-1]} were read as {read[0]} entries with CRC {read[1]}, written as"
-            f" {kept[0]} with {kept[1]}: is somebody else writing there? remove them and call again"
+            f" {kept[0]} with {kept[1]}: another process may write there; remove the files and run the export again"
         )
     for one in group:
         state.note(str(one), **_facts(client, one, rows.get(one)))
@@ -135,7 +140,9 @@ def _facts(client: "BookKeeper", ledger: int, row: Any) -> dict[str, Any]:
     closed = metadata.state.name == "CLOSED"
     whole = entries == (row["last"] + 1 if row else 0) and (not closed or entries == metadata.last_entry + 1)
     if not whole:
-        raise IllegalOperation(f"ledger {ledger}: {entries} entries came of {metadata.last_entry + 1}: bkpipe audit")
+        raise IllegalOperation(
+            f"ledger {ledger}: {entries} of {metadata.last_entry + 1} entries were read; check it with bkpipe audit"
+        )
     return {
         "entries": entries,
         "bytes": row["bytes"] if row else 0,

@@ -1,4 +1,4 @@
-"""`bkpipe import`: what `bkpipe export` wrote, as new ledgers; the order of entries kept, and a map of ids."""
+"""`bkpipe import`: creates new ledgers from what `bkpipe export` wrote, with the entries in order, and a map of ids."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bookie.client import BookKeeper, WriteHandle
 
 ORIGIN = "bkpipe.imported-from"
-"""Custom metadata of a ledger that was imported: which one it was."""
+"""The key of custom metadata that has the original id of an imported ledger."""
 COLUMNS = "old bigint, new bigint, entries bigint, crc bigint"
 
 
@@ -38,24 +38,29 @@ COLUMNS = "old bigint, new bigint, entries bigint, crc bigint"
     "origin",
     required=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="What was exported; all workers see it by this path.",
+    help="Directory of the export; it must have this path on all workers.",
 )
-@click.option("--map", "id_map", type=click.Path(path_type=Path), help="Where to.  [default: id-map.json in --from]")
+@click.option(
+    "--map",
+    "id_map",
+    type=click.Path(path_type=Path),
+    help="File to write the map of ids to.  [default: id-map.json in --from]",
+)
 @unit_option(200)
-@click.option("--ensemble", type=click.IntRange(1), help="Bookies of a ledger.  [default: as it had]")
-@click.option("--write-quorum", type=click.IntRange(1), help="Copies.  [default: as it had]")
-@click.option("--ack-quorum", type=click.IntRange(1), help="Acknowledgements.  [default: as it had]")
+@click.option("--ensemble", type=click.IntRange(1), help="Ensemble size.  [default: that of the original ledger]")
+@click.option("--write-quorum", type=click.IntRange(1), help="Write quorum.  [default: that of the original ledger]")
+@click.option("--ack-quorum", type=click.IntRange(1), help="Ack quorum.  [default: that of the original ledger]")
 @with_spark
 @with_job
 def command(
     job: Job, cluster: Cluster, spark: Sessions, origin: Path, id_map: Path | None, unit: int, **sizes: int | None
 ) -> int:
-    """New ledgers of what `bkpipe export` wrote, and which is which.
+    """Create new ledgers from what `bkpipe export` wrote, and a map from old to new ids.
 
-    Each ledger is written by one task, in the order of its entries, closed, and held against count and CRC of the
-    manifest; one that differs is deleted again and ends the job. Digest type and custom metadata are as they were;
-    `bkpipe.imported-from` is added to it, by which ledgers of a worker that was killed amidst are found. The id map is
-    {old: new}.
+    Each ledger is written by one task, in the order of its entries, closed, and compared with the count and CRC of the
+    manifest; a ledger that differs is deleted again, and the job ends. Digest type and custom metadata are those of
+    the original; `bkpipe.imported-from` is added, which helps to find the ledgers of a worker that was killed. The map
+    is a JSON object {old: new}.
 
     \b
     EXAMPLES
@@ -105,7 +110,7 @@ def _import(
 
 
 def create(client: "BookKeeper", old: int, facts: Mapping[str, Any], password: str) -> "WriteHandle":
-    """A ledger as the one that was exported."""
+    """Create a ledger with the properties of the exported one."""
     custom = {key: base64.b64decode(value) for key, value in facts["custom_metadata"].items()}
     return client.create_ledger(
         ensemble_size=facts.get("ensemble", facts["ensemble_size"]),
@@ -120,7 +125,7 @@ def create(client: "BookKeeper", old: int, facts: Mapping[str, Any], password: s
 def write_ledgers(
     batches: "Iterator[pa.RecordBatch]", *, cluster: Reachable, password: str, plan: Mapping[int, Mapping[str, Any]]
 ) -> "Iterator[pa.RecordBatch]":
-    """A task: rows of whole ledgers, in order, become ledgers."""
+    """Write complete ledgers from ordered rows; the body of a task. Yields old id, new id, entries and CRC of each."""
     import pyarrow as pa  # noqa: PLC0415
 
     from bookie.spark.clients import client_of  # noqa: PLC0415
@@ -138,7 +143,9 @@ def write_ledgers(
                     old, entries, crc = ledger, 0, 0
                     handle = create(client, old, plan[old], password)
                 if entry != entries:
-                    raise IllegalOperation(f"ledger {ledger}: entry {entry} comes after {entries - 1}: export it again")
+                    raise IllegalOperation(
+                        f"ledger {ledger}: entry {entry} follows entry {entries - 1}: export the ledger again"
+                    )
                 handle.append_async(value)
                 entries += 1
                 crc += zlib.crc32(str(entry).encode() + value)
@@ -146,7 +153,7 @@ def write_ledgers(
             done.append(_ended(handle, old, entries, crc, plan))
             handle = None
     except BaseException:
-        if handle is not None:  # also one that was closed, and differs
+        if handle is not None:  # including one that was closed and differs
             handle.close()
             client.delete_ledger(handle.id)
         raise
@@ -163,6 +170,6 @@ def _ended(
     if (entries, crc) != (plan[old]["entries"], plan[old]["crc"]):
         raise IllegalOperation(
             f"ledger {old}: the files hold {entries} entries with CRC {crc}, the manifest says {plan[old]['entries']}"
-            f" with {plan[old]['crc']}: export it again"
+            f" with {plan[old]['crc']}: export the ledger again"
         )
     return {"old": old, "new": handle.id, "entries": entries, "crc": crc}

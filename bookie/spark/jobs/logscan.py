@@ -1,4 +1,4 @@
-"""`bkpipe logscan`: entry logs offline: how much of them is garbage, which could go, and what in them is damaged."""
+"""`bkpipe logscan`: scans entry log files: how much of them is garbage, which could be deleted, and what is damaged."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 DRAWN_MAX = 40
 SECRET = ("password", "client_settings")
-"""Options that hold passwords; no job keeps such."""
+"""Options that contain passwords, which are not recorded in the state of a job."""
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@uri_option("a ledger that is not there is garbage, the others say how their entries are protected")
+@uri_option("ledgers that it does not have are garbage, and it has the digest types and passwords of the others")
 @client_option
 @click.option(
     "--validate",
     type=click.Choice(("none", "header", "digest")),
     default="digest",
     show_default=True,
-    help="What of each entry is judged.",
+    help="What to verify in each entry.",
 )
-@password_option("For digests of type HMAC, where the metadata does not have it")
-@click.option("--active", is_flag=True, help="Also the log that is being written.")
+@password_option("Password of ledgers with digest type HMAC, if it is not in the metadata")
+@click.option("--active", is_flag=True, help="Also scan the log that is being written.")
 @unit_option(64, "Logs")
-@target_option("Write report.html there.")
+@target_option("Directory to write report.html to.")
 @with_spark
 @with_job
 def command(job: Job, spark: Sessions, paths: Sequence[str], **given: Any) -> int:
-    """Entry logs offline: garbage, logs that could go, damage.
+    """Scan entry log files for garbage, deletable logs and damage.
 
-    PATH is a log, a directory of logs, a ledger directory or a glob, on each machine that runs tasks; files are opened
-    read-only, and the bookie may run. `garbage` is the share of a log's bytes that belong to ledgers which are in the
-    metadata no more; a log with nothing else is `deletable`. Copies that compaction left behind count as live.
-    `bad` entries have a digest, or with --validate header a header, that does not hold; `lost` bytes are no records.
+    PATH is a log, a directory of logs, a ledger directory or a glob, on each machine that runs tasks. Files are opened
+    read-only, and the bookie may be running. `garbage` is the share of a log's bytes that belong to ledgers without
+    metadata; a log that has nothing else is `deletable`. Copies that compaction left behind count as live. `bad`
+    entries have an invalid digest (or header, with --validate header); `lost` bytes belong to no record.
 
     The exit code is 3 when anything is damaged.
 
@@ -53,7 +53,7 @@ def command(job: Job, spark: Sessions, paths: Sequence[str], **given: Any) -> in
       bkpipe logscan -u grpc://h1:3182 /data/ledgers --to build/logs
       bkpipe logscan --validate header '/data/*/current/*.log' -o json
     """
-    from bookie.spark.formats.files import DataFile, find_files, finished  # noqa: PLC0415  # help loads nothing of it
+    from bookie.spark.formats.files import DataFile, find_files, finished  # noqa: PLC0415  # --help does not need it
     from bookie.spark.options import Options  # noqa: PLC0415
 
     def wanted(file: DataFile) -> bool:
@@ -87,7 +87,7 @@ def _scanned(session: "SparkSession", files: Sequence[str], given: Mapping[str, 
     cluster = {f"bookkeeper.{key}": value for key, value in given["client_settings"].items()}
     cluster = {"metadataServiceUri": given["uri"], **cluster} if given["uri"] else {}
     options = {"validate": given["validate"], "onCorruption": "skip", "password": given["password"], **cluster}
-    names = [name for name in files if Path(name).exists()]  # garbage collection may have been quicker
+    names = [name for name in files if Path(name).exists()]  # garbage collection may have removed some
     if not names:
         return []
     records = session.read.format("bookkeeper-entrylog").options(**options).option("paths", json.dumps(names)).load()

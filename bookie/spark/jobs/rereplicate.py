@@ -1,4 +1,4 @@
-"""`bkpipe rereplicate`: what lost bookies held, or an audit found, planned as a table, then mended by tasks."""
+"""`bkpipe rereplicate`: plans as a table what lost bookies stored or an audit found, then has tasks repair it."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -29,48 +29,60 @@ OUTCOME = (
     "ledger bigint, state string, entries bigint, bytes bigint, taken_by array<string>, paused_ms bigint, error string"
 )
 PACED = {"diskWeightBasedPlacementEnabled": "true", "weightPacedReplicationEnabled": "true"}
-"""Settings of the client where the user gives none: bookies with more room get more, the others pause."""
+"""Settings of the client, unless the user overrides them: bookies with more free space receive more, and tasks pause
+after copies to the others.
+"""
 
 
 @click.command()
 @with_cluster
 @click.option(
-    "--lost", multiple=True, metavar="BOOKIE", help="Its id; repeat it.  [default: all that are not registered]"
+    "--lost",
+    multiple=True,
+    metavar="BOOKIE",
+    help="Id of a lost bookie; may be repeated.  [default: all that are not registered]",
 )
 @click.option(
     "--findings",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="What bkpipe audit wrote with --to: mend what it found missing, damaged or different, instead.",
+    help="Directory of an audit (its --to): repair what it found missing, damaged or different, instead.",
 )
-@click.option("--replace", is_flag=True, help="With --findings: write nothing again, replace the bookies at once.")
+@click.option(
+    "--replace", is_flag=True, help="With --findings: replace the bookies instead of rewriting their entries."
+)
 @ledgers_option()
-@click.option("--fence-open", is_flag=True, help="Fence and close open ledgers that a lost bookie takes part in.")
-@click.option("--rate", default="0", metavar="BYTES", help="Copied a second, of all tasks: 20m.  [default: no limit]")
+@click.option("--fence-open", is_flag=True, help="Fence and close open ledgers whose ensemble has a lost bookie.")
+@click.option(
+    "--rate",
+    default="0",
+    metavar="BYTES",
+    help="Most bytes to copy per second, over all tasks, such as 20m.  [default: no limit]",
+)
 @unit_option(200)
-@click.option("--tasks", type=click.IntRange(1), default=4, show_default=True, help="Tasks of such a unit.")
-@target_option("Write the tables plan/ and outcome/ and report.html there.", required=True)
+@click.option("--tasks", type=click.IntRange(1), default=4, show_default=True, help="Spark tasks per unit.")
+@target_option("Directory to write the tables plan/ and outcome/ and report.html to.", required=True)
 @format_option("the tables")
 @with_spark
 @with_job
-def command(  # a parameter an option
+def command(  # one parameter for each option
     job: Job, cluster: Cluster, spark: Sessions, lost: tuple[str, ...], ledgers: str, unit: int, **given: Any
 ) -> int:
-    """What lost bookies held, copied to others: a plan, then paced copies beside auto-recovery.
+    """Copy the ledgers of lost bookies to others: first a plan, then paced copies alongside auto-recovery.
 
-    The plan is a table of every part of a ledger that a lost bookie held, from the metadata alone: a bookie that is
-    only restarting is in it too, so look at --dry-run first. Then tasks copy ledger by ledger, digests verified, and
-    name the new bookies in the metadata when all is acknowledged. Each ledger is locked as replicators lock it: what
-    one of them works on is left to it and told as held. Where auto-recovery is disabled for the cluster, nothing is
-    copied. New bookies are chosen by free disk; after a copy to a bookie with less room than the median the task
-    pauses, up to 10 s (weightPacedReplicationMaxPauseMs).
+    The plan is a table of all segments of ledgers on lost bookies, from the metadata alone. It includes bookies that
+    are only restarting, so check it with --dry-run first. Then tasks copy ledger by ledger, verify digests, and name
+    the new bookies in the metadata once everything is acknowledged. Ledgers are locked as replication workers lock
+    them; a ledger that one of them is working on is reported as held. If auto-recovery is disabled for the cluster,
+    nothing is copied. New bookies are chosen by free space; after a copy to a bookie with less free space than the
+    median the task pauses, at most 10 s (weightPacedReplicationMaxPauseMs).
 
-    With --findings the plan is what an audit found MISSING, DIGEST or LENGTH. These entries are written to their bookie
-    again, from replicas of which nothing was found, and read back: `rewritten`. Where it does not take them, or is not
-    registered any more, another takes its place in that part of the ledger, as when it is lost. EXTRA does no harm, and
-    ERROR and TIMEOUT are no sign of loss: `remedies` counts them and says what to do.
+    With --findings, the plan is what an audit found to be MISSING, DIGEST or LENGTH. These entries are written to
+    their bookie again, from replicas without findings, and read back: `rewritten`. If the bookie does not accept them
+    or is no longer registered, another one replaces it in that segment, as if it were lost. EXTRA does no harm, and
+    ERROR and TIMEOUT are not a sign of loss: `remedies` counts them and says what to do.
 
-    The exit code is 3 when ledgers are not done: held by others, open without --fence-open, or failed. The same call
-    with --state tries those again.
+    The exit code is 3 when ledgers remain: held by others, open without --fence-open, or failed. The same call with
+    --state tries them again.
 
     \b
     EXAMPLES
@@ -81,7 +93,7 @@ def command(  # a parameter an option
     rate = _wrong_or_rate(ledgers, given["rate"])
     findings = given["findings"]
     if lost and findings:
-        raise IllegalOperation("--lost and --findings: give one of them")
+        raise IllegalOperation("--lost and --findings cannot be combined; give one of them")
     asked = {"lost": sorted(lost), "findings": findings and str(findings), "replace": given["replace"]}
     with job.open(uri=cluster.uri, ledgers=ledgers, unit=unit, kind=given["kind"], **asked) as state:
         if PLAN in state.done and all(one in state.done for one in state.done[PLAN]["units"]):
@@ -116,7 +128,7 @@ def command(  # a parameter an option
 def _mending(
     session: "SparkSession", cluster: Cluster, plan: dict[str, Any], into: tuple[Path, str], given: dict[str, Any]
 ) -> Callable[[list[int]], list[dict[str, Any]]]:
-    """What tasks do with the ledgers of a unit, and tell of each."""
+    """Return a function that has tasks repair the ledgers of a unit, and returns the outcome of each."""
     tasks = given["tasks"]
     settings = {**PACED, **cluster.settings, "replicationRateByBytes": str(-(-given["rate"] // tasks) or -1)}
     if given["findings"]:
@@ -128,8 +140,12 @@ def _mending(
 
 
 def _wrong_or_rate(ledgers: str, rate: str) -> int:
-    """Bytes a second, 0 for no limit. ConfigurationError: a wrong option, before anything is done."""
-    from bookie.spark.options import Options  # noqa: PLC0415  # help loads nothing of it
+    """Check the options before anything is done; return the rate in bytes per second, 0 for no limit.
+
+    Raises:
+        ConfigurationError: an option is invalid.
+    """
+    from bookie.spark.options import Options  # noqa: PLC0415  # --help does not need it
 
     options = Options("rereplicate", {"ledgers": ledgers, "rate": rate})
     options.ranges("ledgers")
@@ -137,7 +153,7 @@ def _wrong_or_rate(ledgers: str, rate: str) -> int:
 
 
 def _planned(parts: "DataFrame", unit: int, into: tuple[Path, str] | None) -> dict[str, Any]:
-    """The ledgers by units, and sums by bookie; the table is written."""
+    """Write the plan as a table; return the units of ledgers, and sums by bookie."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     parts = parts.persist()
@@ -161,7 +177,7 @@ def _planned(parts: "DataFrame", unit: int, into: tuple[Path, str] | None) -> di
 
 
 def _runs(session: "SparkSession", plan: tuple[Path, str], ledgers: list[int]) -> "RDD[Any]":
-    """Out of the plan's table: each of these ledgers with its runs."""
+    """Return each of these ledgers with its runs, from the table of the plan."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     directory, kind = plan
@@ -171,20 +187,26 @@ def _runs(session: "SparkSession", plan: tuple[Path, str], ledgers: list[int]) -
 
 
 def _lost(session: "SparkSession", cluster: Cluster, named: tuple[str, ...], ledgers: str) -> "DataFrame":
-    """The parts of bookies that are lost. IllegalOperation: one of them takes writes."""
+    """Return the segments on lost bookies.
+
+    Raises:
+        IllegalOperation: a bookie that is named as lost is writable.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     members = session.read.format("bookkeeper-bookies").options(**cluster.options()).load().collect()
     writable = {row["bookie_id"] for row in members if row["mode"] == "writable"}
     if taking := sorted(writable.intersection(named)):
-        raise IllegalOperation(f"bookie {', '.join(taking)} takes writes: stop it, or make it read-only, first")
+        raise IllegalOperation(f"bookie {', '.join(taking)} is writable: stop it or make it read-only first")
     registered = [row["bookie_id"] for row in members if row["mode"] != "down"]
     chosen = f.col("bookie_id").isin(*named) if named else ~f.col("bookie_id").isin(*registered)
     return _parts(session, cluster, ledgers).where(chosen)
 
 
 def _parts(session: "SparkSession", cluster: Cluster, ledgers: str) -> "DataFrame":
-    """A row for each place of each segment; entries and bytes are what lies there on average, null where it is open."""
+    """Return a row for each bookie of each segment, with the average entries and bytes there; null if the segment is
+    open.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     options = cluster.options(ledgers=ledgers)
@@ -212,7 +234,7 @@ def _parts(session: "SparkSession", cluster: Cluster, ledgers: str) -> "DataFram
 
 
 def _written(session: "SparkSession", rows: list[dict[str, Any]], where: Path, kind: str) -> dict[str, Any]:
-    """The rows of a unit as a table; their sums."""
+    """Write the outcomes of a unit as a table; return their sums."""
     session.createDataFrame(rows, OUTCOME).coalesce(1).write.mode("overwrite").format(kind).save(str(where))
     return {
         "states": dict(Counter(row["state"] for row in rows)),
@@ -238,15 +260,17 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
         for row in plan["bookies"]
     }
     text = page(
-        "Copies of what bookies lost",
+        "Re-replication",
         {
-            "Parts of ledgers by bookie": bar_plot(held, "parts"),
-            "Places taken by others": bar_plot({one: {"places": float(taken[one])} for one in sorted(taken)}, "places"),
+            "Segments by lost bookie": bar_plot(held, "segments"),
+            "Segments taken over by": bar_plot(
+                {one: {"segments": float(taken[one])} for one in sorted(taken)}, "segments"
+            ),
         },
         plan["bookies"],
         [
             f"{plan['ledgers']} ledgers; {', '.join(f'{count} {name}' for name, count in sorted(states.items()))}.",
-            f"{sums['entries']} entries, {sums['bytes']} bytes were copied.",
+            f"{sums['entries']} entries with {sums['bytes']} bytes were copied.",
         ],
     )
     write_file(target / "report.html", text.encode())

@@ -1,7 +1,7 @@
-"""`bkpipe simulate-placement`: how a cluster fills under placement policies and weights, run by run, side by side.
+"""`bkpipe simulate-placement`: compares how a cluster fills up under placement policies and weights.
 
-A run is one process of numpy and the client's policy for some seconds. On one machine a pool of processes starts in a
-tenth of the time that Spark takes to, and needs no Java; so Spark is used only where --master names it, one task a run.
+A run is one process of numpy and the client's policy, for some seconds. On one machine, local processes start in a
+tenth of the time of Spark and need no Java, so Spark is used only if --master names it, with one task per run.
 """
 
 import csv
@@ -31,18 +31,18 @@ PLOTS = {
 
 @click.command()
 @with_scenarios
-@target_option("Write course.csv, SVG drawings and report.html there.")
+@target_option("Directory to write course.csv, SVG plots and report.html to.")
 @with_runs
 @with_job
 def command(job: Job, runs: Runs, **given: Any) -> int:
-    """How a cluster fills under placement policies, and where it runs hot.
+    """Simulate how a cluster fills up under placement policies, and where load concentrates.
 
-    Ledgers are placed by the client's own policies and weights, by the thousand; the cluster, the load and the time are
-    modelled. Runs with the same seed see the same ledgers, and give the same figures on any machine.
+    Ledgers are placed by the client's own policies and weights, thousands at a time; cluster, load and time are
+    modelled. Runs with the same seed use the same ledgers, and give the same figures on any machine.
 
-    Compared are, a row each: when the first bookie was full, and how full all together were then; when a ledger found
-    too few bookies; how unevenly disks are filled; the hottest bookie over the mean, in fiftieths of the run; and how
-    much more empty bookies that joined get than old ones.
+    There is a row for each run: when the first bookie was full, and how full the cluster was then; when a ledger found
+    too few bookies; how unevenly disks are filled; the load of the hottest bookie relative to the mean, in fiftieths
+    of the run; and how much more data empty bookies that joined receive than old ones.
 
     \b
     EXAMPLES

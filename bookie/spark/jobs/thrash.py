@@ -1,4 +1,6 @@
-"""`bkpipe thrash`: how often disks read an entry before it is served, by cache size and readahead, from access logs."""
+"""`bkpipe thrash`: computes from access logs how often disks read an entry before it is served, by cache size and
+readahead.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,23 +24,38 @@ MIB = 1 << 20
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--cache", default="64,128,256,512,1024", show_default=True, metavar="MIB,...", help="Read cache sizes.")
-@click.option("--readahead", default="1000", show_default=True, metavar="N,...", help="Entries read ahead.")
-@click.option("--readahead-bytes", type=click.IntRange(0), default=4 * MIB, show_default=True, help="Of them at most.")
-@click.option("--segment", type=click.IntRange(1), default=64, show_default=True, help="MiB that are emptied at once.")
-@click.option("--adaptive", is_flag=True, help="Also with adaptive readahead.")
-@click.option("--directories", type=click.IntRange(1), default=1, show_default=True, help="Ledger directories.")
-@click.option("--by", type=click.Choice(("ledger", "client")), help="Tell the worst ones for the smallest cache.")
-@target_option("Write thrash.svg and a page.")
+@click.option(
+    "--cache", default="64,128,256,512,1024", show_default=True, metavar="MIB,...", help="Read cache sizes to compare."
+)
+@click.option(
+    "--readahead",
+    default="1000",
+    show_default=True,
+    metavar="N,...",
+    help="Numbers of entries to read ahead, to compare.",
+)
+@click.option("--readahead-bytes", type=click.IntRange(0), default=4 * MIB, show_default=True,
+              help="Most bytes to read ahead.")  # fmt: skip
+@click.option("--segment", type=click.IntRange(1), default=64, show_default=True,
+              help="Size of a segment of the read cache, in MiB.")  # fmt: skip
+@click.option("--adaptive", is_flag=True, help="Also compare adaptive readahead.")
+@click.option("--directories", type=click.IntRange(1), default=1, show_default=True,
+              help="Number of ledger directories.")  # fmt: skip
+@click.option(
+    "--by",
+    type=click.Choice(("ledger", "client")),
+    help="List the ledgers or clients with the most disk reads, for the smallest cache.",
+)
+@target_option("Directory to write thrash.svg and report.html to.")
 @with_runs
 @with_job
 def command(job: Job, runs: Runs, logs: tuple[Path, ...], **given: Any) -> int:
-    """Disk reads per entry served, against cache size and readahead, from access logs.
+    """Compute disk reads per entry served, by cache size and readahead, from access logs.
 
-    LOGS are files that bookies wrote (accessLogFile, with accessLogSampleRate=1), older ones (.1, .2) are found beside
-    them. Every read of what was not in the write cache is replayed in its order against the bookie's own rules of cache
-    and readahead. About 1 is what a cache of sufficient size gives; above 2 it is too small. A sample shows fewer
-    readers than there are, so its curve is a lower bound.
+    LOGS are access logs of bookies (accessLogFile, with accessLogSampleRate=1); their rotated files (.1, .2) are found
+    too. Every read that missed the write cache is replayed in order against a model of the bookie's read cache and
+    readahead. About 1 is what a sufficiently large cache achieves; above 2 it is too small. A sampled log shows fewer
+    readers than there are, so its results are a lower bound.
 
     \b
     EXAMPLES
@@ -67,7 +84,7 @@ def command(job: Job, runs: Runs, logs: tuple[Path, ...], **given: Any) -> int:
 def _numbers(name: str, text: str) -> list[int]:
     parts = text.split(",")
     if not all(one.isdigit() and int(one) > 0 for one in parts):
-        raise IncorrectParameter(f"--{name} {text}: whole numbers above 0 with commas between them, as 64,256")
+        raise IncorrectParameter(f"--{name} {text}: must be positive integers separated by commas, such as 64,256")
     return [int(one) for one in parts]
 
 
@@ -93,7 +110,7 @@ def _write(target: Path, rows: list[dict[str, Any]]) -> None:
     drawing = line_plot(
         {name: sorted(curve) for name, curve in curves.items()},
         "read cache, MiB",
-        "times an entry is read from disk",
+        "disk reads per entry served",
         by_doublings=(True, True),
         dots=True,
     )

@@ -1,4 +1,4 @@
-"""`bkpipe usage`: bytes by what ledgers say of themselves."""
+"""`bkpipe usage`: sums up bytes by a key of the ledgers' custom metadata."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @with_cluster
-@click.option("--by", "key", default="application", show_default=True, metavar="KEY", help="Of the custom metadata.")
-@click.option("--top", type=click.IntRange(1), default=100, show_default=True, help="Rows, the largest first.")
+@click.option(
+    "--by", "key", default="application", show_default=True, metavar="KEY", help="Key of the custom metadata."
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=100, show_default=True, help="Number of values to show, the largest first."
+)
 @with_spark
 @with_job
 def command(job: Job, cluster: Cluster, spark: Sessions, key: str, top: int) -> int:
-    """Bytes by a key of the custom metadata of ledgers.
+    """Sum up bytes by the values of a key in the ledgers' custom metadata.
 
-    `bytes` are those of the entries of closed ledgers, `stored` these times the write quorum. An open ledger's length
-    is not in the metadata; such ledgers are counted alone. Ledgers without the key have the value "-".
+    `bytes` counts the entries of closed ledgers, `stored` is that times the write quorum. The length of an open ledger
+    is not in the metadata, so open ledgers are only counted. Ledgers without the key are shown under "-".
 
     \b
     EXAMPLES

@@ -1,6 +1,6 @@
-"""What a bookie's disks do for its readers, replayed from its access log. No Spark in here.
+"""Replays a bookie's access log to compute what its disks do for its readers. It does not use Spark.
 
-access_log  the lines, in the order in which they were answered
-cache       the bookie's read cache and its rules of readahead, as a model
-replay      one cache size and readahead against a log
+access_log  parses the log, in the order in which requests were answered
+cache       a model of the bookie's read cache and its rules of readahead
+replay      replays a log with one cache size and readahead
 """

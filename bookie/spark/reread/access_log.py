@@ -1,4 +1,6 @@
-"""A bookie's access log (docs/operations.md): reads in the order of their answers. Memory: all lines at once."""
+"""Parses a bookie's access log (docs/operations.md) into reads, in the order of their answers. All lines are held in
+memory.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,25 +14,31 @@ __all__ = ["AccessLog", "files_of", "read_log"]
 COLUMNS = "ts_us,op,ledger_id,entry_id,size,source,log_id,position,client,latency_us"
 READS = {"read", "batch_read"}
 Row = tuple[int, str, int, int, int, str, str]
-"""Time, operation, ledger, entry, bytes, source, client's address."""
+"""Time in microseconds, operation, ledger, entry, bytes, source, address of the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """Reads of what is on disk: (ledger, entry, entries, client). Sizes are of records: an entry and its length."""
+    """The reads that missed the write cache, as (ledger, entry, number of entries, client). Sizes are those of
+    records: an entry and its length field.
+    """
 
     reads: list[tuple[int, int, int, str]]
     record_bytes: dict[int, int]
-    """By ledger, the mean."""
+    """The mean size of a record by ledger."""
     last: dict[int, int]
-    """By ledger, the last entry that any line tells of."""
+    """The last entry by ledger that occurs in any line."""
     lines: int
     from_write_cache: int
     from_disk: int
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """Each log's older files (`.2`, `.1`) before it. IllegalOperation: there is none."""
+    """Return the files of each log, rotated ones (`.2`, `.1`) first.
+
+    Raises:
+        IllegalOperation: there is no such log.
+    """
     found: list[Path] = []
     for path in paths:
         older = [one for one in path.parent.glob(f"{path.name}.*") if one.suffix[1:].isdigit()]
@@ -38,12 +46,16 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
         if path.is_file():
             found.append(path)
         elif not older:
-            raise IllegalOperation(f"{path}: no such file; accessLogFile of a bookie says where its access log is")
+            raise IllegalOperation(f"{path}: no such file; the key accessLogFile of a bookie names its access log")
     return found
 
 
 def read_log(paths: Iterable[Path]) -> AccessLog:
-    """All of it, sorted by time. IllegalOperation names a line that is none."""
+    """Return the content of all files, sorted by time.
+
+    Raises:
+        IllegalOperation: a line is not one of an access log.
+    """
     rows = sorted(_rows(paths))
     sizes: dict[int, list[int]] = {}
     last: dict[int, int] = {}
@@ -74,7 +86,9 @@ def read_log(paths: Iterable[Path]) -> AccessLog:
 
 
 def _sizes_by_batches(rows: Iterable[Row]) -> Iterator[tuple[int, int]]:
-    """Of an entry, where only batches were read: a reader who goes on begins behind the batch before."""
+    """Estimate the size of an entry of ledgers with batch reads only: a sequential reader begins where the last batch
+    ended.
+    """
     before: dict[tuple[int, str], tuple[int, int]] = {}
     found: dict[int, list[float]] = {}
     for _, op, ledger, entry, size, _, client in rows:
@@ -90,12 +104,14 @@ def _rows(paths: Iterable[Path]) -> Iterator[Row]:
     for path in paths:
         with path.open() as file:
             if file.readline().rstrip("\n") != COLUMNS:
-                raise IllegalOperation(f"{path}: no access log of a bookie: its first line is not {COLUMNS}")
+                raise IllegalOperation(f"{path}: not an access log of a bookie: its first line is not {COLUMNS}")
             for number, line in enumerate(file, 2):
                 try:
                     at, op, ledger, entry, size, source, _, _, client, _ = line.split(",")
                     yield int(at), op, int(ledger), int(entry), int(size), source, client.rpartition(":")[0]
                 except ValueError:
                     if not line.endswith("\n"):
-                        continue  # the bookie is just writing it
-                    raise IllegalOperation(f"{path} line {number} is no line of an access log: {line[:60]!r}") from None
+                        continue  # the bookie is still writing this line
+                    raise IllegalOperation(
+                        f"{path}, line {number}: not a line of an access log: {line[:60]!r}"
+                    ) from None

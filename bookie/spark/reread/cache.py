@@ -1,9 +1,9 @@
-"""The read cache of a ledger directory as a model: the ring, its pages, and how much a miss reads ahead.
+"""A model of the read cache of a ledger directory: the ring, its pages, and how much a miss reads ahead.
 
-The rules are the bookie's (docs/read-cache.md, docs/decisions/0011 and 0013), counted and not timed: each request ends
-before the next one begins, and what follows a stretch is read right after it was asked for. Entries of a ledger have
-one size and lie side by side from its first to its last. A test holds the model against a
-bookie's own counters, from which it differs by some percent: it does not know in which runs entries are stored.
+The rules are those of the bookie (docs/read-cache.md, docs/decisions/0011 and 0013). They are counted, not timed: each
+request ends before the next one begins, and readahead follows immediately. The entries of a ledger all have one size
+and lie consecutively from the first to the last. A test compares the model with a bookie's own counters; it differs by
+a few percent, because it does not know in which runs entries are stored.
 """
 
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 __all__ = ["CacheModel", "CacheSettings", "Counts"]
 
 PAGE_HEAD = 128
-PAGE_RUNS = 384  # set aside for the runs that lead to a page
+PAGE_RUNS = 384  # reserved for the runs that point into a page
 RECORD_LEAST = 20
 GROWTH = 4
 WHOLE = 1 << 29
@@ -21,13 +21,13 @@ SCALE_FULL, SCALE_LEAST, ENTRIES_LEAST = 1024, 16, 16
 
 
 def aligned(size: int, to: int) -> int:
-    """Up to a multiple."""
+    """Round `size` up to a multiple of `to`."""
     return -(-size // to) * to
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """Of one ledger directory; bytes."""
+    """The settings of one ledger directory's read cache, in bytes."""
 
     cache_bytes: int
     segment_bytes: int
@@ -38,7 +38,7 @@ class CacheSettings:
 
 @dataclass(slots=True)
 class Counts:
-    """As the bookie's counters of the same names."""
+    """The bookie's counters of the same names."""
 
     served: int = 0
     read_cache_hits: int = 0
@@ -51,7 +51,7 @@ class Counts:
 
 
 class Page:
-    """What one disk read brought: entries [first, first + slots) of a ledger."""
+    """The records of one disk read: entries [first, first + slots) of a ledger."""
 
     __slots__ = ("first", "follow", "ledger", "record", "setting", "shown", "slots", "taken", "taken_from", "taken_to")
 
@@ -67,7 +67,7 @@ class Page:
 
 
 class Runs:
-    """Which pages show which entries of a ledger: disjoint, ascending; newer ones cut older ones."""
+    """The runs of a ledger, each of which points into a page: disjoint and ascending; a newer run cuts older ones."""
 
     __slots__ = ("firsts", "lasts", "pages")
 
@@ -77,11 +77,11 @@ class Runs:
         self.pages: list[Page] = []
 
     def below(self, entry: int) -> int:
-        """Place of the run that begins at or before it; -1."""
+        """Return the position of the last run that begins at or before `entry`, or -1."""
         return bisect_right(self.firsts, entry) - 1
 
     def insert(self, page: Page) -> None:
-        """All of it."""
+        """Add a run for an entire page."""
         first, last = page.first, page.first + page.slots - 1
         start = max(self.below(first), 0)
         end = start
@@ -100,7 +100,7 @@ class Runs:
         self.pages[start:end] = [one[2] for one in kept]
 
     def drop(self, page: Page) -> None:
-        """It left the ring."""
+        """Remove all runs of a page that was evicted."""
         keep = [at for at, one in enumerate(self.pages) if one is not page]
         if len(keep) != len(self.pages):
             self.firsts = [self.firsts[at] for at in keep]
@@ -109,7 +109,7 @@ class Runs:
 
 
 class CacheModel:
-    """One directory's. `read` is one request; `counts` tells of all so far."""
+    """The cache of one directory. `read` performs one request; `counts` has the totals so far."""
 
     def __init__(self, settings: CacheSettings) -> None:
         self._settings = settings
@@ -126,13 +126,15 @@ class CacheModel:
         self.counts = Counts()
 
     def read(self, ledger: int, entry: int, count: int, record: int, last: int) -> None:
-        """Entries [entry, entry + count) of a ledger of records of this size that ends with `last`."""
+        """Read entries [entry, entry + count) of a ledger whose records have `record` bytes and which ends with entry
+        `last`.
+        """
         end = min(entry + count - 1, last)
         follow, at = self._take(ledger, entry, end)
         if follow >= 0:
             self._follow(ledger, follow, record, last)
         if at <= end and at > entry:
-            at = entry  # the read pool gathers anew
+            at = entry  # the read pool starts again from the first entry
         ahead = -1
         while at <= end:
             follow, at = self._take(ledger, at, end)
@@ -149,7 +151,9 @@ class CacheModel:
         self.counts.served += max(end - entry + 1, 0)
 
     def _take(self, ledger: int, at: int, end: int) -> tuple[int, int]:
-        """From memory, as far as it goes: what is to follow, or -1, and the first entry that is not there."""
+        """Take entries from memory as far as possible; return the entry to read ahead from, or -1, and the first one
+        not found.
+        """
         runs, follow = self._runs.get(ledger), -1
         while runs and at <= end:
             place = runs.below(at)
@@ -170,7 +174,7 @@ class CacheModel:
         page.taken_to = max(page.taken_to, slot + count)
 
     def _follow(self, ledger: int, entry: int, record: int, last: int) -> None:
-        """Read ahead what nobody asked for yet."""
+        """Read ahead from `entry`, unless it is cached already."""
         runs = self._runs.get(ledger)
         if entry > last:
             return
@@ -192,7 +196,7 @@ class CacheModel:
         return page.slots if whole and (early or page.taken >= page.slots // 2) else 0
 
     def _load(self, ledger: int, entry: int, asked: int, record: int, last: int, *, early: bool) -> Page:
-        """One disk read, published."""
+        """Perform one disk read and publish its page."""
         most_bytes, most_entries = self._limits()
         ahead = self._in_order(ledger, entry, early=early)
         left = last - entry + 1
@@ -206,7 +210,7 @@ class CacheModel:
         span = max(min(min(left, entries) * record, wanted, self._segment // 2), record)
         slots = span // record
         if slots * record != span and slots > 1:
-            slots -= 1  # what a cut record vouches for is left out
+            slots -= 1  # the record that is cut off is not used
         room = aligned(span, 4) + 4 * min(span // RECORD_LEAST + 1, left)
         page = Page(ledger, entry, slots, record, self._setting)
         self._place(page, room)
@@ -229,7 +233,7 @@ class CacheModel:
         seen[page.first : end] = b"\1" * page.slots
 
     def _place(self, page: Page, room: int) -> None:
-        """Into the ring; what the page does not need of `room` is given back."""
+        """Place a page in the ring; the part of `room` that it does not need is returned."""
         if PAGE_HEAD + PAGE_RUNS + aligned(room, 64) > self._segment - self._used[self._current]:
             self._current = (self._current + 1) % len(self._segments)
             for old in reversed(self._segments[self._current]):
@@ -257,7 +261,7 @@ class CacheModel:
         return max(settings.readahead_bytes * scale // SCALE_FULL, 1), entries
 
     def _judge(self, size: int, unused: int) -> None:
-        """Whether readahead brings more than the cache can hold until it is wanted."""
+        """Adapt the readahead if it loads more than the cache can hold until it is used."""
         self._judged += size
         self._unused += unused
         if self._judged < self._segment // 2:

@@ -1,4 +1,6 @@
-"""One cache size and readahead against an access log: disk reads per entry served, in all and by ledger and client."""
+"""Replays an access log with one cache size and readahead: disk reads per entry served, in total, by ledger and by
+client.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ TOP = 20
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is asked: values that travel to another process. `directories`: ledger directories that share the cache."""
+    """The parameters of a replay, picklable. `directories` is the number of ledger directories that share the cache."""
 
     paths: tuple[str, ...]
     settings: CacheSettings
@@ -24,14 +26,14 @@ class Replay:
 
     @property
     def name(self) -> str:
-        """Among those of a job."""
+        """The name of the replay within a job."""
         one = self.settings
         kind = " adaptive" if one.adaptive else ""
         return f"{one.cache_bytes >> 20} MiB, {one.readahead_entries} ahead{kind}"
 
 
 def replay(asked: Replay, log: AccessLog | None = None) -> dict[str, Any]:
-    """The whole log."""
+    """Replay a log and return the results as a row; without `log`, the files are read."""
     if log is None:
         log = read_log(Path(path) for path in asked.paths)
     one = asked.settings
@@ -71,7 +73,7 @@ def replay(asked: Replay, log: AccessLog | None = None) -> dict[str, Any]:
 
 
 def _worst(served: Counter[Any], brought: Counter[Any], name: str) -> Sequence[dict[str, Any]]:
-    """Those for which the disk reads most, beyond what they got."""
+    """Return the ledgers or clients with the most disk reads beyond the entries they were served."""
     ordered = sorted(served, key=lambda one: (served[one] - brought[one], str(one)))
     return [
         {name: one, "served": served[one], "from_disk": brought[one], "reads_per_entry": brought[one] / served[one]}

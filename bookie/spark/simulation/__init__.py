@@ -1,5 +1,6 @@
-"""What becomes of a cluster under a placement policy: bookies fill over months, in seconds. No Spark in here.
+"""Simulates how a cluster fills up under a placement policy, months in seconds. It does not use Spark.
 
-scenario   what is asked: the cluster, the load, the policy; a seed makes it one run
-world      the run: ledgers placed by the client's own policy, bytes counted, what is full made read-only
+asked     the options of the job, and the scenarios that they describe
+scenario  the parameters of a run: cluster, load, policy and seed
+world     the run: the client's own policy places ledgers, bytes are counted, full bookies become read-only
 """

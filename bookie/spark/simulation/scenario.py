@@ -1,4 +1,4 @@
-"""What a simulation of placement is asked: plain values, picklable, the same run for the same values."""
+"""The parameters of a placement simulation: plain, picklable values. The same values give the same run."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """So many empty bookies join when `after` of all ledgers are written, 0 to 1."""
+    """A number of empty bookies that join when the share `after` of all ledgers (0 to 1) is written."""
 
     bookies: int
     after: float
@@ -29,12 +29,12 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The cluster at the start. Bytes; fills are shares of a disk, evenly spread from `filled_min` to `filled_max`."""
+    """The cluster at the start. The used shares of disks are spread evenly from `filled_min` to `filled_max`."""
 
     bookies: int
     racks: int
     disk_bytes: tuple[int, ...]
-    """Sizes of disks; bookies have them in turn."""
+    """The sizes of disks in bytes, assigned to bookies in turn."""
     filled_min: float
     filled_max: float
     full_at: float
@@ -43,15 +43,15 @@ class Topology:
 
     @property
     def bookies_max(self) -> int:
-        """When all have joined."""
+        """The number of bookies when all have joined."""
         return self.bookies + sum(one.bookies for one in self.growth)
 
     def disks(self) -> Floats:
-        """Of all bookies that will ever be."""
+        """Return the disk sizes of all bookies, including those that join later."""
         return np.resize(np.array(self.disk_bytes, dtype=np.float64), self.bookies_max)
 
     def used(self, random: np.random.Generator) -> Floats:
-        """Bytes that are used at the start; nothing by those who join later."""
+        """Return the bytes used at the start; 0 for bookies that join later."""
         filled = np.zeros(self.bookies_max)
         filled[: self.bookies] = random.uniform(self.filled_min, self.filled_max, self.bookies)
         return filled * self.disks()
@@ -59,7 +59,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is written. `ledger_bytes`: the mean; `spread`: the standard deviation of its logarithm."""
+    """The load: `ledger_bytes` is the mean size of a ledger, `spread` the standard deviation of its logarithm."""
 
     ledgers: int
     ledger_bytes: float
@@ -68,17 +68,17 @@ class Load:
     ensemble: int
     write_quorum: int
     retention_s: float = 0.0
-    """After how long a ledger goes; 0: never."""
+    """The age in seconds at which a ledger is deleted; 0: never."""
 
     @property
     def duration_s(self) -> float:
-        """Until the last ledger is written."""
+        """The time in seconds until the last ledger is written."""
         return self.ledgers * self.ledger_bytes / self.bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How free space counts: not at all where `multiple` is None. `multiple` 0: no cap. `cap`: `median` or `min`."""
+    """How free space counts in placement. `multiple` None: not at all; 0: without a cap. `cap` is `median` or `min`."""
 
     name: str
     multiple: int | None
@@ -86,20 +86,26 @@ class Weights:
 
     @classmethod
     def parse(cls, text: str) -> "Weights":
-        """`uniform`, `uncapped`, `median:3`, `min:3`. IncorrectParameter."""
+        """Parse `uniform`, `uncapped`, `median:3` or `min:3`.
+
+        Raises:
+            IncorrectParameter: the text is none of these.
+        """
         if text == "uniform":
             return cls(text, None)
         if text == "uncapped":
             return cls(text, 0)
         cap, _, multiple = text.partition(":")
         if cap not in {"median", "min"} or not multiple.isdigit() or int(multiple) < 1:
-            raise IncorrectParameter(f"weights {text!r}: uniform, uncapped, median:N or min:N with N from 1 on")
+            raise IncorrectParameter(
+                f"--weights {text!r}: must be uniform, uncapped, median:N or min:N, with N at least 1"
+            )
         return cls(text, int(multiple), cap)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run. `poll_s`: how often clients ask bookies for their free space; all of them at the same time."""
+    """One run. `poll_s` is how often clients poll the bookies' free space, all of them at the same time."""
 
     topology: Topology
     load: Load
@@ -110,15 +116,17 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """Among the runs of a job."""
+        """The name of the run within a job."""
         return f"{self.policy} {self.weights.name} seed {self.seed}"
 
     def values(self) -> dict[str, Any]:
-        """All of it, for a summary."""
+        """Return all parameters, for a summary."""
         return asdict(self)
 
     def placement(self, racks: Mapping[str, str]) -> Policy:
-        """The client's policy, with the client's configuration; nobody is known yet. `racks`: by bookie."""
+        """Return the client's policy with the client's configuration, without any bookies yet. `racks` has the rack of
+        each bookie.
+        """
         settings = {"ensemblePlacementPolicy": self.policy, "ignoreLocalNodeInPlacementPolicy": "true"}
         if self.weights.multiple is not None:
             settings["diskWeightBasedPlacementEnabled"] = "true"
@@ -131,7 +139,7 @@ class Scenario:
 
 
 class InRacks(Resolver):
-    """Where modelled bookies stand."""
+    """Resolves simulated bookies to their racks."""
 
     by_name = True
 
@@ -139,5 +147,5 @@ class InRacks(Resolver):
         self._racks = racks
 
     def resolve(self, hosts: Any) -> Any:
-        """By name."""
+        """Return the rack of each bookie by its name."""
         return [self._racks.get(host) for host in hosts]

@@ -1,10 +1,10 @@
 """One run of a scenario: the client's policy places ledgers, bytes are counted, bookies fill up and join.
 
-Time goes in steps of many ledgers. Within a step chances stand still: clients know the free space of their last poll.
-Bookies that are full leave the candidates at the end of a step, and come back when ledgers that expired have freed a
-twentieth of the disk. A ledger's bytes lie on its bookies from the step on in which it was made: ledgers are taken to
-be written in less time than disks take to fill. One thread; memory: steps x bookies x 8 bytes where ledgers expire,
-else some tens of bytes for each ledger of a step.
+Time advances in steps of many ledgers. Within a step, weights are constant: clients know the free space of their last
+poll. A full bookie stops being a candidate at the end of a step, and becomes one again when expired ledgers have freed
+a twentieth of its disk. The bytes of a ledger count from the step in which it is created: ledgers are assumed to be
+written faster than disks fill up. One thread. Memory is steps x bookies x 8 bytes if ledgers expire, else some tens of
+bytes for each ledger of a step.
 """
 
 import math
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 STEPS_MIN = 200
 LEDGERS_A_STEP_MAX = 200_000
 WINDOWS = 50
-"""The course of a run is told in so many windows."""
+"""The number of time windows in which the course of a run is reported."""
 BACK_BELOW = 0.05
 DAY_S = 86400.0
 
@@ -50,16 +50,16 @@ class World:
             {name: self._rack(at % topology.racks) for at, name in enumerate(self.names)}
         )
         self.known = np.zeros(topology.bookies_max)
-        """Free bytes as the last poll found them; 0: not known."""
+        """The free bytes of each bookie as of the last poll; 0: not known."""
         self._bulk: Bulk | None = None
         self.members_changed()
 
     def _rack(self, at: int) -> str:
-        """Policies over two levels have three places of the upper one."""
+        """Return the rack of a bookie; policies with two levels get three regions or zones."""
         return f"/p{at % 3}/rack{at}" if self.scenario.policy in {"region", "zone"} else f"/rack{at}"
 
     def members_changed(self) -> None:
-        """Clients see at once who joined or became read-only; newcomers are asked at once."""
+        """Update the candidates: clients see at once which bookies joined or became read-only, and poll new ones."""
         new = self.here & (self.known == 0)
         self.known[new] = (self.disks - self.used)[new]
         writable = frozenset(self.names[at] for at in np.flatnonzero(self.here & ~self.full))
@@ -67,7 +67,7 @@ class World:
         self._tell()
 
     def poll(self) -> None:
-        """Every client asks every bookie."""
+        """Let all clients poll the free space of all bookies."""
         self.known = np.where(self.here, np.maximum(self.disks - self.used, 1.0), 0.0)
         self._tell()
 
@@ -76,7 +76,11 @@ class World:
         self._bulk = None
 
     def step(self, ledgers: int) -> Floats:
-        """Bytes that so many new ledgers bring to each bookie. NotEnoughBookies."""
+        """Place a number of new ledgers and return the bytes that they add to each bookie.
+
+        Raises:
+            NotEnoughBookies: there are too few writable bookies.
+        """
         load = self.scenario.load
         if self._bulk is None:
             self._bulk = Bulk(self.policy, self.choices)
@@ -90,7 +94,7 @@ class World:
         return brought
 
     def settle(self) -> bool:
-        """Who is full becomes read-only, who has room again writable; whether anybody did."""
+        """Make full bookies read-only, and those with space again writable; return whether any changed."""
         at = self.scenario.topology.full_at
         share = self.used / self.disks
         full = (share >= at) | (self.full & (share >= at - BACK_BELOW))
@@ -100,7 +104,7 @@ class World:
 
 
 class Course:
-    """What happened, window by window."""
+    """The course of a run, by time windows."""
 
     def __init__(self, world: World) -> None:
         self.rows: list[dict[str, float]] = []
@@ -111,11 +115,11 @@ class Course:
         self.filled_at_first_full: float | None = None
 
     def took(self, brought: Floats) -> None:
-        """In one step."""
+        """Add the bytes of one step."""
         self._brought += brought
 
     def look(self, now: float) -> None:
-        """The end of a window."""
+        """Record the end of a window."""
         world = self._world
         here, topology = world.here, world.scenario.topology
         share = (world.used / world.disks)[here]
@@ -137,7 +141,7 @@ class Course:
         self._brought[:] = 0
 
     def noted(self, now: float) -> None:
-        """After each step, for what is wanted to the step."""
+        """Record, after each step, when the first bookie became full."""
         world = self._world
         if self.first_full_s is None and world.full.any():
             self.first_full_s = now
@@ -145,7 +149,7 @@ class Course:
 
 
 def simulate(scenario: Scenario, progress: Callable[[float], None] = lambda _share: None) -> dict[str, Any]:
-    """The whole run: what stands at its end, and its course in windows. Days are of modelled time."""
+    """Simulate a run; return its final figures, and its course in time windows. Days are modelled time."""
     world, load = World(scenario), scenario.load
     course = Course(world)
     steps = max(STEPS_MIN, math.ceil(load.duration_s / scenario.poll_s), math.ceil(load.ledgers / LEDGERS_A_STEP_MAX))

@@ -1,9 +1,9 @@
-"""The driver's part: what all tasks wrote becomes part of the logs, or nothing.
+"""The driver's side of the sink: adds what all tasks wrote to the logs, or deletes it.
 
-Each log changes by one compare-and-set: the winning ledgers, ordered by partition, and the mark (query, batch). That
-is what is atomic. Several logs are committed one after the other: a driver that dies between them leaves some with the
-batch and some without. Spark then repeats the batch of a stream; the logs that have it take it for committed, the
-others get it. A batch job that is run again is another job: it writes again to all of them.
+Each log is changed by one compare-and-set, which adds the successful ledgers, ordered by partition, and the mark
+(query, batch). That step is atomic. Several logs are committed one after the other: if the driver crashes in between,
+some have the batch and some do not. Spark then repeats the batch of a stream; a log that has it recognises it as
+committed, the others receive it. A batch job that is run again is another job, and writes to all logs again.
 """
 
 import time
@@ -19,11 +19,21 @@ from bookie.spark.sink.settings import Settings
 __all__ = ["abort", "commit"]
 
 CLEAN_EVERY = 100
-"""Batches of a stream after which orphans are looked for; also at its first, and after each batch job."""
+"""A stream looks for orphans in its first batch and every so many batches; a batch job looks at its end."""
 
 
 def commit(bk: BookKeeper, settings: Settings, results: Iterable[Result], batch: int = 0) -> None:
-    """Make what the tasks wrote part of the logs, once. BookKeeperError: it was not, or is not known to be."""
+    """Commit what the tasks wrote to the logs, once.
+
+    Args:
+        bk: an open client.
+        settings: the settings of the sink.
+        results: the results of all tasks.
+        batch: the number of the stream's batch.
+
+    Raises:
+        BookKeeperError: the commit failed, or it is unknown whether it succeeded.
+    """
     ordered = sorted(results, key=lambda result: result.partition)
     _still_fresh(ordered, batch)
     query = next((result.query for result in ordered if result.query), "")
@@ -41,9 +51,15 @@ def commit(bk: BookKeeper, settings: Settings, results: Iterable[Result], batch:
 
 
 def abort(bk: BookKeeper, settings: Settings, results: Iterable[Result], began_ms: int | None) -> None:
-    """Delete what was written, unless a log has it: an abort also follows a commit whose answer was lost.
+    """Delete what was written, unless a log already lists it: Spark also aborts after a commit whose response was
+    lost.
 
-    `began_ms`: when the job of `settings` began, to find what is in no result too; None: `settings` are of another job.
+    Args:
+        bk: an open client.
+        settings: the settings of the sink.
+        results: the results of the tasks that succeeded.
+        began_ms: when the job began, in milliseconds since 1970, to find ledgers that are in no result; None if
+            `settings` are not those of the tasks.
     """
     if settings.keep_on_abort:
         return
@@ -61,7 +77,7 @@ def _commit_to(bk: BookKeeper, log: str, ledgers: list[int], batch: tuple[str, i
     else:
         now = bk.logs.append(log, ledgers, batch)
     named = frozenset(now.value.ledgers)
-    for ledger in (*dropped, *ledgers):  # of `ledgers` only where the batch had been committed before
+    for ledger in (*dropped, *ledgers):  # `ledgers` remain only if the batch had been committed before
         if ledger not in named:
             bk.delete_ledger(ledger)
 
@@ -72,5 +88,5 @@ def _still_fresh(results: list[Result], batch: int) -> None:
     if late is not None:
         raise BookKeeperError(
             f"format bookkeeper: batch {batch}: partition {late.partition} was written longer ago than orphanTtl, its"
-            " ledgers may be deleted already: write again with a larger orphanTtl"
+            " ledgers may have been deleted already: write again with a larger orphanTtl"
         )

@@ -1,4 +1,4 @@
-"""What the custom metadata of a ledger says about who wrote it, so that its fate can be decided years later."""
+"""The custom metadata of a ledger that says which job wrote it, so that orphans can be recognised years later."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ NUMBERS = ("batch", "partition", "attempt", "stale_at_ms")
 
 @dataclass(frozen=True)
 class Labels:
-    """`log`: empty where there is none. `query` and `batch`: empty and 0 for what is no stream."""
+    """Who wrote a ledger. `log` is empty if there is none; `query` is empty and `batch` 0 for a batch job."""
 
     job: str
     query: str
@@ -21,10 +21,12 @@ class Labels:
     attempt: int
     log: str
     stale_at_ms: int
-    """From then on it is not committed any more, and may be deleted; 0: never."""
+    """The time, in milliseconds since 1970, from which the ledger is no longer committed and may be deleted; 0:
+    never.
+    """
 
     def custom(self) -> dict[str, bytes]:
-        """As custom metadata."""
+        """Return the labels as custom metadata."""
         return {
             PREFIX + "job": self.job.encode(),
             PREFIX + "query": self.query.encode(),
@@ -37,7 +39,7 @@ class Labels:
 
 
 def labels_of(metadata: LedgerMetadata) -> Labels | None:
-    """None: no sink wrote this ledger."""
+    """Return the labels of a ledger, or None if it was not written by the sink."""
     custom = metadata.custom
     try:
         job, query, log = (custom[PREFIX + name].decode() for name in ("job", "query", "log"))

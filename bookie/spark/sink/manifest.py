@@ -1,4 +1,4 @@
-"""The ledgers of a commit as a file on the driver's machine: `<manifestPath>/<query or job>-<batch>.json`."""
+"""The ledgers of a commit as a file on the driver: `<manifestPath>/<query or job>-<batch>.json`."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,11 @@ __all__ = ["write_manifest"]
 
 
 def write_manifest(directory: str, job: str, batch: int, results: Iterable[Result]) -> Path:
-    """Whole or not there; a batch that is repeated replaces its own. OSError."""
+    """Write the manifest of a batch atomically and return its path. A repeated batch replaces its own manifest.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     results = list(results)
     writer = next((one.query for one in results if one.query), job)
     rows = [{"partition": result.partition, **asdict(one)} for result in results for one in result.written]

@@ -1,9 +1,10 @@
-"""Ledgers that nobody will commit: those of attempts that lost, of jobs and batches that were given up or died.
+"""Finds and deletes orphans: ledgers of failed attempts and of jobs and batches that were aborted or crashed.
 
-A ledger is one when a sink wrote it for a log, that log does not name it, and its time is over: `orphanTtl` after its
-task began. From then on no commit takes it (`commit`), so it cannot be one of a running query; a grace makes up for
-clocks that differ. Before anything is deleted the log is touched, so that no commit that was under way can name it any
-more. Ids grow with time, so a log remembers below which id nothing is left to judge; the next look begins there.
+A ledger is an orphan if a sink wrote it for a log, the log does not list it, and it has expired: `orphanTtl` after its
+task began. An expired ledger is no longer committed (see `commit`), so it cannot belong to a running query; a grace
+period allows for clock skew. Before anything is deleted the log is touched, so that a commit in progress can no longer
+add the ledger. Ids grow with time, so a log records the id below which no ledger is left to judge, and the next search
+begins there.
 """
 
 import logging
@@ -20,12 +21,18 @@ __all__ = ["clean", "of_job"]
 
 GRACE_MS = 600_000
 OLDER_IN_A_ROW = 1000
-"""So many ledgers that are older than a job, and the newest first: the rest is older too."""
+"""Listing from the newest ledger on ends after this many consecutive ledgers that are older than the job."""
 log = logging.getLogger(__name__)
 
 
 def clean(bk: BookKeeper, logs: Collection[str], now_ms: int | None = None) -> list[int]:
-    """Delete the orphans of these logs; their ids. Reads the metadata of each ledger that was not judged before."""
+    """Delete the orphans of some logs and return their ids. This reads the metadata of each ledger not judged before.
+
+    Args:
+        bk: an open client.
+        logs: the names of the logs.
+        now_ms: the current time in milliseconds since 1970; None: that of the clock.
+    """
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     settled: dict[str, int] = {}
     for name in logs:
@@ -53,7 +60,7 @@ def clean(bk: BookKeeper, logs: Collection[str], now_ms: int | None = None) -> l
 
 
 def of_job(bk: BookKeeper, job: str, began_ms: int) -> dict[str, list[int]]:
-    """The ledgers that a job wrote, by log. Looks at the newest first, and no further than where they are too old."""
+    """Return the ledgers that a job wrote, by log. It goes from the newest ledger back to those older than the job."""
     found: dict[str, list[int]] = {}
     older = 0
     for ledger in reversed(list(bk.list_ledgers())):
@@ -69,7 +76,7 @@ def of_job(bk: BookKeeper, job: str, began_ms: int) -> dict[str, list[int]]:
 
 
 def delete_uncommitted(bk: BookKeeper, ledgers: dict[str, list[int]]) -> list[int]:
-    """Of these ledgers, by log, delete those that their log does not name and can name no more; their ids."""
+    """Delete those of the given ledgers that their log does not list and can no longer add; return their ids."""
     return [one for name, ids in ledgers.items() for one in _delete_unnamed(bk, name, ids)]
 
 
@@ -84,5 +91,5 @@ def _delete_unnamed(bk: BookKeeper, name: str, ledgers: Iterable[int]) -> list[i
 def _labels(bk: BookKeeper, ledger: int) -> Labels | None:
     try:
         return labels_of(bk.ledger_metadata(ledger))
-    except NoSuchLedgerMetadata:  # deleted since it was listed
+    except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
         return None

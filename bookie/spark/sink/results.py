@@ -1,4 +1,4 @@
-"""What a task attempt tells the driver: which ledgers it wrote. Pickled by Spark."""
+"""What a task attempt reports to the driver: the ledgers that it wrote. Pickled by Spark."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["Result", "Written"]
 
 @dataclass(frozen=True)
 class Written:
-    """A closed ledger."""
+    """A closed ledger that was written."""
 
     log: str
     ledger: int
@@ -19,7 +19,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Result(WriterCommitMessage):
-    """Of one attempt that wrote all of its rows, in the order in which its ledgers follow each other."""
+    """The result of one attempt that wrote all of its rows; `written` has its ledgers in their order."""
 
     job: str
     query: str

@@ -1,4 +1,4 @@
-"""The options of the sink, checked, as a value that Spark pickles into tasks."""
+"""The options of the sink, validated, as a value that Spark pickles into tasks."""
 
 import secrets
 from collections.abc import Mapping
@@ -17,20 +17,34 @@ VALUE, LOG = "value", "log"
 VALUE_TYPES = ("binary", "string")
 ENSEMBLE_MAX = 64
 SPARKS_OWN = ("checkpointLocation", "queryName")
-"""Options of a stream that Spark reads itself, and hands over too."""
+"""Options of a stream that Spark itself uses, and passes on as well."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where ledgers are written, and how. `job` is this writing's own id."""
+    """The options of the sink, parsed. docs/spark.md describes them.
+
+    Attributes:
+        cluster: `metadataServiceUri`, `bookkeeper.*` and `maxInFlight`.
+        sizes: `ensembleSize`, `writeQuorumSize` and `ackQuorumSize`.
+        digest: `digestType`, the digest type of the ledgers.
+        password: the password of the ledgers.
+        log: the log of all rows; empty if the column `log` names it, or if there is none.
+        log_column: whether the column `log` names the log of each row.
+        ledger_bytes_max: `maxLedgerBytes`: payload bytes after which the next ledger begins; None: no limit.
+        metadata: `metadata.*`: custom metadata of the ledgers.
+        keep_on_abort: `onAbort` is `keep`: do not delete what failed attempts wrote.
+        orphan_ttl_s: `orphanTtl`: seconds after which what is not committed may be deleted; 0: never.
+        manifest: `manifestPath`: directory for manifests; empty: none.
+        overwrite: replace the ledgers of the log instead of appending to them.
+        job: a random id of this write.
+    """
 
     cluster: Cluster
     sizes: tuple[int, int, int]
-    """Ensemble, write quorum, ack quorum."""
     digest: str
     password: bytes = field(repr=False)
     log: str
-    """Of all rows; empty: column `log` names it, or there is none."""
     log_column: bool
     ledger_bytes_max: int | None
     metadata: tuple[tuple[str, str], ...]
@@ -42,13 +56,24 @@ class Settings:
 
 
 def settings_of(given: Mapping[str, str], schema: Any, *, overwrite: bool) -> Settings:
-    """What `given` options mean for rows of `schema`, a StructType. ConfigurationError."""
+    """Parse the options of a user for rows of a schema.
+
+    Args:
+        given: the options.
+        schema: the StructType of the rows.
+        overwrite: whether the save mode is overwrite.
+
+    Raises:
+        ConfigurationError: an option is missing, invalid or unknown, or the columns cannot be written.
+    """
     options = Options("bookkeeper", given)
     ensemble = options.integer("ensembleSize", 3, high=ENSEMBLE_MAX)
     write = options.integer("writeQuorumSize", min(3, ensemble), high=ENSEMBLE_MAX)
     ack = options.integer("ackQuorumSize", min(2, write), high=ENSEMBLE_MAX)
     if not ack <= write <= ensemble:
-        raise options.wrong("ackQuorumSize", f"{ensemble}/{write}/{ack}: it must be ensemble >= write >= ack quorum")
+        raise options.wrong(
+            "ackQuorumSize", f"the sizes {ensemble}/{write}/{ack} must satisfy ensemble >= write quorum >= ack quorum"
+        )
     log, log_column = options.text("log"), _columns(schema)
     if log:
         try:
@@ -58,10 +83,10 @@ def settings_of(given: Mapping[str, str], schema: Any, *, overwrite: bool) -> Se
     manifest = options.text("manifestPath")
     if not (log or log_column or manifest):
         raise options.wrong(
-            "log", "give it, or a column of that name, or manifestPath to have the ledgers listed there"
+            "log", "is required, unless the rows have a column log, or manifestPath says where to list the ledgers"
         )
     if overwrite and not log:
-        raise options.wrong("log", "overwriting replaces the ledgers of one log: name it")
+        raise options.wrong("log", "is required with mode overwrite, which replaces the ledgers of one log")
     in_flight = {"maxOutstandingAdds": str(options.integer("maxInFlight", 10_000))}
     cluster = options.cluster().with_settings(**in_flight, diskWeightBasedPlacementEnabled="true")
     settings = Settings(
@@ -91,15 +116,21 @@ def _digest(options: Options) -> str:
 
 
 def _columns(schema: Any) -> bool:
-    """Whether there is a column `log`. ConfigurationError: rows that cannot be written."""
+    """Return whether the rows have a column `log`.
+
+    Raises:
+        ConfigurationError: the columns cannot be written.
+    """
     types = {one.name: one.dataType.simpleString() for one in schema.fields}
     if types.get(VALUE) not in VALUE_TYPES:
         raise ConfigurationError(
-            f"format bookkeeper: column value is {types.get(VALUE, 'missing')}: give it as binary or string, "
-            "e.g. df.select(to_json(struct('*')).alias('value'))"
+            f"format bookkeeper: column value is {types.get(VALUE, 'missing')}: it must be binary or string, "
+            "for example df.select(to_json(struct('*')).alias('value'))"
         )
     if types.get(LOG, "string") != "string":
         raise ConfigurationError(f"format bookkeeper: column log is {types[LOG]}: it must be string")
     if unknown := sorted(set(types) - {VALUE, LOG}):
-        raise ConfigurationError(f"format bookkeeper: column {unknown[0]} would be lost: select value, and log if any")
+        raise ConfigurationError(
+            f"format bookkeeper: column {unknown[0]} cannot be written: select value, and log if present"
+        )
     return LOG in types

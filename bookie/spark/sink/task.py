@@ -1,7 +1,8 @@
-"""The ledgers of one task attempt: one for each log it has rows for, and the next when one is full. A task's thread.
+"""The ledgers of one task attempt: one for each log it has rows for, and the next one when one is full. Runs on the
+task's thread.
 
-Rows come as Arrow record batches. A column's bytes go to the client as they lie, one buffer and its offsets; what waits
-for bookies is bounded by the client (`maxInFlight`, `bookkeeper.maxOutstandingBytes`).
+Rows arrive as Arrow record batches. The bytes of a column go to the client without a copy, as one buffer and its
+offsets. The client bounds the unacknowledged entries (`maxInFlight`, `bookkeeper.maxOutstandingBytes`).
 """
 
 import time
@@ -26,14 +27,20 @@ __all__ = ["Attempt", "stale_at_ms"]
 
 
 def stale_at_ms(settings: Settings) -> int:
-    """From when on what is written now may not be committed any more; 0: it may for ever."""
+    """Return the time, in milliseconds since 1970, from which what is written now may not be committed; 0: no limit."""
     if settings.orphan_ttl_s <= 0:
         return 0
     return int((time.time() + settings.orphan_ttl_s) * 1000)
 
 
 class Attempt:
-    """`labels` describe it; those of a ledger name its log. Call `write`, then `finish`; after an error `give_up`."""
+    """One attempt to write a partition: call `write`, then `finish`, or `give_up` after an error.
+
+    Args:
+        bk: an open client.
+        settings: the settings of the sink.
+        labels: the labels of the attempt; those of a ledger also name its log.
+    """
 
     def __init__(self, bk: BookKeeper, settings: Settings, labels: Labels) -> None:
         self._bk = bk
@@ -43,14 +50,23 @@ class Attempt:
         self._made: list[Ledger] = []
 
     def write(self, batches: Iterable["pa.RecordBatch"]) -> None:
-        """All rows, each to its log. IncorrectParameter: a value or a log is null; BookKeeperError: it did not work."""
+        """Append all rows, each to its log.
+
+        Raises:
+            IncorrectParameter: a value is null, or a log is null or has an invalid name.
+            BookKeeperError: a ledger could not be created or written.
+        """
         for batch in batches:
             for log, column in self._by_log(batch):
                 payloads, offsets = flat(column)
                 self._append(log, payloads, offsets)
 
     def finish(self) -> tuple[Written, ...]:
-        """Wait until everything is acknowledged and close the ledgers; what was written, in order."""
+        """Wait until all entries are acknowledged, close the ledgers, and return them in order.
+
+        Raises:
+            BookKeeperError: an entry was not acknowledged, or a ledger could not be closed.
+        """
         for ledger in self._open.values():
             ledger.handle.flush()
         for ledger in self._open.values():
@@ -59,7 +75,7 @@ class Attempt:
         return tuple(ledger.written() for ledger in self._made)
 
     def give_up(self) -> None:
-        """Delete what was written, as far as that goes; the rest are orphans."""
+        """Delete what was written, as far as possible; the rest become orphans."""
         for ledger in self._made:
             with suppress(BookKeeperError):
                 ledger.handle.close()
@@ -70,7 +86,9 @@ class Attempt:
     def _by_log(self, batch: "pa.RecordBatch") -> Iterator[tuple[str, Any]]:
         values = batch.column(VALUE)
         if values.null_count:
-            raise IncorrectParameter(f"column value is null in {values.null_count} of {len(values)} rows: drop them")
+            raise IncorrectParameter(
+                f"column value is null in {values.null_count} of {len(values)} rows: remove these rows"
+            )
         if not self._settings.log_column:
             yield self._settings.log, values
             return
@@ -78,7 +96,9 @@ class Attempt:
 
         logs = batch.column(LOG)
         if logs.null_count:
-            raise IncorrectParameter(f"column log is null in {logs.null_count} of {len(logs)} rows: name a log")
+            raise IncorrectParameter(
+                f"column log is null in {logs.null_count} of {len(logs)} rows: name a log in each row"
+            )
         names = pc.unique(logs).to_pylist()
         for name in names:
             yield check_name(name), values if len(names) == 1 else values.filter(pc.equal(logs, name))
@@ -88,7 +108,7 @@ class Attempt:
         while len(offsets) > 1:
             ledger = self._open.get(log) or self._create(log)
             fitting = len(offsets) - 1
-            if most is not None:  # one entry at least, or it would never end
+            if most is not None:  # at least one entry, otherwise this would never end
                 room = most - ledger.bytes
                 fitting = max(int(np.searchsorted(offsets, offsets[0] + room, "right")) - 1, int(ledger.entries == 0))
             if fitting:
@@ -96,7 +116,7 @@ class Attempt:
                 ledger.entries += fitting
                 ledger.bytes += int(offsets[fitting] - offsets[0])
                 offsets = offsets[fitting:]
-            if len(offsets) > 1:  # the rest goes to the next
+            if len(offsets) > 1:  # the rest goes to the next ledger
                 ledger.handle.flush()
                 ledger.handle.close()
                 del self._open[log]
@@ -118,7 +138,7 @@ class Attempt:
 
 
 class Ledger:
-    """One that is written, or was."""
+    """A ledger that is being written, or was."""
 
     def __init__(self, log: str, handle: WriteHandle) -> None:
         self.log = log
@@ -127,12 +147,14 @@ class Ledger:
         self.bytes = 0
 
     def written(self) -> Written:
-        """What the driver needs to know."""
+        """Return what the driver needs to know."""
         return Written(self.log, self.handle.id, self.entries, self.bytes)
 
 
 def flat(column: Any) -> tuple[memoryview, NDArray[np.int64]]:
-    """The bytes of a binary or string array without nulls as they lie, and where each value begins and ends."""
+    """Return the payload bytes of a binary or string array without nulls, without a copy, and the offsets of its
+    values.
+    """
     import pyarrow as pa  # noqa: PLC0415  # only Spark's workers have it
 
     large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)

@@ -1,4 +1,4 @@
-"""What Spark calls: `write` in the processes of its tasks, `commit` and `abort` in one of the driver's."""
+"""The writers that Spark calls: `write` in the processes of its tasks, `commit` and `abort` in one of the driver."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,65 +19,75 @@ from bookie.spark.sink.task import Attempt, stale_at_ms
 __all__ = ["batch_writer", "stream_writer"]
 
 StreamArrowWriter: Any = getattr(datasource, "DataSourceStreamArrowWriter", object)
-"""Spark 4.0 has none: there the module loads, and a stream is refused."""
+"""The base class of Spark 4.1 and later. With Spark 4.0 this module can be imported, and writing a stream is
+refused.
+"""
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """One for each job; Spark pickles it into the tasks and to whoever commits."""
+    """The writer of a batch job. Spark pickles it into the tasks and into the process that commits."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._began_ms = time.time_ns() // 1_000_000
 
     def write(self, iterator: Iterator[Any]) -> Result:
-        """All rows of a partition, in an attempt of a task."""
+        """Write all rows of a partition, in a task attempt."""
         return written(self._settings, iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """After all tasks."""
+        """Commit the results of all tasks."""
         commit(client_of(self._settings.cluster), self._settings, _results(messages))
 
     def abort(self, messages: list[Any]) -> None:
-        """After a task, or the commit, failed."""
+        """Delete what was written, after a task or the commit failed."""
         abort(client_of(self._settings.cluster), self._settings, _results(messages), self._began_ms)
 
 
 class StreamWriter(StreamArrowWriter):
-    """One for each batch where it is written, and another one where it is committed."""
+    """The writer of a stream's batch. Spark uses one instance to write and another one to commit."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def write(self, iterator: Iterator[Any]) -> Result:
-        """All rows of a partition of a batch, in an attempt of a task."""
+        """Write all rows of a partition of the batch, in a task attempt."""
         return written(self._settings, iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
-        """After all tasks of a batch."""
+        """Commit the results of all tasks of the batch."""
         commit(client_of(self._settings.cluster), self._settings, _results(messages), batchId)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: ARG002, N803  # Spark's name
-        """After a task of a batch, or its commit, failed."""
+        """Delete what was written, after a task of the batch or its commit failed."""
         abort(client_of(self._settings.cluster), self._settings, _results(messages), None)
 
 
 def batch_writer(options: Mapping[str, str], schema: Any, *, overwrite: bool) -> BatchWriter:
-    """ConfigurationError."""
+    """Return the writer of a batch job.
+
+    Raises:
+        ConfigurationError: an option or the columns are invalid.
+    """
     return BatchWriter(settings_of(options, schema, overwrite=overwrite))
 
 
 def stream_writer(options: Mapping[str, str], schema: Any, *, overwrite: bool) -> Any:
-    """ConfigurationError."""
+    """Return the writer of a stream.
+
+    Raises:
+        ConfigurationError: an option or the columns are invalid, or Spark is too old.
+    """
     if StreamArrowWriter is object:
         raise ConfigurationError("a stream into format bookkeeper needs pyspark >= 4.1: pip install 'bookie[spark]'")
     return StreamWriter(settings_of(options, schema, overwrite=overwrite))
 
 
 def written(settings: Settings, batches: Iterable[Any]) -> Result:
-    """What an attempt of a task does: write all rows, or leave nothing."""
+    """Write all rows in a task attempt and return the result; if that fails, delete what was written."""
     context = TaskContext.get()
     if context is None:
-        raise ConfigurationError("format bookkeeper writes in a task of Spark's only")
+        raise ConfigurationError("format bookkeeper can only write inside a Spark task")
     query = context.getLocalProperty("sql.streaming.queryId") or ""
     batch = int(context.getLocalProperty("streaming.sql.batchId") or 0) if query else 0
     labels = Labels(

@@ -1,13 +1,13 @@
-"""Format `bookkeeper`, reading.
+"""Reading with format `bookkeeper`, as a batch query or a stream. Begin with `format`.
 
-format      the class that Spark makes: options, schema, readers
+format      the DataSource class that Spark instantiates: schema, readers and writers
 settings    the options of a reader
-ledgers     which ledgers there are to read, and how far each goes
-ranges      parts of ledgers, split and packed into Spark's partitions
-bounds      filters that Spark hands down
-batch       the reader of a query
-offsets     where a stream stands, and how far its next batch goes
+ledgers     the ledgers to read, and how far each of them goes
+ranges      ranges of entries, split and packed into Spark's partitions
+bounds      the filters that Spark pushes down
+batch       the reader of a batch query
+offsets     the position of a stream, and the end of its next batch
 stream      the reader of a stream
-reading     a partition, read: what a task does
+reading     reading one partition, in a task
 blocks      entries as Arrow record batches
 """

@@ -1,4 +1,6 @@
-"""The reader of a query: ledgers as they are when it is planned, in a process of the driver's; tasks read."""
+"""The reader of a batch query. It is planned in a process of the driver, from the ledgers as they are then; tasks
+read.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -19,14 +21,19 @@ __all__ = ["BatchReader", "FilteringReader"]
 
 
 class BatchReader(DataSourceReader):
-    """Reads every ledger up to its LAC, or part of it."""
+    """Reads the ledgers up to their LAC, or the part that the options select."""
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
         self._bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
-        """Parts of ledgers of about `maxPartitionBytes` each."""
+        """Return partitions of about `maxPartitionBytes` each.
+
+        Raises:
+            ConfigurationError: `startingOffsets` lies beyond the end of a ledger.
+            NoSuchLedgerMetadata: a ledger was deleted, and `failOnDataLoss` is true.
+        """
         settings = self._settings
         ledgers = Ledgers(settings)
         ends = ledgers.ends(ledgers.ids())
@@ -35,7 +42,7 @@ class BatchReader(DataSourceReader):
         return [InputPartition(group) for group in packed]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """Arrow record batches; none where there was nothing to plan."""
+        """Yield the entries of a partition as Arrow record batches."""
         return read_ranges(self._settings, partition.value or ())
 
     def _range(self, known: LedgerEnd) -> Range:
@@ -46,7 +53,7 @@ class BatchReader(DataSourceReader):
         upto = known.end if end == LATEST else 0 if end == EARLIEST else min(end, known.end)
         if first > known.end:
             raise Options("bookkeeper", {"startingOffsets": str(first)}).wrong(
-                "startingOffsets", f"is behind the end of ledger {known.ledger}, whose next entry is {known.end}"
+                "startingOffsets", f"is beyond the end of ledger {known.ledger}, whose next entry is {known.end}"
             )
         upto = max(first, upto)
         open_end = not (settings.confirmed or known.closed or known.ledger in settings.ending_at)
@@ -54,9 +61,11 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """With option `pushdown`: Spark accepts this method only where its own switch for it is on."""
+    """The reader with the option `pushdown`. Spark accepts a reader with this method only if its own setting for it is
+    on.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
-        """Take comparisons of ledger and entry ids; the others go back."""
+        """Apply comparisons of ledger ids and entry ids; return the other filters, which Spark applies."""
         self._bounds, left = self._bounds.with_filters(filters)
         return left

@@ -1,6 +1,7 @@
-"""Entries as Arrow record batches: one copy of all payloads, nothing per entry. A worker's main thread.
+"""Entries as Arrow record batches, with one copy of all payloads and no work per entry. Runs in a worker's main
+thread.
 
-A block is worth its way to Spark from BLOCK_BYTES on; batches that follow each other go into one until then.
+Consecutive batches are joined into a block of at least BLOCK_BYTES, because each block has a cost on its way to Spark.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ BLOCK_ROWS_MAX = 1 << 16
 
 
 class Blocks:
-    """Of one ledger: what is the same in all its rows is kept."""
+    """The blocks of one ledger. Columns that have the same value in all rows are built once."""
 
     def __init__(self, settings: SourceSettings, ledger: int, metadata: LedgerMetadata) -> None:
         self._schema = settings.table.arrow()
@@ -33,7 +34,7 @@ class Blocks:
         self._same: dict[str, pa.Array] = {}
 
     def of(self, batches: Iterable[EntryBatch]) -> Iterator["pa.RecordBatch"]:
-        """All entries of batches that are in order; entries may be missing between them."""
+        """Yield blocks with all entries of ascending batches; entries may be missing between the batches."""
         held: list[EntryBatch] = []
         nbytes = rows = 0
         for batch in batches:

@@ -1,6 +1,6 @@
-"""Filters on ledger and entry ids that Spark hands down: what of each ledger is left to read. Any process.
+"""The filters on ledger and entry ids that Spark pushes down, applied to the ranges to read. Any process.
 
-Spark does not check again what is taken here, so only what is exact is taken.
+Spark does not apply again what is accepted here, so only exact filters are accepted.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,13 +16,13 @@ IDS_END = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """From `low`, below `high`."""
+    """The numbers from `low` to `high` - 1."""
 
     low: int = 0
     high: int = IDS_END
 
     def cut(self, low: int = 0, high: int = IDS_END) -> "Interval":
-        """What is in both."""
+        """Return the intersection with another interval."""
         return Interval(max(self.low, low), min(self.high, high))
 
 
@@ -34,19 +34,19 @@ CUTS: dict[str, Callable[[Interval, int], Interval]] = {
     "LessThan": lambda one, value: one.cut(high=value),
     "LessThanOrEqual": lambda one, value: one.cut(high=value + 1),
 }
-"""By the names of Spark's filters."""
+"""How each of Spark's filters, by class name, narrows an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Ids of ledgers and of entries that are wanted. `among`: only these ledgers."""
+    """The ledger and entry ids to read. `among` restricts the ledgers to these, unless it is None."""
 
     ledgers: Interval = Interval()
     entries: Interval = Interval()
     among: frozenset[int] | None = None
 
     def with_filters(self, filters: Iterable[Any]) -> tuple["Bounds", list[Any]]:
-        """Narrowed by what can be applied; and the filters that Spark has to apply itself."""
+        """Return the bounds narrowed by the filters that can be applied, and the filters that cannot."""
         bounds, left = self, []
         for one in filters:
             narrower = bounds._narrowed(one)
@@ -57,7 +57,7 @@ class Bounds:
         return bounds, left
 
     def of(self, one: Range) -> Range:
-        """What is left of a range; maybe nothing."""
+        """Return what the bounds leave of a range, which may be nothing."""
         if not self.ledgers.low <= one.ledger < self.ledgers.high:
             return replace(one, end=one.first, nbytes=0, open_end=False)
         if self.among is not None and one.ledger not in self.among:
@@ -71,7 +71,7 @@ class Bounds:
         kind, column = type(one).__name__, getattr(one, "attribute", None)
         if column not in {("ledger_id",), ("entry_id",)}:
             return None
-        if kind == "IsNotNull":  # ids never are
+        if kind == "IsNotNull":  # ids are never null
             return self
         if kind == "In" and column == ("ledger_id",):
             among = frozenset(one.value)

@@ -1,4 +1,4 @@
-"""Which ledgers a source reads, and how far each goes right now. The driver's side; one thread."""
+"""The ledgers that a source reads, and how far each of them goes. Used on the driver, by one thread."""
 
 import logging
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ from bookie.spark.source.settings import SourceSettings
 __all__ = ["LedgerEnd", "Ledgers", "lost", "opened"]
 
 AT_ONCE = 64
-"""Ledgers that are opened side by side."""
+"""How many ledgers are opened concurrently."""
 
 log = logging.getLogger("bookie.spark")
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """How far a ledger goes: entries 0 to `end` - 1, with about so many payload bytes."""
+    """The end of a ledger: it has the entries 0 to `end` - 1, with about `length` payload bytes."""
 
     ledger: int
     end: int
@@ -32,7 +32,7 @@ class LedgerEnd:
 
 
 class Ledgers:
-    """The ledgers that the settings ask for, in their order: that of the log, else ascending."""
+    """The ledgers that the settings select, in the order of the log, or in ascending order."""
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
@@ -44,7 +44,12 @@ class Ledgers:
         return client_of(self._settings.cluster)
 
     def ids(self) -> list[int]:
-        """As things are now; ledgers that come later are in a later answer. NoSuchLog."""
+        """Return the ids of the ledgers that exist now.
+
+        Raises:
+            ConfigurationError: ledgers are selected by creation time, and one has none.
+            NoSuchLog: there is no log of this name.
+        """
         settings = self._settings
         ids: Iterable[int]
         if settings.log:
@@ -60,7 +65,11 @@ class Ledgers:
         return list(ids)
 
     def ends(self, ledgers: Iterable[int]) -> dict[int, LedgerEnd]:
-        """How far each goes now, in their order. One that is deleted is an error, or left out (`failOnDataLoss`)."""
+        """Return the current ends of ledgers, in their order.
+
+        Raises:
+            NoSuchLedgerMetadata: a ledger was deleted; with failOnDataLoss=false it is left out.
+        """
         wanted = list(ledgers)
         found: dict[int, LedgerEnd] = {}
         for group in in_groups((ledger for ledger in wanted if ledger not in self._ends), AT_ONCE):
@@ -81,7 +90,7 @@ class Ledgers:
         return {ledger: known[ledger] for ledger in wanted if ledger in known}
 
     def forget(self, finished: Iterable[int]) -> None:
-        """Of these nothing will be asked again."""
+        """Forget the ends of ledgers that will not be asked for again."""
         for ledger in finished:
             self._ends.pop(ledger, None)
 
@@ -90,7 +99,7 @@ class Ledgers:
             metadata = self._client.ledger_metadata(ledger)
         except NoSuchLedgerMetadata as error:
             if self._settings.ledger_filter:
-                return False  # deleted while all were listed
+                return False  # the ledger was deleted after it was listed
             lost(self._settings, f"ledger {ledger} is deleted", error)
             return False
         wanted = self._settings.ledger_filter
@@ -105,14 +114,14 @@ class Ledgers:
             return True
         if metadata.ctime_ms is None:
             raise ConfigurationError(
-                f"ledger {ledger} was made without a creation time: leave out startingTimestamp and endingTimestamp,"
-                " or have its writers set storeSystemTimeAsLedgerCreationTime"
+                f"ledger {ledger} has no creation time in its metadata: leave out startingTimestamp and"
+                " endingTimestamp, or set storeSystemTimeAsLedgerCreationTime in the writers"
             )
         return (low is None or metadata.ctime_ms >= low) and (high is None or metadata.ctime_ms < high)
 
 
 def opened(client: BookKeeper, ledger: int, settings: SourceSettings) -> Future[ReadHandle]:
-    """A ledger being opened as the settings say: fenced and closed only with openMode=recovery."""
+    """Open a ledger as the settings say; it is fenced and closed only with openMode=recovery."""
     return client.open_ledger_async(
         ledger,
         password=settings.password,
@@ -122,7 +131,7 @@ def opened(client: BookKeeper, ledger: int, settings: SourceSettings) -> Future[
 
 
 def lost(settings: SourceSettings, what: str, error: BookKeeperError) -> None:
-    """Data that should be there is not: an error, or a line in the log of who reads."""
+    """Report data that should exist and does not: raise an error, or log a warning with failOnDataLoss=false."""
     if settings.fail_on_data_loss:
-        raise type(error)(f"{what}: {error}; set failOnDataLoss=false to go on without it") from error
+        raise type(error)(f"{what}: {error}; set failOnDataLoss=false to continue without it") from error
     log.warning("data loss in %s: %s: %s", settings.source, what, error)

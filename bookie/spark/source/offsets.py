@@ -1,9 +1,9 @@
-"""Where a stream stands in its ledgers, and how far its next batch goes. Pure values; any process.
+"""The position of a stream in its ledgers, and the end of its next batch. Pure values; any process.
 
-An offset as Spark keeps it: `{"v":1,"done":<ledger>,"l":{"<ledger>":<next entry>}}`. In the source's order of ledgers
-all up to `done` are finished (-1: none), and of those behind it only the ones in `l` were ever touched. A ledger that
-is finished leaves `l` one batch later, so that the two offsets of a batch alone say what it reads, also when it is
-repeated after the ledger is gone.
+Spark stores an offset as `{"v":1,"done":<ledger>,"l":{"<ledger>":<next entry>}}`. In the order of the source, all
+ledgers up to `done` are finished (-1: none), and of those after it only the ones in `l` have been read from. A
+finished ledger leaves `l` one batch later. So the two offsets of a batch alone say what the batch reads, even if it is
+repeated after the ledger was deleted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,27 +22,31 @@ NONE_DONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """`next`: entries to be read next, by ledger."""
+    """A position: `next` has the next entry to read of each ledger."""
 
     done: int = NONE_DONE
     next: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> "Offset":
-        """As Spark hands it back. ConfigurationError: not of this source."""
+        """Parse an offset as Spark stores it.
+
+        Raises:
+            ConfigurationError: it is not an offset of this source.
+        """
         if given.get("v") != VERSION:
             raise ConfigurationError(
-                f"offset {given!r} is not one of format bookkeeper: use another checkpointLocation"
+                f"offset {given!r} is not an offset of format bookkeeper: use another checkpointLocation"
             )
         return cls(given["done"], {int(ledger): entry for ledger, entry in given["l"].items()})
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the offset as values for JSON."""
         return {"v": VERSION, "done": self.done, "l": {str(ledger): entry for ledger, entry in self.next.items()}}
 
 
 def behind(order: Sequence[int], done: int) -> Sequence[int]:
-    """The ledgers that are not finished: those behind `done`, or all when it left the order: they came later."""
+    """Return the ledgers that are not finished: those after `done`, or all if `done` is no longer in the order."""
     return order[order.index(done) + 1 :] if done in order else order
 
 
@@ -53,9 +57,14 @@ def advance(
     rows_max: int | None = None,
     bytes_max: int | None = None,
 ) -> Offset:
-    """How far the next batch goes; `start` itself when there is nothing to read.
+    """Return the end of the next batch; `start` itself if there is nothing to read.
 
-    `ends` has all ledgers behind `start.done` that can be read. Limits are shared in proportion to what waits.
+    Args:
+        start: the position so far.
+        order: the ledgers in their order.
+        ends: the ends of all ledgers after `start.done` that can be read.
+        rows_max: the most entries of a batch; None: no limit. Limits are shared in proportion to the unread entries.
+        bytes_max: the most payload bytes of a batch, by the mean sizes of entries; None: no limit.
     """
     live = [ledger for ledger in behind(order, start.done) if ledger in ends]
     at = {ledger: start.next.get(ledger, 0) for ledger in live}
@@ -70,7 +79,7 @@ def advance(
     done, finished = start.done, True
     reached: dict[int, int] = {}
     for ledger in live:
-        # Finished in the batch before, and so recorded in its offset: it may go.
+        # The ledger was finished in the previous batch, whose offset records that, so it can leave.
         finished = finished and ledger in start.next and ends[ledger].closed and not waiting[ledger]
         if finished:
             done = ledger
@@ -80,7 +89,7 @@ def advance(
 
 
 def between(start: Offset, end: Offset, entry_bytes: Mapping[int, float]) -> Iterable[Range]:
-    """What a batch reads."""
+    """Yield the ranges of entries that a batch reads."""
     for ledger, upto in end.next.items():
         first = start.next.get(ledger, 0)
         if upto > first:
@@ -88,7 +97,7 @@ def between(start: Offset, end: Offset, entry_bytes: Mapping[int, float]) -> Ite
 
 
 def _shares(waiting: Mapping[int, int], limit: int) -> dict[int, int]:
-    """`limit` in all, or what waits."""
+    """Share `limit` entries among the ledgers; return all unread entries if they are fewer."""
     total = sum(waiting.values())
     if total <= limit:
         return dict(waiting)
@@ -102,7 +111,7 @@ def _shares(waiting: Mapping[int, int], limit: int) -> dict[int, int]:
 
 
 def _within(take: Mapping[int, int], ends: Mapping[int, LedgerEnd], limit: int) -> dict[int, int]:
-    """No more bytes than the limit by the ledgers' mean sizes of entries; one entry in any case."""
+    """Reduce the numbers of entries to about `limit` bytes in total, but to one entry at least."""
     each = {ledger: ends[ledger].length / max(ends[ledger].end, 1) for ledger in take}
     total = sum(count * each[ledger] for ledger, count in take.items())
     if total <= limit:

@@ -1,6 +1,6 @@
-"""Parts of ledgers, split and packed into what Spark's tasks read. Pure values; any process.
+"""Ranges of entries, split and packed into the partitions that Spark's tasks read. Pure values; any process.
 
-A task costs some 60 ms, so small ledgers share one, in their order; a large ledger is read by several.
+A task costs about 60 ms, so small ledgers share one, in their order, and a large ledger is read by several.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,9 @@ __all__ = ["pack", "Range"]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Entries `first` to `end` - 1 of a ledger, with about `nbytes`; `open_end`: and what there is unconfirmed."""
+    """Entries `first` to `end` - 1 of a ledger, with about `nbytes` bytes. `open_end` adds the unconfirmed entries
+    after them.
+    """
 
     ledger: int
     first: int
@@ -21,14 +23,17 @@ class Range:
 
     @property
     def count(self) -> int:
-        """Entries."""
+        """The number of entries."""
         return self.end - self.first
 
 
 def pack(ranges: Iterable[Range], bytes_max: int, count_min: int = 1) -> list[tuple[Range, ...]]:
-    """Groups of about `bytes_max` at most, or less so that there are `count_min` of them, if there are so many entries.
+    """Pack ranges, in their order, into groups of at most about `bytes_max` bytes.
 
-    Together they are the ranges, in the same order.
+    Args:
+        ranges: the ranges to read.
+        bytes_max: the most bytes of a group.
+        count_min: make the groups smaller, so that there are this many, if there are enough entries.
     """
     wanted = [one for one in ranges if one.count > 0 or one.open_end]
     total = sum(one.nbytes for one in wanted)
@@ -48,7 +53,7 @@ def pack(ranges: Iterable[Range], bytes_max: int, count_min: int = 1) -> list[tu
 
 
 def _split(one: Range, limit: int) -> Iterable[Range]:
-    """A range in equal pieces of `limit` bytes at most; an entry at least."""
+    """Split a range into equal pieces of at most `limit` bytes, but at least one entry."""
     pieces = max(1, min(-(-one.nbytes // limit), one.count))
     edges = [one.first + one.count * k // pieces for k in range(pieces + 1)]
     for k in range(pieces):

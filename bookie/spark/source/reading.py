@@ -1,6 +1,6 @@
-"""A partition, read: what a task does. A worker's main thread; entries are received on the client's.
+"""Reads one partition, in a task. It runs on the worker's main thread; the client's thread receives the entries.
 
-What a worker holds: answers under way and taken ahead (`readsInFlight` times `readBatchBytes`), and one block.
+A worker holds the responses in flight and those read ahead (`readsInFlight` times `readBatchBytes`), and one block.
 """
 
 import gc
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["read_ranges"]
 
 LOSS = (DigestMismatch, NoSuchEntry, NoSuchLedger)
-"""What all replicas of an entry say where it is lost. A bookie that does not answer has lost nothing yet."""
+"""The errors that mean that an entry is lost, if all its replicas say so. An unreachable bookie is not a loss."""
 
 
 def read_ranges(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator["pa.RecordBatch"]:
-    """Everything in them, in order."""
+    """Yield all entries of the ranges, in order, as Arrow record batches."""
     for block in _blocks(settings, ranges):
         yield block
         _freeze()
@@ -35,8 +35,9 @@ def read_ranges(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator
 
 @cache
 def _freeze() -> None:
-    """Once in a worker, when Spark has taken a block and all modules are loaded: the collection of garbage
-    behind each task need not look at these.
+    """Exempt all modules from garbage collection, once in a worker, after Spark has taken the first block.
+
+    Spark collects garbage after each task, which would scan all these objects again.
     """
     gc.freeze()
 
@@ -47,7 +48,9 @@ def _blocks(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator["pa
         try:
             handle = opened(client, one.ledger, settings).result()
         except NoSuchLedgerMetadata as error:
-            lost(settings, f"ledger {one.ledger} was deleted, entries {one.first} to {one.end - 1} are not read", error)
+            lost(
+                settings, f"ledger {one.ledger} was deleted; entries {one.first} to {one.end - 1} cannot be read", error
+            )
             continue
         with handle:
             blocks = Blocks(settings, one.ledger, handle.metadata)
@@ -57,7 +60,7 @@ def _blocks(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator["pa
 
 
 def _confirmed(settings: SourceSettings, handle: ReadHandle, wanted: Range) -> Iterator[EntryBatch]:
-    """The entries of a range, or those that are left of it (`failOnDataLoss`)."""
+    """Yield the entries of a range; with failOnDataLoss=false, those that can be read."""
     at, last = wanted.first, wanted.end - 1
     if at <= last and handle.last_add_confirmed < last:
         handle.read_last_add_confirmed()
@@ -73,7 +76,7 @@ def _confirmed(settings: SourceSettings, handle: ReadHandle, wanted: Range) -> I
 
 
 def _unconfirmed(settings: SourceSettings, handle: ReadHandle, at: int) -> Iterator[EntryBatch]:
-    """What bookies hold beyond the LAC, up to the first entry that none of them has."""
+    """Yield the entries after the LAC, up to the first one that no bookie has."""
     while True:
         try:
             batch = handle.batch_read_unconfirmed(at, settings.batch_entries, settings.batch_bytes)

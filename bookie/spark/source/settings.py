@@ -1,4 +1,4 @@
-"""What a user asked of format `bookkeeper` for reading. Frozen, pickled into readers and tasks. Any process."""
+"""The options of format `bookkeeper` for reading. Immutable; pickled into readers and tasks. Any process."""
 
 import json
 from collections.abc import Mapping
@@ -20,15 +20,42 @@ ANSWER_BYTES_MIN = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """Sizes are bytes, times seconds."""
+    """The options of the source, parsed. docs/spark.md describes them.
+
+    Attributes:
+        cluster: `metadataServiceUri` and `bookkeeper.*`.
+        ledgers: the ids of option `ledgers`. Exactly one of `ledgers`, `log` and `ledgerFilter` is given.
+        log: the name of a log.
+        ledger_filter: keys of custom metadata and their values; None: the ledger must not have the key.
+        starting: `startingOffsets`: "earliest", "latest", "" for the default, or "json" if `starting_at` applies.
+        starting_at: by ledger, the first entry to read.
+        ending_at: `endingOffsets`: by ledger, the entry before which to stop.
+        created_from_ms: `startingTimestamp`: only ledgers created at or after this time, in milliseconds since 1970.
+        created_before_ms: `endingTimestamp`: only ledgers created before this time.
+        confirmed: `readMode` is `confirmed`: read only up to the LAC.
+        recovery: `openMode` is `recovery`: fence and close the ledgers before reading.
+        fail_on_data_loss: `failOnDataLoss`: raise an error if entries or ledgers are missing.
+        trigger_offsets_max: `maxOffsetsPerTrigger`: the most entries of a stream's batch.
+        trigger_bytes_max: `maxBytesPerTrigger`: the most payload bytes of a stream's batch.
+        trigger_offsets_min: `minOffsetsPerTrigger`: wait until there are this many new entries.
+        trigger_delay_max_s: `maxTriggerDelay`: the longest such wait, in seconds.
+        partitions_min: `minPartitions`: the least number of partitions.
+        partition_bytes_max: `maxPartitionBytes`: the approximate size of a partition.
+        batch_entries: `readBatchEntries`: the most entries of a batch read.
+        batch_bytes: `readBatchBytes`: the most bytes of a batch read.
+        include_value: `includeValue`: whether there is a column `value`.
+        include_metadata: `includeMetadata`: whether there is a column `metadata`.
+        password: the password of the ledgers; None: use that of the metadata, as administrators do
+            (verifyDigest=false).
+        digest_type: `digestType`; None: that of the metadata.
+        pushdown: accept filters that Spark pushes down.
+    """
 
     cluster: Cluster
     ledgers: tuple[int, ...] = ()
     log: str = ""
     ledger_filter: tuple[tuple[str, str | None], ...] = ()
-    """One of these three. Keys of custom metadata with their values, or with None where there shall be no such key."""
     starting: str = ""
-    """earliest, latest, "" for the default, or "json" and then `starting_at`."""
     starting_at: Mapping[int, int] = field(default_factory=dict)
     ending_at: Mapping[int, int] = field(default_factory=dict)
     created_from_ms: int | None = None
@@ -47,14 +74,16 @@ class SourceSettings:
     include_value: bool = True
     include_metadata: bool = False
     password: bytes | None = field(default=b"", repr=False)
-    """None: whatever the metadata says, as administrators read."""
     digest_type: DigestType | None = None
-    """None: the metadata's."""
     pushdown: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SourceSettings":
-        """ConfigurationError about the first option that is wrong."""
+        """Parse the options of a user.
+
+        Raises:
+            ConfigurationError: an option is missing, invalid or unknown.
+        """
         options = Options(NAME, given)
         cluster = options.cluster()
         which = options.exactly_one("ledgers", "log", "ledgerFilter")
@@ -63,14 +92,17 @@ class SourceSettings:
         recovery = options.choice("openMode", "noRecovery", ("noRecovery", "recovery")) == "recovery"
         fencing = options.boolean("allowFencing", default=False)
         if recovery and not fencing:
-            raise options.wrong("openMode", "fences the ledgers' writers; give allowFencing=true too if that is meant")
+            raise options.wrong("openMode", "fences the writers of the ledgers; confirm it with allowFencing=true")
         digest = _digest(options)
         batch_bytes = options.size("readBatchBytes", 1 << 20, low=ANSWER_BYTES_MIN, high=64 << 20)
         in_flight = options.integer("readsInFlight", 8, high=64)
         verified = options.boolean("verifyDigest", default=True)
         password = options.text("password").encode()
         if not verified and password:
-            raise options.wrong("verifyDigest", "a password proves nothing then; leave one of them out")
+            raise options.wrong(
+                "verifyDigest",
+                "cannot be false if a password is given, which would not be checked; leave one of them out",
+            )
         settings = cls(
             cluster=cluster.with_settings(
                 stickyReadSEnabled="true",
@@ -107,13 +139,13 @@ class SourceSettings:
 
     @property
     def table(self) -> Table:
-        """The columns of what is read."""
+        """The columns of the rows that are read."""
         left_out = {"value": not self.include_value, "metadata": not self.include_metadata}
         return BOOKKEEPER.without(*(name for name, out in left_out.items() if out))
 
     @property
     def source(self) -> str:
-        """Where the entries come from, for messages."""
+        """The selection of ledgers as a phrase for messages."""
         if self.log:
             return f"log {self.log!r}"
         if self.ledger_filter:
@@ -123,23 +155,25 @@ class SourceSettings:
 
 
 def _pairs(options: Options) -> tuple[tuple[str, str | None], ...]:
-    """`key=value,!key,…`."""
+    """Parse `key=value,!key,…`."""
     found: list[tuple[str, str | None]] = []
     for part in options.text("ledgerFilter").split(","):
         key, equals, value = (word.strip() for word in part.partition("="))
         absent = not equals and key.startswith("!")
         if not key.removeprefix("!") or not (equals or absent):
-            raise options.wrong("ledgerFilter", "must be pairs of custom metadata, e.g. application=billing,!topic")
+            raise options.wrong(
+                "ledgerFilter", "must be pairs of custom metadata, for example application=billing,!topic"
+            )
         found.append((key[1:], None) if absent else (key, value))
     return tuple(found)
 
 
 def _offsets(options: Options, name: str, words: tuple[str, ...]) -> tuple[str, dict[int, int]]:
-    """One of the words, or "json" and what it says."""
+    """Return one of the words and {}, or "json" and the entry ids by ledger."""
     text = options.text(name).strip()
     if not text or text.lower() in words:
         return text.lower(), {}
-    example = f"must be {' or '.join(words)}, or JSON of ledger and entry, e.g. "
+    example = f"must be {' or '.join(words)}, or JSON of ledger and entry, for example "
     example += '{"12":100,"15":-2} (-2 earliest, -1 latest)'
     try:
         given = json.loads(text)

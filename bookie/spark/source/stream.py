@@ -1,6 +1,6 @@
-"""The reader of a stream: asked by Spark's driver before each batch how far that goes. One process, one thread.
+"""The reader of a stream. Before each batch, Spark's driver asks it how far the batch goes. One process, one thread.
 
-Reads up to the LAC only, below which nothing ever changes: a batch that is repeated brings the same entries.
+A stream reads only up to the LAC. Nothing changes below it, so a repeated batch returns the same entries.
 """
 
 import time
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["StreamReader"]
 
 State = tuple[list[int], dict[int, LedgerEnd]]
-"""The ledgers in their order, and how far those go that are not finished."""
+"""The ledgers in their order, and the ends of those that are not finished."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The settings' limits hold where Spark wants limits at all."""
+    """Reads the ledgers as a stream. The limits of the options apply to triggers for which Spark asks for limits.
+
+    Raises:
+        ConfigurationError: an option is given that does not apply to streams.
+    """
 
     def __init__(self, settings: SourceSettings) -> None:
         refuse_what_streams_cannot(settings)
@@ -46,7 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._newest: Offset | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        """Where a stream without a checkpoint begins."""
+        """Return the position at which a stream without a checkpoint begins."""
         settings = self._settings
         if settings.starting == "earliest":
             return Offset().plain()
@@ -55,7 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             at = settings.starting_at
             if unknown := [ledger for ledger in at if ledger not in order]:
                 raise ConfigurationError(
-                    f"option startingOffsets of format bookkeeper: ledger {unknown[0]} is not among {settings.source}"
+                    f"option startingOffsets of format bookkeeper: ledger {unknown[0]} is not in {settings.source}"
                 )
             places = {one: {EARLIEST: 0, LATEST: ends[one].end}.get(at[one], at[one]) for one in at if one in ends}
             return Offset(NONE_DONE, places).plain()
@@ -67,7 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset(done, {ledger: ends[ledger].end for ledger in behind(order, done) if ledger in ends}).plain()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
-        """Spark takes one kind of limit; where there are several, `latestOffset` knows them all."""
+        """Return a limit for Spark, which accepts only one kind. `latestOffset` applies all limits of the options."""
         settings = self._settings
         if settings.trigger_offsets_max is not None:
             return ReadMaxRows(settings.trigger_offsets_max)
@@ -78,11 +82,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
-        """What there is now is all that this run reads."""
+        """Fix the present ends of the ledgers as the end of this run."""
         self._target = self._state(NONE_DONE)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        """How far the next batch goes; `start` for none."""
+        """Return the end of the next batch; `start` if there is no batch to read yet."""
         settings, begin = self._settings, Offset.parse(start)
         order, ends = self._target or self._state(begin.done)
         self._check_gone(begin, order, ends)
@@ -98,27 +102,29 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end.plain()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # Spark's name
-        """All that there was when it was last looked, for the query's progress."""
+        """Return the end of all data when it was last determined, for the progress of the query."""
         return None if self._newest is None else self._newest.plain()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The parts of a batch: from its offsets alone, so the same when it is repeated."""
+        """Return the partitions of a batch. They follow from its offsets alone, so they are the same if it is
+        repeated.
+        """
         ranges = between(Offset.parse(start), Offset.parse(end), self._entry_bytes)
         packed = pack(ranges, self._settings.partition_bytes_max, self._settings.partitions_min)
         return [InputPartition(group) for group in packed]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """In a task: Arrow record batches."""
+        """Yield the entries of a partition as Arrow record batches. Runs in a task."""
         return read_ranges(self._settings, partition.value or ())
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is kept for a batch."""
+        """Do nothing: no state is kept for a batch."""
 
     def stop(self) -> None:
-        """The client ends with the process."""
+        """Do nothing: the client is closed when the process exits."""
 
     def _state(self, done: int) -> State:
-        """As things are now: what comes behind `done`."""
+        """Return the ledgers and the current ends of those after `done`."""
         order = self._ledgers.ids()
         live = behind(order, done)
         ends = self._ledgers.ends(live)
@@ -126,17 +132,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return order, ends
 
     def _check_gone(self, begin: Offset, order: list[int], ends: dict[int, LedgerEnd]) -> None:
-        """A ledger that was not read to its end and is there no more."""
+        """Report each ledger that was not read to its end and no longer exists."""
         for ledger, entry in begin.next.items():
             if ledger in ends:
                 continue
             if ledger not in order and self._settings.log and entry:
-                continue  # taken out of the log, as old ledgers are
+                continue  # old ledgers are trimmed from a log regularly
             gone = NoSuchLedgerMetadata(f"it was read up to entry {entry - 1}")
             lost(self._settings, f"ledger {ledger} of {self._settings.source} is gone", gone)
 
     def _too_few(self, begin: Offset, end: Offset) -> bool:
-        """Whether to wait for more (`minOffsetsPerTrigger`), which is not for ever (`maxTriggerDelay`)."""
+        """Return whether to wait for more entries (`minOffsetsPerTrigger`), at most `maxTriggerDelay`."""
         least = self._settings.trigger_offsets_min
         if least is None or self._batch_at is None:
             return False
@@ -145,7 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def refuse_what_streams_cannot(settings: SourceSettings) -> None:
-    """ConfigurationError: an option that is for queries only."""
+    """Raise ConfigurationError if an option is given that applies to batch queries only."""
     wrong = {
         "openMode=recovery": settings.recovery,
         "endingOffsets": bool(settings.ending_at),
@@ -154,6 +160,6 @@ def refuse_what_streams_cannot(settings: SourceSettings) -> None:
     for option, given in wrong.items():
         if given:
             raise ConfigurationError(
-                f"option {option} of format bookkeeper: not for streams, which read confirmed entries and go on;"
-                " leave it out"
+                f"option {option} of format bookkeeper: does not apply to streams, which read confirmed entries without"
+                " end; leave it out"
             )

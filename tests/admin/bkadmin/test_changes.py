@@ -68,7 +68,7 @@ def test_logs_are_shown_and_go(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -
     assert bkadmin("logs", "show", "a/b", *uri).json["writers"] == {"query": 4}
     assert bkadmin("logs", "forget", "a/b", *uri).code == 2
     would = bkadmin("logs", "forget", "a/b", "query", "--dry-run", *uri).json
-    assert would == {"dry_run": "would forget how far query got in log a/b"}
+    assert would == {"dry_run": "would forget how far writer query got in log a/b"}
     assert bkadmin("logs", "forget", "a/b", "query", "--yes", *uri).code == 0
     shown = bkadmin("logs", "show", "a/b", *uri).json
     assert (shown["writers"], [row["ledger"] for row in shown["ledgers"]]) == ({}, [3, 1])

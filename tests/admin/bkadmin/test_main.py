@@ -83,11 +83,11 @@ def test_help_loads_nothing_heavy() -> None:
         (["listbookies", "-u", "grpc://127.0.0.1:1", "--timeout", "0.5"], 1, "127.0.0.1:1"),
         (["readlog", "/nowhere/0.log"], 1, "/nowhere/0.log"),
         (["readlog", "/proc"], 1, "/proc cannot be read: it is a directory"),
-        (["status", "--timeout", "nan"], 2, "nan is no number of seconds"),
+        (["status", "--timeout", "nan"], 2, "nan is not a number of seconds"),
         (["status", "--timeout", "inf"], 2, "range"),
         (["listbookies", "-u", "grpc://127.0.0.1"], 1, "names no port: append"),
         (["listbookies", "-u", "lmdb:///nowhere/metadata"], 1, "no metadata store is there"),
-        (["status", "--token-file", "/proc/self/exe"], 1, "holds bytes that no request can carry"),
+        (["status", "--token-file", "/proc/self/exe"], 1, "has characters that a request cannot carry"),
     ],
 )
 def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, says: str) -> None:
@@ -131,7 +131,7 @@ def test_what_runs_long_has_a_log() -> None:
     command = [sys.executable, "-m", "admin.bkadmin.main", "autorecovery", *uri]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
-        assert "SIGTERM or Ctrl-C ends it" in running.stderr.readline()
+        assert "stop it with SIGTERM or Ctrl-C" in running.stderr.readline()
         while "level=warning" not in (line := running.stderr.readline()):
             assert line
         running.terminate()

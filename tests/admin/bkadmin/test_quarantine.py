@@ -27,5 +27,5 @@ def test_list_and_lift(bkadmin: BkAdmin, tmp_path: Path, caplog: pytest.LogCaptu
         assert any("LiftQuarantine" in str(record.__dict__) for record in caplog.records)
         again = bkadmin("quarantine", "lift", 7, *port)
         assert (again.code, again.err.count("\n")) == (1, 1)
-        assert "ledger 7 is not in quarantine here" in again.err
+        assert "ledger 7 is not in quarantine on this bookie" in again.err
         assert bkadmin("quarantine", "lift", *port).code == 2

@@ -76,7 +76,7 @@ def test_the_command_of_the_page(cluster_of: Callable[..., Cluster], tmp_path: P
         subprocess.check_output(["sh", "-c", command], env={**os.environ, "TOKEN": token}, stderr=subprocess.DEVNULL)
         for token in ("wrong", OPERATE)
     )
-    assert b"the caller is not known" in refused
+    assert b"the caller is unknown" in refused
     assert json.loads(told) == {"readOnly": True}
     assert Port(bookie.planes["http"], OPERATE).get("/api/v1/bookie/state/readonly").json == {"readOnly": True}
 

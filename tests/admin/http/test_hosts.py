@@ -45,7 +45,7 @@ def test_names_of_the_port() -> None:
         "bookies.example.evil", "xbookies.example", "10.0.0.7.evil.example", "[::1", "a@localhost:x", "\udcff",
     ):  # fmt: skip
         assert not served(hosts, name), name
-    with pytest.raises(Refused, match=r"Host 'evil\.example' .* into httpServerAllowedHosts") as no:
+    with pytest.raises(Refused, match=r"Host 'evil\.example' .* to httpServerAllowedHosts") as no:
         hosts.check("evil.example")
     assert no.value.status == 421
 
@@ -86,7 +86,7 @@ def test_a_get_that_changes_something(cluster_of: Callable[..., Cluster]) -> Non
             assert port.ask(method, path, **headers).status == 403, (method, headers)
     silent = port.ask("GET", path, user_agent=FIREFOX)  # an image of a page that was loaded in clear
     assert silent.status == 403
-    assert "send POST" in silent.text
+    assert "use POST" in silent.text
     assert "bookie_SERVER_SANITY -1\n" in before
     assert "bookie_SERVER_SANITY -1\n" in port.get("/metrics").text  # nothing was written
     assert port.ask("POST", path).json["passed"]

@@ -63,7 +63,7 @@ def test_none_begins_after_the_end(driver: MetadataDriver) -> None:
     """Nobody would wait for its thread."""
     movers = Movers(driver)
     movers.stop()
-    with pytest.raises(IllegalOperation, match="this bookie stops"):
+    with pytest.raises(IllegalOperation, match="this bookie is stopping"):
         movers.start(GONE, delete_cookie=False)
     assert movers.seen() == []
 

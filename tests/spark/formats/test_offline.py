@@ -68,7 +68,9 @@ def test_damage(spark: Any, tmp_path: Path) -> None:
         frame = read(spark, path, **options).select("kind", "entry_id", "digest_ok", "entry_size")
         return [tuple(row) for row in frame.collect()]
 
-    with pytest.raises(Exception, match=rf"5\.log: damaged at byte {model.HEADER + size + 4}: .*entry 1 has no valid"):
+    with pytest.raises(
+        Exception, match=rf"5\.log: damaged at byte {model.HEADER + size + 4}: .*entry 1 has an invalid"
+    ):
         found(validate="digest")
     with pytest.raises(Exception, match=rf"5\.log: damaged at byte {torn}: no record begins here; set onCorruption"):
         found()
@@ -181,5 +183,5 @@ def test_wrong_paths(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="nowhere does not exist on this machine"):
         read(spark, tmp_path / "nowhere")
     (tmp_path / "x.bin").write_bytes(b"")
-    with pytest.raises(Exception, match=r"x\.bin is not called"):
+    with pytest.raises(Exception, match=r"x\.bin is not named"):
         read(spark, tmp_path / "x.bin")

@@ -242,7 +242,7 @@ def test_what_could_not_be_read_is_looked_at_again(
     code, away = told("audit", *words, "--to", str(tmp_path / "away"))
     (advice,) = away["remedies"]
     assert (code, away["findings"]) == (3, 15)
-    assert "no sign of loss" in advice
+    assert "not a sign of data loss" in advice
     assert f"bkpipe audit --again {tmp_path / 'away'}" in advice
     code, planned = told(
         "rereplicate", "-u", uri, "--findings", str(tmp_path / "away"), "--to", str(tmp_path / "out"), "--dry-run"

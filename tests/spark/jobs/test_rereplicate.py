@@ -128,7 +128,7 @@ def test_what_an_audit_found_is_mended(
     before = audited("before")[1]
     assert before["findings"] == 5
     assert [one.partition(":")[0] for one in before["remedies"]] == ["4 MISSING DIGEST LENGTH", "1 EXTRA"]
-    assert f"bkpipe rereplicate --findings {tmp_path / 'before'} writes them again" in before["remedies"][0]
+    assert f"bkpipe rereplicate --findings {tmp_path / 'before'} rewrites them" in before["remedies"][0]
     words = ["rereplicate", "--findings", str(tmp_path / "before"), "--to", str(tmp_path / "out"), "--tasks", "1"]
     code, planned = told(*words, "--dry-run")
     rows = {(row["bookie_id"], row["parts"], row["entries"]) for row in planned["bookies"]}
@@ -163,7 +163,7 @@ def test_wrong_calls(
     assert run([*words, "--rate", "fast"]) == 1
     assert "option rate='fast'" in capsys.readouterr().err
     assert run([*words, "--findings", str(tmp_path)]) == 1
-    assert "has no table findings/: name what bkpipe audit was given with --to" in capsys.readouterr().err
+    assert "has no table findings/: name the directory that bkpipe audit was given with --to" in capsys.readouterr().err
     assert run([*words, "--findings", str(tmp_path), "--lost", one.id]) == 1
-    assert "--lost and --findings: give one of them" in capsys.readouterr().err
+    assert "--lost and --findings cannot be combined" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

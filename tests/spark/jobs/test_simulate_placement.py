@@ -43,10 +43,10 @@ def test_a_dry_run_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--add", "x@2"], "--add 'x@2': bookies @ share"),
-        (["--disks", "4q"], "'4q' is no size"),
+        (["--add", "x@2"], "--add 'x@2': must be the number of bookies"),
+        (["--disks", "4q"], "'4q' is not a number followed by"),
         (["--filled", "0.9-0.1"], "--filled 0.9-0.1"),
-        (["--write-quorum", "4"], "--write-quorum 4 of an ensemble of 3"),
+        (["--write-quorum", "4"], "--write-quorum 4: must not exceed the ensemble size 3"),
         (["--weights", "max:1"], "weights 'max:1'"),
         (["--poll", "0"], "--poll"),
     ],

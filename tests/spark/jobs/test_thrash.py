@@ -60,8 +60,8 @@ def test_what_is_no_log(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "other.csv").write_text("a,b\n")
     (tmp_path / "torn.csv").write_text(f"{COLUMNS}\n1,read,2\n")
     for name, says in (
-        ("other.csv", "no access log"),
-        ("torn.csv", "line 2 is no line"),
+        ("other.csv", "not an access log"),
+        ("torn.csv", "line 2: not a line"),
         ("none.csv", "no such file"),
     ):
         assert run(["thrash", str(tmp_path / name), "--workers", "1"]) == 1

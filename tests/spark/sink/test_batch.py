@@ -112,10 +112,10 @@ def test_a_job_that_fails_leaves_nothing(spark: Any, three_uri: str, bk: BookKee
 @pytest.mark.parametrize(
     ("columns", "options", "said"),
     [
-        ("id AS value", {"log": "a"}, "column value is bigint: give it as binary or string"),
-        ("'a' AS value, 1 AS x", {"log": "a"}, "column x would be lost"),
-        ("'a' AS value", {}, "option log of format bookkeeper: give it"),
-        ("'a' AS value", {"log": "a", "ensembleSize": 1, "ackQuorumSize": 2}, "ensemble >= write >= ack"),
+        ("id AS value", {"log": "a"}, "column value is bigint: it must be binary or string"),
+        ("'a' AS value, 1 AS x", {"log": "a"}, "column x cannot be written"),
+        ("'a' AS value", {}, "option log of format bookkeeper: is required"),
+        ("'a' AS value", {"log": "a", "ensembleSize": 1, "ackQuorumSize": 2}, "ensemble >= write quorum >= ack quorum"),
         ("'a' AS value", {"log": "a", "maxLedgerByte": 5}, "did you mean maxLedgerBytes"),
     ],
 )
