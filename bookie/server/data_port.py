@@ -85,35 +85,13 @@ class DataPort:
         self._listener = self._listen()
         loops = settings.io_threads or cores()
         self._limits = PortLimits(
-            frame_bytes_max=settings.frame_bytes_max,
-            nesting_max=settings.nesting_max,
-            batch_bytes_max=settings.batch_bytes_max,
-            output_high=settings.output_high_bytes,
-            output_low=settings.output_low_bytes,
-            output_bytes_max=settings.output_bytes_max,
-            input_bytes_max=settings.input_bytes_max,
-            early_bytes_max=settings.early_input_bytes_max,
-            connections_max=settings.connections_max,
-            fd_reserve=settings.descriptors_left,
-            throttle_ms=self.storage.storage.throttle_ms_max,
-            spin_us=settings.spin_us,
-            nodelay=settings.tcp_nodelay,
-            keepalive=settings.keepalive,
-            linger_s=settings.linger_s,
-            connections_per_address_max=settings.connections_of_address_max,
-            unauthenticated_ms=settings.unauthenticated_ms_max,
-            idle_ms=settings.idle_ms_max,
-            pending_adds_max=settings.pending_adds_max,
-            pending_urgent_max=settings.pending_urgent_max,
-            pending_reads_max=settings.pending_reads_max,
-            pending_per_connection_max=settings.pending_per_connection_max,
-            adds_in_progress_max=-(-settings.adds_in_progress_max // loops),
-            reads_in_progress_max=-(-settings.reads_in_progress_max // loops),
-            long_polls_max=settings.long_polls_max,
-            long_polls_per_connection_max=settings.long_polls_per_connection_max,
-            authenticate=self.provider is not None,
-            tls_required=self.tls is not None and self.tls.settings.required,
-            clear_login=self.tls is None or self.tls.settings.clear_login,
+            settings.values(
+                throttle_ms_max=self.storage.storage.throttle_ms_max,
+                loops=loops,
+                authenticate=self.provider is not None,
+                tls_required=self.tls is not None and self.tls.settings.required,
+                clear_login=self.tls is None or self.tls.settings.clear_login,
+            )
         )
         self._workers = self._make_workers(stores)
         access = self._access.buffer if self._access is not None else None
@@ -214,7 +192,7 @@ class DataPort:
         for thread in self._threads:
             thread.join()
         self._auth_files.stop()
-        self._stop_desk()
+        self._stop_workers()
         self._complaints.stop()
         if self._access is not None:
             self._access.stop()
@@ -223,7 +201,7 @@ class DataPort:
         self._listener.close()
         self._listener = None
 
-    def _stop_desk(self) -> None:
+    def _stop_workers(self) -> None:
         """The loops have ended: whatever is answered now is for nobody."""
         if self._workers is not None:
             self._workers.queue.stop()

@@ -17,6 +17,7 @@ import pytest
 
 from bookie._fast.server.io_loop import IoLoopRunner
 from bookie._fast.server.limits import PortLimits
+from bookie.server.configuration.loop_settings import LoopSettings
 from bookie.server.tls.contexts import TlsContexts
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
@@ -45,11 +46,11 @@ class Loops:
         stores, pool = storage.stores, storage.pool
         assert stores is not None
         assert pool is not None
-        self.limits = PortLimits(
-            frame_bytes_max=5 * MIB, batch_bytes_max=5 * MIB, output_high=64 * MIB, output_low=32 * MIB,
-            output_bytes_max=1 << 30, input_bytes_max=256 * MIB, connections_max=1000, fd_reserve=0, throttle_ms=10_000,
-            spin_us=0, nodelay=True, keepalive=False,
+        settings = LoopSettings(
+            output_high_bytes=64 * MIB, output_low_bytes=32 * MIB, output_bytes_max=1 << 30, descriptors_left=0,
+            keepalive=False,
         )  # fmt: skip
+        self.limits = PortLimits(settings.values(throttle_ms_max=10_000))
         self.clear = IoLoopRunner(stores, pool, self.limits)
         self.sealed = IoLoopRunner(stores, pool, self.limits, None, tls.server_context)
         self.clear.move_encrypted_to([self.sealed])

@@ -16,6 +16,7 @@ from bookie._fast.wire.request cimport (
 )
 
 cdef enum:
+    SHARE_OF_ADDRESS = 8         # the part of the room for urgent requests that one address may have
     HELD_REFS = 2                # of a connection while a frame of it is served: open, and in hand
 
 
@@ -35,7 +36,7 @@ cdef Status refused(int64_t* counter) noexcept nogil:
 cdef bint goes_before(const IoLoop* loop, const Conn* conn) noexcept nogil:
     if loop.limits.authenticate:
         return conn.login.may & MAY_WRITE != 0
-    return bk_load(&conn.address.urgent) < loop.limits.urgent_of_address_max
+    return bk_load(&conn.address.urgent) < max(loop.limits.pending_urgent_max // SHARE_OF_ADDRESS, 1)
 
 
 cdef void urgent_begins(Conn* conn, uint32_t flags) noexcept nogil:

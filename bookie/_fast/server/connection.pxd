@@ -8,7 +8,7 @@ from bookie._fast.base.tls cimport Tls
 from bookie._fast.base.types cimport Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.server.addresses cimport Address
-from bookie._fast.server.limits cimport AuthState, NetLimits
+from bookie._fast.server.limits cimport AuthState, NetLimits, NetUsage
 from bookie._fast.server.long_polls cimport PollOwner
 from bookie._fast.server.out_item cimport OutItem
 from bookie._fast.server.owed_reads cimport OwedReads
@@ -23,7 +23,8 @@ cdef enum:
 cdef struct Conn:
     int fd                   # -1 once closed
     void* loop
-    NetLimits* limits
+    const NetLimits* limits
+    NetUsage* usage
     bint v2_only             # a frame was V2: so are all that follow
     int64_t refs             # answers still to come, and 1 while open
     Address* address         # NULL once closed
@@ -70,9 +71,8 @@ cdef struct Conn:
     bint dirty
     Conn* next_dirty
 
-cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil
-# It may do what it was granted, unless it is WAITING.
-cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil
+cdef Conn* conn_new(int fd, void* loop, const NetLimits* limits, NetUsage* usage) noexcept nogil
+cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil   # it may do what it was granted, unless WAITING
 # Let go of all input, output and pins, when the socket is closed: answers may still come for a while.
 cdef void conn_drop(Conn* conn) noexcept nogil
 cdef void conn_free(Conn* conn) noexcept nogil

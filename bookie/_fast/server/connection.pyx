@@ -9,7 +9,7 @@ from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.base.types cimport CLOSED, OK, PENDING
 from bookie._fast.server.complaints cimport OUT_OF_MEMORY
-from bookie._fast.server.limits cimport AUTH_WAITING
+from bookie._fast.server.limits cimport AUTH_WAITING, auth_at_first
 from bookie._fast.server.owed_reads cimport owed_begins, owed_bytes, owed_ends
 from bookie._fast.server.users cimport MAY_ALL
 from bookie._fast.store.gather cimport Answer, ReadRequest, region_unpin
@@ -34,16 +34,17 @@ cdef enum:
     SEAL_BYTES = 1 << 16         # encrypted at a time: what a connection whose peer does not read may leave behind
 
 
-cdef Conn* conn_new(int fd, void* loop, NetLimits* limits) noexcept nogil:
+cdef Conn* conn_new(int fd, void* loop, const NetLimits* limits, NetUsage* usage) noexcept nogil:
     cdef Conn* conn = <Conn*> calloc(1, sizeof(Conn))
     if conn == NULL:
         return NULL
     conn.fd = fd
     conn.loop = loop
     conn.limits = limits
+    conn.usage = usage
     conn.refs = 1
     conn.login.granted = MAY_ALL
-    conn_set_auth(conn, <AuthState> limits.auth)
+    conn_set_auth(conn, auth_at_first(limits))
     return conn
 
 
@@ -57,25 +58,25 @@ cdef void drop_output(Conn* conn) noexcept nogil:
 
 
 cdef void set_out_room(Conn* conn, uint64_t room) noexcept nogil:
-    bk_add(&conn.limits.output_bytes, <int64_t> room - <int64_t> conn.out_room)
+    bk_add(&conn.usage.output_bytes, <int64_t> room - <int64_t> conn.out_room)
     conn.out_room = room
 
 
 cdef void set_items_room(Conn* conn, uint32_t room) noexcept nogil:
-    bk_add(&conn.limits.output_bytes, (<int64_t> room - <int64_t> conn.items_room) * <int64_t> sizeof(OutItem))
+    bk_add(&conn.usage.output_bytes, (<int64_t> room - <int64_t> conn.items_room) * <int64_t> sizeof(OutItem))
     conn.items_room = room
 
 
 cdef void set_sealed(Conn* conn, uint64_t sealed) noexcept nogil:
     if sealed != conn.sealed:
-        bk_add(&conn.limits.output_bytes, <int64_t> sealed - <int64_t> conn.sealed)
+        bk_add(&conn.usage.output_bytes, <int64_t> sealed - <int64_t> conn.sealed)
         conn.sealed = sealed
 
 
 cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
     cdef uint64_t early = room if conn.login.state == AUTH_WAITING else 0
-    bk_add(&conn.limits.input_bytes, <int64_t> room - <int64_t> conn.held_room)
-    bk_add(&conn.limits.early_bytes, <int64_t> early - <int64_t> conn.early_room)
+    bk_add(&conn.usage.input_bytes, <int64_t> room - <int64_t> conn.held_room)
+    bk_add(&conn.usage.early_bytes, <int64_t> early - <int64_t> conn.early_room)
     conn.held_room = room
     conn.early_room = early
 
@@ -83,7 +84,7 @@ cdef void set_held_room(Conn* conn, uint64_t room) noexcept nogil:
 cdef void note_waiting(Conn* conn) noexcept nogil:
     cdef int64_t waiting = <int64_t> (conn.pending + owed_bytes(&conn.owed))
     if waiting != conn.waiting:
-        bk_add(&conn.limits.waiting_bytes, waiting - conn.waiting)
+        bk_add(&conn.usage.waiting_bytes, waiting - conn.waiting)
         conn.waiting = waiting
 
 
@@ -139,7 +140,7 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
             conn.head = 0
         else:
             room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
-            if bk_load(&conn.limits.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
+            if bk_load(&conn.usage.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
                     > conn.limits.output_bytes_max:
                 conn.unaffordable = True
                 return NULL
@@ -162,7 +163,7 @@ cdef bint affordable(const Conn* conn, uint64_t room, bint to_wait) noexcept nog
         most -= most // 2 if to_wait else most // 4
     elif room > OUT_FIRST:
         most -= most // 8
-    return bk_load(&conn.limits.output_bytes) + <int64_t> room - <int64_t> conn.out_room <= most
+    return bk_load(&conn.usage.output_bytes) + <int64_t> room - <int64_t> conn.out_room <= most
 
 
 cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
@@ -219,7 +220,7 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
 
 
 cdef uint64_t conn_room(const Conn* conn) noexcept nogil:
-    cdef int64_t others = bk_load(&conn.limits.waiting_bytes) - conn.waiting
+    cdef int64_t others = bk_load(&conn.usage.waiting_bytes) - conn.waiting
     return <uint64_t> max(conn.limits.output_bytes_max // 2 - others, <int64_t> OUT_LITTLE)
 
 
@@ -227,7 +228,7 @@ cdef uint64_t share_of(const Conn* conn) noexcept nogil:
     """How much may wait for this peer before no more of its requests are served: half of what is left of a quarter of
     the budget, so that all who wait, each with one answer more, stay below the half of it that may wait.
     """
-    cdef int64_t left = conn.limits.output_bytes_max // 4 - bk_load(&conn.limits.waiting_bytes)
+    cdef int64_t left = conn.limits.output_bytes_max // 4 - bk_load(&conn.usage.waiting_bytes)
     return OUT_LITTLE if left < 2 * OUT_LITTLE else <uint64_t> left // 2
 
 
@@ -247,15 +248,15 @@ cdef void conn_awaited(Conn* conn, const ReadRequest* request, const Answer* ans
 
 cdef bint conn_is_full(const Conn* conn) noexcept nogil:
     cdef uint64_t share
-    if conn.pending <= OUT_LITTLE and owed_bytes(&conn.owed) == 0 and conn.pending <= conn.limits.output_high:
+    if conn.pending <= OUT_LITTLE and owed_bytes(&conn.owed) == 0 and conn.pending <= conn.limits.output_high_bytes:
         return False
     share = share_of(conn)
-    return (conn.pending > min(conn.limits.output_high, share)
+    return (conn.pending > min(conn.limits.output_high_bytes, share)
             or owed_bytes(&conn.owed) > min(owed_most(conn), share))
 
 
 cdef bint conn_goes_on(const Conn* conn) noexcept nogil:
-    return conn.pending <= conn.limits.output_low and not conn_is_full(conn)
+    return conn.pending <= conn.limits.output_low_bytes and not conn_is_full(conn)
 
 
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
@@ -449,9 +450,9 @@ cdef bint conn_hold_room(Conn* conn, uint64_t room) noexcept nogil:
     cdef uint8_t* grown
     if room <= conn.held_room:
         return True
-    if bk_load(&conn.limits.input_bytes) + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
+    if bk_load(&conn.usage.input_bytes) + <int64_t> (room - conn.held_room) > conn.limits.input_bytes_max:
         return False
-    if (conn.login.state == AUTH_WAITING and bk_load(&conn.limits.early_bytes) + <int64_t> (room - conn.held_room)
+    if (conn.login.state == AUTH_WAITING and bk_load(&conn.usage.early_bytes) + <int64_t> (room - conn.held_room)
             > conn.limits.early_bytes_max):
         return False
     grown = <uint8_t*> realloc(conn.held, room)

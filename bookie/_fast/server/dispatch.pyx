@@ -182,7 +182,7 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
     cdef int64_t now = now_ns()
     stores_request_flush(loop.stores)
     if conn.stalled_until == 0:
-        conn.stalled_until = now + loop.limits.throttle_ns
+        conn.stalled_until = now + loop.limits.throttle_ms_max * 1000000
         loop.stalled += 1
         loop.stats.stalls += 1
         return False
@@ -214,7 +214,7 @@ cdef void note_add(IoLoop* loop, const Conn* conn, int64_t ledger, Status status
     cdef DirectoryOps* directory = directory_of(loop, ledger)
     cdef int64_t took = THIS_ROUND
     if conn.stalled_until and conn.stalled_until != INT64_MAX:
-        took = loop.now - conn.stalled_until + loop.limits.throttle_ns
+        took = loop.now - conn.stalled_until + loop.limits.throttle_ms_max * 1000000
         directory_op(directory, DIRECTORY_BLOCKED, status == OK, took)
     directory_op(directory, DIRECTORY_ADD, status == OK, took)
     if status == OK:

@@ -19,7 +19,7 @@ from bookie._fast.server.complaints cimport (
 )
 from bookie._fast.server.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.server.dispatch cimport dispatch
-from bookie._fast.server.limits cimport AUTH_WAITING, NetLimits
+from bookie._fast.server.limits cimport AUTH_WAITING
 from bookie._fast.server.loop_ops cimport LOOP_ADD_BLOCKED, op_took
 from bookie._fast.server.loop_state cimport INPUT_BYTES, SEALED_BYTES
 from bookie._fast.server.membership cimport close_bad, close_conn, close_failed, flush, is_served
@@ -72,7 +72,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         if conn.stalled_until:
             if conn.stalled_until != INT64_MAX:
                 op_took(&loop.ops, LOOP_ADD_BLOCKED, status != CLOSED,
-                        loop.now - conn.stalled_until + loop.limits.throttle_ns)
+                        loop.now - conn.stalled_until + loop.limits.throttle_ms_max * 1000000)
             conn.stalled_until = 0
             loop.stalled -= 1
         if status == CLOSED:
@@ -151,10 +151,9 @@ cdef ssize_t take_in(IoLoop* loop, Conn* conn, uint8_t* to, uint64_t most) noexc
 
 cdef uint64_t worth_taking(const Conn* conn) noexcept nogil:
     """Bytes to receive: what its last turns have served, and in any case the rest of the frame that has begun."""
-    cdef const NetLimits* limits = conn.limits
     cdef uint64_t most = conn.turn.take if conn.turn.take else <uint64_t> TAKE_FIRST
     cdef uint64_t rest = 0
-    if bk_load(&limits.input_bytes) > limits.input_bytes_max // 2:
+    if bk_load(&conn.usage.input_bytes) > conn.limits.input_bytes_max // 2:
         most = TAKE_LEAST
     if conn.held_size >= FRAME_PREFIX:
         rest = <uint64_t> load_i32(conn.held) + FRAME_PREFIX - conn.held_size

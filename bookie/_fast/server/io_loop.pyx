@@ -233,8 +233,8 @@ cdef int wait_events(IoLoop* loop, epoll_event* events) noexcept nogil:
     cdef int timeout = patience_ms(loop)
     cdef int n
     cdef int64_t until
-    if loop.limits.spin_ns and timeout:
-        until = now_ns() + loop.limits.spin_ns
+    if loop.limits.spin_us and timeout:
+        until = now_ns() + loop.limits.spin_us * 1000
         while now_ns() < until:
             n = epoll_wait(loop.epoll, events, EVENTS, 0)
             if n:
@@ -344,6 +344,7 @@ cdef class IoLoopRunner:
         loop.stores = stores.stores
         loop.pool = &pool.pool
         loop.limits = &limits.limits
+        loop.usage = &limits.usage
         loop.policy = &policy.queue if policy is not None else NULL
         policy_inbox_init(&loop.policy_done, &loop.waker)
         loop.epoll = epoll_create1(EPOLL_CLOEXEC)
@@ -369,7 +370,7 @@ cdef class IoLoopRunner:
         event.data.ptr = &loop.waker
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.waker.fd, &event)
         complaints_init(&loop.complaints)
-        polls_init(&loop.polls, loop.stores, &loop.limits.polls, loop.stores.loop_count, &loop.waker)
+        polls_init(&loop.polls, loop.stores, &loop.usage.polls, loop.stores.loop_count, &loop.waker)
         loop.stores.loops[loop.stores.loop_count] = &loop.waker
         loop.stores.loop_count += 1
         for i in range(loop.stores.journal_count):

@@ -1,36 +1,4 @@
 class PortLimits:
-    def __init__(
-        self,
-        *,
-        frame_bytes_max: int,
-        batch_bytes_max: int,
-        output_high: int,
-        output_low: int,
-        output_bytes_max: int,
-        input_bytes_max: int,
-        early_bytes_max: int = ...,
-        connections_max: int,
-        fd_reserve: int,
-        throttle_ms: int,
-        spin_us: int,
-        nodelay: bool,
-        keepalive: bool,
-        linger_s: int = ...,
-        authenticate: bool = ...,
-        connections_per_address_max: int = ...,
-        unauthenticated_ms: int = ...,
-        idle_ms: int = ...,
-        pending_adds_max: int = ...,
-        pending_urgent_max: int = ...,
-        pending_reads_max: int = ...,
-        pending_per_connection_max: int = ...,
-        adds_in_progress_max: int = ...,
-        reads_in_progress_max: int = ...,
-        long_polls_max: int = ...,
-        long_polls_per_connection_max: int = ...,
-        nesting_max: int = ...,
-        tls_required: bool = ...,
-        clear_login: bool = ...,
-    ) -> None: ...
+    def __init__(self, values: dict[str, int]) -> None: ...
     def revoke(self) -> None: ...
     def stats(self) -> dict[str, int]: ...

@@ -13,7 +13,7 @@ from bookie._fast.server.addresses cimport Address
 from bookie._fast.server.complaints cimport Complaints
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.directory_ops cimport DirectoryOps
-from bookie._fast.server.limits cimport NetLimits
+from bookie._fast.server.limits cimport NetLimits, NetUsage
 from bookie._fast.server.long_polls cimport Polls
 from bookie._fast.server.loop_ops cimport LoopOps
 from bookie._fast.server.policy cimport PolicyInbox, PolicyQueue
@@ -39,7 +39,8 @@ cdef struct IoLoop:
     int spare_fd             # given up for a moment when descriptors run out
     Storage* stores
     ReadPool* pool
-    NetLimits* limits
+    const NetLimits* limits
+    NetUsage* usage
     Inbox inbox
     PolicyQueue* policy      # NULL: Python answers nothing (tests of modules)
     PolicyInbox policy_done

@@ -34,7 +34,7 @@ from bookie._fast.server.complaints cimport (
 )
 from bookie._fast.server.connection cimport conn_drop, conn_flush, conn_free, conn_new
 from bookie._fast.server.gate cimport gate_closed
-from bookie._fast.server.limits cimport AUTH_WAITING, NetLimits
+from bookie._fast.server.limits cimport AUTH_WAITING, NetLimits, auth_at_first
 from bookie._fast.server.long_polls cimport polls_cancel
 from bookie._fast.server.loop_state cimport HANDED_MOST, SEALED_BYTES, Handed
 from bookie._fast.server.turn cimport LINE_BUSY, LINE_NONE
@@ -86,8 +86,8 @@ cdef void release(Conn* conn) noexcept nogil:
 
 cdef void leave(IoLoop* loop, Address* address) noexcept nogil:
     """One connection less, in all and of its address."""
-    bk_add(&loop.limits.connections, -1)
-    address_leave(&loop.limits.addresses, address)
+    bk_add(&loop.usage.connections, -1)
+    address_leave(&loop.usage.addresses, address)
 
 
 cdef bint link(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -215,7 +215,7 @@ cdef void disarm_input(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
-    cdef Conn* conn = conn_new(fd, loop, loop.limits)
+    cdef Conn* conn = conn_new(fd, loop, loop.limits, loop.usage)
     cdef c_linger linger
     cdef int one = 1
     if conn == NULL:
@@ -228,7 +228,7 @@ cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
         linger.l_onoff = 1
         linger.l_linger = loop.limits.linger_s
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger))
-    if loop.limits.nodelay:
+    if loop.limits.tcp_nodelay:
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))
     if loop.limits.keepalive:
         setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one))
@@ -259,7 +259,7 @@ cdef void hand_over(IoLoop* loop, int fd, Address* address) noexcept nogil:
 cdef bint spares_files(const NetLimits* limits, int fd) noexcept nogil:
     """Descriptors are given out lowest first: a low one leaves those above it to journals and entry logs."""
     cdef rlimit most
-    cdef int64_t reserve = limits.fd_reserve
+    cdef int64_t reserve = limits.descriptors_left
     if getrlimit(RLIMIT_NOFILE, &most) != 0 or most.rlim_cur > <uint64_t> INT32_MAX:
         return True
     if reserve > <int64_t> most.rlim_cur // 2:
@@ -270,14 +270,14 @@ cdef bint spares_files(const NetLimits* limits, int fd) noexcept nogil:
 cdef Address* admit(IoLoop* loop, int fd, const uint8_t* ip) noexcept nogil:
     """Count a new connection; NULL: it is one too many."""
     cdef Address* address
-    if bk_add(&loop.limits.connections, 1) > loop.limits.connections_max or not spares_files(loop.limits, fd):
-        bk_add(&loop.limits.connections, -1)
+    if bk_add(&loop.usage.connections, 1) > loop.limits.connections_max or not spares_files(loop.limits, fd):
+        bk_add(&loop.usage.connections, -1)
         loop.stats.refused += 1
         complain(&loop.complaints, ip, TOO_MANY_CONNECTIONS)
         return NULL
-    address = address_enter(&loop.limits.addresses, ip)
+    address = address_enter(&loop.usage.addresses, ip)
     if address == NULL:
-        bk_add(&loop.limits.connections, -1)
+        bk_add(&loop.usage.connections, -1)
         loop.stats.refused_address += 1
         complain(&loop.complaints, ip, TOO_MANY_OF_ADDRESS)
     return address
@@ -322,35 +322,35 @@ cdef bint idle(const Conn* conn, int64_t before) noexcept nogil:
 
 
 cdef void close_late(IoLoop* loop) noexcept nogil:
-    cdef NetLimits* limits = loop.limits
+    cdef int64_t late = loop.limits.unauthenticated_ms_max * 1000000
+    cdef int64_t idle_most = loop.limits.idle_ms_max * 1000000
     cdef Conn* conn = loop.conns
     cdef Conn* following
     cdef int64_t often = LATE_CHECK_NS
-    if limits.idle_ns == 0 and (limits.unauthenticated_ns == 0 or limits.auth != AUTH_WAITING):
+    if idle_most == 0 and (late == 0 or auth_at_first(loop.limits) != AUTH_WAITING):
         return
     if loop.late_check and loop.now < loop.late_check:
         return
     while conn != NULL:
         following = conn.next
-        if limits.unauthenticated_ns and conn.login.state == AUTH_WAITING \
-                and conn.since_ns < loop.now - limits.unauthenticated_ns:
+        if late and conn.login.state == AUTH_WAITING and conn.since_ns < loop.now - late:
             loop.stats.closed_unauthenticated += 1
             close_bad(loop, conn, TOO_LONG_UNAUTHENTICATED)
-        elif limits.idle_ns and idle(conn, loop.now - limits.idle_ns):
+        elif idle_most and idle(conn, loop.now - idle_most):
             loop.stats.closed_idle += 1
             close_bad(loop, conn, TOO_LONG_IDLE)
         conn = following
-    if limits.idle_ns and limits.idle_ns // 4 < often:
-        often = limits.idle_ns // 4
-    if limits.unauthenticated_ns and limits.unauthenticated_ns // 4 < often:
-        often = limits.unauthenticated_ns // 4
+    if idle_most:
+        often = min(often, idle_most // 4)
+    if late:
+        often = min(often, late // 4)
     loop.late_check = loop.now + often if loop.conns != NULL else 0
 
 
 cdef void close_revoked(IoLoop* loop) noexcept nogil:
     cdef Conn* conn = loop.conns
     cdef Conn* following
-    cdef int64_t revocations = bk_load(&loop.limits.revocations)
+    cdef int64_t revocations = bk_load(&loop.usage.revocations)
     if revocations == loop.revocations_seen:
         return
     loop.revocations_seen = revocations

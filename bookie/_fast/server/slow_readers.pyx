@@ -22,7 +22,7 @@ cdef inline bint is_large(const Conn* conn) noexcept nogil:
 
 cdef inline bint may_wait(const Conn* conn) noexcept nogil:
     """Return whether its unsent output may wait: little always, much while half of the budget is not used up."""
-    return not is_large(conn) or bk_load(&conn.limits.output_bytes) <= conn.limits.output_bytes_max // 2
+    return not is_large(conn) or bk_load(&conn.usage.output_bytes) <= conn.limits.output_bytes_max // 2
 
 
 cdef bint shrink_all(IoLoop* loop) noexcept nogil:
@@ -78,7 +78,7 @@ cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil:
 cdef inline bint is_short(const IoLoop* loop) noexcept nogil:
     """Whether more is taken than those who hold much may take: soon there is no room for little answers either."""
     cdef int64_t most = loop.limits.output_bytes_max
-    return bk_load(&loop.limits.output_bytes) > most - most // 16 * 3
+    return bk_load(&loop.usage.output_bytes) > most - most // 16 * 3
 
 
 cdef Conn* stuck_longest(IoLoop* loop) noexcept nogil:

@@ -8,6 +8,7 @@ from bookie._fast.base.bounds import BOUNDS
 from bookie.server.configuration.admin_keys import ADMIN
 from bookie.server.configuration.http_keys import HTTP
 from bookie.server.configuration.key import Group, Key, Value
+from bookie.server.configuration.loop_settings import loop_keys
 from bookie.server.configuration.recovery_keys import RECOVERY
 from bookie.server.configuration.scrub_keys import SCRUB
 from bookie.storage.settings import MIB
@@ -37,73 +38,7 @@ GROUPS = (
             Key("allowEphemeralPorts", "server.allow_ephemeral_ports", bool, "false", "Permit `bookiePort=0`."),
             Key("serverNumIOThreads", "network.io_threads", int, "0", "I/O loops; 0 is one for each CPU.", high=1024,
                 differs="2 x CPUs: our loops never block, a second one on a CPU only adds switches"),
-            Key("serverTcpNoDelay", "network.tcp_nodelay", bool, "true", "Send small answers at once (TCP_NODELAY)."),
-            Key("serverSockKeepalive", "network.keepalive", bool, "true", "Notice dead peers (SO_KEEPALIVE)."),
-            Key("serverTcpLinger", "network.linger_s", int, "-1", "SO_LINGER; -1 leaves it off.", low=-1, high=3600,
-                unit="s", differs="0: a linger of 0 throws away answers that are still on their way at close"),
-            Key("serverWriteBufferLowWaterMark", "network.output_low_bytes", int, str(MIB),
-                "Answers waiting in a connection, below which its requests are read again.", low=1, unit="bytes",
-                differs="393216: one batch answer may be larger than that"),
-            Key("serverWriteBufferHighWaterMark", "network.output_high_bytes", int, str(4 * MIB),
-                "Answers waiting in a connection, above which its requests are no longer read.", low=1, unit="bytes",
-                differs="524288: one batch answer may be larger than that"),
-            Key("nettyMaxFrameSizeBytes", "network.frame_bytes_max storage.frame_bytes_max", int, str(5 * MIB),
-                "Largest frame, its 4-byte length included; bounds the size of an entry.", low=BOUNDS.frame_bytes_least,
-                high=BOUNDS.frame_bytes, unit="bytes"),
-            Key("maxBatchReadSize", "network.batch_bytes_max", int, str(5 * MIB), "Largest batch-read answer,"
-                " whatever the client asks for.", low=1024, high=256 * MIB, unit="bytes"),
-            Key("serverSocketBacklog", "network.backlog", int, "1024", "Connections waiting to be accepted.", low=1,
-                high=65535),
-            Key("serverMaxConnections", "network.connections_max", int, "10000", "Connections at a time; further ones"
-                " are closed at once.", low=1, high=1_000_000),
-            Key("serverMaxConnectionsPerAddress", "network.connections_per_address_max", int, "-1", "Connections at"
-                " a time from one IP address, loopback too; further ones are closed at once. -1 is a quarter of"
-                " `serverMaxConnections`, at least 16; 0 is no limit of its own.", low=-1, high=1_000_000,
-                differs="none: one address can take every connection there is"),
-            Key("serverAuthenticationTimeoutMs", "network.unauthenticated_ms_max", int, "10000", "Where"
-                " authentication is configured: a connection that has not completed it after this long is closed. 0"
-                " is never.", high=86_400_000, unit="ms"),
-            Key("serverIdleTimeoutMs", "network.idle_ms_max", int, "3600000", "A connection on which no request"
-                " arrives, no answer moves and nothing waits for this long is closed; clients open another one with"
-                " their next request. 0 is never.", high=86_400_000, unit="ms",
-                differs="never: what forgotten clients leave open stays"),
-            Key("maxPendingAddRequestsPerThread", "network.pending_adds_max", int, "100000", "Adds, forces,"
-                " fences and explicit LACs without an answer, of one I/O loop; more are refused with"
-                " `ETOOMANYREQUESTS`. Fences and requests of high priority have `serverMaxUrgentRequests` more.", low=1,
-                high=100_000_000, differs="10000, of adds that no thread has begun, and no limit for high priority;"
-                " here those count that wait for the journal, too"),
-            Key("maxPendingReadRequestsPerThread", "network.pending_reads_max", int, "10000", "Reads that wait for"
-                " the disk, of one I/O loop; more are refused with `ETOOMANYREQUESTS`. Reads of high priority are"
-                " not, as far as `serverMaxUrgentRequests` lets them.", low=1, high=10_000_000),
-            Key("maxPendingRequestsPerConnection", "network.pending_per_connection_max", int, "50000", "Requests of"
-                " one connection without an answer, waiting long polls aside; more are refused with"
-                " `ETOOMANYREQUESTS`. Fences and requests of high priority have `serverMaxUrgentRequests` more.", low=1,
-                high=100_000_000),
-            Key("serverMaxUrgentRequests", "network.pending_urgent_max", int, "10000", "Fences and requests of high"
-                " priority, which recoveries consist of, without an answer: so many pass the two limits above on adds"
-                " of an I/O loop and requests of a connection; more are refused with `ETOOMANYREQUESTS`. Where clients"
-                " log in, this is for those who may write. Elsewhere an address has an eighth of it; with as many under"
-                " way, further ones of it are like others.", low=1, high=100_000_000),
-            Key("maxAddsInProgressLimit", "network.adds_in_progress_max", int, "0", "Adds without an answer, of all"
-                " I/O loops, each with its share; while there are more, its connections are not read. 0 is no limit.",
-                high=100_000_000),
-            Key("maxReadsInProgressLimit", "network.reads_in_progress_max", int, "0", "The same for reads that wait"
-                " for the disk.", high=100_000_000),
-            Key("serverMaxProtobufNesting", "network.nesting_max", int, "100", "Messages and groups within each other"
-                " in a V3 request; what goes deeper is no V3 request. The protobuf library takes 100; requests"
-                " themselves need 1.", low=1, high=100),
-            Key("serverMaxLongPolls", "network.long_polls_max", int, "100000", "Reads that wait for a higher LAC, over"
-                " all connections, half a KiB each; more are refused with `ETOOMANYREQUESTS`.", low=0,
-                high=100_000_000),
-            Key("serverMaxLongPollsPerConnection", "network.long_polls_per_connection_max", int, "10000", "The same"
-                " for one connection.", high=100_000_000),
-            Key("serverMaxInputMemorySizeMb", "network.input_bytes_max", int, "256", "Memory for requests that are"
-                " not yet handled, over all connections; an eighth of it for those that are to authenticate still.",
-                low=8, high=1 << 20, unit="MiB", scale=MIB),
-            Key("serverMaxOutputMemorySizeMb", "network.output_bytes_max", int, "256", "Memory for answers that are"
-                " not yet sent, over all connections.", low=8, high=1 << 20, unit="MiB", scale=MIB),
-            Key("serverSpinMicros", "network.spin_us", int, "0", "Busy-poll this long before sleeping: lowers the"
-                " latency of one request at a time, costs CPU. 0 never spins.", high=1000, unit="us"),
+            *loop_keys(),
             Key("policyThreads", "network.policy_threads", int, "2", "Threads for bookie info and lists of entries,"
                 " and as many for authentication. Adds and reads never wait for them.", low=1, high=64),
             Key("maxPendingPolicyRequests", "network.policy_queue_max", int, "1000", "Requests waiting for those"

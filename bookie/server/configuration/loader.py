@@ -258,7 +258,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     ):  # fmt: skip
         if not fits:
             yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
-    if network.auth_bytes_max > network.early_input_bytes_max:
+    if network.auth_bytes_max > network.early_bytes_max:
         yield (
             "authMessageSizeMax",
             "it is more than an eighth of serverMaxInputMemorySizeMb, which all who are not authenticated share",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bookie.auth.settings import AuthSettings
 from bookie.metadata.bookies.identity import IdentitySettings
+from bookie.server.configuration.loop_settings import LoopSettings
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.scrub.settings import ScrubSettings
 from bookie.storage.settings import MIB, JournalSettings, StorageSettings
@@ -25,18 +26,14 @@ __all__ = [
 ]
 
 
-ADDRESS_LEAST = 16
-"""Connections that an address may have by default, however few there may be in all."""
-
-
 def cores() -> int:
     """CPUs this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSettings:
-    """The data port. All sizes in bytes; the two `*_in_all` are budgets over every connection."""
+class NetworkSettings(LoopSettings):
+    """The data port: besides the limits of its I/O loops, what it binds and the Python threads behind it."""
 
     host: str = "127.0.0.1"
     """What to bind; `identity.bind_host` finds it."""
@@ -44,36 +41,6 @@ class NetworkSettings:
     """0 lets the system choose; `DataPort.start` returns what it chose."""
     io_threads: int = 0
     """0 means one for each CPU; `loader` puts the number in."""
-    backlog: int = 1024
-    frame_bytes_max: int = 5 * MIB
-    """A whole frame with its 4-byte length."""
-    batch_bytes_max: int = 5 * MIB
-    """Upper bound of one batch-read answer, whatever the client asks for."""
-    output_low_bytes: int = 1 * MIB
-    output_high_bytes: int = 4 * MIB
-    """Per connection: above `high` its requests are no longer read, below `low` they are again."""
-    output_bytes_max: int = 256 * MIB
-    input_bytes_max: int = 256 * MIB
-    connections_max: int = 10_000
-    connections_per_address_max: int = -1
-    """0: as many as in all; -1: a quarter of them."""
-    unauthenticated_ms_max: int = 10_000
-    """Where authentication is configured, a connection has so long for it; 0: for ever."""
-    idle_ms_max: int = 3_600_000
-    """A connection with nothing to do is closed after this; 0: never."""
-    pending_adds_max: int = 100_000
-    pending_reads_max: int = 10_000
-    """Both of one I/O loop: adds without an answer, reads that wait for the disk. More are refused."""
-    pending_urgent_max: int = 10_000
-    """Fences and requests of high priority above these limits."""
-    pending_per_connection_max: int = 50_000
-    adds_in_progress_max: int = 0
-    reads_in_progress_max: int = 0
-    """Of all loops: when so many are under way, no connection is read until some are done. 0: any number."""
-    nesting_max: int = 100
-    """Groups and messages within each other in a V3 request."""
-    long_polls_max: int = 100_000
-    long_polls_per_connection_max: int = 10_000
     policy_threads: int = 2
     """Python threads for authentication and seldom requests."""
     policy_queue_max: int = 1000
@@ -83,30 +50,11 @@ class NetworkSettings:
     """An AUTH frame of a connection that is not authenticated yet."""
     auth_refresh_s: int = 10
     """Files of the provider are looked at so often; 0: they are read once."""
-    spin_us: int = 0
-    """Busy-poll this long before sleeping in epoll_wait; 0 never spins."""
-    descriptors_left: int = 320
-    """Connections leave so many of the process to others; `process.shares` puts the number in."""
-    tcp_nodelay: bool = True
-    keepalive: bool = True
-    linger_s: int = -1
-    """SO_LINGER in seconds; -1 leaves it off, so that close() still delivers what was written."""
     access_log: str = ""
     """Path of its newest file; empty: none is kept."""
     access_log_share: float = 0.01
     access_log_file_bytes_max: int = 64 * MIB
     access_log_files_max: int = 8
-
-    @property
-    def connections_of_address_max(self) -> int:
-        """Connections of one address; 0: as many as in all."""
-        share = max(self.connections_max // 4, ADDRESS_LEAST)
-        return share if self.connections_per_address_max < 0 else self.connections_per_address_max
-
-    @property
-    def early_input_bytes_max(self) -> int:
-        """What frames may take of all connections that are not authenticated yet, where that is wanted."""
-        return self.input_bytes_max // 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
