@@ -252,5 +252,5 @@ def test_a_v2_answer_ends_the_connection(peer: V3Peer, channel: ChannelV3) -> No
     read = channel.read_async(7, 0)
     peer.ask()
     peer.send(bytes.fromhex("0000001802020000000000020000000000000007ffffffffffffffff"))
-    with pytest.raises(BookieUnavailable, match="given up: response 0 at byte 0 is no V3 response"):
+    with pytest.raises(BookieUnavailable, match="given up: response 0 at byte 0 is not a V3 response"):
         read.result()

@@ -208,7 +208,7 @@ def test_arbitrary_bytes_as_an_answer(body: bytes) -> None:
 @pytest.mark.parametrize("data", ["ffffffff", "00500000", "00000000", "0000000a0a060803100218010b0c", "000000020a06"])
 def test_broken_answers(data: str) -> None:
     """Impossible lengths, empty frames, groups, frames without a status: the connection is of no more use."""
-    with pytest.raises(ValueError, match="response 0 at byte 0 is no V3 response"):
+    with pytest.raises(ValueError, match="response 0 at byte 0 is not a V3 response"):
         cut(bytes.fromhex(data))
 
 

@@ -131,7 +131,7 @@ def test_nothing_behind_damage(tmp_path: Path) -> None:
     assert scan.torn
     assert not scan.skip()
     assert scan.read() is None
-    with pytest.raises(ValueError, match="not at damage"):
+    with pytest.raises(ValueError, match="there is no damage to skip"):
         scan.skip()
     scan.close()
     scan.close()

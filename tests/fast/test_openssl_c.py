@@ -42,8 +42,8 @@ def test_version() -> None:
     ("trouble", "reason"),
     [
         (ABSENT, "OpenSSL cannot be loaded"),
-        (NO_BINDING, "does not hand out OpenSSL's functions"),
-        (NO_SYMBOL, "hands out no BIO_read"),
+        (NO_BINDING, "does not expose OpenSSL's functions"),
+        (NO_SYMBOL, "does not expose BIO_read"),
         (OTHER_TYPE, "SSL_read of the cryptography package is void(*)(SSL *), not int(*)(SSL *, void *, int)"),
     ],
 )

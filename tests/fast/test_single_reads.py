@@ -35,5 +35,5 @@ def test_v3_answers(body: bytes | None, lac: int | None, data: st.DataObject) ->
     whole = pb.Response(header=header, status=pb.EOK, readResponse=part).SerializeToString()
     assert single_reads.entry_of(whole) == (body, lac)
     torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    with pytest.raises(ValueError, match="no answer to a read"):
+    with pytest.raises(ValueError, match="holds no ReadResponse"):
         single_reads.entry_of(torn)

@@ -275,7 +275,7 @@ def test_missing_id_is_let_in() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "entry", "text"),
-    [((3, 3, 2), 5, "the window counts"), ((2, 3, 1), -1, "ensemble >= write"), ((99, 65, 1), -1, "at most 64 copies")],
+    [((3, 3, 2), 5, "pass none here"), ((2, 3, 1), -1, "ensemble >= write"), ((99, 65, 1), -1, "at most 64")],
 )
 def test_bad_arguments(sizes: tuple[int, int, int], entry: int, text: str) -> None:
     """What cannot be is named."""
@@ -388,7 +388,7 @@ def test_many_are_checked() -> None:
     assert w.next == 1
     with pytest.raises(ValueError, match="first -1"):
         w.append_many(b"", np.array([0], dtype=np.int64), -1)
-    with pytest.raises(ValueError, match="give one"):
+    with pytest.raises(ValueError, match="pass one >= 0"):
         window(advanced=True).append_many(b"x", np.array([0, 1], dtype=np.int64))
     w.fail(RuntimeError("over"))
     with pytest.raises(Ended, match="over"):

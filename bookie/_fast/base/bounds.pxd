@@ -1,8 +1,8 @@
-"""What the bookie can hold: the one statement of its limits (docs/limits.md). No state; any thread.
+"""The limits of what a bookie can hold, stated once (docs/limits.md). No state; any thread.
 
-The wire, admission, journal, entry log, index, scans, compaction, replay, rebuild and configuration take their limits
-from here, so that whatever one stage takes every later one can carry. Limits that follow from the configuration are
-derived here, too. Sizes are bytes; an entry's size is without its length word.
+The parsers, admission, journal, entry log, index, scans, compaction, replay, rebuild and configuration all take their
+limits from this module, so that every later stage can carry what an earlier one accepted. Limits that depend on the
+configuration are derived here too. Sizes are in bytes; the size of an entry does not include its length word.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -11,7 +11,7 @@ from bookie._fast.base.types cimport LENGTH_PREFIX, MASTER_KEY_BYTES
 cdef extern from *:
     """
     #include <stdint.h>
-    /* A stored run ends in front of first + count, and "behind every entry" is INT64_MAX: one id is left for that. */
+    /* A stored run ends before first + count, and INT64_MAX means "after every entry": one id is kept free for that. */
     #define BK_ENTRY_ID_MAX (INT64_MAX - 1)
     """
     const int64_t ENTRY_ID_MAX "BK_ENTRY_ID_MAX"
@@ -19,39 +19,40 @@ cdef extern from *:
 cdef enum:
     FRAME_BYTES_MIN = 1024
     FRAME_BYTES_MAX = 0x10000000         # 256 MiB, its length word included
-    ADD_FRAME_BYTES = 28                 # the least of an add's frame beside the entry: V2's length, header and key
-    RECORD_BYTES_MAX = FRAME_BYTES_MAX   # of one entry in journal and entry log; a longer length word is damage
-    GROUP_BYTES_MAX = 0x40000000         # 1 GiB: of one journal group, which counts its bytes in 32 bits
-    JOURNAL_FILE_BYTES_MAX = 0x80000000  # 2 GiB; one group more still lies below what 32 bits tell
-    LOG_LIMIT_MAX = 0x40000000           # 1 GiB: where a log is closed
-    LOG_BYTES_MAX = 0x7FFFFFFF           # no log may grow beyond, whatever the limit of its writer says
-    LAC_PACKET_MIN = 16                  # ledger and LAC
-    LAC_PACKET_MAX = 64                  # that a client may store; ids and the longest digest take 36
-    STORED_LAC_MAX = 1 << 20             # that the index holds, of older data
+    ADD_FRAME_BYTES = 28                 # the smallest frame overhead of an add: V2's length word, header and key
+    RECORD_BYTES_MAX = FRAME_BYTES_MAX   # of one entry in journal and entry log; a larger length word is damage
+    GROUP_BYTES_MAX = 0x40000000         # 1 GiB; the header of a journal group counts its bytes in 32 bits
+    JOURNAL_FILE_BYTES_MAX = 0x80000000  # 2 GiB; with one more group, positions still fit into 32 bits
+    LOG_LIMIT_MAX = 0x40000000           # 1 GiB; the largest size limit at which an entry log is closed
+    LOG_BYTES_MAX = 0x7FFFFFFF           # an entry log never grows beyond this, whatever its size limit says
+    LAC_PACKET_MIN = 16                  # ledger id and LAC
+    LAC_PACKET_MAX = 64                  # what a client may store; ids and the longest digest take 36
+    STORED_LAC_MAX = 1 << 20             # what the index may hold from older data
     STORED_KEY_MAX = 0xFFFF
-    HALF_OVERHEAD = 1024                 # what a half of the write cache needs beside one entry, at most
+    HALF_OVERHEAD = 1024                 # the most that a half of the write cache needs besides one entry
     GROUP_ROUNDING = 4096                # group buffers are multiples of this
 
 cdef inline bint ids_hold(int64_t ledger, int64_t entry) noexcept nogil:
-    """Whether an entry with these ids can be stored."""
+    """Return whether an entry with these ids can be stored."""
     return ledger >= 0 and 0 <= entry <= ENTRY_ID_MAX
 
 cdef inline bint lac_holds(int64_t lac) noexcept nogil:
-    """Whether a LAC names an entry that can be stored, or none (negative)."""
+    """Return whether a LAC names an entry that can be stored, or no entry (negative)."""
     return lac <= ENTRY_ID_MAX
 
 cdef inline int64_t lac_told(int64_t lac) noexcept nogil:
-    """A LAC as older data tells it: -1 for one that no entry can have."""
+    """Return a LAC as stored by older versions, or -1 if no entry can have that id."""
     return lac if lac <= ENTRY_ID_MAX else -1
 
 cdef inline bint key_holds(uint32_t size) noexcept nogil:
-    """Whether a master key of so many bytes may become a ledger's: a digest of SHA-1, or none. What older data holds
-    may be longer; it stays, and its owner is known by it.
+    """Return whether a master key of `size` bytes may be given to a ledger: a SHA-1 digest, or none. Older data may
+    hold longer keys; these stay valid for their owners.
     """
     return size == 0 or size == MASTER_KEY_BYTES
 
 cdef inline uint64_t group_capacity(uint64_t buffer_bytes, uint64_t alignment) noexcept nogil:
-    """Records, length words included, that one group of a journal takes: half the buffer less padding; 0: none."""
+    """Return how many bytes of records, length words included, one journal group takes: half the buffer less padding.
+    """
     cdef uint64_t half = buffer_bytes // 2 // GROUP_ROUNDING * GROUP_ROUNDING
     if half <= 3 * alignment:
         return 0

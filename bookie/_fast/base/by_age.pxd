@@ -1,6 +1,6 @@
-"""Things by their ledger's id, in the order of when each was last made the newest.
+"""A hash table of items by ledger id that also keeps them in order of last use, as an LRU list does.
 
-A thing's struct begins with an Aged and belongs to its owner; a ByAge of zeros needs nothing freed. One thread at a
+The struct of an item begins with an Aged and belongs to its owner. A zeroed ByAge owns no memory. One thread at a
 time.
 """
 from libc.stdint cimport int64_t
@@ -17,17 +17,17 @@ cdef struct ByAge:
     Aged* oldest
     Aged* newest
 
-# NULL: not there.
+# Return the item of `ledger`, or NULL.
 cdef inline Aged* aged_find(const ByAge* things, int64_t ledger) noexcept nogil:
     return <Aged*> chained_find(&things.table, ledger)
 
-# Empty; False without memory.
+# Make an empty table. Return False if there is no memory.
 cdef bint by_age_init(ByAge* things) noexcept nogil
-# Back to zeros: `let_go` frees each thing.
+# Free the table, passing each item to `let_go`, which frees it.
 cdef void by_age_free(ByAge* things, LetGo let_go) noexcept nogil
-# Take in what is not there yet, as the newest; its `chained.ledger` is set.
+# Add an item as the newest. Its `chained.ledger` is set, and no item of that ledger is in the table.
 cdef void aged_put(ByAge* things, Aged* thing) noexcept nogil
-# What is there is the newest now.
+# Make an item of the table the newest.
 cdef void aged_renew(ByAge* things, Aged* thing) noexcept nogil
-# Let go of what is there.
+# Remove an item from the table without freeing it.
 cdef void aged_drop(ByAge* things, Aged* thing) noexcept nogil

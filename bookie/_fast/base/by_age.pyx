@@ -1,4 +1,4 @@
-"""A doubly linked list through the things of a hash."""
+"""A doubly linked list through the items of a hash table."""
 from bookie._fast.base.by_ledger cimport chained_clear, chained_drop, chained_free, chained_init, chained_put
 
 

@@ -1,4 +1,4 @@
-"""Chains in buckets, twice as many whenever there are two things a bucket. No locks, no I/O here."""
+"""Chains in buckets. Their number doubles when there are two items for each bucket. No locks, no I/O."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
@@ -97,7 +97,7 @@ cdef class Table:
 
     def __cinit__(self):
         if not chained_init(&self.table):
-            raise MemoryError("no memory for a table by ledger")
+            raise MemoryError("no memory for a table of ledgers")
 
     def __dealloc__(self):
         chained_clear(&self.table, free_thing)
@@ -109,18 +109,18 @@ cdef class Table:
         if thing == NULL:
             thing = <Thing*> malloc(sizeof(Thing))
             if thing == NULL:
-                raise MemoryError("no memory for a thing")
+                raise MemoryError("no memory for an item")
             thing.chained.ledger = ledger
             chained_put(&self.table, &thing.chained)
         thing.value = value
 
     def find(self, int64_t ledger):
-        """The number of a ledger; None: it has none."""
+        """Return the number of a ledger, or None."""
         cdef Thing* thing = <Thing*> chained_find(&self.table, ledger)
         return None if thing == NULL else thing.value
 
     def drop(self, int64_t ledger):
-        """Forget a ledger; whether it was there."""
+        """Remove a ledger and return whether it was in the table."""
         cdef Chained* thing = chained_find(&self.table, ledger)
         if thing == NULL:
             return False
@@ -129,7 +129,7 @@ cdef class Table:
         return True
 
     def clear(self):
-        """Forget all."""
+        """Remove all ledgers."""
         chained_clear(&self.table, free_thing)
 
     def __len__(self):

@@ -1,40 +1,39 @@
-"""Where crash tests end the process, or hold a thread: between any two steps that must follow each other. Two compares
-otherwise.
+"""Points at which crash tests end the process or hold a thread: between any two steps whose order matters.
 
-Any thread. The steps of a checkpoint are its own (1 to 8); those of its records of ledgers, of collection, of carrying
-over, and of entry logs that begin and end, stand here.
+A step that no test has chosen costs two comparisons. Any thread. The steps of a checkpoint (1 to 8) are listed in
+`store.checkpoint`; those of ledger records, collection, index repair, carry-over and entry log rotation are below.
 """
 from libc.stdint cimport int64_t
 
 cdef enum CollectStep:
-    STEP_COPIED = 21             # survivors of a log are appended, not synced
+    STEP_COPIED = 21             # the live entries of a log have been appended to a new log, not synced
     STEP_COPY_SYNCED = 22
-    STEP_COPY_INDEXED = 23       # the commit is done, the source is still there
+    STEP_COPY_INDEXED = 23       # the index transaction is committed, the source still exists
     STEP_UNLINKED = 24
-    STEP_DELETE_COMMITTED = 31   # ledgers left the index, memory still has them
+    STEP_DELETE_COMMITTED = 31   # the ledgers have left the index, but not the memory
     STEP_DELETE_FORGOTTEN = 32
 
 cdef enum RotationStep:
-    STEP_LOG_CREATED = 41        # its name is there, nothing else
-    STEP_LOG_PUBLISHED = 42      # `lastId` covers it, and its name lasts
+    STEP_LOG_CREATED = 41        # the file exists and is empty
+    STEP_LOG_PUBLISHED = 42      # `lastId` covers the log, and its directory entry is durable
     STEP_MAP_WRITTEN = 43
     STEP_MAP_SYNCED = 44
     STEP_HEADER_WRITTEN = 45
     STEP_HEADER_SYNCED = 46
 
 cdef enum LedgersStep:
-    STEP_LEDGER_PUT = 51         # a record of a ledger is in the open transaction, others are not
+    STEP_LEDGER_PUT = 51         # one ledger's record is in the open transaction, others are not yet
 
 cdef enum RepairStep:
-    STEP_SALVAGED = 61           # a new index holds what could be read of the old one, beside it
-    STEP_INDEX_RENAMED = 62      # it has the old one's name
+    STEP_SALVAGED = 61           # a new index next to the old one holds what could be read from the old one
+    STEP_INDEX_RENAMED = 62      # the new index has the old one's name
     STEP_RENAME_SYNCED = 63
-    STEP_INDEX_REPLACED = 64     # readers go on with it; ledgers that lost runs are in doubt
-    STEP_FOUND_COMMITTED = 65    # what entry logs had of some of them is in the index
+    STEP_INDEX_REPLACED = 64     # readers use the new index; ledgers that lost runs are in doubt
+    STEP_FOUND_COMMITTED = 65    # runs found in entry logs are in the index, for some of these ledgers
 
 cdef enum CarryStep:
-    STEP_CARRYING = 71           # some of what a directory has in memory is journaled again
-    STEP_CARRIED = 72            # all of it is, and synced; the mark is the old one
-    STEP_CARRY_MARKED = 73       # the mark is the new one, older journal files are there
+    STEP_CARRYING = 71           # some of a directory's entries in memory are in the journal again
+    STEP_CARRIED = 72            # all of them are, and synced; the mark is the old one
+    STEP_CARRY_MARKED = 73       # the mark is the new one, the older journal files still exist
 
 cdef void step(int64_t reached) noexcept nogil

@@ -1,4 +1,4 @@
-"""The one step after which this process ends, and the one at which threads are held, for tests."""
+"""The step after which this process ends, and the step at which threads are held, for tests."""
 from libc.stdint cimport int64_t
 
 from bookie._fast.base.sync cimport (
@@ -21,9 +21,9 @@ cdef extern from "<stdlib.h>" nogil:
 
 cdef int64_t step_to_stop = 0
 cdef int64_t step_to_hold = 0
-cdef int64_t held = 0            # threads that are held now
-cdef pthread_mutex_t lock        # of `held`
-cdef pthread_cond_t changed      # somebody is held, or may go on
+cdef int64_t held = 0            # number of threads that are held now
+cdef pthread_mutex_t lock        # guards `held`
+cdef pthread_cond_t changed      # a thread is held now, or held threads may go on
 
 pthread_mutex_init(&lock, NULL)
 cond_init(&changed)
@@ -48,12 +48,12 @@ cdef void step(int64_t reached) noexcept nogil:
 
 
 def crash_after_step(number: int) -> None:
-    """End the process by a signal the next time this step is reached; 0: never."""
+    """Abort the process the next time it reaches step `number`; 0 for never."""
     bk_store(&step_to_stop, number)
 
 
 def hold_at_step(number: int) -> None:
-    """Hold whoever reaches this step until the next call; 0: nobody, and who is held goes on."""
+    """Hold every thread that reaches step `number` until the next call; 0 releases held threads and holds no more."""
     cdef int64_t wanted = number
     with nogil:
         pthread_mutex_lock(&lock)
@@ -63,7 +63,7 @@ def hold_at_step(number: int) -> None:
 
 
 def wait_held(double timeout_s) -> bool:
-    """Wait until a thread is held at the step; False after `timeout_s` seconds."""
+    """Wait until a thread is held at the step; return False after `timeout_s` seconds."""
     cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
     cdef bint seen
     with nogil:

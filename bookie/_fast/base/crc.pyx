@@ -1,6 +1,6 @@
-"""CRC32C by the processor's instruction where it has one, by tables elsewhere; CRC32 by tables.
+"""CRC32C by the processor's instruction if it has one, else by tables; CRC32 by tables.
 
-The choice is made once, at import. Any thread; callers own the data. The tables live in this module only.
+The implementation is chosen once, at import. Any thread; callers own the data.
 """
 from libc.stdint cimport uint32_t
 
@@ -29,7 +29,10 @@ cdef uint32_t over(crc_fn function, const unsigned char[::1] data, uint32_t crc)
 
 
 def python_crc32c(const unsigned char[::1] data, uint32_t crc=0, str by=""):
-    """CRC32C of a contiguous buffer; `crc` continues an earlier value. `by` names one of `implementations()`."""
+    """Return the CRC32C of a contiguous buffer; `crc` continues an earlier value.
+
+    `by` names one of `implementations()`, and is empty for the fastest.
+    """
     cdef crc_fn function = crc32c_best
     if by == "table":
         function = crc32c_table
@@ -41,23 +44,24 @@ def python_crc32c(const unsigned char[::1] data, uint32_t crc=0, str by=""):
 
 
 def python_crc32(const unsigned char[::1] data, uint32_t crc=0):
-    """CRC32 (IEEE, as zlib's) of a contiguous buffer; `crc` continues an earlier value."""
+    """Return the CRC32 (IEEE, as in zlib) of a contiguous buffer; `crc` continues an earlier value."""
     with nogil:
         crc = over(crc32_table, data, crc)
     return crc
 
 
 def implementation() -> str:
-    """Name of the CRC32C in use: "sse4.2", "armv8-crc" or "table"."""
+    """Return the name of the CRC32C in use: "sse4.2", "armv8-crc" or "table"."""
     return implementations()[0]
 
 
 def implementations() -> tuple:
-    """Names of every CRC32C that this processor can run, the one in use first."""
+    """Return the names of all CRC32C implementations that this processor can run, the one in use first."""
     if crc32c_hardware() == NULL:
         return ("table",)
     return (crc32c_hardware_name().decode(), "table")
 
 
-# Cython keeps C and Python functions of a module in one namespace; these are the public Python names.
+# Cython keeps C and Python functions of a module in one namespace, so the Python functions get their public names
+# here.
 globals().update(crc32c=python_crc32c, crc32=python_crc32)

@@ -1,4 +1,4 @@
-"""Big-endian loads and stores on unaligned memory. Inline, no bounds of their own: callers check `end - pos` first."""
+"""Big-endian loads and stores on unaligned memory, without bounds checks: callers compare with `end - pos` first."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 

@@ -1,4 +1,4 @@
-"""epoll(7) as the loops use it."""
+"""Declarations of epoll(7) for the I/O loops."""
 from libc.stdint cimport uint32_t
 
 cdef extern from "<sys/epoll.h>" nogil:

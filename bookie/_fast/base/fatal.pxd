@@ -1,6 +1,9 @@
-"""The latch of the first unrecoverable failure. After it is set nothing more is acknowledged and the process ends.
+"""The latch of the first unrecoverable failure. Once it is set, nothing is acknowledged any more and the process
+ends.
 
-Any thread may set it; the first one wins. The server's supervisor waits for it (`wait`) and exits. One per process.
+One per process. Any thread may set it, and only the first call counts; the server's supervisor waits for it (`wait`)
+and exits.
 """
+# Set the latch with what failed (copied) and its errno.
 cdef void fatal_set(const char* what, int error) noexcept nogil
 cdef bint fatal_is_set() noexcept nogil

@@ -41,7 +41,8 @@ cdef bint fatal_is_set() noexcept nogil:
 
 
 def wait(double timeout_s):
-    """Wait up to `timeout_s` seconds for the latch; return (what, errno) or None. The GIL is free meanwhile."""
+    """Wait up to `timeout_s` seconds for the latch without holding the GIL; return (what, errno), or None if not set.
+    """
     cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
     with nogil:
         pthread_mutex_lock(&lock)
@@ -55,7 +56,7 @@ def wait(double timeout_s):
 
 
 def trip(what: str, error: int = 0) -> None:
-    """Set the latch from Python policy code (a failed cookie write, a dead essential thread)."""
+    """Set the latch from Python, for example after a failed cookie write or when an essential thread has died."""
     encoded = what.encode()[:250]
     cdef const char* text = encoded
     cdef int code = error

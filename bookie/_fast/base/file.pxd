@@ -1,4 +1,7 @@
-"""FileOps: the one seam through which data reaches a disk, so that tests can plan faults. All calls answer -errno."""
+"""FileOps: the function table through which all data reaches a disk, which lets tests plan faults.
+
+Its functions return -errno on failure.
+"""
 from posix.types cimport off_t
 
 cdef extern from "<sys/uio.h>" nogil:
@@ -7,7 +10,7 @@ cdef extern from "<sys/uio.h>" nogil:
         size_t iov_len
 
 cdef enum:
-    PRIVATE_MODE = 0o600         # of every file that is made here: what it holds is the bookie's alone
+    PRIVATE_MODE = 0o600         # the mode of every file that the bookie creates: only its user may read it
 
 cdef struct FileOps:
     int (*open)(const char* path, int flags, int mode) noexcept nogil
@@ -18,21 +21,22 @@ cdef struct FileOps:
     int (*rename)(const char* old, const char* new) noexcept nogil
     int (*unlink)(const char* path) noexcept nogil
     int (*close)(int fd) noexcept nogil
-    void (*fdatasync_many)(const int* fds, int* results, int count) noexcept nogil   # as sync_many
+    void (*fdatasync_many)(const int* fds, int* results, int count) noexcept nogil   # see sync_many
 
 cdef FileOps* real_ops() noexcept nogil
-# Whether `fd` now goes past the page cache (O_DIRECT), or, `on` False, through it again; False changes nothing.
+# Let `fd` bypass the page cache (O_DIRECT), or use it again if `on` is False. Return False if nothing changed.
 cdef bint set_direct(int fd, bint on) noexcept nogil
-# Full transfers: short counts are continued, EINTR is repeated. 0, or -errno; reading past the end answers -ENODATA.
-# A direct descriptor that refuses a write (EINVAL: a short one ended within a block, or the device has larger blocks)
-# goes through the page cache from then on.
+# Transfer all bytes: short counts are continued, EINTR is repeated. Return 0 or -errno; -ENODATA for a read past the
+# end of the file. If a direct descriptor refuses a write with EINVAL (a short write ended within a block, or the
+# device has larger blocks), it uses the page cache from then on.
 cdef int write_full(FileOps* ops, int fd, const void* data, size_t size, off_t offset) noexcept nogil
 cdef int writev_full(FileOps* ops, int fd, iovec* parts, int count, off_t offset) noexcept nogil
 cdef int read_full(FileOps* ops, int fd, void* data, size_t size, off_t offset) noexcept nogil
-# End the file at `size`; blocks reserved behind go back to the disk. 0 or -errno.
+# Truncate the file to `size`, which also releases blocks reserved beyond it. Return 0 or -errno.
 cdef int cut_file(int fd, off_t size) noexcept nogil
+# Make creations, renames and removals in the directory `path` durable. Return 0 or -errno.
 cdef int sync_dir(FileOps* ops, const char* path) noexcept nogil
 
 cdef class Files:
-    # What engine constructors take; a test hands a subclass whose `ops` fail on a plan.
+    # The argument through which constructors get their FileOps. Tests pass a subclass whose `ops` fail as planned.
     cdef FileOps* ops

@@ -1,4 +1,4 @@
-"""The real file operations behind the FileOps seam, and full-transfer loops on top of any of them."""
+"""The real functions of FileOps, and loops on top of any FileOps that transfer all bytes."""
 from libc.errno cimport EINTR, EINVAL, EIO, EMFILE, ENODATA, errno
 from posix.fcntl cimport F_GETFL, F_SETFL, O_DIRECTORY, O_RDONLY, fcntl
 from posix.types cimport off_t
@@ -98,7 +98,7 @@ cdef int write_full(FileOps* ops, int fd, const void* data, size_t size, off_t o
 
 
 cdef int writev_full(FileOps* ops, int fd, iovec* parts, int count, off_t offset) noexcept nogil:
-    """Consumes `parts`: a short write advances the iovec it stopped in."""
+    """Consume `parts`: a short write advances the iovec in which it stopped."""
     cdef ssize_t n
     cdef int batch
     while count > 0:
@@ -151,7 +151,6 @@ cdef int cut_file(int fd, off_t size) noexcept nogil:
 
 
 cdef int sync_dir(FileOps* ops, const char* path) noexcept nogil:
-    """Make creations and renames in directory `path` durable."""
     cdef int fd = ops.open(path, O_RDONLY | O_DIRECTORY, 0)
     cdef int rc
     if fd < 0:
@@ -162,7 +161,7 @@ cdef int sync_dir(FileOps* ops, const char* path) noexcept nogil:
 
 
 cdef class Files:
-    """The real disk. Subclasses in tests replace `ops`."""
+    """File operations on the real disk. Subclasses in tests replace `ops`."""
 
     def __cinit__(self):
         self.ops = &real

@@ -1,7 +1,9 @@
-"""LMDB 0.9's C functions, taken from the compiled module of the `lmdb` package: one process never holds two copies.
+"""LMDB 0.9's C functions, taken from the compiled module of the `lmdb` package so that a process has one copy of
+LMDB.
 
-Resolved once at import, constant afterwards; callable without the GIL. LMDB's own rules on threads hold: one write
-transaction at a time, begun and ended by one thread; a read transaction (MDB_NOTLS) is used by one thread at a time.
+They are resolved once at import, and can be called without the GIL. LMDB's own rules for threads hold: one write
+transaction at a time, begun and ended by the same thread; a read transaction (MDB_NOTLS) is used by one thread at a
+time.
 """
 from libc.stdint cimport int64_t
 from posix.types cimport mode_t
@@ -18,7 +20,8 @@ cdef extern from "csrc/lmdb_c.h" nogil:
     ctypedef unsigned int MDB_dbi
 
     ctypedef struct MDB_val:
-        # What LMDB hands out lies in the map: valid until the next write of the transaction, or its end.
+        # Data returned by LMDB lies in its memory map, and is valid until the next write or the end of the
+        # transaction.
         size_t mv_size
         void* mv_data
 
@@ -66,8 +69,8 @@ cdef enum:
     MDB_RDONLY = 0x20000
     MDB_NOTLS = 0x200000
     MDB_NORDAHEAD = 0x800000
-    MDB_CURRENT = 0x40           # cursor_put: another value under the key that the cursor is at
-    MDB_RESERVE = 0x10000        # put: hand out the room for the value instead of copying one
+    MDB_CURRENT = 0x40           # cursor_put: replace the value at the cursor
+    MDB_RESERVE = 0x10000        # put: return space for the value instead of copying it
 
     MDB_NOTFOUND = -30798
     MDB_PAGE_NOTFOUND = -30797
@@ -88,9 +91,9 @@ cdef enum:
 
 cdef Mdb mdb
 
-# atomic; how often a write found an environment's map full, which is address space, not disk
+# How often a write found the map of an environment full: address space ran out, not disk space. Atomic.
 cdef int64_t mdb_full_maps
 
-# OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL; NO_MEMORY for ENOMEM; CORRUPT where LMDB
-# found its file damaged; IO_ERROR for everything else.
+# Return the Status for an LMDB error: OK; NO_ENTRY for MDB_NOTFOUND; NO_SPACE for ENOSPC, EDQUOT and MDB_MAP_FULL;
+# NO_MEMORY for ENOMEM; CORRUPT if LMDB found its file damaged; IO_ERROR for everything else.
 cdef Status mdb_status(int error) noexcept nogil

@@ -1,4 +1,4 @@
-"""Finds LMDB's C functions in the `lmdb` package at import, refuses to go on without them. No state but the table."""
+"""Resolves LMDB's C functions from the `lmdb` package at import; importing fails without them."""
 import importlib.util
 import os
 
@@ -21,7 +21,7 @@ REMEDY = "install the binary package lmdb>=3.0,<4 (pip install 'lmdb>=3.0,<4') a
 
 
 cdef void* open_module() except NULL:
-    """The loaded library behind `lmdb.cpython`."""
+    """Return the loaded library behind `lmdb.cpython`."""
     try:
         import lmdb
         import lmdb.cpython
@@ -85,12 +85,12 @@ cdef Status mdb_status(int error) noexcept nogil:
         return NO_SPACE
     if error == MDB_PAGE_NOTFOUND or error == MDB_CORRUPTED or error == MDB_INVALID or error == MDB_INCOMPATIBLE \
             or error == MDB_CURSOR_FULL or error == MDB_PAGE_FULL or error == MDB_PROBLEM:
-        return CORRUPT           # what it found in its file cannot be
+        return CORRUPT           # LMDB found its file damaged
     return NO_MEMORY if error == ENOMEM else IO_ERROR
 
 
 def version() -> tuple:
-    """(major, minor, patch) of the LMDB in use."""
+    """Return (major, minor, patch) of the LMDB in use."""
     cdef int major = 0, minor = 0, patch = 0
     mdb.version(&major, &minor, &patch)
     return major, minor, patch

@@ -1,21 +1,21 @@
-"""How long something took, or how large it was: number, sum, and a histogram of eight buckets an octave.
+"""A histogram of durations or sizes: count, sum, and eight buckets for each power of two.
 
-Any unit; a bucket is at most an eighth wide, so a quantile is right to 6 %. One thread notes with `op_note`, or several
-with `op_note_shared`; any thread reads, also while they note.
+Values may have any unit. A bucket is at most an eighth of its value wide, so a quantile is accurate to 6 %. One
+thread records with `op_note`, or several with `op_note_shared`; any thread may read at the same time.
 """
 from libc.stdint cimport int64_t
 
 cdef enum:
-    OP_BUCKETS = 488         # all of int64
+    OP_BUCKETS = 488         # cover all of int64
 
 cdef struct OpStats:
     int64_t count
     int64_t sum
     int64_t buckets[OP_BUCKETS]
 
-# `times` observations of `value`; below 0 counts as 0.
+# Record `times` observations of `value`; a negative value counts as 0.
 cdef void op_note(OpStats* stats, int64_t value, int64_t times) noexcept nogil
-# One observation, by one of several threads: three relaxed additions.
+# Record one observation from one of several threads, by three relaxed atomic additions.
 cdef void op_note_shared(OpStats* stats, int64_t value) noexcept nogil
-# As an OpView.
+# Return an OpView of the current state.
 cdef object op_view(const OpStats* stats)

@@ -1,4 +1,4 @@
-"""Observations noted by the data path, handed to Python as they are."""
+"""Observations recorded by the data path, and a consistent enough copy of them for Python."""
 from collections import namedtuple
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -13,7 +13,7 @@ cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long) noexcept nogil
 
 cdef enum:
-    EXACT = 8                # below it each value has a bucket of its own
+    EXACT = 8                # each value below this has a bucket of its own
     BITS = 3
 
 
@@ -44,14 +44,14 @@ cdef void op_note_shared(OpStats* stats, int64_t value) noexcept nogil:
 cdef object op_view(const OpStats* stats):
     cdef int64_t buckets[OP_BUCKETS]
     cdef int i
-    for i in range(OP_BUCKETS):          # while others note
+    for i in range(OP_BUCKETS):          # other threads may record meanwhile
         buckets[i] = bk_load(&stats.buckets[i])
     return OpView(bk_load(&stats.count), bk_load(&stats.sum),
                   PyBytes_FromStringAndSize(<const char*> buckets, sizeof(buckets)))
 
 
 def edges() -> list[int]:
-    """The least value of each bucket, and one more: where the last one ends."""
+    """Return the lower edge of each bucket, and after the last one its upper edge."""
     cdef uint64_t least
     found = []
     for at in range(OP_BUCKETS):
@@ -61,7 +61,7 @@ def edges() -> list[int]:
 
 
 def tally(values, times=1, shared=False) -> OpView:
-    """Note these, each so many times, and say what was counted."""
+    """Record each value `times` times, and return the resulting OpView. For tests."""
     cdef OpStats stats
     memset(&stats, 0, sizeof(stats))
     for value in values:

@@ -1,8 +1,8 @@
-"""OpenSSL's C functions, through pointers out of the `cryptography` package: one process never holds a second copy.
+"""OpenSSL's C functions, taken from the `cryptography` package so that a process has one copy of OpenSSL.
 
-Found at the first call of `load`, constant afterwards; callable without the GIL. OpenSSL's own rules hold: an SSL is
-used by one thread at a time, an SSL_CTX by any; the error queue belongs to the thread. No Python callback may be
-installed in a context whose connections are served here: it would take the GIL.
+They are resolved by the first call of `load`, and can be called without the GIL. OpenSSL's own rules hold: an SSL is
+used by one thread at a time, an SSL_CTX by any number, and each thread has its own error queue. A context whose
+connections are served here must have no Python callbacks, because they would take the GIL.
 """
 ctypedef void SSL
 ctypedef void SSL_CTX
@@ -12,8 +12,8 @@ ctypedef void X509
 
 cdef struct OpenSSL:
     SSL* (*ssl_new)(SSL_CTX* context) noexcept nogil            # adds a reference to the context
-    void (*ssl_free)(SSL* ssl) noexcept nogil                   # frees its BIOs too
-    void (*ssl_set_bio)(SSL* ssl, BIO* source, BIO* sink) noexcept nogil  # takes over those that changed
+    void (*ssl_free)(SSL* ssl) noexcept nogil                   # also frees its BIOs
+    void (*ssl_set_bio)(SSL* ssl, BIO* source, BIO* sink) noexcept nogil  # takes ownership of those that changed
     void (*ssl_set_accept_state)(SSL* ssl) noexcept nogil
     long (*ssl_set_mode)(SSL* ssl, long mode) noexcept nogil
     int (*ssl_do_handshake)(SSL* ssl) noexcept nogil
@@ -25,7 +25,7 @@ cdef struct OpenSSL:
     void (*x509_free)(X509* certificate) noexcept nogil
     int (*i2d_x509_bio)(BIO* to, X509* certificate) noexcept nogil
     BIO* (*bio_new)(BIO_METHOD* kind) noexcept nogil
-    BIO* (*bio_new_mem_buf)(void* data, int size) noexcept nogil  # reads from where `data` lies
+    BIO* (*bio_new_mem_buf)(void* data, int size) noexcept nogil  # reads `data` in place
     int (*bio_free)(BIO* bio) noexcept nogil
     BIO_METHOD* (*bio_s_mem)() noexcept nogil
     long (*bio_set_mem_eof_return)(BIO* bio, int value) noexcept nogil
@@ -36,12 +36,12 @@ cdef struct OpenSSL:
 cdef enum:
     SSL_ERROR_WANT_READ = 2
     SSL_ERROR_ZERO_RETURN = 6
-    SSL_MODE_AUTO_RETRY = 0x04   # an SSL_read that meets another kind of record goes on to the next
+    SSL_MODE_AUTO_RETRY = 0x04   # SSL_read skips records without application data
     SSL_MODE_RELEASE_BUFFERS = 0x10
 
 cdef OpenSSL openssl
 
-# Find the functions, once. ImportError names what is missing and what to install.
+# Resolve the functions once. Raises ImportError, which names what is missing and what to install.
 cdef int load() except -1
-# The SSL_CTX of an `OpenSSL.SSL.Context`, which must live as long as it is used.
+# Return the SSL_CTX of an `OpenSSL.SSL.Context`, which must outlive its use.
 cdef SSL_CTX* context_pointer(object context) except NULL

@@ -1,11 +1,11 @@
-"""Finds OpenSSL's C functions in the `cryptography` package. No state but the table."""
+"""Resolves OpenSSL's C functions from the `cryptography` package. The table of functions is its only state."""
 import importlib
 
 from libc.stdint cimport uintptr_t
 
 cdef struct Symbol:
     const char* name
-    const char* type             # as the binding must declare it
+    const char* type             # the type that the cffi binding must declare
     void** target
 
 REMEDY = "install the binary packages cryptography>=45 and pyopenssl>=25.2 (pip install 'pyopenssl>=25.2')"
@@ -15,14 +15,14 @@ binding = None
 
 
 cdef object open_binding():
-    """The module with OpenSSL's functions; pyOpenSSL has to be there too, for it makes the contexts."""
+    """Import the module with OpenSSL's functions, and pyOpenSSL, which is needed to create contexts."""
     try:
         importlib.import_module("OpenSSL.SSL")
         from cryptography.hazmat.bindings._rust import _openssl
     except ImportError as error:
         raise ImportError(f"OpenSSL cannot be loaded: {error}; {REMEDY}") from error
     if not hasattr(_openssl, "lib") or not hasattr(_openssl, "ffi"):
-        raise ImportError(f"the cryptography package does not hand out OpenSSL's functions; {REMEDY}")
+        raise ImportError(f"the cryptography package does not expose OpenSSL's functions; {REMEDY}")
     return _openssl
 
 
@@ -58,7 +58,7 @@ cdef int resolve(object module) except -1:
         try:
             address = ffi.addressof(lib, name)
         except AttributeError:
-            raise ImportError(f"the cryptography package hands out no {name}; {REMEDY}") from None
+            raise ImportError(f"the cryptography package does not expose {name}; {REMEDY}") from None
         if ffi.typeof(address).cname != wanted:
             found = ffi.typeof(address).cname
             raise ImportError(f"{name} of the cryptography package is {found}, not {wanted}; {REMEDY}")
@@ -87,6 +87,6 @@ cdef SSL_CTX* context_pointer(object context) except NULL:
 
 
 def version() -> str:
-    """OpenSSL's own version text. ImportError when it cannot be had."""
+    """Return OpenSSL's version text. Raises ImportError if OpenSSL cannot be loaded."""
     load()
     return binding.ffi.string(binding.lib.OpenSSL_version(binding.lib.OPENSSL_VERSION)).decode()

@@ -1,4 +1,4 @@
-"""A token bucket on the monotonic clock. Each wait is on a condition, so that a change is felt at once."""
+"""A token bucket on the monotonic clock. Threads wait on a condition, so that changes take effect at once."""
 from libc.stdint cimport int64_t
 
 from bookie._fast.base.sync cimport (
@@ -16,7 +16,7 @@ from bookie._fast.base.sync cimport (
 
 cdef enum:
     SECOND_NS = 1000000000
-    BURST = 10               # a rest saves up a tenth of a second
+    BURST = 10               # unused time saves up credit for at most a tenth of a second
 
 
 cdef void pace_init(Pace* pace) noexcept nogil:
@@ -35,7 +35,7 @@ cdef void pace_destroy(Pace* pace) noexcept nogil:
 
 
 cdef void bring_up(Pace* pace, int64_t now) noexcept nogil:
-    """What the time since the last count has earned, with the lock."""
+    """Add the credit earned since the last update. The caller holds the lock."""
     cdef double most = <double> pace.rate / BURST
     pace.credit += <double> pace.rate * <double> (now - pace.counted_at) / SECOND_NS
     if pace.credit > most:
@@ -90,14 +90,14 @@ cdef void pace_stop(Pace* pace) noexcept nogil:
 
 
 cdef class Pacer:
-    """One limit, for work that Python begins. Any thread."""
+    """A limit in bytes per second for background work that Python starts. Any thread."""
 
     def __cinit__(self, int64_t rate=0):
         pace_init(&self.pace)
         self.pace.rate = rate
 
     def take(self, int64_t size):
-        """Wait until `size` bytes may go; False when it was stopped."""
+        """Wait until `size` bytes may be moved; return False if the pacer was stopped."""
         cdef bint go
         with nogil:
             go = pace_take(&self.pace, size)
@@ -114,12 +114,12 @@ cdef class Pacer:
 
     @property
     def rate(self):
-        """Bytes a second; 0: no limit."""
+        """Bytes per second; 0 for no limit."""
         return self.pace.rate
 
     @property
     def paused(self):
-        """Whether who takes must wait for `pause(False)`."""
+        """Whether `take` waits until `pause(False)`."""
         return bool(self.pace.paused)
 
     def __dealloc__(self):

@@ -1,6 +1,7 @@
-"""Bugs that tests switch on to prove that they would be found. Nothing in a build without BOOKIE_FAULTS=1.
+"""Bugs that tests switch on to prove that they would detect them. None exist in a build without BOOKIE_FAULTS=1.
 
-A module asks at the very line that would be wrong. Constant after the room is loaded; any thread.
+A module asks `bk_planted` at the very line that would be wrong. The answer is constant once the module is loaded; any
+thread.
 """
 
 cdef extern from "csrc/planted.h" nogil:

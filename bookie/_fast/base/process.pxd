@@ -1,4 +1,4 @@
-"""How these modules were built: with checks or for speed, and with what only tests use. No state; any thread."""
+"""How the compiled modules were built: with checks or for speed, with or without faults for tests. Any thread."""
 
 cdef extern from *:
     """

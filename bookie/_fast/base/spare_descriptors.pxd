@@ -1,12 +1,13 @@
-"""Descriptors that no connection gets: kept open on nothing, and given up one by one for what storage opens.
+"""Spare file descriptors, reserved for storage: closed one by one when the process runs out of descriptors.
 
-Any thread. A process has none of them until it calls `keep`. Between giving one up and opening the file whoever accepts
-connections may take its number; the next one is given up then. What storage closes takes the place of a missing one.
+They are open on /dev/null, so that connections cannot use them up. Any thread. A process has none until it calls
+`keep`. Between closing a spare and opening the file, an accepting thread may take the free number; then the next
+spare is closed. A descriptor that storage closes becomes a spare again if one is missing.
 """
 
-# Whether there was one, closed now: the number is free for what is opened next.
+# Close a spare, which frees its number for the next open. Return False if there is none.
 cdef bint spare_give_up() noexcept nogil
-# Whether `fd` was closed to become one of them, for one that was given up; False: it is untouched, close it.
+# Turn `fd` into a spare if one is missing. Return False if `fd` is untouched and the caller has to close it.
 cdef bint spare_become(int fd) noexcept nogil
-# Open as many as are missing, while the process gets them.
+# Open the spares that are missing, as far as the process may open descriptors.
 cdef void spares_fill() noexcept nogil

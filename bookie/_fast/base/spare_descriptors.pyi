@@ -1,8 +1,8 @@
 def keep(count: int) -> int:
-    """Keep so many descriptors of this process for its storage, 4096 at most; how many it got.
+    """Reserve `count` descriptors of this process for its storage, at most 4096; return how many it has now.
 
     Raises OSError if /dev/null cannot be opened.
     """
 
 def kept() -> int:
-    """How many are there now."""
+    """Return the number of spare descriptors."""

@@ -1,4 +1,4 @@
-"""A stack of descriptors of /dev/null, under one lock that nothing slow is done with."""
+"""A stack of descriptors of /dev/null under one lock, which is never held during slow operations."""
 import os
 import resource
 
@@ -27,8 +27,8 @@ cdef enum:
 
 cdef struct Spares:
     pthread_mutex_t lock
-    int source               # all are copies of it; -1: none are kept
-    int above                # their numbers, so that who can only use small ones (select) finds some
+    int source               # every spare is a copy of this descriptor; -1 before `keep`
+    int above                # spares have higher numbers, which leaves low ones to callers of select(2)
     int fds[SPARES_MOST]
     int64_t wanted
     int64_t count            # atomic; written with the lock

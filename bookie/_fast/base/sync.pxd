@@ -30,33 +30,33 @@ cdef extern from "csrc/atomics.h" nogil:
     void bk_store_u64 "bk_store"(uint64_t*, uint64_t) noexcept
     void* bk_load_pointer "bk_load"(void**) noexcept
     void bk_store_pointer "bk_store"(void**, void*) noexcept
-    void bk_count(int64_t*, int64_t) noexcept      # a count that one thread writes and any thread reads
+    void bk_count(int64_t*, int64_t) noexcept      # adds to a counter that one thread writes and any thread reads
     int64_t bk_add(int64_t*, int64_t) noexcept
     int64_t bk_add_relaxed(int64_t*, int64_t) noexcept
     int64_t bk_exchange(int64_t*, int64_t) noexcept
     void bk_fence() noexcept
 
 cdef inline int64_t now_ns() noexcept nogil:
-    """Monotonic clock in nanoseconds."""
+    """Return the monotonic clock in nanoseconds."""
     cdef timespec t
     clock_gettime(CLOCK_MONOTONIC, &t)
     return <int64_t> t.tv_sec * 1000000000 + t.tv_nsec
 
 cdef inline int64_t wall_ms() noexcept nogil:
-    """Wall clock in milliseconds since 1970."""
+    """Return the wall clock in milliseconds since 1970."""
     cdef timespec t
     clock_gettime(CLOCK_REALTIME, &t)
     return <int64_t> t.tv_sec * 1000 + t.tv_nsec // 1000000
 
 cdef inline void cond_init(pthread_cond_t* cond) noexcept nogil:
-    """A condition whose timed waits use the monotonic clock."""
+    """Initialise a condition whose timed waits use the monotonic clock."""
     cdef pthread_condattr_t attr
     pthread_condattr_init(&attr)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC)
     pthread_cond_init(cond, &attr)
 
 cdef inline int cond_wait_until(pthread_cond_t* cond, pthread_mutex_t* mutex, int64_t deadline_ns) noexcept nogil:
-    """Wait until signalled or `deadline_ns` on the monotonic clock; non-zero after a timeout."""
+    """Wait until signalled or until `deadline_ns` on the monotonic clock; return non-zero after a timeout."""
     cdef timespec t
     t.tv_sec = deadline_ns // 1000000000
     t.tv_nsec = deadline_ns % 1000000000

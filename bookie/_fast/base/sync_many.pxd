@@ -1,10 +1,11 @@
-"""fdatasync of many files at once: of those that wait together the disk serves many by one flush of its cache.
+"""fdatasync of many files at once, so that the disk serves many of them with one flush of its cache.
 
-By the kernel's asynchronous I/O, which lends each waiting file a thread. Any thread; one call at a time in a process.
+It uses the kernel's asynchronous I/O, which runs each waiting sync in a thread of the kernel. Any thread; a process
+runs one call at a time.
 """
 cdef enum:
     SYNCS_MOST = 64
 
-# Sync `fds`, at most SYNCS_MOST, and wait for all; `results` gets 0 or -errno for each. What the kernel does not take
-# (a container's rules, fs.aio-max-nr) is synced one by one.
+# Sync `fds`, at most SYNCS_MOST, and wait for all; `results` gets 0 or -errno for each. Files that the kernel does
+# not accept (a container's rules, fs.aio-max-nr) are synced one by one.
 cdef void sync_many(const int* fds, int* results, int count) noexcept nogil

@@ -1,4 +1,4 @@
-"""The system calls behind io_submit(2), which libc does not wrap."""
+"""fdatasync_many by the system calls of io_submit(2), which libc does not wrap."""
 from libc.errno cimport EINTR, EIO, errno
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -25,14 +25,14 @@ cdef extern from "<unistd.h>" nogil:
     long syscall(long number, ...) noexcept
     int fdatasync(int fd) noexcept
 
-cdef pthread_mutex_t lock        # nobody takes another's answers
-cdef aio_context_t context = 0   # made by the first call, kept until the process ends; 0: there is none
+cdef pthread_mutex_t lock        # one call at a time: completions of the context carry no caller
+cdef aio_context_t context = 0   # created by the first call and kept until the process ends; 0 before that
 
 pthread_mutex_init(&lock, NULL)
 
 
 cdef int submit(const int* fds, int count) noexcept nogil:
-    """How many of them the kernel took."""
+    """Submit a sync for each file, and return how many the kernel accepted."""
     cdef iocb requests[SYNCS_MOST]
     cdef iocb* list[SYNCS_MOST]
     cdef int taken = 0
@@ -58,7 +58,7 @@ cdef void await_all(int* results, int count) noexcept nogil:
     while count > 0:
         n = syscall(SYS_io_getevents, context, <long> count, <long> count, events, NULL)
         if n < 0 and errno != EINTR:
-            return               # what has no answer counts as failed
+            return               # a sync without a result counts as failed
         for i in range(<int> n):
             results[events[i].data] = <int> events[i].res
             count -= 1

@@ -1,4 +1,4 @@
-"""TLS on memory, by OpenSSL's functions. The error queue is the thread's, so every call starts with an empty one."""
+"""TLS on memory BIOs of OpenSSL. The error queue belongs to the thread, so every call starts by clearing it."""
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.limits cimport INT_MAX
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -30,7 +30,7 @@ cdef extern from "<sys/socket.h>" nogil:
     int MSG_DONTWAIT
 
 cdef enum:
-    KEEP_BYTES = 1 << 15         # an empty sink that ever held more is given back
+    KEEP_BYTES = 1 << 15         # an empty sink that was ever larger than this is freed
 
 
 cdef BIO* memory_sink() noexcept nogil:
@@ -128,7 +128,9 @@ cdef Status tls_write(Tls* tls, const uint8_t* data, uint32_t size) noexcept nog
 
 
 cdef void consumed(Tls* tls, uint64_t size, bint all_of_it) noexcept nogil:
-    """Drop `size` bytes from the front of the sink; one that grew large and is empty gives its memory back."""
+    """Remove `size` bytes from the front of the sink; if it grew large and is empty now, replace it to free its
+    memory.
+    """
     cdef uint8_t nowhere[TLS_RECORD]
     cdef BIO* fresh
     if all_of_it and tls.grown > KEEP_BYTES:
@@ -194,9 +196,9 @@ cdef uint32_t tls_certificate(Tls* tls, uint8_t* to, uint32_t room) noexcept nog
 
 
 cdef class TlsServerContext:
-    """The context of new handshakes, and what is counted. Lives longer than the loops that use it.
+    """The OpenSSL context for new handshakes and the counters of all of them. It must outlive the loops that use it.
 
-    `context` is an `OpenSSL.SSL.Context` for servers, complete and without Python callbacks.
+    `context` is an `OpenSSL.SSL.Context` for servers, completely configured and without Python callbacks.
     """
 
     def __cinit__(self):
@@ -209,14 +211,14 @@ cdef class TlsServerContext:
         self.replace(context)
 
     def replace(self, context: object) -> None:
-        """Handshakes that begin from now on use `context`; connections that exist keep theirs. Any thread."""
+        """Use `context` for handshakes that begin from now on; existing connections keep theirs. Any thread."""
         cdef void* pointer = context_pointer(context)
         former = self.context
         pthread_mutex_lock(&self.server.lock)
         self.server.context = pointer
         pthread_mutex_unlock(&self.server.lock)
         self.context = context
-        del former                   # not before: the loops took it from `server.context`
+        del former                   # only now: until here a loop could have taken it from `server.context`
 
     def stats(self) -> dict[str, int]:
         return {

@@ -1,6 +1,6 @@
-"""One wake-up for many completions: an eventfd that is written only when its owner has not been told yet.
+"""An eventfd that wakes a thread once for many completions: it is written only if no wake-up is pending.
 
-Any thread wakes.
+Any thread may wake the owner.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -18,8 +18,8 @@ cdef extern from "<unistd.h>" nogil:
 cdef struct Waker:
     int fd
     int64_t told             # 1 between a wake and the owner's `waker_clear`
-    int64_t waiting          # atomic; 1 while the owner has answers that wait for a journal group to be synced
-    int64_t waiting_written  # atomic; the same for one to be written
+    int64_t waiting          # atomic; 1 while the owner has responses that wait for a journal group to be synced
+    int64_t waiting_written  # atomic; 1 while it has responses that wait for a group to be written
 
 cdef inline bint waker_init(Waker* waker) noexcept nogil:
     waker.told = 0
@@ -34,8 +34,9 @@ cdef inline void waker_wake(Waker* waker) noexcept nogil:
         waker_write(waker.fd, &one, sizeof(one))
 
 cdef inline void waker_clear(Waker* waker) noexcept nogil:
-    """Call before looking at what was completed, so that nothing is missed: whoever found `told` set came before this
-    exchange, which sees what he completed; whoever comes later finds it cleared, and writes.
+    """Clear the wake-up. Call this before looking at completions, so that none is missed: a thread that found `told`
+    set came before this exchange, which makes its completion visible; a later thread finds it cleared and writes
+    again.
     """
     cdef uint64_t drained
     waker_read(waker.fd, &drained, sizeof(drained))

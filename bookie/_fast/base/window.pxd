@@ -1,6 +1,7 @@
-"""A sliding window over a file, for scans: large reads, one buffer that grows only with bytes that really arrived.
+"""A sliding window over a file, for scans: large reads into one buffer that grows only with bytes actually read.
 
-One thread at a time; the scan that opened it owns it and closes it. Pointers into it are valid until the next load.
+One thread at a time. The scan that opened a window owns it and closes it. Pointers into it are valid until the next
+window_load.
 """
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp
@@ -10,35 +11,36 @@ from bookie._fast.base.pace cimport Pace
 from bookie._fast.base.types cimport Status
 
 cdef enum:
-    WINDOW_CHUNK = 0x400000      # 4 MiB: what one pread asks for at least
+    WINDOW_CHUNK = 0x400000      # 4 MiB: the minimum that one pread asks for
     WINDOW_PACED = 0x80000       # 512 KiB: what one pread of a paced window asks for
 
 cdef struct Window:
     FileOps* ops
     int fd
-    uint8_t* data                # the byte of the file at `base`
+    uint8_t* data                # the bytes of the file from `base` on
     uint64_t base
     size_t size                  # bytes held
     size_t capacity
     size_t capacity_max
-    uint64_t file_end            # where a read found the end of the file; UINT64_MAX until then
-    Pace* pace                   # NULL: as fast as the disk
-    uint8_t* bounce              # of a paced window: what direct I/O reads into
-    bint direct                  # it goes past the page cache
+    uint64_t file_end            # the end of the file once a read has found it; UINT64_MAX until then
+    Pace* pace                   # NULL for no limit
+    uint8_t* bounce              # aligned buffer for direct I/O of a paced window
+    bint direct                  # reads bypass the page cache
 
-# NO_MEMORY or OK. The window never holds more than `capacity_max` bytes (and at least one chunk).
+# Open a window on `fd` that holds at most `capacity_max` bytes, and at least one chunk. Return OK or NO_MEMORY.
 cdef Status window_open(Window* window, FileOps* ops, int fd, size_t capacity_max) noexcept nogil
-# From now on each read asks `pace` first, and leaves nothing in the page cache; window_load answers CLOSED once the
-# pace is stopped. NO_MEMORY or OK.
+# Make each further read wait for `pace` first and leave nothing in the page cache. Once the pace is stopped,
+# window_load returns CLOSED. Return OK or NO_MEMORY.
 cdef Status window_pace(Window* window, Pace* pace) noexcept nogil
 cdef void window_close(Window* window) noexcept nogil
-# The slow half of window_load: reads.
+# The slow path of window_load, which reads from the file.
 cdef Status window_read(Window* window, uint64_t keep, uint64_t pos, size_t size, size_t* got) noexcept nogil
 
 cdef inline Status window_load(Window* window, uint64_t keep, uint64_t pos, size_t size, size_t* got) noexcept nogil:
-    """Hold the `size` bytes at `pos`, and everything from `keep` (<= pos) on; *got is less only at the end of the file.
+    """Load the `size` bytes at `pos`, and keep everything from `keep` (<= pos) on. *got is less only at the end of
+    the file.
 
-    FULL when keep..pos+size is more than the window may hold, IO_ERROR, NO_MEMORY, CLOSED.
+    Return OK, FULL if keep..pos+size exceeds the capacity, IO_ERROR, NO_MEMORY or CLOSED.
     """
     if keep >= window.base and pos - window.base <= window.size and size <= window.size - (pos - window.base):
         got[0] = size

@@ -1,4 +1,4 @@
-"""A sliding window over a file, for scans. See the contract; this file holds the reading half."""
+"""A sliding window over a file: opening, and the slow path that reads."""
 import os
 
 from libc.errno cimport EINTR, EINVAL
@@ -23,7 +23,7 @@ cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void** data, size_t alignment, size_t size) noexcept
 
 cdef enum:
-    BLOCK = 4096                 # what direct I/O is aligned to
+    BLOCK = 4096                 # alignment of direct I/O
 
 
 cdef Status window_open(Window* window, FileOps* ops, int fd, size_t capacity_max) noexcept nogil:
@@ -58,7 +58,9 @@ cdef void window_close(Window* window) noexcept nogil:
 
 
 cdef ssize_t read_paced(Window* window, uint64_t at) noexcept nogil:
-    """The bytes from `at` on, behind what the window holds: how many, 0 at the end of the file, or -errno."""
+    """Read the bytes from `at` on, behind those that the window holds. Return their number, 0 at the end of the file,
+    or -errno.
+    """
     cdef uint64_t start = at - at % BLOCK
     cdef size_t room = window.capacity - window.size
     cdef ssize_t n = -EINVAL
@@ -94,7 +96,7 @@ cdef void drop_before(Window* window, uint64_t keep) noexcept nogil:
 
 
 cdef Status make_room(Window* window) noexcept nogil:
-    """Double a window that is full of bytes which the file really holds."""
+    """Double the capacity of a window that is full of bytes from the file."""
     cdef size_t capacity
     cdef uint8_t* data
     if window.size < window.capacity:
@@ -148,7 +150,8 @@ cdef Status window_read(Window* window, uint64_t keep, uint64_t pos, size_t size
 
 
 def read_pieces(path, pieces, size_t capacity_max=WINDOW_CHUNK, Files files=None):
-    """Load each (keep, position, size) in turn from one file: (status, bytes from `keep` on, bytes got) a piece."""
+    """Load each (keep, position, size) from one file, and return (status, bytes from `keep` on, bytes got) for each.
+    """
     files = files if files is not None else Files()
     cdef Window window
     cdef Status status

@@ -1,4 +1,4 @@
-"""Acknowledgements of one add stream, taken in by the channel's receiving thread a table of responses at a time."""
+"""Responses to one stream of adds, which the channel's receiving thread passes as tables."""
 import numpy as np
 
 from bookie._fast.base.sync cimport now_ns
@@ -7,7 +7,7 @@ from bookie._fast.wire.v2 cimport OP_ADD
 
 
 cdef inline int64_t bucket_of(int64_t ns) noexcept nogil:
-    """Linear below 32 ns, then 32 steps to each doubling."""
+    """Return the histogram bucket of a duration: linear below 32 ns, then 32 steps for each doubling."""
     cdef int64_t doublings = 0
     while ns >= 2 * HISTOGRAM_STEPS:
         ns >>= 1
@@ -16,7 +16,11 @@ cdef inline int64_t bucket_of(int64_t ns) noexcept nogil:
 
 
 cdef class AddWindow:
-    """`request_base`: of a V3 stream, whose entry e went out as transaction request_base + e. None: V2."""
+    """The adds in flight of one stream, at most `capacity`.
+
+    In V3, entry e is sent as transaction `request_base` + e; None means V2. ValueError if `first` or `capacity` is
+    invalid.
+    """
 
     def __init__(self, int64_t ledger, int64_t first, int64_t capacity, request_base=None):
         if first < 0:
@@ -35,21 +39,21 @@ cdef class AddWindow:
 
     @property
     def room(self):
-        """Ids that may be sent now."""
+        """The number of ids that may be sent now."""
         return self.capacity - (self.end - self.base)
 
     @property
     def confirmed(self):
-        """Every id of the stream below this one is stored."""
+        """Every id of the stream below this one is acknowledged."""
         return self.base if self.error_entry < 0 else min(self.base, self.error_entry)
 
     @property
     def latency_counts(self):
-        """A copy of the latency histogram; `percentile_ns` reads it."""
+        """A copy of the latency histogram, for `percentile_ns`."""
         return np.array(self.histogram)
 
     def sent(self, int64_t count):
-        """The next `count` ids go on the wire now. ValueError beyond `room`."""
+        """Record that the next `count` ids are sent now. ValueError beyond `room`."""
         cdef int64_t id
         cdef int64_t now = now_ns()
         if count < 0 or count > self.capacity - (self.end - self.base):
@@ -83,12 +87,14 @@ cdef class AddWindow:
         return taken
 
     def acknowledge(self, rows, int64_t count):
-        """Take this stream's answers out of the first `count` rows (their op becomes 0); return how many they were."""
+        """Take this stream's responses out of the first `count` rows by setting their op to 0; return how many there
+        were.
+        """
         cdef uint8_t[::1] table = rows.view(np.uint8)
         cdef int64_t now = now_ns()
         cdef int64_t taken
         if count > table.shape[0] // <int64_t> sizeof(Response):
-            raise ValueError(f"the table has no {count} rows")
+            raise ValueError(f"count is {count}; the table has fewer rows")
         if count <= 0:
             return 0
         with nogil:
@@ -97,7 +103,7 @@ cdef class AddWindow:
 
 
 def percentile_ns(const int64_t[::1] counts, double fraction):
-    """Upper bound, within 3 %, of what `fraction` of the counted latencies stay below; 0 when there are none."""
+    """Return an upper bound, within 3 %, below which `fraction` of the latencies lie; 0 if the histogram is empty."""
     cdef int64_t total = 0
     cdef int64_t seen = 0
     cdef int64_t k, doublings

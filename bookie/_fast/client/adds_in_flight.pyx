@@ -1,4 +1,5 @@
-"""Names to adds, a table of answers at a time. An answer is taken for an add once; whatever else comes is nothing."""
+"""A hash table from ids in responses to adds. A response is matched to an add once; others stay in the table of rows.
+"""
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -18,7 +19,9 @@ cdef inline uint64_t mixed(int64_t ledger, int64_t name) noexcept nogil:
 
 
 cdef class AddsInFlight:
-    """`by_transaction`: answers name the transaction, as in V3; else ledger and entry, as in V2."""
+    """The adds in flight on one connection. Responses carry the transaction if `by_transaction` (V3), else ledger and
+    entry.
+    """
 
     def __cinit__(self, *, bint by_transaction):
         self.by_transaction = by_transaction
@@ -38,7 +41,7 @@ cdef class AddsInFlight:
         return at
 
     cdef void remove(self, int64_t place) noexcept nogil:
-        """Free the place, and let what was pushed past it move up."""
+        """Free the place, and move back the adds that probing would no longer find after the gap."""
         cdef int64_t at = place
         cdef int64_t home
         while True:
@@ -73,7 +76,9 @@ cdef class AddsInFlight:
         return 0
 
     def knows(self, int64_t ledger, const int64_t[::1] entries):
-        """Whether an answer to one of these would be taken for another add's. Never in V3."""
+        """Return whether one of these adds has the ids of an add in flight, so that responses could be confused.
+        False in V3.
+        """
         cdef int64_t k
         if self.by_transaction or self.count == 0:
             return False
@@ -83,10 +88,12 @@ cdef class AddsInFlight:
         return False
 
     def sent(self, int32_t lane, int64_t ledger, const int64_t[::1] entries, int64_t transaction, int64_t due_ms):
-        """These went out for `lane` (1 and up); in V3 entries[k] as transaction + k. They are not known (`knows`)."""
+        """Record that these entries were sent for `lane`, in V3 entries[k] as transaction + k. `knows` must be False
+        for them.
+        """
         cdef int64_t k, at, first, name
         if lane < 1:
-            raise ValueError(f"lane {lane}; lanes are numbered from 1 on")
+            raise ValueError(f"lane is {lane}; lanes have numbers from 1 on")
         self.grow(entries.shape[0])
         for k in range(entries.shape[0]):
             first = transaction + k if self.by_transaction else ledger
@@ -121,16 +128,17 @@ cdef class AddsInFlight:
         return left
 
     def take(self, rows, int64_t count):
-        """Take the answers to these adds out of the first `count` rows; others move to the front: (others, …).
+        """Take the responses to these adds out of the first `count` rows, and move the other rows to the front.
 
-        Lane, entry and the protocol's code of each, in the order of their arrival.
+        Returns (number of other rows, lanes, entries, codes); the arrays are in order of arrival, codes are the
+        protocol's.
         """
         cdef uint8_t[::1] table = rows.view(np.uint8)
         cdef int32_t[::1] lanes, codes
         cdef int64_t[::1] entries
         cdef int64_t taken, left
         if count > table.shape[0] // <int64_t> sizeof(Response):
-            raise ValueError(f"the table has no {count} rows")
+            raise ValueError(f"count is {count}; the table has fewer rows")
         lanes_found = np.empty(max(count, 1), dtype=np.int32)
         codes_found = np.empty(max(count, 1), dtype=np.int32)
         entries_found = np.empty(max(count, 1), dtype=np.int64)
@@ -142,7 +150,7 @@ cdef class AddsInFlight:
         return left, lanes_found[:taken], entries_found[:taken], codes_found[:taken]
 
     def overdue(self, int64_t now_ms):
-        """The lanes that have waited too long for an answer."""
+        """Return the lanes with an add whose response is overdue."""
         cdef int64_t k
         lanes = set()
         for k in range(self.mask + 1):
@@ -151,7 +159,9 @@ cdef class AddsInFlight:
         return sorted(lanes)
 
     def leave(self, int32_t lane):
-        """The lane waits no longer. In V2 what it sent keeps its names until it is answered."""
+        """Stop waiting for the responses of a lane. In V2 the ids of its adds stay in use until their responses
+        arrive.
+        """
         cdef int64_t k = 0
         if self.count == 0:
             return
@@ -162,6 +172,6 @@ cdef class AddsInFlight:
             return
         while k <= self.mask:
             if self.places[k].lane == lane:
-                self.remove(k)  # another may have moved here
+                self.remove(k)  # another add may have moved to this place
             else:
                 k += 1

@@ -1,6 +1,6 @@
-"""The client's side of V2: whole batches of ADD frames, single requests, and responses cut into rows.
+"""The client's side of V2: batches of ADD frames, single requests, and responses as rows of a table.
 
-No sockets, no allocation, no state; any thread. The caller owns every buffer.
+No sockets, no state; any thread. The caller owns all buffers.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -12,43 +12,43 @@ cdef struct AddBatch:
     int64_t ledger
     int64_t first                # entry id of the first payload
     int64_t lac                  # written into each entry
-    int64_t length               # payload bytes of the ledger in front of this batch
+    int64_t length               # payload bytes of the ledger before this batch
     uint32_t flags
     const uint8_t* key           # 20 bytes
     const Digest* digest
 
 cdef packed struct Response:
-    # One row of the table that Python sees as a numpy record array. `entry` is the start of a BATCH_READ.
+    # One row of the table, a numpy record array in Python. `entry` is the first entry of a BATCH_READ.
     int32_t op
-    int32_t code                 # of the answer; 0 for AUTH
+    int32_t code                 # of the response; 0 for AUTH
     int64_t ledger
     int64_t entry
     int64_t request_id           # BATCH_READ, else 0
-    int64_t body_at              # payload: its offset in the cut buffer
+    int64_t body_at              # offset of the payload in the receive buffer
     int64_t body_size
 
-# Bytes in front of the payload in an ADD frame, length word included, without the digest.
+# Bytes before the payload in an ADD frame, including the length word, not including the digest.
 cdef enum:
     ADD_FRAME_FIXED = 60
 
-# Payload k is payloads[offsets[k]:offsets[k + 1]]. Writes the frames one behind the other into `out`, which has room
-# for count * (ADD_FRAME_FIXED + digest.size) bytes and the payloads.
+# Write the frames of payloads[offsets[k]:offsets[k + 1]] to `out`, one after the other. `out` has room for count *
+# (ADD_FRAME_FIXED + digest.size) bytes and the payloads.
 cdef void add_frames(const AddBatch* batch, const uint8_t* payloads, const int64_t* offsets, int64_t count,
                      uint8_t* out) noexcept nogil
 
-# Fill a row from the body of one response, which `body_at` counts from. CORRUPT where it is none of that protocol: a
-# frame shorter than its fields, an unknown operation.
+# Fill a row from the body of one response; `body_at` counts from `body`. Return OK, or CORRUPT if it is not a
+# response of the protocol: a frame shorter than its fields, or an unknown operation.
 ctypedef Status (*response_fn)(const uint8_t* body, uint32_t size, Response* row) noexcept nogil
 
-# What `cut` of either protocol does (client_wire.pyi). `protocol` names it in the error.
+# The implementation of `cut` in both protocols. `protocol` is its name in the error text.
 cdef tuple cut_rows(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows, response_fn fill, protocol)
 
-# The frames of entries as stored, records[offsets[k]:offsets[k + 1]] is `u32 size | entry`. `out` has
+# Write the frames of entries as stored, where records[offsets[k]:offsets[k + 1]] is `u32 size | entry`. `out` has
 # room for the records and count * ADD_ENTRY_AT bytes.
 cdef void stored_frames(const uint8_t* key, uint32_t flags, const uint8_t* records, const int64_t* offsets,
                         int64_t count, uint8_t* out) noexcept nogil
 
-# ValueError unless every record lies inside and its frame, of `fixed` bytes besides it, keeps to the limit.
+# Raise ValueError unless each record lies inside `records` and fits, with `fixed` bytes more, into a frame.
 cdef int records_fit(const uint8_t[::1] records, const int64_t[::1] offsets, int64_t fixed,
                      uint32_t frame_bytes_max) except -1
 

@@ -1,4 +1,4 @@
-"""What a client puts on the wire and takes off it. The GIL is dropped once per batch of frames or responses."""
+"""V2 frames as a client writes and reads them. The GIL is released once per batch of frames or responses."""
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -22,9 +22,9 @@ from bookie._fast.wire.v2 cimport (
 )
 
 cdef enum:
-    V3_HEADER_TAG = 0x0A         # no version of V2
-    V3_START_TLS = 0x08031009    # what a V3 header begins with: its version, and this operation
-    OP_START_TLS = 9             # no operation of V2
+    V3_HEADER_TAG = 0x0A         # not a version of V2
+    V3_START_TLS = 0x08031009    # how a V3 header begins: its version, and operation START_TLS
+    OP_START_TLS = 9             # not an operation of V2
 
 RESPONSE = np.dtype([
     ("op", "i4"), ("code", "i4"), ("ledger", "i8"), ("entry", "i8"), ("request_id", "i8"),
@@ -56,14 +56,14 @@ cdef void add_frames(const AddBatch* batch, const uint8_t* payloads, const int64
 
 
 cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noexcept nogil:
-    """Fill `row` from one response body; body_at counts from `body`."""
+    """Fill `row` from the body of one response; body_at counts from `body`."""
     cdef uint32_t header
     memset(row, 0, sizeof(Response))
     if size < 4:
         return CORRUPT
     header = load_u32(body)
     if header >> 24 == V3_HEADER_TAG and size >= 6 and load_u32(body + 2) == V3_START_TLS:
-        # Java's bookie says so, unasked, inside TLS to whoever is not authenticated by then
+        # Inside TLS, Java's bookie sends this V3 response unasked to a client that has not authenticated by then.
         row.op = OP_START_TLS
         row.body_at = 4
         row.body_size = size - 4
@@ -91,7 +91,9 @@ cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noex
 
 cdef Status responses_cut(const uint8_t* buffer, size_t size, uint32_t frame_bytes_max, response_fn fill,
                           Response* rows, int64_t room, int64_t* count, size_t* taken, size_t* need) noexcept nogil:
-    """Whole responses of buffer[0, size) as up to `room` rows. `taken`: bytes of their frames; `need`: as in `cut`."""
+    """Cut the whole responses in buffer[0, size) into up to `room` rows. `taken` gets the bytes of their frames;
+    `need` is described in `cut`.
+    """
     cdef uint32_t length
     count[0] = 0
     taken[0] = 0
@@ -112,7 +114,7 @@ cdef Status responses_cut(const uint8_t* buffer, size_t size, uint32_t frame_byt
 
 
 cdef int64_t payload_misfit(const int64_t* offsets, int64_t count, int64_t size, int64_t payload_max) noexcept nogil:
-    """The first payload outside [0, size), of negative size or above `payload_max`; -1 when all fit."""
+    """Return the first payload that lies outside [0, size) or is larger than `payload_max`, or -1 if all fit."""
     cdef int64_t k
     for k in range(count):
         if offsets[k] < 0 or offsets[k + 1] < offsets[k] or offsets[k + 1] > size:
@@ -142,9 +144,11 @@ cdef class AddFramer:
 
     def build(self, int64_t first, int64_t lac, int64_t length, const uint8_t[::1] payloads,
               const int64_t[::1] offsets):
-        """Frames of entries first, first + 1, … as a uint8 array. Payload k is payloads[offsets[k]:offsets[k + 1]].
+        """Return the frames of entries first, first + 1, ... as a uint8 array. Payload k is
+        payloads[offsets[k]:offsets[k + 1]].
 
-        `length`: payload bytes of the ledger in front of `first`. ValueError names the payload that does not fit.
+        `length` is the number of payload bytes in the ledger before `first`. ValueError names a payload that does not
+        fit.
         """
         cdef AddBatch batch
         cdef int64_t count = offsets.shape[0] - 1
@@ -157,7 +161,7 @@ cdef class AddFramer:
         if misfit >= 0:
             raise ValueError(
                 f"payload {misfit} is bytes {offsets[misfit]} to {offsets[misfit + 1]} of {payloads.shape[0]};"
-                f" it must lie inside and have at most {self.payload_max} bytes to fit into a frame"
+                f" it must lie inside the buffer and have at most {self.payload_max} bytes to fit into a frame"
             )
         batch.ledger, batch.first, batch.lac, batch.length = self.ledger, first, lac, length
         batch.flags, batch.key, batch.digest = self.flags, self.key, &self.digester.digest
@@ -183,9 +187,10 @@ cdef void stored_frames(const uint8_t* key, uint32_t flags, const uint8_t* recor
 
 def stored_adds(const uint8_t[::1] key, const uint8_t[::1] records, const int64_t[::1] offsets,
                 uint32_t frame_bytes_max, uint32_t flags=0):
-    """The ADD frames, as a uint8 array, of entries as stored: records[offsets[k]:offsets[k + 1]] is `u32 size | entry`.
+    """Return the ADD frames of entries as stored, as a uint8 array; records[offsets[k]:offsets[k + 1]] is `u32 size |
+    entry`.
 
-    ValueError names the record that does not fit.
+    ValueError names a record that does not fit.
     """
     cdef int64_t count = offsets.shape[0] - 1
     cdef const uint8_t* secret = master_key(key)
@@ -206,14 +211,14 @@ cdef int records_fit(const uint8_t[::1] records, const int64_t[::1] offsets, int
     for k in range(offsets.shape[0] - 1):
         size = offsets[k + 1] - offsets[k]
         if offsets[k] < 0 or size < FRAME_PREFIX or offsets[k + 1] > records.shape[0]:
-            raise ValueError(f"record {k} is bytes {offsets[k]} to {offsets[k + 1]} of {records.shape[0]}")
+            raise ValueError(f"record {k} is bytes {offsets[k]} to {offsets[k + 1]} of only {records.shape[0]}")
         if fixed + size > frame_bytes_max:
             raise ValueError(f"record {k} needs a frame of {fixed + size} bytes; the limit is {frame_bytes_max}")
     return 0
 
 
 def add_frame(const uint8_t[::1] key, const uint8_t[::1] entry, uint32_t flags=0):
-    """The ADD frame of one entry as stored (header and digest included)."""
+    """Return the ADD frame of one entry as stored (header and digest included)."""
     cdef uint8_t head[FRAME_PREFIX + ADD_ENTRY_AT]
     store_u32(head, ADD_ENTRY_AT + <uint32_t> entry.shape[0])
     store_u32(head + 4, v2_header(VERSION_MAX, OP_ADD, flags))
@@ -222,7 +227,7 @@ def add_frame(const uint8_t[::1] key, const uint8_t[::1] entry, uint32_t flags=0
 
 
 def read_frame(int64_t ledger, int64_t entry, uint32_t flags=0, key=None):
-    """The READ frame; entry -1 asks for the last one. `key` goes along when given: a fencing read needs it."""
+    """Return a READ frame; entry -1 stands for the last one. A fencing read needs the 20 bytes of `key`."""
     cdef uint8_t frame[FRAME_PREFIX + READ_BYTES + MASTER_KEY_BYTES]
     cdef uint32_t size = READ_BYTES
     if key is not None:
@@ -237,7 +242,7 @@ def read_frame(int64_t ledger, int64_t entry, uint32_t flags=0, key=None):
 
 def batch_read_frame(int64_t ledger, int64_t start, int64_t request_id, int32_t count_max, int64_t size_max,
                      uint32_t flags=0, key=None):
-    """The BATCH_READ frame. count_max <= 0 means no count limit; size_max <= 0 means one entry."""
+    """Return a BATCH_READ frame. count_max <= 0 means no limit on the count; size_max <= 0 means one entry."""
     cdef uint8_t frame[FRAME_PREFIX + BATCH_BYTES + MASTER_KEY_BYTES]
     cdef uint32_t size = BATCH_BYTES
     if key is not None:
@@ -254,7 +259,7 @@ def batch_read_frame(int64_t ledger, int64_t start, int64_t request_id, int32_t 
 
 
 def auth_frame(message):
-    """The AUTH frame around a serialized AuthMessage."""
+    """Return the AUTH frame of a serialized AuthMessage."""
     cdef uint8_t head[FRAME_PREFIX + 4]
     store_u32(head, 4 + <uint32_t> len(message))
     store_u32(head + 4, v2_header(VERSION_MAX, OP_AUTH, 0))
@@ -275,7 +280,7 @@ cdef tuple cut_rows(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows, r
                                &need)
     if status != OK:
         raise ValueError(
-            f"response {count} at byte {taken} is no {protocol} response of at most {frame_bytes_max} bytes"
+            f"response {count} at byte {taken} is not a {protocol} response of at most {frame_bytes_max} bytes"
         )
     return count, taken, need
 
@@ -283,7 +288,7 @@ cdef tuple cut_rows(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows, r
 def cut(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows):
     """Cut whole responses from `buffer` into `rows` (dtype RESPONSE); return (count, bytes taken, bytes needed).
 
-    "needed" is the size of the unfinished frame behind them, 0 while unknown. `body_at` counts from the buffer's start.
-    ValueError when the peer broke the framing rules: the connection is of no more use.
+    "needed" is the size of the unfinished frame after them, 0 while unknown. `body_at` counts from the start of the
+    buffer. ValueError if the peer broke the framing rules: the connection cannot be used any more.
     """
     return cut_rows(buffer, frame_bytes_max, rows, response_row, "V2")

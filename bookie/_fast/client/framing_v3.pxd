@@ -1,6 +1,7 @@
-"""The client's side of V3: whole batches of ADD frames, answers cut into rows, and the entries of a batch answer.
+"""The client's side of V3: batches of ADD frames, responses as rows of a table, and the entries of a batch response.
 
-No sockets, no state; any thread. The caller owns every buffer. What is not bulk goes through the protobuf library.
+No sockets, no state; any thread. The caller owns all buffers. Everything that is not bulk data goes through the
+protobuf library instead.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -13,43 +14,43 @@ cdef struct AddBatchV3:
     int64_t ledger
     int64_t first                # entry id of the first payload
     int64_t lac                  # written into each entry
-    int64_t length               # payload bytes of the ledger in front of this batch
+    int64_t length               # payload bytes of the ledger before this batch
     uint64_t request_base        # the transaction id of entry e is request_base + e
-    uint32_t priority            # 0 is left out
-    uint32_t write_flags         # 0 is left out
+    uint32_t priority            # 0 is left out of the frame
+    uint32_t write_flags         # 0 is left out of the frame
     uint32_t recovery            # 1: flag RECOVERY_ADD
     const uint8_t* key
     uint32_t key_size
     const Digest* digest
 
-# Bytes of the ADD frame, length word included, that stores a payload of `size` bytes as entry `id`.
+# Return the bytes of the ADD frame, length word included, that stores a payload of `size` bytes as entry `id`.
 cdef int64_t add_frame_v3_size(const AddBatchV3* batch, int64_t id, int64_t size) noexcept nogil
 
-# Payload k is payloads[offsets[k]:offsets[k + 1]]. Writes the frames one behind the other into `out`, which has room
-# for the sum of their add_frame_v3_size.
+# Write the frames of payloads[offsets[k]:offsets[k + 1]] to `out`, one after the other. `out` has room for the sum of
+# their add_frame_v3_size.
 cdef void add_frames_v3(const AddBatchV3* batch, const uint8_t* payloads, const int64_t* offsets, int64_t count,
                         uint8_t* out) noexcept nogil
 
-# The frames of entries as stored, records[offsets[k]:offsets[k + 1]] is `u32 size | entry` and goes
-# out as entries[k], in transaction request_base + k. `first`, `lac`, `length` and `digest` are not looked at.
+# Write the frames of entries as stored, where records[offsets[k]:offsets[k + 1]] is `u32 size | entry` and is sent as
+# entries[k] in transaction request_base + k. `first`, `lac`, `length` and `digest` are not used.
 cdef void stored_frames_v3(const AddBatchV3* batch, const uint8_t* records, const int64_t* offsets,
                            const int64_t* entries, int64_t count, uint8_t* out) noexcept nogil
 
-# As client_wire.response_fn. A row's op is V3's OperationType, its code the StatusCode, its request_id the
-# transaction id, and its body the whole Response. CORRUPT also for a frame that holds no header with operation and
-# transaction, or no status.
+# A response_fn (framing_v2). `op` of the row is V3's OperationType, `code` the StatusCode, `request_id` the
+# transaction id, and the body the whole Response. CORRUPT also if the status, the operation or the transaction is
+# missing.
 cdef Status response_v3_row(const uint8_t* body, uint32_t size, Response* row) noexcept nogil
 
 cdef struct BatchAnswer:
     size_t at                    # of the first entry's tag in the Response
     size_t end
     int64_t count
-    size_t run_bytes             # of the entries as `u32 length | entry`
-    bint in_place                # the entries lie side by side, each behind exactly 4 bytes
+    size_t run_bytes             # size of the entries as `u32 length | entry`
+    bint in_place                # the entries follow each other, each after exactly 4 bytes
     bint has_lac
     int64_t lac
 
-# Find the entries in a Response that carries a BatchReadResponse. CORRUPT when it does not, or is torn.
+# Find the entries in a Response that holds a BatchReadResponse. Return OK, or CORRUPT if it holds none or is torn.
 cdef Status batch_answer_find(const uint8_t* body, size_t size, BatchAnswer* answer) noexcept nogil
 
 cdef class AddFramerV3:

@@ -1,4 +1,4 @@
-"""What a V3 client puts on the wire and takes off it in bulk. The GIL is dropped once per batch."""
+"""V3 frames with bulk data as a client writes and reads them. The GIL is released once per batch."""
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -65,7 +65,7 @@ cdef inline uint64_t header_size(const AddBatchV3* batch, uint64_t transaction) 
 
 
 cdef inline uint64_t request_size(const AddBatchV3* batch, int64_t id, int64_t stored) noexcept nogil:
-    """Bytes of the AddRequest that carries an entry of `stored` bytes."""
+    """Return the size of the AddRequest for an entry of `stored` bytes."""
     cdef uint64_t size = 4 + varint_size(<uint64_t> batch.ledger) + varint_size(<uint64_t> id)
     size += varint_size(batch.key_size) + batch.key_size + varint_size(stored) + stored
     if batch.write_flags:
@@ -85,7 +85,7 @@ cdef int64_t add_frame_v3_size(const AddBatchV3* batch, int64_t id, int64_t size
 
 cdef inline uint8_t* put_head(const AddBatchV3* batch, uint64_t transaction, int64_t id, uint64_t stored,
                               uint8_t* out) noexcept nogil:
-    """All of the frame in front of the entry, whose place is returned, but the length word."""
+    """Write the frame up to the entry, except for its length word; return where the entry begins."""
     out = put_tagged(out + FRAME_PREFIX, 0x0a, header_size(batch, transaction))
     out = put_tagged(out, 0x08, VERSION)
     out = put_tagged(out, 0x10, ADD_ENTRY)
@@ -102,7 +102,7 @@ cdef inline uint8_t* put_head(const AddBatchV3* batch, uint64_t transaction, int
 
 
 cdef inline uint8_t* put_tail(const AddBatchV3* batch, uint8_t* frame, uint8_t* out) noexcept nogil:
-    """What is behind the entry, which ends at `out`, and the length word; the end of the frame."""
+    """Write what follows the entry, which ends at `out`, and the frame's length word; return the end of the frame."""
     if batch.write_flags:
         out = put_tagged(out, 0x28, batch.write_flags)
     if batch.recovery:
@@ -156,7 +156,7 @@ cdef inline Status take_varint(const uint8_t* body, size_t size, size_t* at, uin
 
 
 cdef Status take_field(const uint8_t* body, size_t size, size_t* at, Field* field) noexcept nogil:
-    """The field at *at, which moves behind it. Groups are nothing that a bookie sends: CORRUPT, as what is torn is."""
+    """Read the field at *at and move *at behind it. CORRUPT if it is torn, or a group, which no bookie sends."""
     cdef uint64_t tag
     field.at = at[0]
     if take_varint(body, size, at, &tag) != OK or tag >> 3 == 0 or tag >> 32:
@@ -179,7 +179,7 @@ cdef Status take_field(const uint8_t* body, size_t size, size_t* at, Field* fiel
 
 
 cdef Status header_row(const uint8_t* body, size_t size, Response* row, bint* whole) noexcept nogil:
-    """Operation and transaction id of a BKPacketHeader."""
+    """Read operation and transaction id from a BKPacketHeader; `whole` tells whether both are present."""
     cdef size_t at = 0
     cdef Field field
     cdef bint operation = False
@@ -218,7 +218,7 @@ cdef Status response_v3_row(const uint8_t* body, uint32_t size, Response* row) n
 
 
 cdef Status batch_bodies(const uint8_t* body, size_t size, size_t base, BatchAnswer* answer) noexcept nogil:
-    """The entries of one BatchReadResponse, which lies at `base` of the Response."""
+    """Find the entries of one BatchReadResponse, which begins at offset `base` of the Response."""
     cdef size_t at = 0
     cdef Field field
     while at < size:
@@ -257,7 +257,7 @@ cdef Status batch_answer_find(const uint8_t* body, size_t size, BatchAnswer* ans
 
 
 cdef void patch_run(uint8_t* body, const BatchAnswer* answer) noexcept nogil:
-    """Make `tag | length in 3 bytes | entry` into `u32 length | entry`, where they lie."""
+    """Rewrite `tag | length in 3 bytes | entry` to `u32 length | entry` in place."""
     cdef size_t at = answer.at
     cdef uint32_t size
     while at < answer.end:
@@ -277,7 +277,7 @@ cdef void copy_bodies(const uint8_t* body, size_t size, uint8_t** out) noexcept 
 
 
 cdef void copy_run(const uint8_t* body, size_t size, uint8_t* out) noexcept nogil:
-    """The entries as `u32 length | entry`, however they are laid out in the Response."""
+    """Copy the entries to `out` as `u32 length | entry`, however the Response lays them out."""
     cdef size_t at = 0
     cdef Field field
     while at < size and take_field(body, size, &at, &field) == OK:
@@ -302,9 +302,11 @@ cdef class AddFramerV3:
 
     def build(self, int64_t first, int64_t lac, int64_t length, const uint8_t[::1] payloads,
               const int64_t[::1] offsets):
-        """Frames of entries first, first + 1, … as a uint8 array. Payload k is payloads[offsets[k]:offsets[k + 1]].
+        """Return the frames of entries first, first + 1, ... as a uint8 array. Payload k is
+        payloads[offsets[k]:offsets[k + 1]].
 
-        `length`: payload bytes of the ledger in front of `first`. ValueError names the payload that does not fit.
+        `length` is the number of payload bytes in the ledger before `first`. ValueError names a payload that does not
+        fit.
         """
         cdef AddBatchV3 batch = self.batch
         cdef int64_t count = offsets.shape[0] - 1
@@ -314,7 +316,7 @@ cdef class AddFramerV3:
         cdef const uint8_t* data = &payloads[0] if payloads.shape[0] else NULL
         for k in range(count):
             if offsets[k] < 0 or offsets[k + 1] < offsets[k] or offsets[k + 1] > payloads.shape[0]:
-                raise ValueError(f"payload {k} is bytes {offsets[k]} to {offsets[k + 1]} of {payloads.shape[0]}")
+                raise ValueError(f"payload {k} is bytes {offsets[k]} to {offsets[k + 1]} of only {payloads.shape[0]}")
             size = add_frame_v3_size(&batch, first + k, offsets[k + 1] - offsets[k])
             if size > self.frame_bytes_max:
                 raise ValueError(f"payload {k} needs a frame of {size} bytes; the limit is {self.frame_bytes_max}")
@@ -332,9 +334,10 @@ cdef class AddFramerV3:
 def stored_adds(int64_t ledger, bytes key, const uint8_t[::1] records, const int64_t[::1] offsets,
                 const int64_t[::1] entries, int64_t transaction, uint32_t frame_bytes_max, *,
                 uint32_t priority=0, uint32_t write_flags=0, bint recovery=False):
-    """The ADD frames, as a uint8 array, of entries as stored: records[offsets[k]:offsets[k + 1]] is `u32 size | entry`.
+    """Return the ADD frames of entries as stored, as a uint8 array; records[offsets[k]:offsets[k + 1]] is `u32 size |
+    entry`.
 
-    Record k goes out as entries[k], in transaction + k. ValueError names the record that does not fit.
+    Record k is sent as entries[k] in transaction + k. ValueError names a record that does not fit.
     """
     cdef AddBatchV3 batch
     cdef int64_t count = entries.shape[0]
@@ -342,7 +345,7 @@ def stored_adds(int64_t ledger, bytes key, const uint8_t[::1] records, const int
     cdef int64_t total = 0
     cdef uint8_t[::1] out
     if offsets.shape[0] != count + 1:
-        raise ValueError(f"{offsets.shape[0]} offsets for {count} entries; give one more")
+        raise ValueError(f"{offsets.shape[0]} offsets for {count} entries; pass {count + 1}")
     if count == 0:
         return np.empty(0, dtype=np.uint8)
     records_fit(records, offsets, 0, frame_bytes_max)
@@ -364,19 +367,20 @@ def stored_adds(int64_t ledger, bytes key, const uint8_t[::1] records, const int
 
 
 def cut(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows):
-    """Cut whole responses from `buffer` into `rows` (dtype client_wire.RESPONSE); return (count, bytes taken, needed).
+    """Cut whole responses from `buffer` into `rows` (dtype framing_v2.RESPONSE); return (count, bytes taken, bytes
+    needed).
 
-    "needed" is the size of the unfinished frame behind them, 0 while unknown. `body_at` counts from the buffer's start.
-    ValueError when the peer broke the framing rules: the connection is of no more use.
+    "needed" is the size of the unfinished frame after them, 0 while unknown. `body_at` counts from the start of the
+    buffer. ValueError if the peer broke the framing rules: the connection cannot be used any more.
     """
     return cut_rows(buffer, frame_bytes_max, rows, response_v3_row, "V3")
 
 
 def batch_run(uint8_t[::1] response):
-    """The entries of a batch answer as a run of `u32 length | entry`, and the LAC that came along or None.
+    """Return the entries of a batch response as a run of `u32 length | entry`, and the LAC in it or None.
 
-    Where each entry lies behind exactly four bytes the run is made in `response` itself, and the view is of it.
-    ValueError when `response` is no BatchReadResponse.
+    If each entry follows exactly four bytes, the run is made in `response` itself, and the result is a view of it.
+    ValueError if `response` is not a BatchReadResponse.
     """
     cdef BatchAnswer answer
     cdef uint8_t[::1] out
@@ -386,7 +390,7 @@ def batch_run(uint8_t[::1] response):
         with nogil:
             status = batch_answer_find(&response[0], size, &answer)
     if status != OK:
-        raise ValueError("no batch of entries in it")
+        raise ValueError("the response holds no BatchReadResponse, or is torn")
     lac = answer.lac if answer.has_lac else None
     if answer.count == 0:
         return memoryview(b""), lac

@@ -1,4 +1,4 @@
-"""Answers to many single reads: kept in the order of their arrival, verified together, then laid out in order."""
+"""Responses to many single reads: kept in order of arrival, verified together, then copied in order of their ids."""
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
@@ -12,7 +12,7 @@ from bookie._fast.wire.record cimport entry_holds
 
 
 cdef class ReadRun:
-    """The answers to the reads of `entries`, an ascending int64 array, at one bookie."""
+    """The responses of one bookie to reads of `entries`, an ascending int64 array."""
 
     def __cinit__(self, int64_t ledger, entries):
         cdef int64_t k
@@ -20,7 +20,7 @@ cdef class ReadRun:
         self.left = self.ids.shape[0]
         for k in range(1, self.left):
             if self.ids[k] <= self.ids[k - 1]:
-                raise ValueError(f"entry {self.ids[k]} behind {self.ids[k - 1]}: entries must ascend")
+                raise ValueError(f"entry {self.ids[k]} follows {self.ids[k - 1]}: entries must be ascending")
         self.places = <Place*> calloc(max(self.left, 1), sizeof(Place))
         if self.places == NULL:
             raise MemoryError
@@ -49,7 +49,8 @@ cdef class ReadRun:
             return 0
         if code == 0:
             if self.capacity - self.used < LENGTH_PREFIX + <int64_t> size:
-                # As if the others were as long as this one; what comes of longer ones is doubled.
+                # Reserve as if all remaining entries had the size of this one; if they are larger, the capacity
+                # doubles.
                 capacity = max(self.used + self.left * (LENGTH_PREFIX + <int64_t> size), 2 * self.capacity)
                 grown = <uint8_t*> realloc(self.bytes, capacity)
                 if grown == NULL:
@@ -68,11 +69,12 @@ cdef class ReadRun:
             self.lac = lac
 
     def answer(self, int64_t entry, int32_t code, const uint8_t[::1] stored=None, lac=None):
-        """One answer: code 0 with the entry as stored. ValueError when it was not asked for."""
+        """Store one response: code 0 with the entry as stored, or an error code. ValueError if it was not requested.
+        """
         cdef int64_t place = self.place_of(entry)
         cdef uint8_t nothing = 0
         if place < 0:
-            raise ValueError(f"entry {entry} was not asked for")
+            raise ValueError(f"entry {entry} was not requested")
         if lac is not None:
             self.saw_lac(lac)
         if code == 0 and stored is None:
@@ -82,12 +84,12 @@ cdef class ReadRun:
                      stored.shape[0] if code == 0 else 0)
 
     def failures(self):
-        """(entry, code) of all answers with another code than 0."""
+        """Return (entry, code) of all responses whose code is not 0."""
         return [(self.ids[k], self.places[k].code) for k in range(self.ids.shape[0])
                 if self.places[k].answered and self.places[k].code]
 
     def stored(self, int64_t entry):
-        """The entry as it came, None when it did not."""
+        """Return the entry as received, or None."""
         cdef int64_t place = self.place_of(entry)
         cdef Place* at = &self.places[place]
         if place < 0 or not at.answered or at.code:
@@ -112,7 +114,7 @@ cdef class ReadRange:
         return 0 <= entry - self.first < self.count and self.records[entry - self.first] != NULL
 
     def missing(self, const int64_t[::1] entries):
-        """Those of `entries` that are not found yet. ValueError when one lies outside the range."""
+        """Return those of `entries` that were not found yet. ValueError if one lies outside the range."""
         cdef int64_t k, place
         cdef int64_t left = 0
         found = np.empty(entries.shape[0], dtype=np.int64)
@@ -120,20 +122,20 @@ cdef class ReadRange:
         for k in range(entries.shape[0]):
             place = entries[k] - self.first
             if place < 0 or place >= self.count:
-                raise ValueError(f"entry {entries[k]} is none of the {self.count} from {self.first} on")
+                raise ValueError(f"entry {entries[k]} is not one of the {self.count} from {self.first} on")
             if self.records[place] == NULL:
                 out[left] = entries[k]
                 left += 1
         return found[:left]
 
     def take(self, ReadRun run, Digester digester):
-        """Whatever is good in the answers and not there yet: how many. The run gets no more answers."""
+        """Take the valid entries that are not there yet, and return how many. The run must get no more responses."""
         cdef const Digest* digest = &digester.digest
         cdef int64_t before = self.found
         cdef int64_t k, place
         cdef const uint8_t* record
         if run.ledger != self.ledger:
-            raise ValueError(f"answers of ledger {run.ledger}, not {self.ledger}")
+            raise ValueError(f"the responses are of ledger {run.ledger}, not {self.ledger}")
         with nogil:
             for k in range(run.ids.shape[0]):
                 place = run.ids[k] - self.first
@@ -150,15 +152,15 @@ cdef class ReadRange:
         return self.found - before
 
     def run(self, int64_t count):
-        """The first `count` entries as a run of `u32 length | entry`, a uint8 array, and its offsets.
+        """Return the first `count` entries as a run of `u32 length | entry` (uint8 array), and its int64 offsets.
 
-        ValueError when one of them is missing.
+        ValueError if one of them is missing.
         """
         cdef int64_t k, size
         cdef uint8_t[::1] out
         cdef int64_t[::1] edges
         if count < 0 or count > self.count:
-            raise ValueError(f"{count} entries of {self.count}")
+            raise ValueError(f"count is {count}; the range has {self.count} entries")
         offsets = np.zeros(count + 1, dtype=np.int64)
         edges = offsets
         for k in range(count):

@@ -1,4 +1,4 @@
-"""Names of reads to runs of answers, a table at a time. An answer is taken once; whatever else comes stays."""
+"""A hash table from ids in responses to reads. A response is matched once; others stay in the table of rows."""
 from libc.stdint cimport int32_t
 
 import numpy as np
@@ -12,19 +12,23 @@ from bookie._fast.wire.v2 cimport OP_READ
 
 
 cdef class ReadsInFlight(AddsInFlight):
-    """`by_transaction`: answers name the transaction, as in V3; else ledger and entry, as in V2."""
+    """The single reads in flight on one connection. Responses carry the transaction if `by_transaction` (V3), else
+    ledger and entry.
+    """
 
     def __cinit__(self, *, bint by_transaction):
         self.op = READ_ENTRY if by_transaction else OP_READ
         self.runs = {}
 
     def ask(self, int32_t lane, ReadRun run, int64_t transaction, int64_t due_ms):
-        """The reads of `run` went out, in V3 as transaction, transaction + 1, …; none is known (`knows`)."""
+        """Record that the reads of `run` were sent, in V3 as transaction, transaction + 1, ...; `knows` must be False
+        for them.
+        """
         self.sent(lane, run.ledger, run.entries, transaction, due_ms)
         self.runs[lane] = run
 
     def leave(self, int32_t lane):
-        """The run of this lane gets no more answers. In V2 names stay taken until they are answered."""
+        """Pass no more responses to the run of this lane. In V2 the ids stay in use until their responses arrive."""
         self.runs.pop(lane, None)
         AddsInFlight.leave(self, lane)
 
@@ -46,10 +50,10 @@ cdef class ReadsInFlight(AddsInFlight):
         return run.put(place, 0 if answer.entry != NULL else NO_ENTRY, answer.entry, answer.size)
 
     def pick(self, rows, int64_t count, const uint8_t[::1] received, int64_t bytes_max):
-        """Take the answers to these reads out of the first `count` rows; others move to the front.
+        """Take the responses to these reads out of the first `count` rows, and move the other rows to the front.
 
-        How many others, and the lanes that have all their answers now: they have left. `received`: what `body_at`
-        counts from. A body of more than `bytes_max` bytes is not looked at.
+        Returns (number of other rows, lanes that have all their responses); such lanes have left. `received` is the
+        buffer that `body_at` refers to. A body of more than `bytes_max` bytes counts as TOO_LONG and is not read.
         """
         cdef uint8_t[::1] table = rows.view(np.uint8)
         cdef Response* row = <Response*> &table[0]
@@ -60,7 +64,7 @@ cdef class ReadsInFlight(AddsInFlight):
         cdef ReadRun run = None
         cdef Response* here
         if count > table.shape[0] // <int64_t> sizeof(Response):
-            raise ValueError(f"the table has no {count} rows")
+            raise ValueError(f"count is {count}; the table has fewer rows")
         whole = []
         for k in range(count):
             here = row + k

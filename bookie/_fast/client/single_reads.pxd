@@ -1,6 +1,6 @@
-"""Single reads in bulk on the wire: the frames of many requests, and the entry in an answer. Any thread, no state.
+"""Frames of many single reads, and the entry in a V3 response to one. Any thread, no state.
 
-The caller owns every buffer. In V2 an answer's body is the entry itself.
+The caller owns all buffers. In V2 the body of a response is the entry itself.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
@@ -8,10 +8,10 @@ from libc.stdint cimport int64_t, uint8_t
 from bookie._fast.base.types cimport Status
 
 cdef struct ReadAnswerV3:
-    const uint8_t* entry         # NULL: it carries none
+    const uint8_t* entry         # NULL if the response carries none
     size_t size
     bint has_lac
-    int64_t lac                  # the highest that the bookie knows
+    int64_t lac                  # the highest LAC that the bookie knows
 
-# Find the entry in a Response that carries a ReadResponse. CORRUPT when it does not, or is torn.
+# Find the entry in a Response that holds a ReadResponse. Return OK, or CORRUPT if it holds none or is torn.
 cdef Status read_answer_v3(const uint8_t* body, size_t size, ReadAnswerV3* answer) noexcept nogil

@@ -1,4 +1,4 @@
-"""Requests of single reads, laid out one behind the other, and V3's answers to them."""
+"""Frames of single reads, written one after the other, and V3's responses to them."""
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -23,7 +23,7 @@ from bookie._fast.wire.v2 cimport FRAME_PREFIX, OP_READ, READ_BYTES, VERSION_MAX
 cdef enum:
     VERSION = 3
     HEADER_TAG = 0x0a
-    # Of readRequest and readResponse, field 100 of Request and of Response.
+    # Of readRequest and readResponse, which are field 100 of Request and Response.
     PART_TAG = 100 << 3 | WIRE_BYTES
     BODY_TAG = 4 << 3 | WIRE_BYTES
     LAC_TAG = 5 << 3 | WIRE_VARINT
@@ -50,7 +50,9 @@ cdef inline uint32_t part_bytes(int64_t ledger, int64_t entry) noexcept nogil:
 
 cdef int64_t frames_v3(int64_t ledger, const int64_t* entries, int64_t count, uint64_t transaction,
                        uint8_t* out) noexcept nogil:
-    """Their bytes; those alone where `out` is NULL. Header and part take less than 128 bytes each."""
+    """Write the frames and return their size; with `out` NULL only that. Header and message have less than 128 bytes
+    each.
+    """
     cdef int64_t k, size
     cdef int64_t total = 0
     cdef uint32_t header, part
@@ -121,7 +123,7 @@ cdef Status read_answer_v3(const uint8_t* body, size_t size, ReadAnswerV3* answe
 
 
 def requests_v2(int64_t ledger, const int64_t[::1] entries):
-    """The READ frames of these entries, as a uint8 array."""
+    """Return the READ frames of these entries as a uint8 array."""
     cdef uint8_t[::1] out
     cdef int64_t count = entries.shape[0]
     frames = np.empty(count * (FRAME_PREFIX + READ_BYTES), dtype=np.uint8)
@@ -133,7 +135,7 @@ def requests_v2(int64_t ledger, const int64_t[::1] entries):
 
 
 def requests_v3(int64_t ledger, const int64_t[::1] entries, int64_t transaction):
-    """The same in V3; entries[k] goes out in transaction + k."""
+    """Return V3's frames of these reads as a uint8 array; entries[k] is sent in transaction + k."""
     cdef uint8_t[::1] out
     cdef int64_t count = entries.shape[0]
     if count == 0:
@@ -146,9 +148,11 @@ def requests_v3(int64_t ledger, const int64_t[::1] entries, int64_t transaction)
 
 
 def entry_of(const uint8_t[::1] response):
-    """The entry in V3's answer to a read (None: it carries none) and the LAC (None as well). ValueError."""
+    """Return the entry in a V3 response to a read, and its LAC; each may be None. ValueError if it is not such a
+    response.
+    """
     cdef ReadAnswerV3 answer
     if response.shape[0] == 0 or read_answer_v3(&response[0], response.shape[0], &answer) != OK:
-        raise ValueError("no answer to a read in it")
+        raise ValueError("the response holds no ReadResponse, or is torn")
     entry = (<const char*> answer.entry)[:answer.size] if answer.entry != NULL else None
     return entry, answer.lac if answer.has_lac else None

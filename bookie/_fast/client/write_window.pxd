@@ -1,9 +1,9 @@
-"""The adds of one ledger that are not yet acknowledged in order: sealed once, kept until then, resent from there.
+"""The adds of one ledger from the time they are sealed until they are acknowledged in order; resends come from here.
 
-No lock: every call holds the GIL. Adds may come from any thread; all else from the thread of the event loop. The GIL is
-given up only to digest a large payload and to gather records, both on memory that cannot go away meanwhile.
-Memory: records lie one behind the other in chunks; `bytes_max` bounds the records, twice that the chunks.
-A bit of a mask is a place in an entry's write set: place p of entry e is ensemble index (e + p) mod E.
+No lock: every call holds the GIL. Adds may come from any thread, all other calls from the event loop's thread. The
+GIL is released only to digest a large payload and to gather records, both on memory that stays valid meanwhile.
+Memory: records lie one after the other in chunks; `bytes_max` bounds the records, and twice that the chunks. A bit of
+a mask is a place in an entry's write set: place p of entry e is ensemble index (e + p) mod E.
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -16,10 +16,10 @@ cdef struct Area:
     uint8_t* base
     int64_t size
     int64_t used
-    int64_t live                 # records in it that are still pending
+    int64_t live                 # records that are still pending
 
 cdef class Chunk:
-    # Python sees its memory as a read-only buffer, which keeps it alive.
+    # Memory that Python sees as a read-only buffer, which keeps it alive.
     cdef Area area
     cdef Py_ssize_t shape
     cdef Py_ssize_t stride
@@ -31,12 +31,12 @@ cdef struct Slot:
     uint8_t* record              # u32 length | entry
     int64_t record_bytes
     int64_t payload_bytes
-    int64_t length               # as sealed into the entry
+    int64_t length               # ledger length in the sealed entry
     Area* area
-    double sent_at               # on the owner's clock, once `sent`
+    double sent_at               # time of the first sending, on the owner's clock; valid if `sent`
     bint sent
     bint sealed
-    bint complete                # an ack quorum holds it; with `judged`, the owner has agreed
+    bint complete                # an ack quorum has acknowledged it; if `judged`, the owner has agreed too
 
 cdef class WriteWindow:
     cdef readonly Digester digester
@@ -46,28 +46,28 @@ cdef class WriteWindow:
     cdef readonly int64_t ack_quorum
     cdef readonly bint advanced
     cdef readonly bint deferred          # the LAC does not follow the head
-    cdef readonly bint judged            # an ack quorum alone does not complete an entry: `complete` does
-    cdef public bint holding             # nothing is acknowledged meanwhile
+    cdef readonly bint judged            # an ack quorum does not complete an entry; the owner calls `complete`
+    cdef public bint holding             # nothing is acknowledged while this is set
     cdef readonly int64_t count_max
     cdef readonly int64_t bytes_max
     cdef readonly int64_t record_bytes_max
-    cdef readonly int64_t next           # one past the highest id given out
-    cdef readonly int64_t head           # every id below is acknowledged
+    cdef readonly int64_t next           # one past the highest id assigned
+    cdef readonly int64_t head           # every lower id is acknowledged
     cdef readonly int64_t lac            # sealed into the next entry
-    cdef public int64_t length           # payload bytes given out; sealed into the next entry, its own added
-    cdef readonly int64_t head_length    # the same below `head`
-    cdef readonly int64_t count          # pending
-    cdef readonly int64_t bytes          # their records
+    cdef public int64_t length           # payload bytes assigned so far; the next entry adds its own
+    cdef readonly int64_t head_length    # payload bytes below `head`
+    cdef readonly int64_t count          # pending entries
+    cdef readonly int64_t bytes          # of their records
     cdef readonly object error           # why the window failed, or None
-    cdef object explain                  # explain(entry, error): the exception that a caller gets
+    cdef object explain                  # explain(entry, error): returns the exception that a caller gets
     cdef Slot* slots                     # by id, linear probing
     cdef int64_t mask
-    cdef int64_t displaced               # slots that do not stand at id & mask
-    cdef int64_t* queue                  # ids that were never sent, in the order of their adds; one room for each slot
+    cdef int64_t displaced               # slots that are not at id & mask
+    cdef int64_t* queue                  # ids that were never sent, in order of their adds; as large as `slots`
     cdef int64_t queued
     cdef int64_t* batch_ids              # what `take` took
     cdef int64_t batch_count
-    cdef object whole                    # its records, if they lie in one piece and go to every index
+    cdef object whole                    # the records of the batch if every index gets all of them
     cdef list chunks
     cdef int64_t chunk_bytes
     cdef dict waiters

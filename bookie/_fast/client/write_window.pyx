@@ -1,4 +1,4 @@
-"""The adds of one ledger between being sealed and being acknowledged in order. See the contract."""
+"""The adds of one ledger from the time they are sealed until they are acknowledged in order."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.stdint cimport int32_t, uint32_t
@@ -22,7 +22,7 @@ cdef enum:
     CHUNK_LEAST = 16 << 10
     CHUNK_MOST = 1 << 20
     MANY_BYTES = 1 << 20
-    SEAL_ALONE_FROM = 32 << 10   # payload bytes from which giving up the GIL costs less than holding it
+    SEAL_ALONE_FROM = 32 << 10   # payload bytes from which releasing the GIL costs less than holding it
 
 _get_running_loop = asyncio.get_running_loop
 _new_lock = threading.Lock
@@ -36,14 +36,14 @@ cdef int by_id(const void* one, const void* other) noexcept nogil:
 
 
 cdef class Chunk:
-    """Memory of records. Not for callers."""
+    """Memory for records. Internal."""
 
     def __cinit__(self, int64_t size):
         if size < 1:
-            raise ValueError(f"a chunk of {size} bytes")
+            raise ValueError(f"a chunk of {size} bytes; it needs at least 1")
         self.area.base = <uint8_t*> malloc(<size_t> size)
         if self.area.base is NULL:
-            raise MemoryError(f"no {size} bytes for pending adds")
+            raise MemoryError(f"no memory for {size} bytes of pending adds")
         self.area.size = self.shape = size
         self.stride = 1
 
@@ -65,8 +65,8 @@ cdef class Chunk:
 
 
 cdef class WriteWindow:
-    """`quorums`: E, W, A. `first` and `length` describe the ledger in front of the first add, which carries first - 1
-    as its LAC.
+    """The pending adds of one ledger. `quorums` are ensemble, write and ack quorum; `first` and `length` describe the
+    ledger before the first add, whose LAC is first - 1.
     """
 
     def __cinit__(self, *_, **__):
@@ -88,9 +88,9 @@ cdef class WriteWindow:
                  bint advanced=False, bint deferred=False, bint judged=False):
         self.ensemble_size, self.write_quorum, self.ack_quorum = quorums
         if not 1 <= self.ack_quorum <= self.write_quorum <= self.ensemble_size:
-            raise ValueError(f"quorums {quorums}: they must be ensemble >= write >= ack >= 1")
+            raise ValueError(f"quorums are {quorums}; they must satisfy ensemble >= write >= ack >= 1")
         if self.write_quorum > WRITE_QUORUM_MAX:
-            raise ValueError(f"write quorum {self.write_quorum}: at most {WRITE_QUORUM_MAX} copies of an entry")
+            raise ValueError(f"the write quorum is {self.write_quorum}; it can be at most {WRITE_QUORUM_MAX}")
         self.digester, self.ledger, self.explain = digester, ledger, explain
         self.next = self.head = first
         self.lac = first - 1
@@ -111,7 +111,7 @@ cdef class WriteWindow:
         return NULL
 
     cdef int64_t place(self, int64_t id, int64_t index) noexcept nogil:
-        """The place of ensemble index `index` in the write set of `id`; not below the write quorum: none."""
+        """Return the place of ensemble index `index` in the write set of `id`; none if not below the write quorum."""
         cdef int64_t place = index - id % self.ensemble_size
         return place if place >= 0 else place + self.ensemble_size
 
@@ -126,9 +126,9 @@ cdef class WriteWindow:
         return &self.slots[at]
 
     cdef void remove(self, Slot* slot) noexcept nogil:
-        """Free a place and pull up what probing would no longer find behind the gap.
+        """Free a slot, and move back the slots that probing would no longer find after the gap.
 
-        Ids in a row all stand where they belong, one long run without a gap: nothing is to be looked for behind it.
+        Consecutive ids are one long run of slots at id & mask, and then none has to be moved.
         """
         cdef int64_t gap = slot - self.slots
         cdef int64_t at = gap
@@ -173,7 +173,7 @@ cdef class WriteWindow:
     # Adds.
 
     cdef Chunk chunk_for(self, int64_t size, bint urgent):
-        """A chunk with room for `size` bytes; None if there is too much memory in chunks already."""
+        """Return a chunk with room for `size` bytes, or None if the chunks have too much memory already."""
         cdef Chunk chunk
         cdef int64_t room
         if self.chunks:
@@ -192,11 +192,11 @@ cdef class WriteWindow:
         return chunk
 
     cdef int64_t admit(self, int64_t entry, int64_t size) except -2:
-        """The id of the next add, -1 while there is no room. The id that all others wait for is always let in."""
+        """Return the id of the next add, or -1 if the window is full. The id at `head` is always admitted."""
         if size > self.record_bytes_max:
             raise ValueError(f"the entry needs {size} bytes with its header; the limit is {self.record_bytes_max}")
         if self.advanced != (entry >= 0):
-            raise ValueError(f"entry id {entry}: " + ("give one, at least 0" if self.advanced else "the window counts"))
+            raise ValueError(f"entry id is {entry}: " + ("pass one >= 0" if self.advanced else "pass none here"))
         if self.advanced and (entry < self.head or self.find(entry) is not NULL):
             raise KeyError(entry)
         if self.count and entry != self.head and (
@@ -207,7 +207,7 @@ cdef class WriteWindow:
         return entry if self.advanced else self.next
 
     cdef Slot* enter(self, int64_t id, int64_t size, int64_t payload_bytes, Chunk chunk):
-        """The slot of an add that was let in: all there but payload and digest."""
+        """Create the slot of an admitted add, complete but for payload and digest."""
         cdef Slot* slot = self.insert(id)
         cdef uint8_t* at = chunk.area.base + chunk.area.used
         slot.area, slot.record, slot.record_bytes, slot.payload_bytes = &chunk.area, at, size, payload_bytes
@@ -227,15 +227,15 @@ cdef class WriteWindow:
         return slot
 
     cdef void seal(self, uint8_t* at, const uint8_t* payload, int64_t size) noexcept nogil:
-        """Put payload and digest into the record at `at`."""
+        """Write payload and digest into the record at `at`."""
         cdef int64_t head = LENGTH_PREFIX + ENTRY_FIXED_BYTES + self.digester.digest.size
         memcpy(at + head, payload, size)
         digest_sum(&self.digester.digest, at + 4, ENTRY_FIXED_BYTES, at + head, size, at + 36)
 
     def append(self, payload, int64_t entry=-1):
-        """Seal the next entry, or with `entry` that one; None while there is no room.
+        """Seal the next entry, or the one with id `entry`, and return its Add; None while the window is full.
 
-        ValueError: too large. KeyError: the id was added already. After `fail`: what `explain` says.
+        ValueError if it is too large, KeyError if the id was added before; after `fail` the exception from `explain`.
         """
         cdef Py_buffer view
         cdef Add add
@@ -259,7 +259,7 @@ cdef class WriteWindow:
             else:
                 with nogil:
                     self.seal(at, <const uint8_t*> view.buf, view.len)
-                slot = self.find(id)             # the table may have moved, or the window failed
+                slot = self.find(id)             # meanwhile the table may have moved, or the window failed
             if slot is not NULL:
                 slot.sealed = True
         finally:
@@ -269,10 +269,10 @@ cdef class WriteWindow:
         return add
 
     def append_many(self, payloads, const int64_t[::1] offsets, int64_t first=0):
-        """`append` of payloads[offsets[k]:offsets[k + 1]] for each k from `first` on; how many: it ends early where
-        there is no room, and after about a MiB, so that others get the GIL.
+        """Append payloads[offsets[k]:offsets[k + 1]] for each k from `first` on, and return how many. It ends early
+        if the window is full, and after about 1 MiB to let other threads take the GIL.
 
-        ValueError: one is too large, or offsets that no array has; what stands in front of it was added.
+        ValueError if a payload is too large or an offset invalid; the payloads before it have been added.
         """
         cdef Py_buffer view
         cdef Slot* slot
@@ -289,7 +289,7 @@ cdef class WriteWindow:
         try:
             for k in range(first, offsets.shape[0] - 1):
                 if not 0 <= offsets[k] <= offsets[k + 1] <= view.len:
-                    raise ValueError(f"offsets {offsets[k]} and {offsets[k + 1]} of {view.len} bytes")
+                    raise ValueError(f"offsets {offsets[k]} and {offsets[k + 1]} do not fit {view.len} bytes")
                 size = offsets[k + 1] - offsets[k]
                 id = self.admit(-1, head + size)
                 chunk = self.chunk_for(head + size, id == self.head) if id >= 0 else None
@@ -310,11 +310,11 @@ cdef class WriteWindow:
 
     @property
     def unsent(self):
-        """Adds that were never taken."""
+        """The number of adds that were never taken."""
         return self.queued
 
     def take(self, double now, int64_t bytes_max=1 << 20):
-        """Take the next adds for their first sending, `bytes_max` or one; how many. `batch` has their records."""
+        """Take the next adds for their first sending, up to `bytes_max` or one; return how many. See `batch`."""
         cdef int64_t count = 0
         cdef int64_t bytes = 0
         cdef Slot* slot
@@ -333,7 +333,7 @@ cdef class WriteWindow:
         return count
 
     def batch(self, int64_t index):
-        """What `take` took, for the bookie at `index`: (records, offsets, entries), for its lane. None: nothing."""
+        """Return (records, offsets, entries) of the taken adds for the bookie at `index`, or None if there are none."""
         cdef int64_t k
         cdef int64_t count = 0
         cdef int64_t[::1] mine
@@ -349,7 +349,7 @@ cdef class WriteWindow:
         return self.gathered(&mine[0], count) if count else None
 
     cdef object gathered(self, const int64_t* ids, int64_t count):
-        """The records of pending entries: a view where they lie in one piece, else a copy."""
+        """Return (records, offsets, entries) of pending entries: a view if the records are contiguous, else a copy."""
         cdef Slot* slot
         cdef Area* area = NULL
         cdef uint8_t* expected = NULL
@@ -385,15 +385,17 @@ cdef class WriteWindow:
         return copy.data, offsets_array, entries_array
 
     def records(self, const int64_t[::1] entries):
-        """The records of these pending entries, at least one. KeyError: not pending."""
+        """Return (records, offsets, entries) of these pending entries, at least one. KeyError if one is not pending.
+        """
         return self.gathered(&entries[0], entries.shape[0])
 
-    # Answers.
+    # Responses.
 
     def answered(self, int64_t index, const int64_t[::1] entries, const int32_t[::1] codes):
-        """Take in answers of the bookie at `index`; those that are errors: (entry, code, whether it was incomplete).
+        """Record responses of the bookie at `index`; return (entry, code, whether it was incomplete) for those with
+        errors.
 
-        Acknowledges nothing: `release` does.
+        It acknowledges nothing; `release` does.
         """
         cdef Slot* slot
         cdef int64_t k, place
@@ -413,7 +415,7 @@ cdef class WriteWindow:
         return failures
 
     def quorate(self):
-        """Incomplete entries with an ack quorum, ascending, each with the indices that hold it: the owner judges."""
+        """Return (entry, indices that hold it) of each incomplete entry with an ack quorum, ascending."""
         cdef Slot* slot
         cdef int64_t k
         found = []
@@ -424,17 +426,17 @@ cdef class WriteWindow:
         return sorted(found)
 
     def indices(self, int64_t entry, uint64_t places):
-        """Ensemble indices of places in the write set of an entry, ascending."""
+        """Return the ensemble indices of the given places in the write set of an entry, ascending."""
         return tuple(sorted((entry + p) % self.ensemble_size for p in range(self.write_quorum) if places >> p & 1))
 
     def complete(self, int64_t entry):
-        """Whoever judges agrees with the acks of this pending entry."""
+        """Complete this pending entry: the owner agrees with its acknowledgements."""
         cdef Slot* slot = self.find(entry)
         if slot is not NULL:
             slot.complete = True
 
     def release(self):
-        """Acknowledge in order what is complete, unless `holding`; how many."""
+        """Acknowledge complete entries in order, unless `holding`; return how many."""
         return 0 if self.holding else self.advance()
 
     cdef int64_t advance(self):
@@ -461,7 +463,7 @@ cdef class WriteWindow:
         return self.head - first
 
     def fail_index(self, int64_t entry, int64_t index):
-        """The bookie at `index` failed this pending entry; all indices that did."""
+        """Record that the bookie at `index` failed this pending entry; return all indices that have failed it."""
         cdef Slot* slot = self.find(entry)
         if slot is NULL:
             return ()
@@ -470,7 +472,7 @@ cdef class WriteWindow:
         return self.indices(entry, slot.failed)
 
     def unacked(self, int64_t index, int64_t first=0):
-        """Sent, pending entries from `first` on that the bookie at `index` should hold and did not acknowledge."""
+        """Return the sent, pending entries from `first` on that the bookie at `index` has not acknowledged."""
         cdef Slot* slot
         cdef int64_t k, place
         cdef int64_t count = 0
@@ -489,7 +491,7 @@ cdef class WriteWindow:
         return found[:count]
 
     def unack(self, int64_t index):
-        """Another bookie stands at `index`: nothing pending is stored there, and what lacks its ack is incomplete."""
+        """Forget what `index` acknowledged, since another bookie is there; entries may be incomplete again."""
         cdef Slot* slot
         cdef int64_t k, place
         for k in range(self.mask + 1):
@@ -504,7 +506,7 @@ cdef class WriteWindow:
                     slot.complete = False
 
     def overdue(self, double before):
-        """The lowest incomplete entry that was first sent before this time, else -1."""
+        """Return the lowest incomplete entry that was first sent before this time, or -1."""
         cdef Slot* slot
         cdef int64_t k
         cdef int64_t lowest = -1
@@ -517,13 +519,13 @@ cdef class WriteWindow:
         return lowest
 
     def raise_lac(self, int64_t lac):
-        """The LAC is at least this; for ledgers whose head does not carry it. ValueError above what is acknowledged."""
+        """Raise the LAC to at least this, for deferred ledgers. ValueError if it is not acknowledged."""
         if lac >= self.head:
             raise ValueError(f"LAC {lac} is above the last acknowledged entry {self.head - 1}")
         self.lac = max(self.lac, lac)
 
     def fail(self, error):
-        """End all pending adds with `error`, and refuse more; their ids, ascending. The first error stays."""
+        """End all pending adds with `error` and refuse more; return their ids, ascending. The first error is kept."""
         cdef int64_t k
         pending = sorted([self.slots[k].id for k in range(self.mask + 1) if self.slots[k].id != EMPTY])
         if self.error is None:
@@ -536,10 +538,10 @@ cdef class WriteWindow:
             self.wake(entry, entry + 1)
         return pending
 
-    # Those who wait.
+    # Waiting.
 
     def add(self, int64_t entry):
-        """What `append` returned for this entry."""
+        """Return the Add of this entry, as `append` did."""
         cdef Add add = Add.__new__(Add)
         add.window, add.entry = self, entry
         return add
@@ -559,14 +561,15 @@ cdef class WriteWindow:
 
 
 cdef class Add:
-    """One add. Await it, or wait for it from another thread; either ends when it is acknowledged or has failed."""
+    """One add. Await it, or wait for it in another thread, until it is acknowledged or has failed."""
 
     def done(self):
-        """Whether it is acknowledged or has failed."""
+        """Return whether it is acknowledged or has failed."""
         return self.entry < self.window.head or self.window.error is not None
 
     def result(self):
-        """The entry id. Raises what ended the add; RuntimeError if nothing has yet."""
+        """Return the entry id, or raise the exception with which the add failed; RuntimeError if it is still pending.
+        """
         if self.entry < self.window.head:
             return self.entry
         if self.window.error is not None:
@@ -574,7 +577,7 @@ cdef class Add:
         raise RuntimeError(f"ledger {self.window.ledger}, entry {self.entry}: not acknowledged yet")
 
     def wait(self, double timeout=-1):
-        """Whether it is `done` within `timeout` seconds (-1: however long it takes). Not on the event loop's thread."""
+        """Wait up to `timeout` seconds (-1: without limit) and return `done`. Not for the event loop's thread."""
         if self.done():
             return True
         lock = _new_lock()

@@ -1,4 +1,4 @@
-"""Digests of records at known places, in one pass over the file through a window. Own buffer, nothing is cached."""
+"""Checks digests in one pass over the file through a window. It has its own buffer and caches nothing."""
 import errno
 import os
 
@@ -47,10 +47,10 @@ cdef Status digests_check(FileOps* ops, int fd, const Placed* rows, size_t count
 
 
 def bad_digests(path, offsets, lengths, which, digesters, Files files=None):
-    """Which records of a log fail their digest: their row numbers, as a numpy array.
+    """Return the row numbers of the records whose digest is wrong, as a numpy array.
 
-    Row i lies at offsets[i], ascending, with an entry of lengths[i] bytes; its Digester is digesters[which[i]], None
-    where nobody knows. OSError when the file cannot be read.
+    Row i is a record at offsets[i] (ascending) with an entry of lengths[i] bytes; its Digester is digesters[which[i]],
+    or None to skip it. OSError if the file cannot be read.
     """
     cdef const uint64_t[::1] offset_at = np.ascontiguousarray(offsets, np.uint64)
     cdef const uint32_t[::1] length_at = np.ascontiguousarray(lengths, np.uint32)
@@ -59,14 +59,14 @@ def bad_digests(path, offsets, lengths, which, digesters, Files files=None):
     cdef Digester digester
     cdef Status status
     if length_at.shape[0] != offset_at.shape[0] or which_at.shape[0] != offset_at.shape[0]:
-        raise ValueError("offsets, lengths and which must be of one length")
+        raise ValueError("offsets, lengths and which must have the same length")
     files = files if files is not None else Files()
     cdef FileOps* ops = files.ops
     bad = np.zeros(max(count, 1), np.uint8)
     cdef unsigned char[::1] bad_at = bad
     cdef Placed* rows = <Placed*> malloc(max(count, 1) * sizeof(Placed))
     if rows == NULL:
-        raise MemoryError("no memory for the places of records")
+        raise MemoryError("no memory for the offsets of records")
     encoded = os.fsencode(path)
     cdef const char* name = encoded
     cdef int fd = -1
@@ -85,7 +85,7 @@ def bad_digests(path, offsets, lengths, which, digesters, Files files=None):
     finally:
         free(rows)
     if status == Status.NO_MEMORY:
-        raise MemoryError(f"{path}: no memory to read it")
+        raise MemoryError(f"{path}: no memory to read the file")
     if status != Status.OK:
         raise OSError(errno.EIO, os.strerror(errno.EIO), os.fspath(path))
     return np.flatnonzero(bad[:count])

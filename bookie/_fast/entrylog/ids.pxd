@@ -1,9 +1,9 @@
-"""Entry log ids of one ledger directory: who hands them out, and which of the logs may still be needed as they are.
+"""The entry log ids of a ledger directory: who hands them out, and which logs are still open.
 
-One LogIds a store, any thread. Every writer of the directory takes its ids here: flush, compaction, a log per ledger.
-A log is **open** from before its file exists until its writer has finally synced and closed it *and* the index that
-points into it is committed (log_ids_settle). What is not open never changes and may be collected.
-Logs of earlier processes are closed: replay has brought back what their index did not know.
+One LogIds for each store, any thread. All writers of the directory get their ids here: flush, compaction, and a writer
+for each ledger. A log is **open** from before its file exists until its writer has finally synced and closed it *and*
+the index that points into it is committed (log_ids_settle). A log that is not open never changes and may be collected.
+The logs of earlier processes are closed: replay restores everything that their index did not cover.
 """
 from libc.stdint cimport int64_t, uint32_t
 
@@ -11,34 +11,35 @@ from bookie._fast.base.file cimport FileOps
 from bookie._fast.base.types cimport Status
 
 cdef enum LogUser:
-    # Whose transactions point into a log; what one user settles leaves the other's logs alone.
+    # Whose index transactions point into a log. Settling one user's logs leaves the other's open.
     LOG_USER_FLUSH = 0
     LOG_USER_COMPACTION = 1
 
 cdef struct LogIds               # opaque
 
-# `directory` is the `current` directory; ids start at `next_id`, names that exist are skipped, 7fffffff is followed by
-# 0 as upstream has it. NULL without memory or with a path that is too long.
+# Create a LogIds for `directory`, which is the `current` directory. Ids start at `next_id`; existing files are
+# skipped, and 7fffffff is followed by 0 as in Apache BookKeeper. Return NULL if there is no memory or the path is too
+# long.
 cdef LogIds* log_ids(FileOps* ops, const char* directory, uint32_t next_id) noexcept nogil
-# Every writer is freed.
+# Free it. Every writer has been freed.
 cdef void log_ids_free(LogIds* ids) noexcept nogil
-# Create the next log, empty and open; its descriptor, or -errno and nothing changed. Waits for other creations.
+# Create the next log, empty and open. Return its descriptor, or -errno with nothing changed. Creations are serialised.
 cdef int log_ids_create(LogIds* ids, LogUser user, uint32_t* log_id) noexcept nogil
-# Replace `lastId` and sync the directory, so that the log's name and that file become durable together. 0 or -errno.
-# An id that is lower than one published before leaves the file as it is.
+# Replace `lastId` and sync the directory, so that the log's name and that file become durable together. A lower id
+# than the one published before leaves the file as it is. Return 0 or -errno.
 cdef int log_ids_publish(LogIds* ids, uint32_t log_id) noexcept nogil
-# The writer has synced and closed the log; it stays open until its user settles.
+# Record that the writer has synced and closed the log. It stays open until its user settles.
 cdef void log_ids_close(LogIds* ids, uint32_t log_id) noexcept nogil
-# The log was unlinked by its writer, as nothing of it was committed.
+# Forget a log that its writer unlinked because nothing of it was committed.
 cdef void log_ids_drop(LogIds* ids, uint32_t log_id) noexcept nogil
-# After the commit of everything that the user appended: its logs that were closed before are collectable from now on.
+# Call after the commit of everything that the user appended: its logs that were closed before may be collected now.
 cdef void log_ids_settle(LogIds* ids, LogUser user) noexcept nogil
 
 cdef bint log_ids_is_open(LogIds* ids, uint32_t log_id) noexcept nogil
-# -1: none is open.
+# Return the lowest id of an open log, or -1 if none is open.
 cdef int64_t log_ids_least_open(LogIds* ids) noexcept nogil
 cdef uint32_t log_ids_open_count(LogIds* ids) noexcept nogil
-# What the next creation tries first.
+# Return the id that the next creation tries first.
 cdef uint32_t log_ids_next(LogIds* ids) noexcept nogil
 cdef const char* log_ids_directory(LogIds* ids) noexcept nogil
 cdef FileOps* log_ids_ops(LogIds* ids) noexcept nogil

@@ -1,4 +1,4 @@
-"""Entry log ids: creation under one lock that may wait for the disk, the open set under another that never does."""
+"""Entry log ids: one lock for creation, which may wait for the disk, and one for the open set, which never does."""
 import os
 
 from libc.errno cimport EEXIST, EINTR, ENOMEM
@@ -27,26 +27,26 @@ COMPACTION = <int> LOG_USER_COMPACTION
 
 cdef enum:
     PATH_BYTES = 4096
-    NAME_BYTES = 32              # room for "/ffffffff.log", "/lastId.tmp"
+    NAME_BYTES = 32              # enough for "/ffffffff.log" and "/lastId.tmp"
     OPEN_FIRST = 16
 
 cdef struct OpenLog:
     uint32_t log_id
     LogUser user
-    bint closed                  # by its writer; the index is not settled yet
+    bint closed                  # by its writer; the index is not committed yet
 
 cdef struct LogIds:
     FileOps* ops
     char* directory
-    pthread_mutex_t creating     # held over the creation of a file and of `lastId`; taken before `lock`
-    int64_t published            # in `lastId`; -1 none by this process
-    pthread_mutex_t lock         # guards what follows; never held over a system call
+    pthread_mutex_t creating     # held while a file or `lastId` is created; taken before `lock`
+    int64_t published            # the id in `lastId`; -1 if this process has not written it
+    pthread_mutex_t lock         # guards the fields below; never held over a system call
     uint32_t next_id
     OpenLog* open
     uint32_t count
     uint32_t room
-    uint32_t least               # of the ids in `open`, or below; most that are asked for are closed long since
-    uint32_t greatest            # or above
+    uint32_t least               # lower bound of the ids in `open`; most ids asked for are outside and need no search
+    uint32_t greatest            # upper bound
 
 
 cdef LogIds* log_ids(FileOps* ops, const char* directory, uint32_t next_id) noexcept nogil:
@@ -86,7 +86,7 @@ cdef void log_ids_free(LogIds* ids) noexcept nogil:
 
 
 cdef int64_t place_of(const LogIds* ids, uint32_t log_id) noexcept nogil:
-    """Where the open log stands in the set, with the lock; -1: it is not open. The youngest are asked for most."""
+    """Return the index of the log in the open set, or -1. The caller holds the lock. Recent logs are found first."""
     cdef int64_t i = <int64_t> ids.count - 1
     if log_id < ids.least or log_id > ids.greatest:
         return -1
@@ -101,7 +101,7 @@ cdef void span(LogIds* ids, uint32_t log_id) noexcept nogil:
 
 
 cdef bint enter(LogIds* ids, uint32_t log_id, LogUser user) noexcept nogil:
-    """Open before the file exists, so that who lists the directory never takes it for a closed one."""
+    """Add a log to the open set before its file exists, so that a directory listing never takes it for closed."""
     cdef OpenLog* grown
     pthread_mutex_lock(&ids.lock)
     if ids.count == ids.room:
@@ -137,7 +137,7 @@ cdef int log_ids_create(LogIds* ids, LogUser user, uint32_t* log_id) noexcept no
     pthread_mutex_lock(&ids.creating)
     id = log_ids_next(ids)
     while fd == -EEXIST:
-        if log_ids_is_open(ids, id):         # its file may be gone already, its writer is not done with it
+        if log_ids_is_open(ids, id):         # its file may be gone already, but its writer still uses the id
             id = id + 1 if id < LOG_ID_MAX else 0
             continue
         if not enter(ids, id, user):
@@ -183,7 +183,7 @@ cdef int write_last_id(LogIds* ids, uint32_t log_id) noexcept nogil:
 
 
 cdef bint behind(int64_t published, uint32_t log_id) noexcept nogil:
-    """Whether `lastId` says more than this id already. Far below it, the ids have come round."""
+    """Return whether `lastId` holds a greater id already. If it is greater by far, the ids have wrapped around."""
     return published > log_id and published - log_id < LOG_ID_MAX // 2
 
 
@@ -291,7 +291,7 @@ cdef class EntryLogIds:
         return log_ids_next(self.ids)
 
     def create(self, int user=LOG_USER_FLUSH):
-        """Create the next log, empty; its id. OSError when the system refuses."""
+        """Create the next log, empty, and return its id. OSError if that fails."""
         cdef uint32_t log_id = 0
         cdef LogUser whose = <LogUser> user
         cdef int fd
@@ -304,7 +304,7 @@ cdef class EntryLogIds:
         return log_id
 
     def publish(self, uint32_t log_id):
-        """Write `lastId` and sync the directory. OSError when the system refuses."""
+        """Write `lastId` and sync the directory. OSError if that fails."""
         cdef int rc
         with nogil:
             rc = log_ids_publish(self.ids, log_id)

@@ -1,4 +1,4 @@
-"""Bytes per ledger of one entry log, kept for the ledgers map that closes the file."""
+"""The bytes of each ledger in an entry log, collected for the ledgers map at the end of the file."""
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memset
@@ -6,7 +6,7 @@ from libc.string cimport memset
 from bookie._fast.base.types cimport Status
 
 cdef enum:
-    FIRST_CAPACITY = 64              # LEDGER_MAP_BYTES_LEAST in all
+    FIRST_CAPACITY = 64              # LEDGER_MAP_BYTES_LEAST in total
 
 
 cdef void ledger_map_clear(LedgerMap* map) noexcept nogil:
@@ -23,7 +23,7 @@ cdef void ledger_map_free(LedgerMap* map) noexcept nogil:
 
 
 cdef LedgerBytes* find(LedgerMap* map, int64_t ledger) noexcept nogil:
-    """The slot of `ledger`, or the empty slot where it belongs. At most half of the slots are used."""
+    """Return the slot of `ledger`, or the empty slot where it belongs. At most half of the slots are used."""
     cdef uint64_t hash = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
     cdef size_t i = <size_t> (hash >> 32) & (map.capacity - 1)
     while map.slots[i].bytes != 0 and map.slots[i].ledger != ledger:
@@ -76,7 +76,7 @@ cdef LedgerBytes* ledger_map_sorted(LedgerMap* map) noexcept nogil:
 
 
 def tally(appends):
-    """Add up (ledger, bytes) pairs and return the sums by ledger, as the writer of an entry log does."""
+    """Add up (ledger, bytes) pairs and return the sums by ledger, as the entry log writer does. For tests."""
     cdef LedgerMap map
     cdef LedgerBytes* sorted_slots
     memset(&map, 0, sizeof(map))

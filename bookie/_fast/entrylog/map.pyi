@@ -9,7 +9,7 @@ from bookie._fast.base.file import Files
 class LogLedgers(NamedTuple):
     ledgers: NDArray[np.int64]  # ascending
     bytes: NDArray[np.int64]  # of each ledger's records, length words included
-    from_map: bool  # False: the file has no ledgers map that can be trusted, and was scanned
+    from_map: bool  # False: the file has no ledgers map that accounts for all bytes, and was scanned
     torn_at: int | None  # where a scan ended inside a record
 
 def read_map(path: str | PathLike[str]) -> LogLedgers | None: ...

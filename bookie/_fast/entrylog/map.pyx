@@ -1,4 +1,4 @@
-"""The ledgers map of a closed log, believed only if it accounts for every byte; else the log is scanned."""
+"""The ledgers of a closed log: from its ledgers map if that accounts for every byte, else by scanning the log."""
 import os
 from collections import namedtuple
 
@@ -36,9 +36,10 @@ LogLedgers = namedtuple("LogLedgers", "ledgers bytes from_map torn_at")
 
 
 def read_map(path):
-    """The ledgers map; None where there is none, or where it does not account for every byte of the file's records.
+    """Return the ledgers of a log from its ledgers map, or None if it has none that accounts for every byte of its
+    records.
 
-    OSError when the file cannot be read.
+    OSError if the file cannot be read.
     """
     with open(path, "rb") as file:
         header = file.read(20)
@@ -64,7 +65,7 @@ def read_map(path):
 
 
 cdef object map_records(bytes data, count):
-    """`count` pairs of (ledger, bytes) in records of the map, one behind the other, or None."""
+    """Read `count` (ledger, bytes) pairs from consecutive map records; return None if they are invalid."""
     parts = []
     at = 0
     while count > 0:
@@ -89,7 +90,7 @@ cdef Status tally(void* context, const LogRecord* record) noexcept nogil:
 
 
 def scan_ledgers(path, Files files=None):
-    """The same sums from the records. OSError when the file cannot be read, ValueError when it is no entry log."""
+    """Return a log's ledgers by scanning it. OSError if it cannot be read, ValueError if it is not an entry log."""
     cdef LedgerMap map
     cdef LedgerBytes* slots
     cdef LogScan result

@@ -1,4 +1,4 @@
-"""A bounded cache of read descriptors by log id. Any thread; one mutex that is never held over a system call."""
+"""A bounded cache of read descriptors by log id. Any thread; its mutex is never held over a system call."""
 import os
 
 from libc.errno cimport EINTR, ENOENT
@@ -32,13 +32,13 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4096
-    NAME_BYTES = 32              # room for "/ffffffff.log"
-    NO_LOG = 0xFFFFFFFF          # no file has this id
+    NAME_BYTES = 32              # enough for "/ffffffff.log"
+    NO_LOG = 0xFFFFFFFF          # not a valid log id
 
 cdef struct OpenLog:
-    uint32_t log_id              # NO_LOG: unused, or forgotten while reads are under way
+    uint32_t log_id              # NO_LOG: unused, or forgotten while reads are in progress
     int fd                       # -1 while it is being opened
-    int reads                    # under way
+    int reads                    # in progress
     uint64_t used                # tick of the last use
 
 cdef struct EntryLogReaders:
@@ -47,7 +47,7 @@ cdef struct EntryLogReaders:
     int open_max
     OpenLog* logs
     uint64_t tick
-    pthread_mutex_t lock         # guards logs and tick; not held over system calls
+    pthread_mutex_t lock         # guards logs and tick; never held over a system call
     pthread_cond_t changed       # a log was opened, or a read ended
 
 
@@ -79,7 +79,6 @@ cdef EntryLogReaders* elog_readers(FileOps* ops, const char* directory, int open
 
 
 cdef void elog_readers_free(EntryLogReaders* readers) noexcept nogil:
-    """No read may be under way."""
     cdef int i
     if readers == NULL:
         return
@@ -102,7 +101,7 @@ cdef OpenLog* find_log(EntryLogReaders* readers, uint32_t log_id) noexcept nogil
 
 
 cdef OpenLog* find_victim(EntryLogReaders* readers) noexcept nogil:
-    """The slot to use next: one without a descriptor, else the one idle for longest. NULL when all are being read."""
+    """Return the slot to use next: one without a descriptor, else the least recently used. NULL if all are in use."""
     cdef OpenLog* victim = NULL
     cdef OpenLog* log
     cdef int i
@@ -118,7 +117,7 @@ cdef OpenLog* find_victim(EntryLogReaders* readers) noexcept nogil:
 
 
 cdef OpenLog* acquire_log(EntryLogReaders* readers, uint32_t log_id, int* stale) noexcept nogil:
-    """The slot of `log_id`, one read counted. A new slot has fd -1: open it. *stale: a descriptor to close, or -1."""
+    """Return the slot of `log_id`, a read counted. If its fd is -1, open it. *stale: a descriptor to close, or -1."""
     cdef OpenLog* log
     stale[0] = -1
     pthread_mutex_lock(&readers.lock)
@@ -142,7 +141,7 @@ cdef OpenLog* acquire_log(EntryLogReaders* readers, uint32_t log_id, int* stale)
 
 
 cdef void opened_log(EntryLogReaders* readers, OpenLog* log, int fd) noexcept nogil:
-    """Publish the descriptor of a slot that acquire_log handed out new, or that opening failed (fd < 0)."""
+    """Publish the descriptor of a slot that acquire_log returned new, or the failure to open it (fd < 0)."""
     pthread_mutex_lock(&readers.lock)
     log.fd = fd if fd >= 0 else -1
     if fd < 0:
@@ -152,7 +151,7 @@ cdef void opened_log(EntryLogReaders* readers, OpenLog* log, int fd) noexcept no
 
 
 cdef void release_log(EntryLogReaders* readers, OpenLog* log) noexcept nogil:
-    """End a read. The slot of a forgotten log is free only after its descriptor is closed, so that the bound holds."""
+    """End a read. The slot of a forgotten log becomes free after its descriptor is closed, to keep the bound."""
     cdef int fd
     pthread_mutex_lock(&readers.lock)
     if log.reads == 1 and log.log_id == NO_LOG and log.fd >= 0:
@@ -224,7 +223,7 @@ cdef Status elog_read(EntryLogReaders* readers, uint32_t log_id, uint64_t offset
 
 
 cdef class EntryLogReader:
-    """Reads at known places, by any thread, through a bounded cache of descriptors."""
+    """Reads at known offsets of the entry logs of a directory, by any thread, with at most `open_max` descriptors."""
     cdef EntryLogReaders* readers
     cdef Files files
     cdef object directory
@@ -240,7 +239,7 @@ cdef class EntryLogReader:
         elog_readers_free(self.readers)
 
     def read(self, uint32_t log_id, uint64_t offset, size_t size, size_t ahead=0):
-        """Up to `size` bytes at `offset`; fewer only at the end of the file. OSError when it cannot be read."""
+        """Return `size` bytes at `offset`; fewer only at the end of the file. OSError if the log cannot be read."""
         buffer = bytearray(size)
         cdef char* into = buffer
         cdef size_t got

@@ -1,4 +1,4 @@
-"""The scan of an entry log into columns: read, judge and copy in one pass, without the GIL."""
+"""Scans an entry log into columns: reads, checks and copies in one pass, without the GIL."""
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 from bookie._fast.base.bounds cimport RECORD_BYTES_MAX
@@ -30,11 +30,11 @@ from bookie._fast.wire.record_rows cimport (
 )
 
 cdef enum:
-    SEARCH_BYTES = 0x40000000    # 1 GiB: what one search may checksum: hostile bytes must not cost hours
+    SEARCH_BYTES = 0x40000000    # 1 GiB: the most that one search may checksum, so that hostile bytes cost no hours
 
 
 cdef Status put_records(LogCursor* cursor, Sheet* sheet, uint64_t* suspect) noexcept nogil:
-    """Rows until the sheet is full (FULL) or the records end (END, TORN), or an error."""
+    """Write rows until the sheet is full (FULL) or the records end (END, TORN), or until an error."""
     cdef LogRecord record
     cdef Status status
     cdef int kind
@@ -59,7 +59,7 @@ cdef Status put_records(LogCursor* cursor, Sheet* sheet, uint64_t* suspect) noex
 
 
 cdef Status record_at(Window* window, uint64_t pos, size_t* size, const uint8_t** data) noexcept nogil:
-    """OK when what lies at `pos` looks like an entry of the file, whole; NO_ENTRY; END behind the file."""
+    """Return OK if a whole record that looks like an entry is at `pos`, else NO_ENTRY; END after the file's end."""
     cdef size_t got
     cdef int32_t length
     cdef Status status = window_load(window, pos, pos, LENGTH_PREFIX + ENTRY_FIXED_BYTES, &got)
@@ -83,7 +83,7 @@ cdef Status record_at(Window* window, uint64_t pos, size_t* size, const uint8_t*
 
 
 cdef Status search(LogCursor* cursor, const Sheet* sheet, uint64_t pos) noexcept nogil:
-    """Stand at the first entry from `pos` on whose digest holds. END: none, or it was looked for long enough."""
+    """Move to the first entry from `pos` on with a valid digest. END if there is none, or SEARCH_BYTES were checked."""
     cdef uint64_t budget = SEARCH_BYTES
     cdef size_t size
     cdef const uint8_t* data
@@ -103,11 +103,10 @@ cdef Status search(LogCursor* cursor, const Sheet* sheet, uint64_t pos) noexcept
 
 
 cdef class LogRows(RowFile):
-    """The rows of one entry log from byte `start` on (0: its first record). Close it.
+    """The rows of one entry log from byte `start` on (0 for its first record). Close it.
 
-    With a `pace` it is read at that rate and past the page cache, and ends when the pace is stopped.
-
-    OSError when the file cannot be read, ValueError when it is no entry log.
+    With a `pace`, the file is read at that rate and without the page cache, and the rows end when the pace is stopped.
+    OSError if the file cannot be read, ValueError if it is not an entry log.
     """
 
     def __cinit__(self, path, RowSheet sheet not None, uint64_t start=0, Files files=None, Pacer pace=None):
@@ -126,22 +125,22 @@ cdef class LogRows(RowFile):
 
     @property
     def position(self):
-        """Where the next record begins, or where there was none."""
+        """Where the next record begins, or where a record was expected."""
         return self.cursor.pos
 
     @property
     def stopped(self):
-        """Whether the rows ended because their pace was stopped."""
+        """Whether the rows ended because the pace was stopped."""
         return self.status == Status.CLOSED
 
     @property
     def torn(self):
-        """Whether the rows ended at bytes that are no record."""
+        """Whether the rows ended at bytes that are not a record."""
         return self.status == Status.TORN
 
     @property
     def suspected(self):
-        """Whether the rows ended with entries whose digests failed: a wrong length may have led the scan astray."""
+        """Whether the rows ended after entries with invalid digests: a wrong length may have misled the scan."""
         return self.suspect != 0 and self.status != Status.OK
 
     cdef Status fill(self) except *:
@@ -153,15 +152,16 @@ cdef class LogRows(RowFile):
         return status
 
     def skip(self):
-        """Behind torn bytes, or suspected ones, go on at the next entry whose digest holds; False when there is none.
+        """Continue after torn or suspected bytes, at the next entry with a valid digest; return False if there is
+        none.
 
-        An entry in front of them whose own digest failed may have a wrong length, and what follows it be no entry:
-        the search begins in the first of such entries.
+        An entry before them whose own digest is invalid may have a wrong length, in which case the bytes after it were
+        not a record: the search begins inside the first such entry.
         """
         cdef uint64_t start = max(self.cursor.pos, <uint64_t> LOG_HEADER_BYTES)
         cdef Status status
         if not self.torn and not self.suspected:
-            raise ValueError(f"{self.path}: the scan stands at {self.cursor.pos}, not at damage")
+            raise ValueError(f"{self.path}: the scan is at byte {self.cursor.pos}, where there is no damage to skip")
         if self.suspect:
             start = self.suspect
         self.suspect = 0

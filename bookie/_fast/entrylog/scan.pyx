@@ -1,4 +1,4 @@
-"""The scan of entry logs, default and direct-I/O layouts (docs/formats/entry-log.md). Any thread, own buffer."""
+"""The scan of entry logs in the default and direct-I/O layouts (docs/formats/entry-log.md). Any thread."""
 import errno as errors
 import os
 from collections import namedtuple
@@ -29,11 +29,11 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     DIRECT_BLOCK = 4096
-    DIRECT_DUMMY_BYTES = 3068    # the record at 1024 that marks the direct-I/O layout: it fills the block
+    DIRECT_DUMMY_BYTES = 3068    # size of the record at 1024 that marks the direct-I/O layout and fills the block
 
 
 cdef Status zeros_to_end(Window* window, uint64_t pos) noexcept nogil:
-    """END when the file holds nothing but zeros from `pos` on, else TORN."""
+    """Return END if the file holds only zeros from `pos` on, else TORN."""
     cdef size_t got = 1
     cdef Status status
     while True:
@@ -48,7 +48,7 @@ cdef Status zeros_to_end(Window* window, uint64_t pos) noexcept nogil:
 
 
 cdef Status check_header(Window* window, bint* direct) noexcept nogil:
-    """OK; END or TORN for a file without records; CORRUPT when this is no entry log that we know."""
+    """Return OK; END or TORN for a file without records; CORRUPT if it is not an entry log of a known version."""
     cdef size_t got
     cdef const uint8_t* header
     cdef Status status = window_load(window, 0, 0, LOG_HEADER_BYTES + LENGTH_PREFIX + 8, &got)
@@ -58,7 +58,7 @@ cdef Status check_header(Window* window, bint* direct) noexcept nogil:
         return Status.END
     header = window_at(window, 0)
     if load_u32(header) == 0:
-        return zeros_to_end(window, 0)      # preallocated by upstream, or its first page never reached the disk
+        return zeros_to_end(window, 0)      # preallocated by Java's bookie, or its first page never reached the disk
     if load_u32(header) != LOG_MAGIC or load_u32(header + 4) > LOG_VERSION:
         return Status.CORRUPT
     direct[0] = (got == LOG_HEADER_BYTES + LENGTH_PREFIX + 8
@@ -68,7 +68,7 @@ cdef Status check_header(Window* window, bint* direct) noexcept nogil:
 
 
 cdef Status read_record(Window* window, bint direct, uint64_t* pos, LogRecord* record) noexcept nogil:
-    """The record at *pos, which a direct layout may move to the next block first. OK, END, TORN, or an error."""
+    """Read the record at *pos, which the direct layout may first move to the next block. OK, END, TORN or an error."""
     cdef size_t got
     cdef int32_t length
     cdef Status status
@@ -163,15 +163,15 @@ cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, 
 
 
 cdef object log_check(Status status, path):
-    """The one door from a status of this module to an exception."""
+    """Raise the exception for a status; do nothing for OK."""
     if status == Status.OK:
         return None
     if status == Status.CORRUPT:
         raise ValueError(f"{path}: not an entry log of version 0 or {LOG_VERSION}; move it out of the directory")
     if status == Status.NO_MEMORY:
-        raise MemoryError(f"{path}: no memory for entry log work")
+        raise MemoryError(f"{path}: no memory to read or write the entry log")
     if status == Status.BAD_REQUEST:
-        raise ValueError(f"{path}: an append must hold 1 record at least and fit into one log")
+        raise ValueError(f"{path}: an append must hold at least 1 record and fit into one log")
     code = errors.ENOSPC if status == Status.NO_SPACE else errors.EIO
     raise OSError(code, os.strerror(code), str(path))
 
@@ -200,12 +200,13 @@ cdef Status collect(void* context, const LogRecord* record) noexcept nogil:
 
 
 def scan_chunk(path, uint64_t start=0, size_t rows_max=1 << 18, Files files=None):
-    """Up to `rows_max` records of one log from byte `start` (0 = the first) as a LogChunk of numpy arrays.
+    """Return up to `rows_max` records of one log from byte `start` (0 = the first record) as a LogChunk of numpy
+    arrays.
 
-    `more`: go on from `end`. OSError when reading fails, ValueError when the file is no entry log.
+    If `more` is set, continue at `end`. OSError if reading fails, ValueError if the file is not an entry log.
     """
     if rows_max == 0:
-        raise ValueError("rows_max is 0: a chunk holds 1 row at least")
+        raise ValueError("rows_max is 0; a chunk holds at least 1 row")
     files = files if files is not None else Files()
     ledger = np.empty(rows_max, np.int64)
     entry = np.empty(rows_max, np.int64)
@@ -234,7 +235,7 @@ def scan_chunk(path, uint64_t start=0, size_t rows_max=1 << 18, Files files=None
 
 
 def scan_entry_log(path, size_t rows_max=1 << 18, Files files=None):
-    """Yield the whole log in LogChunks; the last one tells by `torn` how it ended."""
+    """Yield the whole log in LogChunks; `torn` of the last one tells how the log ended."""
     start, more = 0, True
     while more:
         chunk = scan_chunk(path, start, rows_max, files)

@@ -1,6 +1,6 @@
 """Which log takes an entry, and when it is closed.
 
-What the running flush has touched are the newest of the active logs, as appending makes a log the newest.
+Appending makes a log the newest of the active ones, so the logs that the running flush has touched come first.
 """
 import os
 
@@ -59,16 +59,17 @@ cdef enum:
     IDS_FIRST = 64
 
 cdef struct OpenLog:
-    Aged aged                    # by its last append; `ledger`: whose log this is, -1 everybody's
+    Aged aged                    # ordered by last append; `ledger` is the log's ledger, -1 for the log of all ledgers
     EntryLogWriter* writer       # owned
-    int64_t log_id               # what the last append went to; -1 none
-    uint64_t committed           # bytes of it that a commit covers; 0: the log is younger than the last commit
+    int64_t log_id               # of the last append; -1 if there was none
+    uint64_t committed           # its bytes that a commit covers; 0 if the log is younger than the last commit
     int64_t appended_ns
     bint touched                 # appended to since the last commit
-    OpenLog* next                # of those that are ending
+    OpenLog* next                # in the list of ending logs
 
 cdef struct IdList:
-    # Ids on their way from one commit to the next. One that finds no memory is dropped: each use can do without.
+    # Ids that are kept from one commit to the next. An id for which there is no memory is dropped; all uses tolerate
+    # that.
     int64_t* ids
     uint32_t count
     uint32_t room
@@ -80,11 +81,11 @@ cdef struct LogSet:
     uint32_t active_max
     int64_t expiry_ns
     bint hurry
-    OpenLog* common              # the log of all ledgers; NULL where each has its own
-    ByAge active                 # those that take entries
+    OpenLog* common              # the log of all ledgers; NULL if each ledger has its own
+    ByAge active                 # logs that take entries
     OpenLog* ending
     uint32_t ending_count
-    int64_t newest               # id that `lastId` has to cover; -1 nothing to do
+    int64_t newest               # id that `lastId` has to cover; -1 if there is nothing to publish
     IdList born                  # logs created and closed since the last settle
     IdList marks                 # ledgers that expect no more entries
     bint marks_sorted
@@ -93,12 +94,12 @@ cdef struct LogSet:
     LogCounts counts
 
 cdef struct LogCount:
-    Aged aged                    # by first log
+    Aged aged                    # ordered by first log
     int64_t logs
 
 
 cdef bint log_counts_init(LogCounts* counts, uint32_t most) noexcept nogil:
-    """False without memory. One of zeros may be freed."""
+    """Initialise an empty table. Return False if there is no memory."""
     counts.most = most
     return by_age_init(&counts.counts)
 
@@ -130,7 +131,7 @@ cdef LogCount* new_count(LogCounts* counts, int64_t ledger) noexcept nogil:
 
 
 cdef void log_counts_begin(LogCounts* counts, int64_t ledger) noexcept nogil:
-    """The ledger begins a log. Without memory it is not counted."""
+    """Count a log that the ledger begins. Without memory it is not counted."""
     cdef LogCount* count = <LogCount*> aged_find(&counts.counts, ledger)
     if count == NULL:
         count = new_count(counts, ledger)
@@ -141,7 +142,7 @@ cdef void log_counts_begin(LogCounts* counts, int64_t ledger) noexcept nogil:
 
 
 cdef void log_counts_end(LogCounts* counts, int64_t ledger) noexcept nogil:
-    """No more logs are expected of the ledger: note how many it took, if any."""
+    """Record how many logs the ledger took, if any: no more logs of it are expected."""
     cdef LogCount* count = <LogCount*> aged_find(&counts.counts, ledger)
     if count != NULL:
         end_count(counts, count)
@@ -218,7 +219,7 @@ cdef void take_log(LogSet* logs, OpenLog* log) noexcept nogil:
 
 
 cdef Status open_log(LogSet* logs, int64_t ledger, OpenLog** log) noexcept nogil:
-    """The ledger's log, now the newest; one that is made may displace the oldest."""
+    """Find or create the ledger's log and make it the newest; a new one may displace the oldest."""
     cdef Status status
     log[0] = <OpenLog*> aged_find(&logs.active, ledger)
     if log[0] != NULL:
@@ -239,7 +240,7 @@ cdef Status open_log(LogSet* logs, int64_t ledger, OpenLog** log) noexcept nogil
 
 
 cdef Status refuse(LogSet* logs, Status status) noexcept nogil:
-    """Note what poisons the set; the answer."""
+    """Remember an error that poisons the set; return `status`."""
     if status == NO_SPACE or status == IO_ERROR:
         logs.failed = status
     return status
@@ -260,7 +261,7 @@ cdef void note_id(IdList* list, int64_t id) noexcept nogil:
 
 
 cdef void log_closed(LogSet* logs, OpenLog* log) noexcept nogil:
-    """Its file is complete, and no commit knows of it if it is younger than the last one."""
+    """Forget the log's file, which is complete. A file younger than the last commit is noted as `born`."""
     if log.log_id >= 0 and log.committed == 0:
         note_id(&logs.born, log.log_id)
     log.log_id = -1
@@ -284,7 +285,7 @@ cdef Status log_set_append(LogSet* logs, int64_t ledger, iovec* parts, int count
     elog_hurry(log.writer, logs.hurry)
     status = elog_append(log.writer, ledger, parts, count, size, log_id, offset)
     if log.log_id >= 0 and (elog_size(log.writer) == 0 or (status == OK and log.log_id != log_id[0])):
-        log_closed(logs, log)        # it was full
+        log_closed(logs, log)        # the log was full and is closed
     if status == OK and log.log_id < 0:
         log.log_id = log_id[0]
         log.committed = 0
@@ -307,7 +308,7 @@ cdef int by_id(const void* a, const void* b) noexcept nogil:
 
 
 cdef Status end_log(LogSet* logs, OpenLog* log) noexcept nogil:
-    """Its map is written; header and syncs come with those of others."""
+    """Write the log's map. Header and syncs follow in a batch with other logs."""
     cdef Status status
     take_log(logs, log)
     log.next = logs.ending
@@ -359,7 +360,7 @@ cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil:
 
 
 cdef Status finish_ending(LogSet* logs) noexcept nogil:
-    """The steps of closing, each for the whole batch."""
+    """Take all ending logs through the steps of closing."""
     cdef EntryLogWriter* writers[LOGS_ENDING_MOST]
     cdef OpenLog* log = logs.ending
     cdef Status status
@@ -457,7 +458,7 @@ cdef void log_set_settle(LogSet* logs) noexcept nogil:
 
 
 cdef void remove_born(LogSet* logs) noexcept nogil:
-    """Complete, and named by nothing: they would fill a full disk further with each try."""
+    """Remove complete logs to which no commit points: with each retry they would fill a full disk further."""
     cdef char path[PATH_BYTES]
     cdef uint32_t i
     for i in range(logs.born.count):
@@ -491,7 +492,7 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
 
 
 cdef uint64_t log_set_bytes_max(uint32_t active_max) noexcept nogil:
-    cdef uint64_t each = elog_writer_bytes() + sizeof(OpenLog) + 2 * sizeof(OpenLog*)      # buckets: at most two a log
+    cdef uint64_t each = elog_writer_bytes() + sizeof(OpenLog) + 2 * sizeof(OpenLog*)      # two buckets at most
     cdef uint64_t counts = LEDGERS_A_LOG * active_max * <uint64_t> (sizeof(LogCount) + 2 * sizeof(LogCount*))
     return LOG_BUFFER_BYTES + (active_max + LOGS_ENDING_MOST if active_max else 1) * each + counts
 
@@ -505,7 +506,7 @@ cdef const LogCounts* log_set_counts(LogSet* logs) noexcept nogil:
 
 
 cdef class EntryLogSet:
-    """A set for tests: one thread drives it by hand."""
+    """A set for tests; the caller is its only thread."""
     cdef LogSet* set
     cdef LogIds* ids
     cdef Files files
@@ -526,7 +527,7 @@ cdef class EntryLogSet:
         log_ids_free(self.ids)
 
     def append(self, int64_t ledger, bytes entry):
-        """Append one entry; (log id, offset of its length word)."""
+        """Append one entry; return (log id, offset of its length word)."""
         cdef uint8_t prefix[LENGTH_PREFIX]
         cdef iovec parts[2]
         cdef uint32_t log_id = 0
@@ -551,7 +552,7 @@ cdef class EntryLogSet:
                   self.directory)
 
     def expire(self, double seconds_on):
-        """As if so many seconds had passed."""
+        """Close logs as if `seconds_on` seconds had passed."""
         log_check(log_set_expire(self.set, now_ns() + <int64_t> (seconds_on * 1e9)), self.directory)
 
     def sync(self):
@@ -573,10 +574,10 @@ cdef class EntryLogSet:
         return <dict> self.set.stats
 
     def counts(self):
-        """Ledgers that began a second log; logs of each ledger that ended."""
+        """Return (ledgers that began a second log, OpView of the logs of each ledger that ended)."""
         return bk_load(&self.set.counts.several), op_view(&self.set.counts.noted)
 
 
 def bytes_max(uint32_t active_max) -> int:
-    """What the logs of one ledger directory take of memory at most."""
+    """Return the most memory, in bytes, that the entry logs of one ledger directory take."""
     return log_set_bytes_max(active_max)

@@ -52,11 +52,11 @@ cdef extern from "<stdlib.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4096
-    BUFFER_BYTES = LOG_BUFFER_BYTES      # a write in a hurry: the disk at its best
-    CALM_BYTES = 0x80000         # a write else: a journal's write does not wait long behind it
-    BLOCK_BYTES = 4096           # direct writes are whole blocks of this
-    RESERVE_BYTES = 0x4000000    # 64 MiB: disk blocks are asked for in steps of this
-    MAP_OFFSET_AT = 8            # i64 map offset, i32 ledger count: the 12 bytes written when a log is closed
+    BUFFER_BYTES = LOG_BUFFER_BYTES      # size of a write in a hurry: best for the disk
+    CALM_BYTES = 0x80000         # size of a write otherwise: a write of the journal does not wait long behind it
+    BLOCK_BYTES = 4096           # direct writes are multiples of this
+    RESERVE_BYTES = 0x4000000    # 64 MiB: disk blocks are reserved in steps of this
+    MAP_OFFSET_AT = 8            # i64 map offset, i32 ledger count: 12 bytes, written when a log is closed
     MAP_RECORD_FIXED = 24        # length word, -1, -2, count
     MAP_LEDGER_BYTES = 16
     RUN_BYTES_MAX = LOG_BYTES_MAX - LOG_HEADER_BYTES - MAP_RECORD_FIXED - MAP_LEDGER_BYTES
@@ -64,7 +64,7 @@ cdef enum:
 
 cdef struct LogBuffer:
     uint8_t* bytes               # BUFFER_BYTES, aligned
-    EntryLogWriter* holder       # whose records it holds; NULL nobody's
+    EntryLogWriter* holder       # the writer whose records it holds; NULL if it holds none
 
 cdef struct EntryLogWriter:
     LogIds* ids
@@ -76,18 +76,18 @@ cdef struct EntryLogWriter:
     uint64_t position            # where the next record goes
     uint64_t synced              # everything below is on disk
     LogBuffer* shared
-    uint8_t* buffer              # of `shared`, while this is its holder: records not written yet, from `written` on
-    uint64_t chunk               # it is written when it holds so much
-    uint64_t written             # a multiple of BLOCK_BYTES; the file has everything below
-    uint64_t out                 # the file has everything below, the last block included
-    uint64_t reserved            # disk blocks are reserved below; UINT64_MAX where the file system cannot
+    uint8_t* buffer              # the bytes of `shared`: if this is the holder, the unwritten records from `written` on
+    uint64_t chunk               # it is written when it holds this many bytes
+    uint64_t written             # a multiple of BLOCK_BYTES; everything below is in the file
+    uint64_t out                 # everything below is in the file, including a partial last block
+    uint64_t reserved            # disk blocks below are reserved; UINT64_MAX if the file system does not support that
     bint one_of_many
     uint64_t map_offset          # of a log that has its map
     bint complete                # its header names the map
-    bint unsynced_header         # it was written alone
+    bint unsynced_header         # the header was written on its own and is not synced
     Status failed
     LedgerMap ledgers
-    uint8_t tail[BLOCK_BYTES]    # what `buffer` held, while another writer has it
+    uint8_t tail[BLOCK_BYTES]    # the unwritten records while another writer has the buffer
 
 
 cdef LogBuffer* log_buffer() noexcept nogil:
@@ -138,7 +138,7 @@ cdef void path_of(EntryLogWriter* writer, char* path) noexcept nogil:
 
 
 cdef void close_log(EntryLogWriter* writer) noexcept nogil:
-    """Close without a map. What was not synced was not committed: it goes, and the file too when that was all."""
+    """Close the log without a map, cut off at its last sync; remove the file if nothing was synced."""
     cdef char path[PATH_BYTES]
     if writer.fd >= 0:
         if writer.synced == 0:
@@ -161,7 +161,7 @@ cdef void close_log(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef void give_back(EntryLogWriter* writer) noexcept nogil:
-    """Let another writer have the buffer; what is not written out of it is less than a block."""
+    """Leave the buffer to another writer; less than a block of it is not written and goes to `tail`."""
     cdef int rc
     if writer.failed == Status.OK:
         rc = write_buffer(writer, False)
@@ -173,7 +173,7 @@ cdef void give_back(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef void borrow(EntryLogWriter* writer) noexcept nogil:
-    """Have the buffer, with the records in it that this writer has not written yet."""
+    """Take the buffer, and put this writer's unwritten records into it."""
     cdef LogBuffer* shared = writer.shared
     if shared.holder == writer:
         return
@@ -184,13 +184,13 @@ cdef void borrow(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
-    """A new log, with the buffer borrowed."""
+    """Begin a new log. The writer holds the buffer."""
     cdef char path[PATH_BYTES]
     cdef int fd = log_ids_create(writer.ids, writer.user, &writer.log_id)
     cdef int rc = 0
     if fd < 0:
         return fail(writer, fd)
-    # where the file system lets us: half the processor time, and the page cache is left to reads
+    # Direct I/O takes half the processor time and leaves the page cache to reads, where the file system supports it.
     set_direct(fd, True)
     memset(writer.buffer, 0, BLOCK_BYTES)
     store_u32(writer.buffer, LOG_MAGIC)
@@ -213,10 +213,10 @@ cdef Status start_log(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef int reserve_blocks(EntryLogWriter* writer, uint64_t end) noexcept nogil:
-    """Disk blocks up to `end` and some more; the file's size stays. A nearly full disk gives what is needed."""
+    """Reserve disk blocks up to `end` and more, without changing the size; on a nearly full disk only to `end`."""
     cdef uint64_t goal
     cdef int rc
-    end = (end + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES     # the last block is written whole
+    end = (end + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES     # the last block is written in full
     if end <= writer.reserved:
         return 0
     goal = max(end, min(writer.reserved + RESERVE_BYTES, writer.size_limit))
@@ -237,7 +237,7 @@ cdef int reserve_blocks(EntryLogWriter* writer, uint64_t end) noexcept nogil:
 
 
 cdef int write_buffer(EntryLogWriter* writer, bint tail) noexcept nogil:
-    """Write the buffer's whole blocks; with `tail` also the last, filled up with zeros and kept to go on in."""
+    """Write the buffer's whole blocks; with `tail` also the last one, padded with zeros and kept to be continued."""
     cdef uint64_t held = writer.position - writer.written
     cdef uint64_t whole = held - held % BLOCK_BYTES
     cdef uint64_t size = whole
@@ -258,7 +258,7 @@ cdef int write_buffer(EntryLogWriter* writer, bint tail) noexcept nogil:
 
 
 cdef int write_bytes(EntryLogWriter* writer, const uint8_t* data, uint64_t size) noexcept nogil:
-    """Gather the bytes in the buffer; a chunk of it is one write."""
+    """Collect bytes in the buffer, which is written whenever it holds a chunk."""
     cdef uint64_t held, part, limit
     cdef int rc
     while size > 0:
@@ -344,7 +344,7 @@ cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef Status sync_files(EntryLogWriter** writers, int count) noexcept nogil:
-    """What was written reaches the disk. Each writer keeps its own failure; of several IO_ERROR is answered."""
+    """Sync the written files. Each writer remembers its own failure; if there are several, IO_ERROR is returned."""
     cdef EntryLogWriter* waiting[SYNCS_MOST]
     cdef int fds[SYNCS_MOST]
     cdef int results[SYNCS_MOST]
@@ -389,7 +389,7 @@ cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef int write_map(EntryLogWriter* writer) noexcept nogil:
-    """The ledgers map behind the last record, MAP_LEDGERS_MAX ledgers a record."""
+    """Write the ledgers map after the last record, MAP_LEDGERS_MAX ledgers in each of its records."""
     cdef LedgerBytes* ledgers = ledger_map_sorted(&writer.ledgers)
     cdef uint8_t out[MAP_RECORD_FIXED]
     cdef size_t count = writer.ledgers.count
@@ -413,7 +413,7 @@ cdef int write_map(EntryLogWriter* writer) noexcept nogil:
 
 
 cdef void name_map(EntryLogWriter* writer, uint8_t* closing) noexcept nogil:
-    """The 12 bytes of the header that a closed log has: the map's offset and its count of ledgers."""
+    """Write the 12 bytes that the header of a closed log has: the map's offset and its number of ledgers."""
     store_u64(closing, writer.map_offset)
     store_u32(closing + 8, <uint32_t> writer.ledgers.count)
 
@@ -426,14 +426,15 @@ cdef Status elog_end(EntryLogWriter* writer) noexcept nogil:
     writer.map_offset = writer.position
     rc = write_map(writer)
     if rc == 0 and writer.one_of_many and writer.written == 0 and writer.out == 0:
-        # no byte of it is on disk, so nobody relies on it before its only sync: the header need not wait for the map's
+        # None of its bytes are on disk, and nothing relies on them before the only sync: the header need not wait for
+        # the map.
         name_map(writer, writer.buffer + MAP_OFFSET_AT)
         writer.complete = True
     return Status.OK if rc == 0 else fail(writer, rc)
 
 
 cdef Status write_header(EntryLogWriter* writer) noexcept nogil:
-    """They are no block, so they go through the page cache."""
+    """Write the closing bytes into the header, through the page cache since they are not a whole block."""
     cdef uint8_t closing[12]
     cdef int rc
     if writer.failed != Status.OK or writer.fd < 0 or writer.complete:
@@ -506,12 +507,12 @@ cdef uint64_t elog_size(EntryLogWriter* writer) noexcept nogil:
 
 @cython.no_gc_clear
 cdef class EntryLog:
-    """The writer for tools and tests; the storage engine calls the functions above. One thread at a time.
+    """A writer for tests and tools; the store calls the functions above. One thread at a time.
 
-    `beside` is another one of the same directory and thread: they share ids and buffer.
+    `beside` is another EntryLog of the same directory and thread, with which it shares ids and buffer.
     """
     cdef EntryLogWriter* writer
-    cdef LogIds* ids             # owned, like `buffer`, unless this one stands beside another
+    cdef LogIds* ids             # owned, like `buffer`, unless `beside` was given
     cdef LogBuffer* buffer
     cdef bint owns
     cdef EntryLog beside
@@ -550,15 +551,15 @@ cdef class EntryLog:
         return elog_size(self.writer)
 
     def is_open(self, uint32_t log_id):
-        """Whether the log may still change, or waits for `settle`."""
+        """Return whether the log may still change, or waits for `settle`."""
         return log_ids_is_open(self.ids, log_id)
 
     def settle(self):
-        """As after a commit: closed logs of this directory's writers are no longer open."""
+        """Tell that the index is committed: closed logs of this directory's writers are no longer open."""
         log_ids_settle(self.ids, LOG_USER_FLUSH)
 
     def append(self, int64_t ledger, list entries):
-        """Append entries (bytes) of one ledger as one run; (log id, offset of the first length word)."""
+        """Append entries (bytes) of one ledger as one run; return (log id, offset of the first length word)."""
         cdef int count = 2 * len(entries)
         cdef iovec* parts = <iovec*> malloc((count + 1) * sizeof(iovec))
         cdef uint8_t* prefixes = <uint8_t*> malloc(4 * len(entries) + 1)

@@ -1,4 +1,4 @@
-"""Digests of entries, incremental over header and payload so that neither is copied. Any thread."""
+"""Digests of entries, computed over header and payload without copying them. Any thread."""
 from libc.string cimport memcmp, memcpy, memset
 
 from bookie._fast.base.crc cimport crc32, crc32c
@@ -71,7 +71,11 @@ cdef bint digest_holds(const Digest* digest, const uint8_t* entry, size_t size) 
 
 
 cdef class Digester:
-    """One kind of digest with its key, ready for compiled modules. Immutable; any thread."""
+    """One kind of digest with its key, for compiled modules. Immutable; any thread.
+
+    `kind` is 1 (CRC32), 2 (HMAC), 3 (CRC32C) or 4 (DUMMY), `mac_key` the 20 bytes of SHA1('mac' + password).
+    ValueError for anything else.
+    """
 
     def __init__(self, int kind, const uint8_t[::1] mac_key):
         if mac_key.shape[0] != MAC_KEY_BYTES:
@@ -85,11 +89,11 @@ cdef class Digester:
 
     @property
     def size(self):
-        """Digest bytes in an entry."""
+        """The number of digest bytes in an entry."""
         return self.digest.size
 
     def sum(self, const uint8_t[::1] head, const uint8_t[::1] data):
-        """The digest of `head` followed by `data`."""
+        """Return the digest of `head` followed by `data`."""
         cdef uint8_t out[DIGEST_BYTES_MAX]
         cdef const uint8_t* head_at = &head[0] if head.shape[0] else NULL
         cdef const uint8_t* data_at = &data[0] if data.shape[0] else NULL

@@ -1,4 +1,4 @@
-"""Entries of a batch one by one for Python, and all payloads in one piece for Arrow."""
+"""Entries of a batch as Python objects, and all their payloads in one array for Arrow."""
 cimport cython
 from cpython.buffer cimport Py_buffer
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -9,7 +9,7 @@ from bookie._fast.base.cursor cimport load_i64
 import numpy as np
 
 cdef enum:
-    LAC_AT = 20           # behind the record's length, ledger and entry
+    LAC_AT = 20           # after the record's length, ledger and entry
     LENGTH_AT = 28
     HEAD_BYTES = 36
 
@@ -19,7 +19,7 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject* thing)
     object PyMemoryView_FromObject(object view)
     ctypedef struct PyMemoryViewObject:
-        Py_hash_t hash           # -1: not known
+        Py_hash_t hash           # -1: not computed yet
         int flags
         Py_ssize_t exports
         Py_buffer view
@@ -27,7 +27,7 @@ cdef extern from "Python.h":
 
 
 cdef inline void narrow(PyObject* view, char* start, int64_t size) noexcept:
-    """Let a view of bytes be one of these."""
+    """Point a view of bytes at `size` bytes from `start` on."""
     cdef PyMemoryViewObject* inner = <PyMemoryViewObject*> view
     inner.view.buf = start
     inner.view.len = inner.view.shape[0] = size
@@ -35,7 +35,7 @@ cdef inline void narrow(PyObject* view, char* start, int64_t size) noexcept:
 
 
 cdef inline bint unseen(PyObject* entry) noexcept:
-    """Whether nobody but the iterator knows the entry, its view, or anything that looks through that."""
+    """Return whether the iterator holds the only reference to the entry, and the entry the only one to its view."""
     cdef PyObject* data
     cdef PyMemoryViewObject* inner
     if entry == NULL or Py_REFCNT(entry) != 1:
@@ -48,7 +48,7 @@ cdef inline bint unseen(PyObject* entry) noexcept:
 
 @cython.freelist(64)
 cdef class Entry:
-    """An entry that was read: its id, and its payload as a view of the batch that it came in."""
+    """An entry that was read: its id, and its payload as a view of the batch in which it arrived."""
 
     def __init__(self, int64_t id, data):
         self.id, self.data = id, data
@@ -63,9 +63,11 @@ cdef class Entry:
 
 
 cdef class EntryIterator:
-    """`overhead`: bytes of a record in front of its payload. ValueError when a record has fewer.
+    """Iterates over the entries first, first + 1, ... of a run; `overhead` is the number of bytes in front of a
+    payload.
 
-    Most loops drop an entry before the next but one: such an entry is used again, which costs a third of a new one.
+    ValueError if a record is shorter than `overhead`. Most loops drop an entry before the next but one; such an entry
+    object is reused, which costs a third of creating a new one.
     """
 
     def __init__(self, run, const int64_t[::1] offsets, int64_t overhead, int64_t first):
@@ -115,7 +117,7 @@ cdef void payloads_pack(const uint8_t* run, const int64_t* offsets, int64_t coun
 
 
 cdef int64_t check(const int64_t[::1] offsets, int64_t overhead, int64_t size) except -1:
-    """The bytes of all payloads."""
+    """Return the total size of all payloads. ValueError if the offsets do not fit the run."""
     cdef int64_t k
     cdef int64_t count = offsets.shape[0] - 1
     if count < 0 or overhead < 0 or offsets[0] < 0 or offsets[count] > size:
@@ -136,9 +138,10 @@ cdef void payloads_heads(const uint8_t* run, const int64_t* offsets, int64_t cou
 
 
 def pack(runs, int64_t overhead):
-    """All payloads side by side as a uint8 array, and the n + 1 int32 places where they begin and end.
+    """Return all payloads in one uint8 array, and an int32 array of n + 1 offsets where they begin and end.
 
-    `runs`: of (run, offsets). ValueError when they have 2 GiB or more, or a record is shorter than `overhead`.
+    `runs` are (run, offsets) pairs. ValueError if the payloads have 2 GiB or more, or a record is shorter than
+    `overhead`.
     """
     cdef const uint8_t[::1] run
     cdef const int64_t[::1] offsets
@@ -164,9 +167,10 @@ def pack(runs, int64_t overhead):
 
 
 def heads(runs, int64_t overhead):
-    """Of each record: the size of its payload (int32), the LAC and the ledger's length (int64) in its header.
+    """Return three arrays: payload sizes (int32), and the LAC and the ledger length (int64) in the header of each
+    entry.
 
-    `runs`: of (run, offsets). ValueError when a record is shorter than `overhead`, or that than a header.
+    `runs` are (run, offsets) pairs. ValueError if a record is shorter than `overhead`, or `overhead` than a header.
     """
     cdef const uint8_t[::1] run
     cdef const int64_t[::1] offsets
@@ -174,7 +178,7 @@ def heads(runs, int64_t overhead):
     cdef int64_t[::1] lac, length
     cdef int64_t done = 0
     if overhead < HEAD_BYTES:
-        raise ValueError(f"a record starts with {HEAD_BYTES} bytes of header at least, not {overhead}")
+        raise ValueError(f"overhead is {overhead}; a record begins with a header of at least {HEAD_BYTES} bytes")
     for run, offsets in runs:
         check(offsets, overhead, run.shape[0])
         done += offsets.shape[0] - 1

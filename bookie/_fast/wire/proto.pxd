@@ -1,7 +1,7 @@
 """Protobuf's wire format: bounded varints, tags, skipping, writing. No messages, no state, no allocation; any thread.
 
-A reader answers the place after what it read, or NULL when the bytes are no protobuf or end too early. What is refused
-and what is let pass is what the protobuf library (upb) refuses and lets pass, so that both judge a message alike.
+A reader returns the position after what it read, or NULL if the bytes are not valid protobuf or end too early. It
+accepts and rejects the same bytes as the protobuf library (upb), so that both judge a message alike.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -18,12 +18,12 @@ cdef enum WireType:
 
 cdef enum:
     VARINT_BYTES_MAX = 10
-    SHORT_BYTES_MAX = 5          # of a tag or a length; shorter numbers may be padded up to that
-    NESTING_MAX = 100            # groups and sub-messages within each other
+    SHORT_BYTES_MAX = 5          # of a tag or a length, which may be padded to this
+    NESTING_MAX = 100            # depth of groups and sub-messages
     BYTES_MAX = 0x7FFFFFFF       # of a string, bytes or sub-message
 
-# Skip the field that `tag` opens; `at` lies behind the tag. `nesting` more groups may open within each other. Numbers
-# are not judged, not even 0: the library refuses that in messages that have fields, not in groups and empty messages.
+# Skip the field that `tag` opens; `at` is the position after the tag. Groups may nest `nesting` levels deep. Field
+# numbers are not checked, not even for 0, which the library rejects in messages with fields but not in other places.
 cdef const uint8_t* skip_field(const uint8_t* at, const uint8_t* end, uint32_t tag, uint32_t nesting) noexcept nogil
 
 cdef inline const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint32_t bytes_max,
@@ -41,7 +41,7 @@ cdef inline const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, ui
     return NULL
 
 cdef inline const uint8_t* read_varint(const uint8_t* at, const uint8_t* end, uint64_t* value) noexcept nogil:
-    """Bits above the 64th are dropped."""
+    """Read a varint; bits above the 64th are dropped."""
     if at != end and at[0] < 0x80:
         value[0] = at[0]
         return at + 1
@@ -59,7 +59,7 @@ cdef inline const uint8_t* read_tag(const uint8_t* at, const uint8_t* end, uint3
     return at
 
 cdef inline const uint8_t* read_size(const uint8_t* at, const uint8_t* end, uint32_t* size) noexcept nogil:
-    """The length of a string, bytes or sub-message, which lies whole before `end`."""
+    """Read the length of a string, bytes or sub-message, which must end before `end`."""
     cdef uint64_t value
     if at != end and at[0] < 0x80:
         value = at[0]
@@ -72,11 +72,11 @@ cdef inline const uint8_t* read_size(const uint8_t* at, const uint8_t* end, uint
     return at
 
 cdef inline uint32_t varint_bytes(uint64_t value) noexcept nogil:
-    """One byte for each seven bits."""
+    """Return the size of a varint: one byte for each seven bits."""
     return (<uint32_t> (63 - leading_zeros(value | 1)) + 7) // 7
 
 cdef inline uint8_t* write_varint(uint8_t* out, uint64_t value) noexcept nogil:
-    """At most VARINT_BYTES_MAX bytes; the place after them."""
+    """Write a varint of at most VARINT_BYTES_MAX bytes and return the position after it."""
     while value >= 0x80:
         out[0] = <uint8_t> value | 0x80
         out += 1
@@ -85,7 +85,7 @@ cdef inline uint8_t* write_varint(uint8_t* out, uint64_t value) noexcept nogil:
     return out + 1
 
 cdef inline uint8_t* write_padded(uint8_t* out, uint64_t value, uint32_t size) noexcept nogil:
-    """`value`, below 2 ** (7 * size), in exactly `size` bytes."""
+    """Write `value`, below 2 ** (7 * size), as a varint of exactly `size` bytes."""
     while size > 1:
         out[0] = <uint8_t> value | 0x80
         out += 1
@@ -95,6 +95,6 @@ cdef inline uint8_t* write_padded(uint8_t* out, uint64_t value, uint32_t size) n
     return out + 1
 
 cdef inline uint8_t* write_number(uint8_t* out, uint8_t field, int64_t value) noexcept nogil:
-    """A field 1 to 15 that holds an integer or a choice; a negative one takes ten bytes."""
+    """Write an integer or enum field with number 1 to 15; a negative value takes ten bytes."""
     out[0] = (field << 3) | WIRE_VARINT
     return write_varint(out + 1, <uint64_t> value)

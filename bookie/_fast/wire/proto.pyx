@@ -1,9 +1,9 @@
-"""Protobuf's wire format: the longer readers, and `def` functions for tests. Any thread; holds no memory."""
+"""Protobuf's wire format: the longer readers, and functions for tests. Any thread; owns no memory."""
 from libc.stddef cimport size_t
 
 
 cdef const uint8_t* skip_plain(const uint8_t* at, const uint8_t* end, uint32_t type) noexcept nogil:
-    """Skip a value that is no group."""
+    """Skip a value that is not a group."""
     cdef uint64_t number
     cdef uint32_t size
     if type == WIRE_VARINT:
@@ -25,7 +25,7 @@ cdef const uint8_t* skip_plain(const uint8_t* at, const uint8_t* end, uint32_t t
 
 
 cdef const uint8_t* skip_group(const uint8_t* at, const uint8_t* end, uint32_t number, uint32_t nesting) noexcept nogil:
-    """Skip up to the end of the group `number`."""
+    """Skip up to and including the end tag of group `number`."""
     cdef uint32_t[NESTING_MAX] opened
     cdef uint32_t depth = 1
     cdef uint32_t tag
@@ -59,7 +59,7 @@ cdef const uint8_t* skip_field(const uint8_t* at, const uint8_t* end, uint32_t t
 
 
 def skip_fields(const uint8_t[::1] data, uint32_t nesting=NESTING_MAX):
-    """How many fields `data` is a sequence of; -1 when it is none. For tests."""
+    """Return the number of fields in `data`, or -1 if it is not a sequence of fields. For tests."""
     cdef size_t size = data.shape[0]
     cdef const uint8_t* at = &data[0] if size else NULL
     cdef const uint8_t* end = at + size
@@ -78,7 +78,7 @@ def skip_fields(const uint8_t[::1] data, uint32_t nesting=NESTING_MAX):
 
 
 def varint(const uint8_t[::1] data):
-    """The number that `data` begins with, and its bytes; None when there is none. For tests."""
+    """Return the varint at the beginning of `data` and its size in bytes, or None. For tests."""
     cdef size_t size = data.shape[0]
     cdef const uint8_t* base = &data[0] if size else NULL
     cdef uint64_t value
@@ -87,7 +87,7 @@ def varint(const uint8_t[::1] data):
 
 
 def encode(uint64_t value, uint32_t size=0):
-    """`value` as a varint, in exactly `size` bytes unless that is 0. For tests."""
+    """Encode `value` as a varint, of exactly `size` bytes unless that is 0. For tests."""
     cdef uint8_t[VARINT_BYTES_MAX] out
     cdef uint8_t* end
     if size == 0:
@@ -102,7 +102,7 @@ def encode(uint64_t value, uint32_t size=0):
 
 
 def number_field(uint8_t field, int64_t value):
-    """Field 1 to 15 with an integer. For tests."""
+    """Encode an integer field with number 1 to 15. For tests."""
     cdef uint8_t[1 + VARINT_BYTES_MAX] out
     if not 1 <= field <= 15:
         raise ValueError(f"field {field} has a tag of more than one byte; pass 1 to 15")

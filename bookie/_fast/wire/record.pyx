@@ -1,4 +1,4 @@
-"""Walking runs of `u32 length | entry`: count, offsets, verification. Any thread; the GIL is dropped once per run."""
+"""Runs of `u32 length | entry`: count, offsets, verification. Any thread; the GIL is released once per run."""
 import numpy as np
 
 from bookie._fast.wire.digest cimport Digester
@@ -34,7 +34,7 @@ cdef int64_t records_verify(const Digest* digest, const uint8_t* run, const int6
 
 
 cdef bint offsets_fit(const int64_t* offsets, int64_t count, size_t size) noexcept nogil:
-    """Whether every record that `offsets` names has room for its length word and lies within `size`."""
+    """Return whether each record has room for its length word and the offsets cover exactly `size` bytes."""
     cdef int64_t k
     for k in range(count):
         if offsets[k + 1] - offsets[k] < LENGTH_PREFIX:
@@ -43,7 +43,7 @@ cdef bint offsets_fit(const int64_t* offsets, int64_t count, size_t size) noexce
 
 
 def offsets(const uint8_t[::1] run):
-    """The n + 1 int64 offsets of a run of n records. ValueError when the run ends inside a record."""
+    """Return the n + 1 int64 offsets of a run of n records. ValueError if the run ends inside a record."""
     cdef size_t size = run.shape[0]
     cdef const uint8_t* base = &run[0] if size else NULL
     cdef int64_t count
@@ -61,9 +61,10 @@ def offsets(const uint8_t[::1] run):
 
 
 def verify(Digester digester, const uint8_t[::1] run, const int64_t[::1] offsets, int64_t ledger, int64_t first):
-    """Index of the first entry of `run` that is not ledger / first + k with a valid digest; the count when all are.
+    """Return the index of the first entry of `run` that is not entry first + k of `ledger` with a valid digest, or
+    the count.
 
-    ValueError when `offsets` are not those of a run of this size.
+    ValueError if `offsets` are not those of a run of this size.
     """
     cdef int64_t count = offsets.shape[0] - 1
     cdef size_t size = run.shape[0]
@@ -78,7 +79,7 @@ def verify(Digester digester, const uint8_t[::1] run, const int64_t[::1] offsets
 
 
 def entry_is_valid(Digester digester, const uint8_t[::1] entry, int64_t ledger, int64_t entry_id):
-    """Whether one entry as stored is `ledger`/`entry_id` and carries the right digest."""
+    """Return whether `entry`, as stored, is entry `entry_id` of `ledger` and carries the right digest."""
     cdef int64_t size = entry.shape[0]
     cdef bint holds
     if size == 0:

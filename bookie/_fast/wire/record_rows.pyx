@@ -1,4 +1,4 @@
-"""Rows of records as columns. No GIL while rows are written; numpy owns the memory, and Arrow takes it as it is."""
+"""Records as rows of columns. Rows are written without the GIL; numpy owns the memory, which Arrow uses in place."""
 from collections import namedtuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from bookie._fast.wire.digest cimport ENTRY_FIXED_BYTES, Digester, digest_holds
 
 cdef enum:
     ROWS_MAX = 1 << 20
-    VALUES_MAX = 0x7FFFFFFF      # int32 offsets
+    VALUES_MAX = 0x7FFFFFFF      # offsets are int32
 
 Rows = namedtuple("Rows", "ledger entry position lac length size kind ok values ends")
 
@@ -42,7 +42,7 @@ cdef bint candidate_holds(const Digest* digest, const uint8_t* data, size_t size
 
 
 cdef bint look_up(const Sheet* sheet, int64_t ledger, const Digest** digest) noexcept nogil:
-    """Whether the ledger was met before. Its digest, where that is known; else NULL."""
+    """Return whether the ledger's digest was looked up; `digest` gets it, or NULL if none was found."""
     cdef size_t low = 0, high = sheet.known_count, middle
     digest[0] = NULL
     while low < high:
@@ -73,7 +73,7 @@ cdef const Digest* digest_found(const Sheet* sheet, const uint8_t* data, size_t 
 
 
 cdef bint judge(Sheet* sheet, const Digest* own, const uint8_t* data, size_t size) noexcept nogil:
-    """Whether the entry is what it should be, as far as that is asked. Notes which candidate's digest it has."""
+    """Return whether the entry passes the requested checks. Remembers which candidate's digest it has."""
     cdef const Digest* found
     if sheet.headers and not header_holds(data, size):
         return False
@@ -123,12 +123,20 @@ cdef Status sheet_put(Sheet* sheet, int64_t ledger, int64_t entry, int64_t posit
 
 
 cdef class RowSheet:
-    """What a scan writes down, and what of it is judged.
+    """The rows that a scan fills in, and the checks that it makes.
 
-    `digesters`: which digests an entry may have, the likeliest first. `ranges`: (first, last) ledger, ascending and
-    apart; None: all. `values_max`: payload bytes of a batch, 0: no payloads. One larger payload gets its own batch.
-    `digest_of`: called with each ledger when it is first met, for its Digester; None from it leaves the candidates.
-    What it raises, the scan raises.
+    Args:
+        digesters: the digests that an entry may have, the likeliest first; 1 to 4.
+        headers: whether to check headers.
+        digests: whether to check digests.
+        ranges: (first, last) ledger of each range to keep, ascending and disjoint; None for all ledgers.
+        rows_max: rows of a batch.
+        values_max: payload bytes of a batch, 0 for no payloads. A single larger payload gets a batch of its own.
+        digest_of: called with a ledger id when the ledger is first met, returns its Digester; None stands for
+            `digesters`. The scan raises what it raises.
+
+    Raises:
+        ValueError: if an argument is out of range.
     """
 
     def __init__(self, digesters, *, bint headers=False, bint digests=False, ranges=None, size_t rows_max=16384,
@@ -154,14 +162,14 @@ cdef class RowSheet:
         self.values_wanted = values_max > 0
         self.constants = [digesters]
         self.digest_of = digest_of
-        # With neither digests nor payloads nothing depends on it.
+        # The digest of a ledger matters only for checking digests and for finding payloads.
         self.sheet.asks = digest_of is not None and (digests or values_max > 0)
         self.known = np.empty(0, np.int64), np.empty(0, np.uintp)
         if ranges is not None:
             table = np.ascontiguousarray(ranges, np.int64).reshape(-1, 2)
             flat = table.reshape(-1)
             if len(flat) and ((np.diff(flat) < 0).any() or (flat[2::2] == flat[1:len(flat) - 1:2]).any()):
-                raise ValueError("ranges of ledgers must be ascending and apart")
+                raise ValueError("ranges of ledgers must be ascending and disjoint")
             table = table if len(table) else np.array([[0, -1]], np.int64)
             self.constants.append(table)
             pairs = table
@@ -169,7 +177,7 @@ cdef class RowSheet:
             self.sheet.ranges_count = pairs.shape[0]
 
     def know(self, ledgers, digesters):
-        """The Digester of each of these ledgers, or None, before any of them is met: `digest_of` is not asked."""
+        """Set the Digester of each of these ledgers, or None, so that `digest_of` is not called for them."""
         cdef Digester digester
         table = {}
         for ledger, digester in zip(ledgers, digesters, strict=True):

@@ -1,4 +1,4 @@
-"""What scans of entry logs and of journals have in common: the open file, and the way from sheet to rows."""
+"""The common part of scans of entry logs and journals: the open file, and the way from a sheet to rows."""
 import os
 
 from posix.fcntl cimport O_RDONLY
@@ -8,7 +8,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 
 cdef class RowFile:
-    """Close it, or let it go. OSError when the file cannot be read."""
+    """An open file whose records are read as rows. Close it, or drop it. OSError if the file cannot be read."""
 
     def __cinit__(self, *_arguments, **_named):
         self.fd = -1
@@ -31,7 +31,7 @@ cdef class RowFile:
         return 0
 
     cdef Status fill(self) except *:
-        """FULL when the sheet is; else how the rows end. Raises what makes the file unreadable."""
+        """Return FULL if the sheet is full, else how the rows end. Raise if the file cannot be read."""
         raise TypeError(f"{type(self).__name__} reads no records")
 
     cdef void release(self) noexcept:
@@ -41,11 +41,11 @@ cdef class RowFile:
             self.status = Status.END
 
     def close(self):
-        """Twice is fine."""
+        """Close the file. A second call does nothing."""
         self.release()
 
     def read(self):
-        """The next Rows, or None behind the last of them."""
+        """Return the next Rows, or None after the last ones."""
         cdef Status status
         cdef size_t rows = 0
         if self.status != Status.OK:
@@ -54,11 +54,11 @@ cdef class RowFile:
         while True:
             status = self.fill()
             if self.sheet.ask():
-                continue                     # with the record that it was asked for
+                continue                     # the sheet takes the same record now
             rows = self.sheet.sheet.rows
             if status != Status.FULL or rows:
                 break
-            self.sheet.begin()               # one payload larger than a usual sheet: makes room for it
+            self.sheet.begin()               # allocate room for one payload larger than a usual sheet
         if status != Status.FULL:
             self.status = status
         return self.sheet.take() if rows else None

@@ -1,6 +1,6 @@
-"""V2 wire layouts: constants, codes, inline access to requests and responses. No sockets, no allocation; any thread.
+"""V2 wire layouts: constants, codes, parsing of requests and writing of responses. No allocation; any thread.
 
-A frame is `u32 length | body`; every offset below counts from the start of the body.
+A frame is `u32 length | body`; all offsets below count from the start of the body.
 """
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -21,13 +21,13 @@ cdef enum:
 
     VERSION_MAX = 2
     FRAME_PREFIX = 4
-    ADD_ENTRY_AT = 24            # header, master key; then the entry as stored
+    ADD_ENTRY_AT = 24            # after header and master key: the entry as stored
     READ_BYTES = 20              # header, ledger, entry
     BATCH_BYTES = 40             # header, ledger, start, request id, max count, max size
-    ANSWER_BYTES = 24            # header, code, ledger, entry: ADD and READ answers
+    ANSWER_BYTES = 24            # header, code, ledger, entry: responses to ADD and READ
     BATCH_ANSWER_BYTES = 32      # the same and the request id
 
-    # error codes on the wire
+    # Error codes on the wire.
     EOK = 0
     ENOLEDGER = 1
     ENOENTRY = 2
@@ -39,18 +39,20 @@ cdef enum:
     EREADONLY = 105
     ETOOMANYREQUESTS = 106
 
-# OK; BAD_REQUEST when the frame must be answered with EBADREQ; CLOSED when the peer broke the framing rules. With OK
-# and BAD_REQUEST op, version, ledger and entry are set. The version is not judged here: EBADVERSION precedes EBADREQ.
+# Parse the body of a frame. Return OK; BAD_REQUEST if the response must be EBADREQ; CLOSED if the peer broke the
+# framing rules. With OK and BAD_REQUEST, op, version, ledger and entry are set. The version is not checked here,
+# because EBADVERSION takes precedence over EBADREQ.
 cdef Status v2_parse(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil
 
-# The code of a Status on V2. UNKNOWN_STATE becomes EIO: Java's V2 client does not know 107 and drops the connection.
+# Return V2's code of a Status. UNKNOWN_STATE becomes EIO: Java's V2 client drops the connection on the unknown code
+# 107.
 cdef int32_t v2_code(Status status) noexcept nogil
 
 cdef inline bint v2_version_ok(uint8_t version) noexcept nogil:
     return version <= VERSION_MAX
 
 cdef inline uint8_t v2_opcode(uint8_t op) noexcept nogil:
-    """The opcode of an Operation; 0: it has none."""
+    """Return the opcode of an Operation, or 0 if V2 has none."""
     if op == ADD_ENTRY:
         return OP_ADD
     if op == READ_ENTRY:
@@ -60,14 +62,14 @@ cdef inline uint8_t v2_opcode(uint8_t op) noexcept nogil:
     return OP_AUTH if op == AUTH else 0
 
 cdef inline uint32_t v2_header(uint8_t version, uint8_t op, uint32_t flags) noexcept nogil:
-    """The packet header word; version 0 knows neither flags nor a version byte."""
+    """Return the packet header word; version 0 has neither flags nor a version byte."""
     if version == 0:
         return op
     return (<uint32_t> version << 24) | (<uint32_t> op << 16) | (flags & 0xFFFF)
 
 cdef inline void v2_answer(uint8_t* out, uint8_t version, uint8_t op, int32_t code, int64_t ledger, int64_t entry,
                            uint32_t payload) noexcept nogil:
-    """Write the 28 bytes (length word included) in front of `payload` entry bytes of an ADD or READ answer."""
+    """Write the 28 bytes (length word included) before the `payload` entry bytes of a response to ADD or READ."""
     store_u32(out, ANSWER_BYTES + payload)
     store_u32(out + 4, v2_header(version, op, 0))
     store_u32(out + 8, <uint32_t> code)
@@ -76,7 +78,7 @@ cdef inline void v2_answer(uint8_t* out, uint8_t version, uint8_t op, int32_t co
 
 cdef inline void v2_batch_answer(uint8_t* out, uint8_t version, int32_t code, int64_t ledger, int64_t start,
                                  uint64_t request_id, uint32_t payload) noexcept nogil:
-    """Write the 36 bytes (length word included) in front of `payload` bytes of `u32 length | entry` records."""
+    """Write the 36 bytes (length word included) before the `payload` bytes of `u32 length | entry` records."""
     store_u32(out, BATCH_ANSWER_BYTES + payload)
     store_u32(out + 4, v2_header(version, OP_BATCH_READ, 0))
     store_u32(out + 8, <uint32_t> code)

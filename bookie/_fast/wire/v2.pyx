@@ -1,6 +1,6 @@
 """V2 requests: from the body of a frame to a Request, and from a Status to the code on the wire.
 
-Runs on the I/O loop. Nothing is copied: pointers of a request lie inside the frame and live as long as it does.
+Runs on the I/O loop. Nothing is copied: the pointers of a request refer to the frame and are valid as long as it is.
 """
 from libc.stddef cimport size_t
 from libc.string cimport memset
@@ -50,7 +50,7 @@ cdef Status parse_add(const uint8_t* frame, uint32_t size, Request* request) noe
 
 
 cdef Status parse_key(const uint8_t* frame, uint32_t size, uint32_t at, Request* request) noexcept nogil:
-    """The key of a fencing read: part of the frame from version 2 on, and then it has to be there."""
+    """Find the key of a fencing read: from version 2 on it must be part of the frame."""
     if not request.flags & FLAG_FENCE or <int8_t> request.version < 2:
         return OK
     if size - at < MASTER_KEY_BYTES:
@@ -141,7 +141,8 @@ cdef bytes _body_bytes(const Request* request):
 
 
 def parse(const uint8_t[::1] frame):
-    """Parse the body of a frame (no length word); return (status, fields). For tests and tools, not the data path."""
+    """Parse the body of a frame (no length word) and return (status, fields). For tests and tools, not the data path.
+    """
     cdef Request request
     cdef size_t size = frame.shape[0]
     cdef Status status = v2_parse(&frame[0] if size else NULL, <uint32_t> size, &request)
@@ -161,19 +162,19 @@ def parse(const uint8_t[::1] frame):
 
 
 def code(int status):
-    """The V2 code of a Status number."""
+    """Return the V2 code of a Status number."""
     return v2_code(<Status> status)
 
 
 def answer(int version, int op, int code, int64_t ledger, int64_t entry, payload=b""):
-    """A whole ADD or READ answer, length word included."""
+    """Return a whole response to ADD or READ, length word included."""
     cdef uint8_t head[FRAME_PREFIX + ANSWER_BYTES]
     v2_answer(head, <uint8_t> version, <uint8_t> op, code, ledger, entry, <uint32_t> len(payload))
     return (<const char*> head)[:sizeof(head)] + bytes(payload)
 
 
 def batch_answer(int version, int code, int64_t ledger, int64_t start, int64_t request_id, records=b""):
-    """A whole BATCH_READ answer around `records`, a run of `u32 length | entry`."""
+    """Return a whole response to BATCH_READ with `records`, a run of `u32 length | entry`."""
     cdef uint8_t head[FRAME_PREFIX + BATCH_ANSWER_BYTES]
     v2_batch_answer(head, <uint8_t> version, code, ledger, start, request_id, <uint32_t> len(records))
     return (<const char*> head)[:sizeof(head)] + bytes(records)

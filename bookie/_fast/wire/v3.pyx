@@ -1,7 +1,7 @@
-"""V3 requests by walking tables of the messages. Any thread; pointers of a request lie in its frame.
+"""V3 requests, parsed by tables of the messages' fields. Any thread; the pointers of a request refer to its frame.
 
-Every field of every message is judged, not only those of the operation: a message that the protobuf library refuses
-is no V3 request, and its connection is V2 from then on.
+All fields of all messages are checked, not only those of the operation: a message that the protobuf library rejects
+is not a V3 request, and its connection is treated as V2 from then on.
 """
 from libc.stddef cimport size_t
 from libc.string cimport memset
@@ -45,7 +45,7 @@ from bookie._fast.wire.request cimport (
 )
 
 cdef enum:
-    # Messages by field number of Request less 100, then those that are no operation's.
+    # Messages by field number of Request minus 100, then those that belong to no operation.
     READ = 0
     ADD = 1
     AUTHENTICATE = 2
@@ -59,10 +59,10 @@ cdef enum:
     NO_PART = 13
 
 cdef enum:
-    PARTS = 12                   # that are kept; a context is judged and forgotten
+    PARTS = 12                   # messages that are kept; a context is checked and dropped
     SLOTS = 8                    # fields 1 to 7, then field 100
     FLAG_SLOT = 7
-    NUMBER = 1                   # kinds: an integer, bytes, and CHOICE + n an enum with the values 1 to n
+    NUMBER = 1                   # kinds of fields: an integer, bytes, and CHOICE + n for an enum with the values 1 to n
     BYTES = 2
     CHOICE = 0x10
     READ_TAG_LOW = 0xA2          # tag of ReadRequest, two bytes
@@ -99,19 +99,19 @@ cdef extern from *:
     const bk_rules* bk_messages
 
 cdef struct Value:
-    uint64_t number              # of bytes: their count
+    uint64_t number              # for bytes: their count
     const uint8_t* base
 
 cdef struct Message:
-    # One part, all its occurrences merged. Only values in `present` are set.
+    # One message, all its occurrences merged. Only the values in `present` are set.
     uint8_t present
     Value values[SLOTS]
     const uint8_t* last          # the last occurrence
     uint32_t last_size
 
 cdef struct Parsed:
-    uint32_t seen                # a bit for each part; the others are not set at all
-    uint32_t again               # parts that occurred more than once
+    uint32_t seen                # a bit for each message that occurred; the others are not initialised
+    uint32_t again               # a bit for each message that occurred more than once
     Message parts[PARTS]
 
 
@@ -120,7 +120,7 @@ cdef inline bint whole(const Message* message, uint32_t part) noexcept nogil:
 
 
 cdef inline uint8_t kind_of(uint32_t part, uint32_t number, uint32_t* slot) noexcept nogil:
-    """What the field is, 0 when the message has none with that number."""
+    """Return the kind of field `number`, or 0 if the message has no such field; `slot` gets its place."""
     if number - 1 < FLAG_SLOT:
         slot[0] = number - 1
     elif number == FLAG_FIELD:
@@ -132,7 +132,7 @@ cdef inline uint8_t kind_of(uint32_t part, uint32_t number, uint32_t* slot) noex
 
 cdef inline const uint8_t* parse_field(Message* message, uint32_t part, uint32_t tag, const uint8_t* at,
                                        const uint8_t* end, uint32_t nesting) noexcept nogil:
-    """One field; `at` lies behind its tag. A field of another type than its number's is as unknown as any other."""
+    """Parse one field; `at` is the position after its tag. A field with another wire type than expected is unknown."""
     cdef uint32_t size
     cdef uint32_t slot = 0
     cdef uint64_t number
@@ -153,7 +153,7 @@ cdef inline const uint8_t* parse_field(Message* message, uint32_t part, uint32_t
     if at == NULL:
         return NULL
     if kind > CHOICE and <uint32_t> number - 1 >= <uint32_t> kind - CHOICE:
-        return at                # a value that nobody knows: the field stays as it was
+        return at                # an enum value that is unknown: the field keeps its value
     message.values[slot].number = number
     message.present |= 1 << slot
     return at
@@ -175,7 +175,7 @@ cdef bint parse_message(Message* message, uint32_t part, const uint8_t* at, uint
 
 
 cdef inline uint32_t part_of(uint32_t tag) noexcept nogil:
-    """Which message a field of the request is, NO_PART for another field or another type."""
+    """Return which message a field of the request holds, or NO_PART for another field or wire type."""
     cdef uint32_t number = tag >> 3
     if tag & 7 != WIRE_BYTES:
         return NO_PART
@@ -187,7 +187,7 @@ cdef inline uint32_t part_of(uint32_t tag) noexcept nogil:
 
 
 cdef bint parse_parts(const uint8_t* at, const uint8_t* end, uint32_t nesting, Parsed* parsed) noexcept nogil:
-    """Every message of the frame; whether all bytes are as the format wants them."""
+    """Parse all messages of the frame; return whether the bytes are valid."""
     cdef Message context
     cdef uint32_t tag, part, size
     while at != end:
@@ -226,7 +226,8 @@ cdef void fill_bytes(const Message* message, uint32_t slot, const uint8_t** base
 
 
 cdef void fill_reading(const Message* message, uint32_t key, uint32_t poll, Request* request) noexcept nogil:
-    """What a single and a batch read have in common, under different numbers: slots of the key and of previousLAC."""
+    """Set the common fields of single and batch reads; `key` and `poll` are the slots of the key and of previousLAC.
+    """
     cdef uint64_t flag = <uint32_t> message.values[FLAG_SLOT].number if message.present & 1 << FLAG_SLOT else 0
     request.entry = <int64_t> message.values[1].number
     fill_bytes(message, key, &request.key, &request.key_size)
@@ -279,15 +280,16 @@ cdef void fill_part(const Parsed* parsed, uint32_t part, Request* request) noexc
 
 cdef inline const uint8_t* read_number(const uint8_t* at, const uint8_t* end, uint8_t field,
                                        uint64_t* value) noexcept nogil:
-    """The integer of a field 1 to 15 that must stand here. NULL for another one, as for NULL."""
+    """Read the integer field `field` (1 to 15), which must be at `at`. Return NULL if it is not, or if `at` is NULL.
+    """
     if at == NULL or at == end or at[0] != (field << 3 | WIRE_VARINT):
         return NULL
     return read_varint(at + 1, end, value)
 
 
 cdef bint parse_plain_read(const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
-    """A read of nothing but ids, in the order in which all clients write it: most requests of a busy reader. False, and
-    nothing but numbers set: it is another request, or written in another way.
+    """Parse a read that has nothing but ids, written in the order that all clients use: most requests of a busy
+    reader. Return False, with only numbers set, if it is another request or written in another way.
     """
     cdef const uint8_t* end = frame + size
     cdef const uint8_t* at
@@ -369,7 +371,8 @@ cdef bytes _bytes_or_none(const uint8_t* base, uint32_t size):
 
 
 def parse(const uint8_t[::1] frame, uint32_t nesting=NESTING_MAX):
-    """Parse the body of a frame (no length word); return (status, fields). For tests and tools, not the data path."""
+    """Parse the body of a frame (no length word) and return (status, fields). For tests and tools, not the data path.
+    """
     cdef Request request
     cdef size_t size = frame.shape[0]
     cdef Status status = v3_parse(&frame[0] if size else NULL, <uint32_t> size, nesting, &request)
@@ -393,7 +396,7 @@ def parse(const uint8_t[::1] frame, uint32_t nesting=NESTING_MAX):
 
 
 def parse_often(const uint8_t[::1] frame, int64_t times):
-    """Parse the same frame over and over; return the last status. For benchmarks."""
+    """Parse the same frame `times` times and return the last status. For benchmarks."""
     cdef Request request
     cdef size_t size = frame.shape[0]
     cdef const uint8_t* base = &frame[0] if size else NULL
@@ -406,5 +409,5 @@ def parse_often(const uint8_t[::1] frame, int64_t times):
 
 
 def code(int status):
-    """The StatusCode of a Status number."""
+    """Return the StatusCode of a Status number."""
     return v3_code(<Status> status)

@@ -1,4 +1,4 @@
-"""V3 answers, written by hand in the protobuf library's order of fields. Any thread; callers own all memory."""
+"""V3 responses, written directly in the protobuf library's order of fields. Any thread; callers own all memory."""
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -22,7 +22,7 @@ cdef enum:
 
 cdef uint8_t* write_start(uint8_t* out, uint8_t version, uint8_t op, uint64_t txn, uint32_t priority,
                           Status status) noexcept nogil:
-    """The header of an answer and its status; the length word before them is left for `close_frame`."""
+    """Write the header and the status of a response; `close_frame` fills in the length word in front of them."""
     cdef uint8_t* header = out + LENGTH_PREFIX + 2
     cdef uint8_t* end = write_number(header, 1, version)
     end = write_number(end, 2, op)
@@ -93,7 +93,7 @@ cdef void v3_tail(V3Tail* tail, bint has_lac, int64_t lac, bint has_time, int64_
 
 cdef uint8_t* write_read(uint8_t* out, uint8_t op, uint64_t txn, int64_t ledger, int64_t entry,
                          uint32_t following) noexcept nogil:
-    """What a good single and a good batch read begin with; `following` bytes of their message come after it."""
+    """Write the beginning of a successful single or batch read; its message has `following` bytes more."""
     cdef uint8_t* at = write_start(out, V3_VERSION, op, txn, 0, OK)
     at = write_part(at, op, number_bytes(0) + number_bytes(ledger) + number_bytes(entry) + following)
     at = write_number(at, 1, 0)
@@ -154,7 +154,7 @@ cdef void v3_entries(uint8_t* run, uint64_t size) noexcept nogil:
 
 
 def refusal(int version, int op, uint64_t txn, uint32_t priority, int status):
-    """A whole answer of a header, copied, and a status."""
+    """Return a whole response of a copied header and a status."""
     cdef uint8_t[V3_ANSWER_MOST] out
     cdef Request request
     request.version = <uint8_t> version
@@ -165,10 +165,10 @@ def refusal(int version, int op, uint64_t txn, uint32_t priority, int status):
 
 
 def answer(int op, uint64_t txn, int status, int64_t ledger=0, int64_t entry=0):
-    """A whole answer without bodies."""
+    """Return a whole response without bodies."""
     cdef uint8_t[V3_ANSWER_MOST] out
     if op == AUTH or not 0 <= op < 256 or v3_field(<uint8_t> op) == 0:
-        raise ValueError(f"operation {op} has no answer here; pass one of OperationType that is served, but not AUTH")
+        raise ValueError(f"operation {op} has no response here; pass an OperationType that is served and is not AUTH")
     return (<const char*> out)[:v3_answer(out, <uint8_t> op, txn, <Status> status, ledger, entry)]
 
 
@@ -177,7 +177,7 @@ cdef void _tail(V3Tail* tail, lac, time_ms):
 
 
 def read_answer(uint64_t txn, int64_t ledger, int64_t entry, body=None, lac=None, time_ms=None):
-    """A whole good READ_ENTRY answer."""
+    """Return a whole successful READ_ENTRY response."""
     cdef uint8_t[V3_HEAD_MOST] out
     cdef V3Tail tail
     cdef uint32_t size
@@ -187,14 +187,14 @@ def read_answer(uint64_t txn, int64_t ledger, int64_t entry, body=None, lac=None
 
 
 def read_lac_answer(uint64_t txn, int status, int64_t ledger, lac=None, entry=None):
-    """A whole READ_LAC answer; `lac` and `entry` are bytes or None."""
+    """Return a whole READ_LAC response; `lac` and `entry` are bytes or None."""
     cdef const uint8_t[::1] packet = lac or b"\0"
     cdef uint32_t room = V3_HEAD_MOST + (len(lac) if lac else 0)
     cdef uint8_t* out = <uint8_t*> malloc(room)
     cdef const uint8_t* base = NULL
     cdef uint32_t size
     if out == NULL:
-        raise MemoryError(f"{room} bytes of an answer")
+        raise MemoryError(f"no memory for a response of {room} bytes")
     if lac is not None:
         base = &packet[0]
     try:
@@ -206,7 +206,7 @@ def read_lac_answer(uint64_t txn, int status, int64_t ledger, lac=None, entry=No
 
 
 def batch_answer(uint64_t txn, int64_t ledger, int64_t start, entries=(), lac=None, time_ms=None):
-    """A whole good BATCH_READ_ENTRY answer."""
+    """Return a whole successful BATCH_READ_ENTRY response."""
     cdef uint8_t[V3_HEAD_MOST] out
     cdef V3Tail tail
     cdef uint32_t size
@@ -217,12 +217,12 @@ def batch_answer(uint64_t txn, int64_t ledger, int64_t start, entries=(), lac=No
 
 
 def prefix(uint32_t entry_size):
-    """What stands in front of an entry of a batch."""
+    """Return the prefix of an entry of a batch."""
     cdef uint8_t[V3_ENTRY_MOST] out
     return (<const char*> out)[:v3_entry_prefix(out, entry_size)]
 
 
 def batch_entries(uint8_t[::1] run):
-    """Turn whole records, each of an entry below 2 MiB, into entries of a batch, in place."""
+    """Convert whole records, each of an entry below 2 MiB, to entries of a batch, in place."""
     if run.shape[0]:
         v3_entries(&run[0], run.shape[0])
