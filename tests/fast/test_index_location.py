@@ -79,11 +79,11 @@ def test_order_of_calls(index: Index) -> None:
     calls: tuple[Callable[[], None], ...]
     calls = (lambda: index.put_run(1, 0, 1, 1, [1]), lambda: index.put_ledger(1, b""), index.commit)
     for call in calls:
-        with pytest.raises(ValueError, match="not inside one transaction"):
+        with pytest.raises(ValueError, match="no transaction is open"):
             call()
     index.abort()
     index.begin()
-    with pytest.raises(ValueError, match="not inside one transaction"):
+    with pytest.raises(ValueError, match="no transaction is open"):
         index.begin()
     index.put_run(1, 0, 1, 1, [1])
     index.commit()

@@ -167,7 +167,7 @@ def test_foreign_and_missing_logs(directory: Path, index: Index) -> None:
 
 def test_arguments(directory: Path, index: Index) -> None:
     """What cannot work is refused at once."""
-    with pytest.raises(ValueError, match="stretch_bytes is 95; 96 at least"):
+    with pytest.raises(ValueError, match="stretch_bytes is 95; it must be at least 96"):
         Rebuild(index, stretch_bytes=95)
     index.close()
     with pytest.raises(ValueError, match="open index"):

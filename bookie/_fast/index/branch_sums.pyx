@@ -1,4 +1,4 @@
-"""Walking the branch pages of a tree, as few as can be; the leaves are not read."""
+"""Walks the branch pages of a tree, and reads as few of them as possible. Leaves are not read."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
@@ -21,8 +21,8 @@ from bookie._fast.index.lmdb_pages cimport (
 from bookie._fast.index.lmdb_tree cimport see_page
 
 cdef struct Image:
-    int64_t users                # atomic: sums that keep it
-    uint8_t[8] page              # of the file's page size
+    int64_t users                # atomic; number of BranchSums that keep it
+    uint8_t[8] page              # in fact as large as the file's pages
 
 cdef struct Summing:
     FileOps* ops
@@ -72,7 +72,7 @@ cdef inline Image* image_of(uint8_t* page) noexcept nogil:
 
 
 cdef uint8_t* image_keep(BranchSums* sums, const uint8_t* page, uint32_t page_bytes, uint32_t levels) noexcept nogil:
-    """A copy of a page that has so many levels, the leaves included; NULL: there is no room for it."""
+    """Copy a page with `levels` levels, leaves included; return NULL if it is not to be kept or without memory."""
     cdef Image* image
     if sums.images >= sums.images_most and (levels == 2 or sums.images_most == 0):
         return NULL
@@ -107,7 +107,7 @@ cdef Status reserve(BranchSums* sums, uint32_t more) noexcept nogil:
 
 
 cdef Status visit(Summing* summing, uint64_t number, uint32_t levels, uint8_t* image) noexcept nogil:
-    """The sum of a branch page, then of those below it."""
+    """Add the sum of a branch page, then those of the pages below it."""
     cdef BranchSums* sums = summing.sums
     cdef const BranchSum* known
     cdef const PageFile* file = summing.file
@@ -146,7 +146,7 @@ cdef Status visit(Summing* summing, uint64_t number, uint32_t levels, uint8_t* i
 
 
 cdef void take_over(BranchSums* sums, const BranchSum* known) noexcept nogil:
-    """What is known of a page and of those below it."""
+    """Copy the sums of a page and of the pages below it from the commit before."""
     cdef uint32_t i
     for i in range(known.below + 1):
         sums.items[sums.count] = known[i]
@@ -163,7 +163,7 @@ cdef inline uint32_t slot_of(const BranchSums* sums, uint64_t page) noexcept nog
 
 
 cdef Status find_by_page(BranchSums* sums) noexcept nogil:
-    """A page that is in the tree twice is damage."""
+    """Build the hash table. CORRUPT if a page is in the tree twice."""
     cdef uint32_t size = 16, i, slot
     while size < 2 * sums.count:
         size *= 2

@@ -1,9 +1,9 @@
-"""Packs and unpacks the values of the location index. Any thread; nothing is kept.
+"""Packs and unpacks the values of the location index. Any thread; no state.
 
-A slot stores `length - base + 1`, 0 for an id that is not in the run; base is the least length present. So a run of
-equal lengths needs no slots at all, and the bytes of a stretch of records are one sum:
+A slot stores `length - base + 1`, or 0 for an id that is not in the run; base is the least length present. So a run of
+equal lengths needs no slots at all, and the size of consecutive records is one sum:
     stored values + present slots * (base - 1 + prefix).
-Each value names the next run of the table under its checksum, so that a reader can prove what is not there.
+Each value names the next run of the table, covered by its checksum, so that a reader can prove what is not there.
 """
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -14,26 +14,26 @@ from bookie._fast.base.types cimport CORRUPT, LENGTH_PREFIX, OK, Status
 from bookie._fast.index.key cimport RunKey, key_before, key_end, key_equal
 
 cdef enum:
-    NEXT_AT = 24                 # of a run's value
+    NEXT_AT = 24                 # in a run's value
     RUN_VERSION = 2
-    RUN_VERSION_UNCHAINED = 1    # without the key of the next run: indexes of earlier releases, until they are opened
+    RUN_VERSION_UNCHAINED = 1    # written by earlier releases, without the key of the next run; opening upgrades it
     RUN_HEADER_UNCHAINED = 24
     LEDGER_HEADER_BYTES = 12
     LEDGER_VERSION = 1
     LEDGER_FENCED = 1
     LEDGER_LIMBO = 2
     LEDGER_QUARANTINED = 4
-    LEDGER_REASON_SHIFT = 4      # the bits from here on: why it is in quarantine, a QuarantineReason
+    LEDGER_REASON_SHIFT = 4      # the bits from here on hold the QuarantineReason
     FENCE_VERSION = 1
 
 
 cdef uint32_t value_crc(const void* key, size_t key_size, const uint8_t* value, size_t size) noexcept nogil:
-    """Covers the key and the value behind its own first field."""
+    """Return the checksum of the key and of the value after its first field, which holds the checksum."""
     return crc32c(crc32c(0, key, key_size), value + 4, size - 4)
 
 
 cdef uint32_t slot_width(const uint32_t* lengths, uint32_t count, uint32_t* base) noexcept nogil:
-    """The bytes that a slot of lengths[count] needs; at least one is present."""
+    """Return how many bytes a slot of lengths[count] needs; at least one is present. `base` gets the least length."""
     cdef uint32_t low = 0xFFFFFFFF, high = 0, present = 0, i
     for i in range(count):
         if lengths[i]:
@@ -140,7 +140,7 @@ cdef Status run_unpack(const void* key, size_t key_size, const void* value, size
     if status != OK:
         return status
     run.next = RunKey(load_i64(bytes_ + NEXT_AT), load_i64(bytes_ + NEXT_AT + 8))
-    # nothing follows itself, and only the end is no place of a run
+    # No run follows itself, and only key_end() may name a place where no run can be.
     if run.count and not key_before(key_of(run), run.next):
         return CORRUPT
     return OK if run.next.first >= 0 or key_equal(run.next, key_end()) else CORRUPT
@@ -295,9 +295,9 @@ cdef Status fence_unpack(const void* key, size_t key_size, const void* value, si
 
 
 def pack_run(int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, lengths, next_run=None):
-    """(key, value, slots packed) of a run of at most RUN_SLOTS_MAX slots, the first one present.
+    """Return (key, value, slots packed) of a run of at most RUN_SLOTS_MAX slots, of which the first is present.
 
-    `next_run` is the (ledger, first entry) of the run behind it, None: it is the last one.
+    `next_run` is the (ledger, first entry) of the next run, or None for the last one.
     """
     cdef uint32_t[RUN_SLOTS_MAX] slots
     cdef uint8_t[RUN_KEY_BYTES] key
@@ -320,7 +320,7 @@ def pack_run(int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, le
 
 
 def pack_head(next_run=None):
-    """(key, value) of the head of the chain; `next_run` as for pack_run."""
+    """Return (key, value) of the head of the chain; `next_run` is as for pack_run."""
     cdef uint8_t[HEAD_KEY_BYTES] key
     cdef uint8_t[RUN_HEADER_BYTES] value
     cdef RunKey following = key_end()
@@ -335,39 +335,39 @@ cdef object next_of(const StoredRun* run):
 
 
 def unpack_run(bytes key, bytes value):
-    """(ledger, first, log id, offset, lengths) of a run of either version; ValueError when the bytes are no run."""
+    """Return (ledger, first, log id, offset, lengths) of a run of either version; ValueError if it is invalid."""
     cdef StoredRun run
     cdef const char* at = key
     cdef const char* stored = value
     if ((run_unpack(at, len(key), stored, len(value), &run) != OK or run.count == 0)
             and run_unpack_unchained(at, len(key), stored, len(value), &run) != OK):
-        raise ValueError("these bytes are no packed run: header or checksum are wrong")
+        raise ValueError("these bytes are not a packed run: the header or the checksum is wrong")
     return run.ledger, run.first, run.log_id, run.offset, [run_length(&run, i) for i in range(run.count)]
 
 
 def unpack_next(bytes key, bytes value):
-    """The (ledger, first entry) of the run behind this run, or head, of the chain; None: there is none.
+    """Return the (ledger, first entry) of the run that follows this run or head, or None for the last one.
 
-    ValueError when the bytes are neither, as those of a run of version 1 are not.
+    ValueError if the bytes are neither; a run of version 1 names no next run.
     """
     cdef StoredRun run
     if run_unpack(<const char*> key, len(key), <const char*> value, len(value), &run) != OK:
-        raise ValueError("these bytes are no packed run: header or checksum are wrong")
+        raise ValueError("these bytes are not a packed run: the header or the checksum is wrong")
     return next_of(&run)
 
 
 def unpack_ledger(bytes key, bytes value):
-    """(ledger, fenced, limbo, master key, lac, quarantine reason or 0); ValueError when the bytes are no record."""
+    """Return (ledger, fenced, limbo, master key, lac, quarantine reason or 0); ValueError if it is invalid."""
     cdef LedgerRecord record
     if ledger_unpack(<const char*> key, len(key), <const char*> value, len(value), &record) != OK:
-        raise ValueError("these bytes are no ledger record: header or checksum are wrong")
+        raise ValueError("these bytes are not a ledger record: the header or the checksum is wrong")
     return (record.ledger, bool(record.fenced), bool(record.limbo), (<const char*> record.key)[:record.key_size],
             (<const char*> record.lac)[:record.lac_size], record.quarantine)
 
 
 def unpack_fence(bytes key, bytes value):
-    """(ledger, when it was deleted: ms since the epoch); ValueError when the bytes are no fence."""
+    """Return (ledger, time of its deletion in ms since the epoch); ValueError if the bytes are not a fence."""
     cdef int64_t ledger, deleted_ms
     if fence_unpack(<const char*> key, len(key), <const char*> value, len(value), &ledger, &deleted_ms) != OK:
-        raise ValueError("these bytes are no fence: header or checksum are wrong")
+        raise ValueError("these bytes are not a fence: the header or the checksum is wrong")
     return ledger, deleted_ms

@@ -1,4 +1,4 @@
-"""A counter, an example and a condition under a lock: damage is seldom."""
+"""A counter, an example and a condition under one lock, which suffices because damage is rare."""
 from libc.string cimport memset
 
 from bookie._fast.base.sync cimport (

@@ -1,7 +1,7 @@
-"""Ledgers of which runs were lost with a damaged part of the index: what is not found of them may exist all the same.
+"""Ledgers that may have lost runs with a damaged part of the index: an entry that is not found may exist all the same.
 
-The table `doubts` of the index keeps them over a restart (docs/formats/index.md). In memory: any thread, a lock that is
-taken only while there are any.
+The index's table `doubts` keeps them over a restart (docs/formats/index.md). In memory: any thread; the lock is taken
+only while there are any.
 """
 from libc.stdint cimport int64_t, uint8_t
 
@@ -12,7 +12,7 @@ from bookie._fast.base.types cimport Status
 cdef enum:
     DOUBT_VERSION = 1
     DOUBT_VALUE_BYTES = 8
-    DOUBT_LASTING = 1            # flag: the entry logs were searched, and may still hold what was not found
+    DOUBT_LASTING = 1            # flag: the entry logs were searched, but may still hold entries that were not found
 
 cdef struct Doubts:
     pthread_mutex_t lock
@@ -21,17 +21,17 @@ cdef struct Doubts:
 
 cdef bint doubts_init(Doubts* doubts) noexcept nogil
 cdef void doubts_free(Doubts* doubts) noexcept nogil
-# Whether "no such entry" of this ledger is not proven.
+# Return whether it is unproven that an entry of this ledger does not exist when it is not found.
 cdef bint doubts_hold(Doubts* doubts, int64_t ledger) noexcept nogil
-# Whether the entry logs were searched for it in vain.
+# Return whether the entry logs were searched for this ledger without settling the doubt.
 cdef bint doubts_lasting(Doubts* doubts, int64_t ledger) noexcept nogil
-# False without memory.
+# Return False if there is no memory.
 cdef bint doubts_add(Doubts* doubts, int64_t ledger, bint lasting) noexcept nogil
 cdef void doubts_drop(Doubts* doubts, int64_t ledger) noexcept nogil
-# Ids as a list of (ledger, lasting), ascending.
+# Return a list of (ledger, lasting), ascending.
 cdef object doubts_list(Doubts* doubts)
 
 cdef void doubt_pack(int64_t ledger, bint lasting, uint8_t* key, uint8_t* value) noexcept nogil
-# OK or CORRUPT.
+# Return OK or CORRUPT.
 cdef Status doubt_unpack(const void* key, size_t key_size, const void* value, size_t size, int64_t* ledger,
                          bint* lasting) noexcept nogil

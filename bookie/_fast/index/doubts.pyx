@@ -1,4 +1,4 @@
-"""A hash of ledgers under a lock, and the packed form of one."""
+"""A hash table of ledgers under a lock, and the packed form of a doubt."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
@@ -88,7 +88,7 @@ cdef object doubts_list(Doubts* doubts):
     cdef list found = []
     cdef Chained* at
     cdef uint32_t i
-    # whoever holds the lock needs no GIL, and holds it for a moment
+    # No holder of the lock needs the GIL, and all hold it only for a moment.
     pthread_mutex_lock(&doubts.lock)
     try:
         for i in range(doubts.table.size):
@@ -123,9 +123,9 @@ cdef Status doubt_unpack(const void* key, size_t key_size, const void* value, si
 
 
 def unpack_doubt(bytes key, bytes value):
-    """(ledger, whether for good); ValueError when the bytes are no doubt."""
+    """Return (ledger, lasting); ValueError if the bytes are not a doubt."""
     cdef int64_t ledger
     cdef bint lasting
     if doubt_unpack(<const char*> key, len(key), <const char*> value, len(value), &ledger, &lasting) != OK:
-        raise ValueError("these bytes are no doubt: header or checksum are wrong")
+        raise ValueError("these bytes are not a doubt: the header or the checksum is wrong")
     return ledger, bool(lasting)

@@ -1,4 +1,4 @@
-"""Pages come by pread from the file that LMDB maps: what it is about to read is what was looked at, moments before."""
+"""Pages are read with pread from the file that LMDB maps: what it is about to use is what was checked just before."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memset, strlen
@@ -33,8 +33,8 @@ cdef const char** NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
 cdef struct Learning:
     Guard* guard
     uint32_t crc
-    bint tables                  # the main tree: its values are roots
-    bint fences                  # their values are read at the start alone, by who takes them all
+    bint tables                  # walking the main tree, whose values are the roots of tables
+    bint fences                  # walking the fences, whose values are checked only when the index is opened
     bint damaged
     uint64_t values
 
@@ -51,7 +51,7 @@ cdef void guard_free(Guard* guard) noexcept nogil:
 
 
 cdef Status heads(int fd, uint32_t page_bytes, uint32_t* crc) noexcept nogil:
-    """The checksum of both meta pages."""
+    """Compute the checksum of both meta pages."""
     cdef uint8_t[PAGE_HEAD_BYTES + META_BYTES] raw
     cdef int i
     crc[0] = 0
@@ -81,7 +81,7 @@ cdef void lost(void* context) noexcept nogil:
 
 
 cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
-    """The checksum of what the main tree and the free list hold; their pages are found sound on the way."""
+    """Compute the checksum of the main tree and the free list; the walk checks their pages."""
     cdef TreeWalk walk
     cdef Learning learning
     cdef Status status
@@ -176,7 +176,7 @@ cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
         return NO_MEMORY
     learning.damaged = False
     learning.values = 0
-    # a page of the past looks sound, but is free, and a node that a page lost is missed by the count alone
+    # A page of an earlier commit looks sound, but is free; a node lost from a page shows only in the number of values.
     status = see_free_pages(walk.seen, &guard.file, &guard.meta.free)
     if status == OK:
         status = tree_walk(&walk, &guard.tables[table])
@@ -200,7 +200,7 @@ cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const 
 
 
 cdef Status committed(const Guard* guard, uint64_t number, uint8_t* page) noexcept nogil:
-    """Read a branch that was checked when it was summed up, and must be the same."""
+    """Read a branch page, which must be the same as when its checksum was taken."""
     cdef uint32_t size = guard.file.page_bytes
     if pread(guard.file.fd, page, size, number * size) != size:
         return IO_ERROR
@@ -221,7 +221,8 @@ cdef Status look(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, 
         return OK
     pictured[0] = 0
     if levels > 1 and guard.summed:
-        # a child of the past looks sound, and LMDB would copy the branch that leads there: it must be what it was
+        # A child pointer to an old page looks sound, and LMDB would copy the branch that holds it: compare with its
+        # checksum.
         status = committed(guard, number, page)
     else:
         status = page_read(&guard.file, number, False, page)
@@ -241,7 +242,7 @@ cdef Status look(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, 
 
 
 cdef uint32_t child_of(const uint8_t* page, const uint8_t* key, uint32_t key_size) noexcept nogil:
-    """The child of a branch that a key belongs to."""
+    """Return the index of the child of a branch that `key` belongs to."""
     cdef uint32_t low = 1, high = page_count(page), middle
     cdef Node node
     while low < high:
@@ -256,7 +257,7 @@ cdef uint32_t child_of(const uint8_t* page, const uint8_t* key, uint32_t key_siz
 
 cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page, const uint8_t* low,
                   const uint8_t* high, uint32_t key_size, const Node* first, const Node* end) noexcept nogil:
-    """The pages that [low, high] lies on and the ones beside them; `low` NULL: only those at both ends."""
+    """Check the pages that hold [low, high] and their neighbours; with `low` NULL the first and last pages only."""
     cdef Node node, following
     cdef uint32_t i, begin, stop, count
     cdef bint beside

@@ -1,4 +1,4 @@
-"""Keys are eight bytes of a ledger id; each put and delete waits until its path was found sound (index_guard)."""
+"""Puts and deletes by ledger id, each after the pages on its path were found sound (index.guard)."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from bookie._fast.base.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
@@ -34,7 +34,7 @@ cdef Status put(LocationIndex* index, MDB_dbi table, uint8_t* key, uint8_t* valu
 
 
 cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept nogil:
-    """What a table says of a ledger, if anything."""
+    """Delete the row of a ledger from a table, if there is one."""
     cdef uint8_t[LEDGER_KEY_BYTES] key
     cdef MDB_val k
     cdef Status status

@@ -1,4 +1,4 @@
-"""Pages of LMDB 0.9, little-endian and as its mdb.c lays them out (struct MDB_meta, MDB_page, MDB_node, MDB_db)."""
+"""Pages of LMDB 0.9, little-endian, with the layout of its mdb.c (struct MDB_meta, MDB_page, MDB_node, MDB_db)."""
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -16,14 +16,14 @@ cdef enum:
     LMDB_MAGIC = 0xBEEFC0DE
     LMDB_VERSION = 1
     PAGE_BYTES_LEAST = 512
-    PAGE_UNITS_MOST = 0x8000     # of two bytes, in which nodes lie
+    PAGE_UNITS_MOST = 0x8000     # units of two bytes in the largest page; nodes are aligned to them
 
-    # of a page
+    # Offsets in a page.
     AT_FLAGS = 10
     AT_LOWER = 12
     AT_UPPER = 14
-    AT_PAGES = 12                # of a big value, u32
-    # of a meta page
+    AT_PAGES = 12                # number of overflow pages, u32
+    # Offsets in a meta page.
     AT_MAGIC = 16
     AT_FORMAT = 20
     AT_MAP_BYTES = 32
@@ -52,7 +52,7 @@ cdef inline uint64_t u64(const uint8_t* at) noexcept nogil:
 
 
 cdef Status read_at(int fd, void* data, size_t size, uint64_t offset) noexcept nogil:
-    """CORRUPT: the file is too short."""
+    """Read exactly `size` bytes. CORRUPT if the file is too short."""
     cdef size_t done = 0
     cdef ssize_t got
     while done < size:
@@ -109,7 +109,7 @@ cdef Status meta_newest(int fd, Meta* meta) noexcept nogil:
         status = meta_parse(raw, &other)
     if status != OK:
         return status
-    # commit n writes page n & 1; a new file has 0 in both
+    # Commit n writes meta page n & 1; a new file has 0 in both.
     if meta.page_bytes != other.page_bytes or (meta.transaction and meta.transaction & 1) \
             or (other.transaction and not other.transaction & 1):
         return CORRUPT
@@ -166,7 +166,7 @@ cdef void page_node(const uint8_t* page, uint32_t index, Node* node) noexcept no
 
 
 cdef uint32_t node_bytes(const uint8_t* at, bint branch) noexcept nogil:
-    """What a node takes up; never less than its head."""
+    """Return the size of a node, at least that of its header."""
     cdef uint32_t size = NODE_HEAD_BYTES + <uint32_t> u16(at + 6)
     cdef uint32_t value
     if not branch:
@@ -187,7 +187,7 @@ cdef int key_order(const uint8_t* a, uint32_t a_size, const uint8_t* b, uint32_t
 
 
 cdef bint in_order(const uint8_t* page, uint32_t count, bint by_number) noexcept nogil:
-    """Keys ascend; the first one of a branch stands for all that is less, and may be empty."""
+    """Return whether the keys ascend. The first key of a branch stands for all lower ones, and may be empty."""
     cdef Node before, node
     cdef uint32_t i = 1 if page_is_branch(page) else 0
     cdef uint32_t start = i
@@ -241,7 +241,7 @@ cdef Status page_check(const uint8_t* page, uint32_t page_bytes, uint64_t number
 
 
 cdef bint page_within(const uint8_t* page, const Node* low, const Node* high, bint by_number) noexcept nogil:
-    """Of a branch the first key counts for nothing."""
+    """Return whether a page's keys lie in [low, high); the first key of a branch does not count."""
     cdef uint32_t first = 1 if page_is_branch(page) else 0
     cdef Node node
     page_node(page, first, &node)

@@ -1,4 +1,4 @@
-"""The walk is a recursion as deep as the tree; each level keeps the image of its page."""
+"""The walk is a recursion as deep as the tree; each level keeps a copy of its page."""
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -52,7 +52,7 @@ cdef Status tree_walk(TreeWalk* walk, const Tree* tree) noexcept nogil:
 
 cdef Status visit(TreeWalk* walk, uint64_t number, uint32_t levels, uint8_t* page, const Node* low,
                   const Node* high) noexcept nogil:
-    """A page and what lies below it; its keys are in [low, high)."""
+    """Walk a page and the pages below it; its keys must be in [low, high)."""
     cdef Node node, following
     cdef uint32_t i, count
     cdef bint sound = walk.seen == NULL or see_page(walk.seen, &walk.file, number)
@@ -112,7 +112,7 @@ cdef void damage(void* context) noexcept nogil:
 
 
 cdef Status see_list(void* context, const Node* node, const uint8_t* value) noexcept nogil:
-    """A list is a count and as many page numbers, descending."""
+    """Mark the pages of one list: a count, then that many page numbers, descending."""
     cdef FreePages* pages = <FreePages*> context
     cdef uint64_t count, page, i
     cdef uint64_t before = <uint64_t> NO_PAGE

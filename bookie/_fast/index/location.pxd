@@ -1,10 +1,10 @@
-"""Where runs of entries lie, and what a ledger is: one LMDB environment per ledger directory, used without the GIL.
+"""Where runs of entries lie, and the ledgers' records: one LMDB environment per ledger directory, used without the
+GIL.
 
-`locations`: key i64 ledger | i64 first entry; value one IndexRun packed (docs/formats/index.md). Runs never overlap:
-putting a run trims, splits or removes what it covers, so the latest copy of an entry is the one found.
-`ledgers`: key i64 ledger; value one LedgerRecord packed. `fences`: those of deleted ledgers, with the time of that.
-Reads: any thread, each with an IndexReader of its own. Writes: one thread at a time, the holder of `Store.writing`.
-LMDB comes from the compiled module of the `lmdb` package, so that one process never holds two copies of it.
+`locations`: key i64 ledger | i64 first entry; value a packed IndexRun (docs/formats/index.md). Runs never overlap: a
+put trims, splits or removes the runs that it covers, so an entry is always found in its latest copy. `ledgers`: key
+i64 ledger; value a packed LedgerRecord. `fences`: fences of deleted ledgers, with the time of deletion. Reads: any
+thread, each with an IndexReader of its own. Writes: one thread at a time, the holder of `Store.writing`.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -36,43 +36,43 @@ from bookie._fast.index.writes cimport (
     index_written_run,
 )
 
-# `path` is an existing directory, opened once per process. NULL with *error set: an errno, or a code of LMDB's
-# (index_error_text names both). `map_bytes` is address space: when the file has grown to it, one
-# transaction fails with NO_SPACE, and the next one begins with twice as much, once no read is under way.
+# Open or create the index in the existing directory `path`, once per process. Return NULL with *error set to an errno
+# or an LMDB code (index_error_text describes both). `map_bytes` is address space: when the file has grown to it, one
+# transaction fails with NO_SPACE, and the next begins with twice as much once no read is in progress.
 cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil
-# Readers read its pages through `ops` from now on; before any of them is made.
+# Make readers read pages through `ops`. Call it before the first reader is created.
 cdef void index_read_through(LocationIndex* index, FileOps* ops) noexcept nogil
-# After every reader is freed. An open transaction is aborted.
+# Close the index after every reader was freed. An open transaction is aborted.
 cdef void index_close(LocationIndex* index) noexcept nogil
 cdef const char* index_error_text(int error) noexcept nogil
-# NULL when no reader slot or memory is left, or the index has failed.
+# Create a reader. Return NULL if no reader slot or memory is left, or the index has failed.
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil
 cdef void index_reader_free(IndexReader* reader) noexcept nogil
 
-# OK, NO_ENTRY, IO_ERROR or CORRUPT. NO_ENTRY only when it is proven, and of no ledger that lost runs with a damaged
-# part (IO_ERROR). Damage is noted, whoever meets it. Each call sees the latest commit.
+# Look up one entry in the latest commit. Return OK, NO_ENTRY, IO_ERROR or CORRUPT. NO_ENTRY only if it is proven; for
+# a ledger in doubt, IO_ERROR instead. Damage is noted.
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
-# The first stored entry with id >= `entry`: for readahead over gaps and listing.
+# Find the first stored entry with id >= `entry`: for readahead over gaps, and for lists of entries.
 cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil
-# The run that spans `entry`, perhaps as a gap, else the first one behind it. `run` lives until the reader's next call.
+# Find the run that spans `entry`, perhaps as a gap, else the next one. `run` is valid until the reader's next call.
 cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil
-# What callbacks are handed lives during the callback. A callback may not use the same reader. Any answer but OK
-# ends the walk and is its answer.
-# With `forgiving`, a record that cannot be read is handed over as that of a fenced ledger in quarantine, without its
-# key; else it ends the walk with CORRUPT.
+# The walks below pass data that is valid during the callback; a callback must not use the same reader. Any result but
+# OK ends the walk and is its result. With `forgiving`, an unreadable ledger record is passed as that of a fenced
+# ledger in quarantine, without its key; otherwise it ends the walk with CORRUPT.
 cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil
 cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil
-# Whether each doubt can be read: answers go by those in memory.
+# Check that each stored doubt is readable; look-ups use those in memory.
 cdef Status index_check_doubts(IndexReader* reader) noexcept nogil
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil
-# Up to `most` runs of all ledgers in order of (ledger, first entry), from *ledger, *entry on, which are left behind the
-# last one. END: there are no more. Each call is a read transaction of its own, so that a long walk pins no old pages;
-# a run that is there during the whole walk is seen, cut or whole, each of its records once at least.
+# Pass up to `most` runs of all ledgers in order of (ledger, first entry), beginning at *ledger, *entry, which are
+# moved behind the last one. END after the last run. Each call is a read transaction of its own, so that a long walk
+# pins no old pages; a run that exists during the whole walk is seen, and each of its records at least once.
 cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uint32_t most, stored_fn each,
                        void* context) noexcept nogil
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil
 
-# Let `index` go on with the environment of `fresh`, which is freed; the old one is closed. Readers find out at their
-# next call; those under way are waited for. The caller is the writing thread of both, and has no transaction open.
+# Continue `index` with the environment of `fresh`, which is freed; the old environment is closed. Readers notice at
+# their next call; calls in progress are waited for. The caller is the writing thread of both, without an open
+# transaction.
 cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil

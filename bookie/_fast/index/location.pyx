@@ -1,8 +1,8 @@
-"""The location index on LMDB: lookups by any thread through its own reader, writes by one thread in one transaction.
+"""The location index on LMDB: opening it, and reads by any thread through its own reader.
 
-An IndexReader owns a read transaction that is renewed for each call and reset after it, so that no old pages stay
-pinned: it does nothing else. What is read comes with pread, from the snapshot of the last commit (`index.search`).
-The LocationIndex owns the environment, the write transaction and the scratch of the writing thread.
+An IndexReader owns a read transaction, renewed for each call and reset after it so that no old pages stay pinned; that
+is its only purpose. Pages are read with pread from the snapshot of the last commit (`index.search`). The LocationIndex
+owns the environment, the write transaction and the scratch memory of the writing thread (`index.writes`).
 """
 from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -93,7 +93,7 @@ cdef enum:
     PATH_BYTES = 4200
 
 cdef struct EachOf:
-    # A walk over the table of ledgers, or of fences: whose function there is.
+    # A walk over one of the small tables: the callback that is set tells which.
     ledger_fn ledger
     fence_fn fence
     void* context
@@ -137,7 +137,7 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
 
 
 cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
-    """LMDB would believe what it finds."""
+    """Check the file before LMDB opens and trusts it. Return 0, an errno or an LMDB code."""
     cdef char name[PATH_BYTES]
     cdef Status status
     cdef uint32_t table
@@ -148,7 +148,7 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     if fd < 0:
         return 0 if errno == ENOENT else errno
     status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else END
-    for table in range(TABLE_LEDGERS, TABLES):      # they are read whole at the start
+    for table in range(TABLE_LEDGERS, TABLES):      # these are read whole when the index is opened
         if status == OK:
             status = guard_whole(&index.guard, table)
     close(fd)
@@ -169,7 +169,7 @@ cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_b
     if error == 0:
         error = mdb.env_set_maxreaders(index.env, INDEX_READERS_MAX)
     if error == 0:
-        # The kernel's readahead around each page of a random look-up would bring mostly pages of other ledgers.
+        # The kernel's readahead around each page of a random look-up would mostly bring pages of other ledgers.
         error = mdb.env_open(index.env, path, MDB_NOTLS | MDB_NORDAHEAD, PRIVATE_MODE)
     if error == 0:
         error = mdb.reader_check(index.env, &dead)
@@ -197,7 +197,7 @@ cdef int open_tables(LocationIndex* index) noexcept nogil:
 
 
 cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
-    """An empty table begins its chain; one of the first version is brought to this one."""
+    """Begin the chain of an empty table, or upgrade one of the first version. Return 0, an errno or an LMDB code."""
     cdef Upgrade upgrade
     cdef Status status = OK
     memset(&upgrade, 0, sizeof(upgrade))
@@ -214,7 +214,7 @@ cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
 
 
 cdef int load_doubts(LocationIndex* index, MDB_txn* txn) noexcept nogil:
-    """A doubt that is damaged is one: nothing but its key counts."""
+    """Load the doubts into memory. One that is damaged counts by its key alone."""
     cdef MDB_cursor* cursor
     cdef MDB_val key, value
     cdef int64_t ledger
@@ -288,7 +288,7 @@ cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
 
 
 cdef bint open_reader(IndexReader* reader) noexcept nogil:
-    """A read transaction of the present environment."""
+    """Begin a read transaction of the current environment."""
     if mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn) == 0:
         return True
     reader.txn = NULL
@@ -313,10 +313,10 @@ cdef void index_reader_free(IndexReader* reader) noexcept nogil:
 
 
 cdef void go_in(LocationIndex* index) noexcept nogil:
-    """Readers hold up each other never, and a writer that moves the map for as long as a read takes."""
+    """Count a reader in. Readers never wait for each other; they wait for a writer that replaces the map."""
     while True:
         bk_add(&index.inside, 1)
-        bk_fence()               # who moves the map stores first and counts then
+        bk_fence()               # a writer that replaces the map sets `moving` first and then counts the readers
         if not bk_load(&index.moving):
             return
         bk_add(&index.inside, -1)
@@ -325,13 +325,13 @@ cdef void go_in(LocationIndex* index) noexcept nogil:
 
 
 cdef Status enter(IndexReader* reader) noexcept nogil:
-    """Renew the transaction, then take the latest commit, which it pins; on OK the caller leaves it."""
+    """Renew the transaction, then take the latest snapshot, which it pins. After OK the caller must leave."""
     cdef bint pinned
     go_in(reader.index)
     if bk_load(&reader.index.failed):
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
-    # without one, the environment was replaced since
+    # There is no transaction if the environment was replaced since the last call.
     pinned = mdb.txn_renew(reader.txn) == 0 if reader.txn != NULL else open_reader(reader)
     if not pinned:
         bk_add(&reader.index.inside, -1)
@@ -359,7 +359,7 @@ cdef void leave(IndexReader* reader) noexcept nogil:
 
 
 cdef Status told(IndexReader* reader, int64_t ledger, Status status) noexcept nogil:
-    """Leave with what is true outside: damage is noted, and nothing denied of a ledger that lost runs."""
+    """Leave, and return the result for the caller: damage is noted, and no entry of a ledger in doubt is denied."""
     leave(reader)
     if status == CORRUPT or status == IO_ERROR:
         damage_note(&reader.index.damage, ledger)
@@ -396,7 +396,7 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
             slot += 1
         fill_hit(&run, slot, hit)
         if hit.entry > entry and doubts_hold(&reader.index.doubts, ledger):
-            status = NO_ENTRY                   # what was lost may lie before it
+            status = NO_ENTRY                   # a lost run may lie before the one found
     return told(reader, ledger, status)
 
 
@@ -422,12 +422,12 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
     if status == OK:
         entry[0] = run.first + run.count - 1
         if doubts_hold(&reader.index.doubts, ledger):
-            status = NO_ENTRY                   # what was lost may lie behind it
+            status = NO_ENTRY                   # a lost run may lie after the one found
     return told(reader, ledger, status)
 
 
 cdef Status each_of(IndexReader* reader, uint32_t table, EachOf* each) noexcept nogil:
-    """A whole table: as many values as it says. That no page is of the past was seen when the index was opened."""
+    """Walk a whole table, which must have as many values as it says. Opening has checked that no page is an old one."""
     cdef TreeWalk walk
     cdef const Tree* tree = &reader.snapshot.tables[table]
     cdef Status status
@@ -502,7 +502,7 @@ cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uin
     cdef Status status = enter(reader)
     if status != OK:
         return status
-    reader.search.from_disk = True              # who walks over all runs looks for damage too
+    reader.search.from_disk = True              # a walk over all runs also looks for damage
     if most:
         status = search_from(&reader.search, RunKey(ledger[0], entry[0]), &run)
     while status == OK and most:
@@ -523,7 +523,7 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
         return status
     runs = &reader.snapshot.tables[TABLE_LOCATIONS]
     ledgers = &reader.snapshot.tables[TABLE_LEDGERS]
-    stat.runs = runs.entries - 1                # the head is none
+    stat.runs = runs.entries - 1                # the head is not a run
     stat.run_pages = runs.pages
     stat.ledgers = ledgers.entries
     stat.ledger_pages = ledgers.pages
@@ -533,7 +533,7 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
     return OK
 
 
-# --- another environment ---
+# --- replacing the environment ---
 
 cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil:
     cdef SnapshotUser* user
@@ -542,7 +542,7 @@ cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nog
     bk_fence()
     while bk_load(&index.inside):
         sched_yield()
-    user = index.snapshots.users                # nobody comes or goes: who does goes in
+    user = index.snapshots.users                # nothing is added or removed: that needs go_in
     while user != NULL:
         close_reader(<IndexReader*> user)
         user = user.next_user

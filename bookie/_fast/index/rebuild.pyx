@@ -1,7 +1,7 @@
-"""Building a location index from entry logs: a scan collects records, stretches of them are sorted, then put as runs.
+"""Rebuilding a location index from entry logs: a scan collects records; batches of them are sorted and put as runs.
 
-A flush of ours or of DbLedgerStorage writes records in order, so that most stretches need no sort. Interleaved logs
-hold records of many ledgers in the order of their arrival: sorted, the puts touch the pages of the index in order.
+A flush of this bookie or of DbLedgerStorage writes records in order, so most batches need no sort. Interleaved logs
+hold records of many ledgers in order of arrival; sorting makes the puts touch the pages of the index in order.
 """
 import os
 from collections import namedtuple
@@ -40,7 +40,7 @@ cdef inline uint64_t field(const Located* row, int part) noexcept nogil:
 
 
 cdef void scatter(const Located* rows, Located* out, size_t count, int part, int shift) noexcept nogil:
-    """One pass: `out` is `rows` by the byte at `shift` of that field."""
+    """Run one pass of the radix sort: copy `rows` to `out` ordered by the byte at `shift` of that field."""
     cdef size_t[256] start
     cdef size_t i, total = 0, held
     memset(start, 0, sizeof(start))
@@ -57,12 +57,12 @@ cdef void scatter(const Located* rows, Located* out, size_t count, int part, int
 
 
 cdef Located* located_sort(Located* rows, Located* spare, size_t count) noexcept nogil:
-    """Sort rows[count] by (ledger, entry); equal ones keep their order. `spare` has as much room. Answers where the
+    """Sort rows[count] by (ledger, entry), keeping the order of equal ones. `spare` has as much room. Return where the
     sorted rows are: `rows` or `spare`.
 
-    A radix sort over those bytes of (ledger, entry) in which the rows differ: linear, stable, few passes on real
-    logs. Records of a log share most bytes of their ids: a thousand ledgers of a million entries are five passes,
-    not sixteen.
+    A radix sort over those bytes of (ledger, entry) in which the rows differ: linear, stable, and few passes on real
+    logs, whose records share most bytes of their ids: a thousand ledgers of a million entries take five passes, not
+    sixteen.
     """
     cdef uint64_t[2] differing
     cdef Located* swapped
@@ -83,7 +83,7 @@ cdef Located* located_sort(Located* rows, Located* spare, size_t count) noexcept
 
 
 def sort_rows(rows):
-    """Sort a list of (ledger, entry, offset, length)."""
+    """Sort a list of (ledger, entry, offset, length). For tests."""
     cdef size_t count = len(rows), i
     cdef Located* found
     first = np.zeros((max(count, 1), sizeof(Located)), np.uint8)
@@ -106,7 +106,7 @@ LogPart = namedtuple("LogPart", "records bytes end torn more")
 
 
 cdef bint is_wanted(Rebuilding* state, int64_t ledger) noexcept nogil:
-    """Whether the caller asked for this ledger; neighbours in a log are mostly of one."""
+    """Return whether the caller wants this ledger. Adjacent records mostly have the same ledger."""
     cdef size_t low = 0, high = state.wanted_count, middle
     if state.wanted == NULL:
         return True
@@ -132,7 +132,7 @@ cdef Status commit(Rebuilding* state) noexcept nogil:
 
 
 cdef Status put_run(Rebuilding* state) noexcept nogil:
-    """What lies behind all that its ledger has, as nearly every run does, is put without a search for what it hides."""
+    """Put the run; after all entries of its ledger, as nearly every run is, without a search for older copies."""
     cdef IndexRun* run = &state.run
     cdef Status status = Status.OK
     if run.ledger != state.put_ledger:
@@ -167,7 +167,7 @@ cdef Status put_open_run(Rebuilding* state) noexcept nogil:
 
 
 cdef Status put_row(Rebuilding* state, const Located* row) noexcept nogil:
-    """One record joins the open run, or starts the next."""
+    """Add one record to the open run, or put that and begin the next."""
     cdef IndexRun* run = &state.run
     cdef int64_t slot = row.entry - run.first
     cdef Status status
@@ -191,7 +191,7 @@ cdef Status put_row(Rebuilding* state, const Located* row) noexcept nogil:
 
 
 cdef Status put_stretch(Rebuilding* state) noexcept nogil:
-    """Everything collected goes into the index, as runs by ledger and entry. Of two copies the later one counts."""
+    """Put all collected records into the index, as runs by ledger and entry. Of two copies the later one wins."""
     cdef Located* rows = state.rows
     cdef uint64_t bytes_ = 0
     cdef size_t i
@@ -246,7 +246,7 @@ cdef Status collect(void* context, const LogRecord* record) noexcept nogil:
 
 
 cdef class Rebuild:
-    """Fills `index` from entry logs; `wanted` is None for every ledger, or their ids."""
+    """Fills `index` from entry logs. `wanted` are the ids of the ledgers to take, or None for all."""
     cdef Rebuilding state
     cdef Index index             # keeps it open
     cdef object wanted_ids       # numpy array: the memory behind state.wanted
@@ -257,16 +257,16 @@ cdef class Rebuild:
     def __init__(self, Index index not None, wanted=None, *, size_t stretch_bytes=64 << 20):
         cdef const int64_t[::1] ids
         if index.raw == NULL or self.state.rows != NULL:
-            raise ValueError("a Rebuild takes an open index, and is made once")
+            raise ValueError("the index must be open, and a Rebuild initialised only once")
         if stretch_bytes < 4 * sizeof(Located):
-            raise ValueError(f"stretch_bytes is {stretch_bytes}; {4 * sizeof(Located)} at least")
+            raise ValueError(f"stretch_bytes is {stretch_bytes}; it must be at least {4 * sizeof(Located)}")
         self.index = index
         self.state.index = index.raw
         if wanted is not None:
             self.wanted_ids = np.unique(np.asarray(wanted, np.int64))
             self.state.wanted_count = len(self.wanted_ids)
             if self.state.wanted_count == 0:
-                self.wanted_ids = np.full(1, -1, np.int64)      # none: still not NULL
+                self.wanted_ids = np.full(1, -1, np.int64)      # no ledger: still not NULL
             ids = self.wanted_ids
             self.state.wanted = &ids[0]
         self.state.asked = self.state.put_ledger = -1
@@ -275,7 +275,7 @@ cdef class Rebuild:
         self.state.rows = <Located*> malloc(self.state.capacity * sizeof(Located))
         self.state.spare = <Located*> malloc(self.state.capacity * sizeof(Located))
         if self.state.rows == NULL or self.state.spare == NULL:
-            raise MemoryError(f"no memory for a stretch of {stretch_bytes} bytes; pass a smaller stretch_bytes")
+            raise MemoryError(f"no memory for buffers of {stretch_bytes} bytes; pass a smaller stretch_bytes")
 
     def __dealloc__(self):
         free(self.state.rows)
@@ -284,24 +284,24 @@ cdef class Rebuild:
 
     @property
     def taken(self):
-        """Records of wanted ledgers so far."""
+        """Number of records of wanted ledgers so far."""
         return self.state.taken
 
     @property
     def odd(self):
-        """Records passed over because no index can hold their ids."""
+        """Number of records skipped because no index can hold their ids."""
         return self.state.odd
 
     @property
     def runs(self):
-        """Runs put so far."""
+        """Number of runs put so far."""
         return self.state.runs
 
     def scan(self, path, uint32_t log_id, uint64_t start=0, uint64_t bytes_max=UINT64_MAX, Files files=None):
-        """Take in the log at `path`, from `start` (0 = its first record) on, some `bytes_max` of it; a LogPart.
+        """Scan about `bytes_max` bytes of the log at `path` from `start` (0 = its first record) on; return a LogPart.
 
-        `more`: go on from `end`. OSError when the log cannot be read or the index be written, ValueError when the file
-        is no entry log; after an OSError of the index nothing of this Rebuild may be used.
+        If `more` is set, continue at `end`. OSError if the log cannot be read or the index cannot be written,
+        ValueError if the file is not an entry log; after an OSError of the index the Rebuild cannot be used any more.
         """
         cdef LogScan found
         cdef Status status
@@ -327,7 +327,7 @@ cdef class Rebuild:
         return LogPart(found.records, found.bytes, found.end, bool(found.torn), bool(self.state.paused))
 
     def finish(self):
-        """Commit what is left. Answers (ledgers, their bytes) found, as numpy arrays by ledger; nothing goes on."""
+        """Commit the rest; return (ledgers, their bytes) found, as numpy arrays by ledger. The Rebuild has ended."""
         cdef LedgerBytes* slots
         cdef Status status
         cdef size_t i
@@ -345,7 +345,7 @@ cdef class Rebuild:
         return ids, sizes
 
     def abort(self):
-        """Drop the open transaction; idempotent."""
+        """Abort the open transaction, if there is one."""
         self.state.begun = False
         if self.index.raw != NULL:
             with nogil:

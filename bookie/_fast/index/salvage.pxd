@@ -1,7 +1,7 @@
-"""What can still be read of a damaged index, copied run by run into a new one, and which ledgers lost something.
+"""Copies the readable runs of a damaged index into a new one, and tells which ledgers may have lost runs.
 
-Each stored value is believed by its own checksum, and tells which one follows. Where something between two runs could
-not be read, any ledger may have lost entries, from the ledger of the first to that of the second. The caller's thread.
+Each stored value is verified by its checksum and names the next run. If something between two runs is unreadable,
+every ledger from that of the first run to that of the second may have lost entries. The caller's thread.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -15,26 +15,26 @@ cdef struct LostRange:
     int64_t last
 
 cdef struct Salvage:
-    LocationIndex* fresh         # open, empty; a transaction is open
+    LocationIndex* fresh         # open, empty, with an open transaction
     uint64_t runs                # copied
-    uint64_t lost_values         # values, or parts of the tree, that could not be read
-    LostRange* lost              # ascending; neighbours may share a ledger
+    uint64_t lost_values         # unreadable values or parts of the tree
+    LostRange* lost              # ascending; adjacent ranges may share a ledger
     uint64_t lost_count
     uint64_t lost_room
-    int64_t ledger               # of the run before
-    int64_t entry                # the entry behind it
-    RunKey next                  # what that run, or the head, says that follows it
+    int64_t ledger               # of the previous run
+    int64_t entry                # the id after its last entry
+    RunKey next                  # the next run according to the previous one, or to the head
     bint chained                 # `next` is known
-    bint headed                  # the head or a run was there
-    bint open_loss               # something behind it was lost
+    bint headed                  # the head or a run was seen
+    bint open_loss               # something after the previous run was lost
     uint64_t uncommitted
 
 cdef void salvage_init(Salvage* salvage, LocationIndex* fresh) noexcept nogil
 cdef void salvage_free(Salvage* salvage) noexcept nogil
-# Copy all runs of the tree. OK, or what the new index answered; NO_MEMORY. Free pages that the tree names are stale
-# copies: they count as lost.
+# Copy all runs of the tree. Return OK, NO_MEMORY, or an error of the new index. A free page in the tree is an old
+# copy, and counts as lost.
 cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* locations,
                          const Tree* free_list) noexcept nogil
-# Everything is lost: not even the root is known.
+# Record that everything is lost: not even the root is known.
 cdef Status salvage_nothing(Salvage* salvage) noexcept nogil
 cdef bint salvage_lost_of(const Salvage* salvage, int64_t ledger) noexcept nogil

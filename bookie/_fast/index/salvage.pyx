@@ -1,4 +1,4 @@
-"""The walk of the old tree hands out values in the order of their keys, so that the new tree grows at its end."""
+"""The walk of the old tree passes values in key order, so that the new tree grows at its end."""
 import errno
 import os
 
@@ -61,7 +61,7 @@ cdef void lose(void* context) noexcept nogil:
 
 cdef bint unpack(Salvage* salvage, const Node* node, const uint8_t* value, StoredRun* run,
                  bint* chained) noexcept nogil:
-    """Whether this is a run behind the one before, or the head of their chain; `chained`: it says what follows it."""
+    """Return whether this is a run after the previous one, or the head; `chained`: it names the next run."""
     chained[0] = run_unpack(node.key, node.key_size, value, node.value_size, run) == OK
     if not chained[0] and run_unpack_unchained(node.key, node.key_size, value, node.value_size, run) != OK:
         return False
@@ -71,7 +71,7 @@ cdef bint unpack(Salvage* salvage, const Node* node, const uint8_t* value, Store
 
 
 cdef Status keep(void* context, const Node* node, const uint8_t* value) noexcept nogil:
-    """One value of the old tree."""
+    """Copy one value of the old tree."""
     cdef Salvage* salvage = <Salvage*> context
     cdef StoredRun stored
     cdef IndexRun run
@@ -83,7 +83,7 @@ cdef Status keep(void* context, const Node* node, const uint8_t* value) noexcept
         return OK
     if stored.count and (salvage.chained or not salvage.headed) \
             and not (salvage.chained and key_equal(salvage.next, key_of(&stored))) and chained:
-        lose(context)            # the run before tells of another one, or the head is gone
+        lose(context)            # the previous run names another one, or the head is missing
     salvage.headed = True
     salvage.chained = chained
     salvage.next = stored.next
@@ -119,7 +119,7 @@ cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* loc
         return NO_MEMORY
     status = see_free_pages(walk.seen, file, free_list)
     if status != OK and status != NO_MEMORY:
-        # a list that is damaged must not take away pages that are sound
+        # A damaged free list must not exclude pages that are sound.
         memset(walk.seen, 0, file.last // 8 + 1)
         status = OK
     if status == OK:
@@ -150,10 +150,10 @@ cdef bint salvage_lost_of(const Salvage* salvage, int64_t ledger) noexcept nogil
 
 
 def salvage_file(path, Index fresh not None):
-    """Copy the runs that can be read of the data file `path`, which nobody has open, into an open and empty index.
+    """Copy the readable runs of the data file `path`, which nothing has open, into an open and empty index.
 
-    (runs, values that were lost, ranges of ledgers, both ends included, that may have lost some). ValueError when the
-    file does not even tell where its tables begin; OSError when it cannot be read, or the new one not be written.
+    Returns (runs, number of values lost, ledger ranges that may have lost runs, both ends included). ValueError if the
+    file does not tell where its tables begin; OSError if it cannot be read or the new index cannot be written.
     """
     cdef Guard guard
     cdef Salvage salvage
@@ -175,7 +175,7 @@ def salvage_file(path, Index fresh not None):
             else:
                 index_abort(fresh.raw)
         if status != OK:
-            raise OSError(errno.EIO, f"copying what can be read of an index failed (status {<int> status})", path)
+            raise OSError(errno.EIO, f"copying the readable runs of an index failed (status {<int> status})", path)
         ranges = [(salvage.lost[i].first, salvage.lost[i].last) for i in range(salvage.lost_count)]
         return salvage.runs, salvage.lost_values, ranges
     finally:
@@ -185,7 +185,7 @@ def salvage_file(path, Index fresh not None):
 
 
 def put_doubts(Index fresh not None, ledgers):
-    """Let nothing be denied of these ledgers until the entry logs were searched for them. OSError when it fails."""
+    """Put these ledgers in doubt until the entry logs were searched for them. OSError if that fails."""
     cdef int64_t ledger
     cdef Status status = index_begin(fresh.raw)
     for ledger in ledgers:
@@ -194,4 +194,4 @@ def put_doubts(Index fresh not None, ledgers):
     status = index_commit(fresh.raw) if status == OK else status
     index_abort(fresh.raw)
     if status != OK:
-        raise OSError(errno.EIO, f"noting ledgers in doubt failed (status {<int> status})")
+        raise OSError(errno.EIO, f"storing the ledgers in doubt failed (status {<int> status})")

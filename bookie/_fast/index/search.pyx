@@ -1,4 +1,4 @@
-"""The way down a tree: the greatest key that is not above the one wanted, then its value's word for what follows."""
+"""The way down a tree to the greatest key that is not above the wanted one, whose value then names the next run."""
 import errno
 import os
 
@@ -38,7 +38,7 @@ cdef enum:
 
 
 cdef bint search_prepare(RunSearch* search) noexcept nogil:
-    """Room for the pages of `search.file`."""
+    """Allocate buffers for the pages of `search.file`."""
     if search.page_bytes == search.file.page_bytes:
         return True
     search_free(search)
@@ -69,7 +69,7 @@ cdef Status read_page(RunSearch* search, uint64_t number, uint8_t* page) noexcep
 
 
 cdef Status read_branch(RunSearch* search, uint64_t number) noexcept nogil:
-    """Its sum vouches for all that is in it, as that was looked at when the sum was taken."""
+    """Read a branch page. Its checksum vouches for its contents, which were checked when the checksum was taken."""
     cdef const BranchSum* known = sums_find(search.sums, number)
     cdef Status status
     if known == NULL:
@@ -89,7 +89,7 @@ cdef inline uint16_t u16(const uint8_t* at) noexcept nogil:
 
 
 cdef Status read_leaf(RunSearch* search, uint64_t number) noexcept nogil:
-    """As far as `leaf_node` needs it. LMDB changes no page of a commit: the one that was read last is read once."""
+    """Read a leaf, checked as far as `leaf_node` needs. The last one is reused: LMDB changes no page of a commit."""
     cdef uint64_t stored
     cdef uint32_t lower, upper
     cdef Status status
@@ -112,7 +112,7 @@ cdef Status read_leaf(RunSearch* search, uint64_t number) noexcept nogil:
 
 
 cdef bint leaf_node(const RunSearch* search, uint32_t index, Node* node) noexcept nogil:
-    """Node `index` < page_count of the leaf; False: it is not wholly in the part of the page that holds nodes."""
+    """Get node `index` < page_count of the leaf. Return False if it does not lie in the part of the page for nodes."""
     cdef const uint8_t* leaf = search.leaf
     cdef uint32_t at = u16(leaf + PAGE_HEAD_BYTES + 2 * index)
     cdef uint32_t left
@@ -130,10 +130,10 @@ cdef bint leaf_node(const RunSearch* search, uint32_t index, Node* node) noexcep
 
 
 cdef inline bint above(const uint8_t* at, uint32_t size, RunKey wanted) noexcept nogil:
-    """Whether a key stands behind the one that is wanted."""
+    """Return whether a key sorts after the wanted one."""
     cdef uint8_t[RUN_KEY_BYTES] key
     cdef int order
-    if size == RUN_KEY_BYTES:                   # all but the head's are
+    if size == RUN_KEY_BYTES:                   # true for all but the head's
         return key_before(wanted, RunKey(load_i64(at), load_i64(at + 8)))
     store_i64(key, wanted.ledger)
     store_i64(key + 8, wanted.first)
@@ -142,7 +142,7 @@ cdef inline bint above(const uint8_t* at, uint32_t size, RunKey wanted) noexcept
 
 
 cdef uint32_t child_of(const RunSearch* search, RunKey wanted) noexcept nogil:
-    """The child of the branch that holds `wanted`; the first one holds all that is below the others."""
+    """Return the child of the branch that holds `wanted`; the first child holds everything below the others."""
     cdef uint32_t low = 1, high = page_count(search.branch), middle
     cdef const uint8_t* node
     while low < high:
@@ -157,7 +157,7 @@ cdef uint32_t child_of(const RunSearch* search, RunKey wanted) noexcept nogil:
 
 cdef Status descend(RunSearch* search, uint64_t number, uint32_t levels, RunKey wanted, uint64_t* beside,
                     uint32_t* beside_levels) noexcept nogil:
-    """To the leaf of `wanted` below a page; *beside is left at the nearest page before the way, if there is one."""
+    """Go down to the leaf of `wanted`; *beside gets the nearest page to the left of the path, if any."""
     cdef uint32_t child
     cdef Node node
     cdef Status status
@@ -177,7 +177,7 @@ cdef Status descend(RunSearch* search, uint64_t number, uint32_t levels, RunKey 
 
 
 cdef Status last_of_leaf(RunSearch* search, RunKey wanted, bint* found) noexcept nogil:
-    """Leave `at` at the last node that is not behind `wanted`."""
+    """Set `at` to the last node that does not sort after `wanted`."""
     cdef uint32_t low = 0, high = page_count(search.leaf), middle
     cdef Node node
     while low < high:
@@ -203,18 +203,18 @@ cdef Status unpack(const RunSearch* search, StoredRun* run) noexcept nogil:
 
 
 cdef Status find(RunSearch* search, RunKey wanted, StoredRun* run) noexcept nogil:
-    """The greatest run at or below `wanted`, or the head: its next one, behind `wanted`, proves it."""
+    """Find the greatest run at or below `wanted`, or the head: that its next run sorts after `wanted` is the proof."""
     cdef uint64_t beside = <uint64_t> NO_PAGE
     cdef uint32_t levels = search.tree.depth
     cdef bint found = False
     cdef Status status
     if search.tree.root == <uint64_t> NO_PAGE or levels == 0 or levels > TREE_DEPTH_MOST:
-        return CORRUPT                          # the head is always there
+        return CORRUPT                          # the head always exists
     status = descend(search, search.tree.root, levels, wanted, &beside, &levels)
     if status == OK:
         status = last_of_leaf(search, wanted, &found)
     if status == OK and not found:
-        # the first run of the leaf was deleted, and what is below `wanted` stands in the leaf before it
+        # The first run of the leaf was deleted, and the greatest run below `wanted` is in the leaf to the left.
         if beside == <uint64_t> NO_PAGE:
             return CORRUPT
         status = descend(search, beside, levels, key_end(), &beside, &levels)
@@ -230,7 +230,7 @@ cdef Status find(RunSearch* search, RunKey wanted, StoredRun* run) noexcept nogi
 
 
 cdef Status find_at(RunSearch* search, RunKey key, StoredRun* run) noexcept nogil:
-    """The run that another one names as its next."""
+    """Find the run that another run names as its next."""
     cdef Status status = find(search, key, run)
     if status == OK and not (run.count and key_equal(key_of(run), key)):
         return CORRUPT
@@ -240,7 +240,7 @@ cdef Status find_at(RunSearch* search, RunKey key, StoredRun* run) noexcept nogi
 cdef Status search_spanning(RunSearch* search, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
     cdef Status status
     if entry < 0:
-        return NO_ENTRY                         # as no run has such an id
+        return NO_ENTRY                         # no run holds such an id
     status = find(search, RunKey(ledger, entry), run)
     if status != OK or (run.count and run.ledger == ledger and run.first + run.count > entry):
         return status
@@ -255,7 +255,7 @@ cdef Status search_next(RunSearch* search, int64_t ledger, int64_t entry, Stored
 
 
 cdef Status search_last(RunSearch* search, int64_t ledger, StoredRun* run) noexcept nogil:
-    cdef Status status = find(search, RunKey(ledger, INT64_MAX), run)       # behind every run: ids end below it
+    cdef Status status = find(search, RunKey(ledger, INT64_MAX), run)       # no entry has this id
     if status != OK:
         return status
     return OK if run.count and run.ledger == ledger else NO_ENTRY
@@ -269,7 +269,7 @@ cdef Status search_from(RunSearch* search, RunKey key, StoredRun* run) noexcept 
 
 
 cdef Status search_following(RunSearch* search, StoredRun* run) noexcept nogil:
-    """Mostly the next node of the same leaf."""
+    """Return the next run, which is mostly the next node of the same leaf."""
     cdef RunKey next = run.next
     if key_equal(next, key_end()):
         return END
@@ -301,7 +301,7 @@ cdef void note_damage(void* context) noexcept nogil:
 
 
 cdef Status learn(FileOps* ops, int fd, uint32_t kept, RunSearch* search) noexcept nogil:
-    """The newest commit in the file; its branch pages must be none of those that are free."""
+    """Read the newest commit in the file; none of its branch pages may be free."""
     cdef TreeWalk walk
     cdef Found found
     cdef Meta meta
@@ -309,7 +309,7 @@ cdef Status learn(FileOps* ops, int fd, uint32_t kept, RunSearch* search) noexce
     cdef Status status = meta_newest(fd, &meta)
     if status != OK:
         return status
-    # the pages at the end need not be written while they are free, but no file is mostly such pages
+    # Free pages at the end may never have been written, but no file consists mostly of such pages.
     if meta.last // 8 > lseek(fd, 0, SEEK_END):
         return CORRUPT
     memset(&walk, 0, sizeof(TreeWalk))
@@ -333,7 +333,7 @@ cdef Status learn(FileOps* ops, int fd, uint32_t kept, RunSearch* search) noexce
 
 
 cdef class RunFile:
-    """The runs of an index as the newest commit has them when this is made; nobody may write to it from then on."""
+    """The runs of an index as of its newest commit when this is created. The file must not be written from then on."""
     cdef RunSearch search
     cdef Files files
 
@@ -342,9 +342,9 @@ cdef class RunFile:
         self.search.file.fd = -1
 
     def __init__(self, path, Files files=None, uint32_t kept=0):
-        """`path` is the file. OSError, or ValueError when what leads to its runs is damaged.
+        """Open the data file `path`. OSError if it cannot be read, ValueError if the way to its runs is damaged.
 
-        `kept` branches stay in memory, and beyond that those with branches below them, unless it is 0.
+        About `kept` branch pages stay in memory, and beyond these the ones above other branches; 0 keeps none.
         """
         cdef int fd
         self.files = files if files is not None else Files()
@@ -361,7 +361,7 @@ cdef class RunFile:
         self.close()
 
     def close(self):
-        """No search after it; idempotent."""
+        """Close the file. A second call does nothing."""
         search_free(&self.search)
         sums_free(<BranchSums*> self.search.sums)
         self.search.sums = NULL
@@ -370,17 +370,17 @@ cdef class RunFile:
             self.search.file.fd = -1
 
     def branches(self):
-        """How many branch pages there are, and how many of them are in memory."""
+        """Return the number of branch pages, and how many of them are in memory."""
         cdef const BranchSums* sums = self.opened().sums
         return sums.count, sums.images
 
     cdef int check(self, Status status) except -1:
         if status == IO_ERROR:
-            raise OSError(errno.EIO, "a page of the index cannot be read")
+            raise OSError(errno.EIO, "a page of the index cannot be read; check the disk and repair the index")
         if status == NO_MEMORY:
             raise MemoryError
         if status != OK:
-            raise ValueError("a page of the index is damaged")
+            raise ValueError("a page of the index is damaged; repair the index")
         return 0
 
     cdef RunSearch* opened(self) except NULL:
@@ -395,22 +395,22 @@ cdef class RunFile:
         return run.ledger, run.first, run.count, run.log_id, run.offset
 
     def spanning(self, int64_t ledger, int64_t entry):
-        """(ledger, first, slots, log id, offset) of the run that spans `entry`, perhaps as a gap, or None."""
+        """Return (ledger, first, slots, log id, offset) of the run that spans `entry`, perhaps as a gap, or None."""
         cdef StoredRun run
         return self.answer(search_spanning(self.opened(), ledger, entry, &run), &run)
 
     def next(self, int64_t ledger, int64_t entry):
-        """The same, or the first run behind."""
+        """Return the same, or else the first run of the ledger after `entry`, or None."""
         cdef StoredRun run
         return self.answer(search_next(self.opened(), ledger, entry, &run), &run)
 
     def last(self, int64_t ledger):
-        """The last run of a ledger."""
+        """Return the last run of a ledger, or None."""
         cdef StoredRun run
         return self.answer(search_last(self.opened(), ledger, &run), &run)
 
     def walk(self):
-        """Every run."""
+        """Return all runs."""
         cdef StoredRun run
         cdef list found = []
         cdef object one = self.answer(search_from(self.opened(), RunKey(0, 0), &run), &run)

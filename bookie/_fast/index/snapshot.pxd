@@ -1,10 +1,10 @@
-"""What a commit made of an index, as its readers share it: the roots of its trees, and the sums of its branches.
+"""The state of an index after a commit, shared by its readers: the roots of its trees, and the sums of its branches.
 
-The writing thread publishes one after each commit. LMDB's own read transaction keeps the pages from being reused:
-those that commit n + 1 took out of the trees are used again by commit n + 3 at the earliest, and not while somebody
-reads commit n + 1 or an older one. A reader begins its transaction first and takes the latest snapshot then, which is
-that commit, a later one, or the one before it. Readers write nothing that others read but which snapshot they are at,
-so that they do not hold up each other; the writing thread frees what nobody is at.
+The writing thread publishes a snapshot after each commit. LMDB's own read transaction keeps the pages from being
+reused: pages that commit n + 1 removed from the trees are reused by commit n + 3 at the earliest, and not while a
+transaction reads commit n + 1 or an older one. A reader begins its transaction first and then takes the latest
+snapshot, which is that commit, a later one, or the one before it. Readers share no memory that they write, except for
+the pointer to their snapshot, so they never delay each other; the writing thread frees snapshots that no reader uses.
 """
 from libc.stdint cimport uint64_t
 
@@ -15,38 +15,38 @@ from bookie._fast.index.guard cimport TABLES, Guard
 from bookie._fast.index.lmdb_pages cimport PageFile, Tree
 
 cdef enum:
-    BRANCHES_KEPT = 1024         # pages a commit: all of an index of 400 MiB, 4 MiB of memory
+    BRANCHES_KEPT = 1024         # pages of a commit: all branches of an index of 400 MiB, 4 MiB of memory
 
 cdef struct IndexSnapshot:
-    IndexSnapshot* older         # of those that are replaced and not yet freed
+    IndexSnapshot* older         # next in the list of snapshots that were replaced and are not freed yet
     uint64_t commit              # its number
     PageFile file
     Tree tables[TABLES]
-    BranchSums* sums             # of the first one
+    BranchSums* sums             # of the first table
 
 cdef struct SnapshotUser:
-    # One reader; the one that it reads is not freed.
-    IndexSnapshot* at            # atomic: the one that it reads; NULL: none
+    # One reader; the snapshot that it reads is not freed.
+    IndexSnapshot* at            # atomic; the snapshot that it reads, or NULL
     SnapshotUser* next_user
 
 cdef struct Snapshots:
-    IndexSnapshot* latest        # atomic; NULL: the last commit cannot be read
+    IndexSnapshot* latest        # atomic; NULL if the last commit is unreadable
     pthread_mutex_t lock         # guards the list of users
     SnapshotUser* users
-    # the writing thread's
-    FileOps* ops                 # what pages are read through
+    # Used by the writing thread only.
+    FileOps* ops                 # for reading pages
     IndexSnapshot* replaced
 
 cdef void snapshots_init(Snapshots* snapshots) noexcept nogil
-# Nobody is at any of them.
+# Free all snapshots. No reader uses one.
 cdef void snapshots_free(Snapshots* snapshots) noexcept nogil
 cdef void snapshots_add_user(Snapshots* snapshots, SnapshotUser* user) noexcept nogil
 cdef void snapshots_remove_user(Snapshots* snapshots, SnapshotUser* user) noexcept nogil
-# What `guard` has learnt of the last commit, of which the one before is the latest so far; NULL: it could not. False:
-# it is damaged in a way that the guard does not see, or there is no memory. The guard compares with these sums then.
+# Publish the commit that `guard` has learnt, which follows the latest snapshot; NULL: it was unreadable. Return False
+# if the branches are damaged, or there is no memory. The guard compares with these sums from then on.
 cdef bint snapshots_publish(Snapshots* snapshots, Guard* guard) noexcept nogil
-# Go on with what `fresh` has; nobody is at any snapshot of either.
+# Continue with the snapshot of `fresh`; no reader uses a snapshot of either.
 cdef void snapshots_replace(Snapshots* snapshots, Snapshots* fresh) noexcept nogil
-# The latest one; it lives until the same user leaves it. NULL: see `latest`.
+# Return the latest snapshot, which is valid until the same user leaves it. NULL as for `latest`.
 cdef IndexSnapshot* snapshot_take(Snapshots* snapshots, SnapshotUser* user) noexcept nogil
 cdef void snapshot_leave(SnapshotUser* user) noexcept nogil

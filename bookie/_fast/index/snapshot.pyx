@@ -1,4 +1,4 @@
-"""Publishing commits, and freeing those that nobody reads any more."""
+"""Publishes commits, and frees snapshots that no reader uses any more."""
 from libc.stdlib cimport calloc, free
 
 from bookie._fast.base.file cimport real_ops
@@ -50,7 +50,7 @@ cdef void snapshots_remove_user(Snapshots* snapshots, SnapshotUser* user) noexce
 # --- the life of a snapshot ---
 
 cdef IndexSnapshot* snapshot_take(Snapshots* snapshots, SnapshotUser* user) noexcept nogil:
-    """Say so first and look again then: whoever replaces it does the one before the other."""
+    """Announce the snapshot first and then look again: latest_becomes does these two steps in the opposite order."""
     cdef void* latest = bk_load_pointer(<void**> &snapshots.latest)
     cdef void* taken = NULL
     while taken != latest:
@@ -78,7 +78,7 @@ cdef bint is_read(Snapshots* snapshots, IndexSnapshot* snapshot) noexcept nogil:
 
 
 cdef void latest_becomes(Snapshots* snapshots, IndexSnapshot* made) noexcept nogil:
-    """Free what was replaced, now or before, as far as nobody is at it."""
+    """Replace the latest snapshot, and free replaced ones that no reader uses."""
     cdef IndexSnapshot* before = snapshots.latest
     cdef IndexSnapshot** link = &snapshots.replaced
     cdef IndexSnapshot* one
@@ -106,7 +106,7 @@ cdef void snapshots_replace(Snapshots* snapshots, Snapshots* fresh) noexcept nog
 # --- publishing ---
 
 cdef IndexSnapshot* snapshot_of(Snapshots* snapshots, const Guard* guard) noexcept nogil:
-    """Branches of the commit before are not read; without one, none may be a free page, or be there twice."""
+    """Build a snapshot from the one before; if there is none, check that no branch page is free or repeated."""
     cdef const BranchSums* before = snapshots.latest.sums if snapshots.latest != NULL else NULL
     cdef IndexSnapshot* made = <IndexSnapshot*> calloc(1, sizeof(IndexSnapshot))
     cdef unsigned char* seen = NULL

@@ -1,4 +1,4 @@
-"""What an open location index and its readers are made of. State only; each field says whose it is."""
+"""The state of an open location index and of its readers. No functions; each field says which thread owns it."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_env, MDB_txn
@@ -18,8 +18,8 @@ cdef struct IndexHit:
     int64_t entry                # the entry found
     uint32_t log_id
     uint64_t offset              # of its length word
-    uint32_t length              # of the entry, without the prefix
-    uint64_t span_bytes          # from `offset` to the end of the run: what one pread may bring
+    uint32_t length              # of the entry, without the length word
+    uint64_t span_bytes          # from `offset` to the end of the run: what one pread may fetch
     int64_t span_last            # the last entry id of the run
     uint32_t span_entries        # entries of the run from this one on
 
@@ -39,7 +39,7 @@ ctypedef Status (*stored_fn)(void* context, const StoredRun* run) noexcept nogil
 cdef struct IndexReader
 
 cdef struct LocationIndex:
-    # changed by `index_replace` alone, while nobody reads
+    # Changed only by `index_replace`, while there are no reads.
     MDB_env* env
     MDB_dbi locations
     MDB_dbi ledgers
@@ -47,23 +47,23 @@ cdef struct LocationIndex:
     MDB_dbi doubtful
     IndexDamage damage
     Doubts doubts
-    int64_t failed                          # atomic: set by the writing thread, never cleared
-    int64_t inside                          # atomic: read transactions that are open
-    int64_t moving                          # atomic: the map is being replaced, no read may begin
-    # the writing thread's
+    int64_t failed                          # atomic; set by the writing thread, never cleared
+    int64_t inside                          # atomic; number of read transactions that are open
+    int64_t moving                          # atomic; the map is being replaced, no read may begin
+    # Owned by the writing thread.
     MDB_txn* txn                            # NULL outside a transaction
     Status broken                           # the first failure inside the open transaction
     int64_t full_maps                       # `mdb_full_maps` when it began
-    bint too_small                          # the map was full: the next transaction makes it larger first
+    bint too_small                          # the map was full: the next transaction enlarges it first
     RunWriter runs
     Guard guard
-    Snapshots snapshots                     # published by it; its users are the readers
+    Snapshots snapshots                     # published by the writing thread; its users are the readers
 
 cdef struct IndexReader:
-    # A read transaction kept for renewal, which pins the pages of a snapshot; one thread at a time.
-    SnapshotUser user                       # the first member: readers are found by it
+    # A read transaction kept for renewal, which pins the pages of a snapshot. One thread at a time.
+    SnapshotUser user                       # the first member, so that a user can be cast to its reader
     LocationIndex* index
-    MDB_txn* txn                            # NULL: the environment was replaced, there is none of the new one yet
-    IndexSnapshot* snapshot                 # during a call
+    MDB_txn* txn                            # NULL after the environment was replaced, until the next call
+    IndexSnapshot* snapshot                 # set during a call
     RunSearch search
     uint32_t[RUN_SLOTS_MAX] lengths

@@ -1,9 +1,10 @@
-"""Finding, cutting and storing runs in LMDB. No memory of its own but the writer's scratch.
+"""Finding, cutting and storing runs in LMDB. The only memory is the scratch of the RunWriter.
 
-A put first cuts every stored run that it touches down to what stays: an entry that the new run holds too is dropped
-from the old one, an entry whose id is a gap of the new run stays, and the new run is stored in pieces around it. Bytes
-of a piece lie together in their log, so a piece never reaches over an id that another run holds.
-What is put is linked first: the run before it, found by a search that the next steps mostly share, names it.
+A put first cuts every stored run that it touches down to what remains: an entry that the new run holds is removed from
+the old one, an entry whose id is a gap of the new run stays, and the new run is stored in pieces around it. The
+records of a piece are contiguous in their log, so a piece never spans an id that another run holds. A run is linked
+before it is stored: the run before it is made to name it; the search for that run shares most pages with the following
+steps.
 """
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
@@ -46,7 +47,7 @@ cdef struct Place:
 
 
 cdef Status find(MDB_cursor* cursor, RunKey wanted, bint below, Place* place) noexcept nogil:
-    """The greatest run at or below `wanted`, or strictly below it; the head is below all. Its next one proves it."""
+    """Find the greatest run at or below `wanted`, or strictly below it, or the head. Its next run is the proof."""
     cdef uint8_t[RUN_KEY_BYTES] key
     cdef Status status
     cdef int error
@@ -69,7 +70,6 @@ cdef Status find(MDB_cursor* cursor, RunKey wanted, bint below, Place* place) no
 
 
 cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRun* run) noexcept nogil:
-    """The run of `ledger` that spans `entry` (perhaps as a gap), else the first one behind it, else NO_ENTRY."""
     cdef Place place
     cdef RunKey next
     cdef Status status = find(cursor, RunKey(ledger, entry), False, &place)
@@ -87,7 +87,7 @@ cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRu
 
 
 cdef inline bint of_same(RunKey key, int64_t ledger) noexcept nogil:
-    """Whether a run of `ledger` has this key."""
+    """Return whether the run with this key belongs to `ledger`."""
     return key.ledger == ledger and not key_equal(key, key_end())
 
 
@@ -97,7 +97,7 @@ cdef bint of_ledger(const MDB_val* key, int64_t ledger) noexcept nogil:
 
 cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcept nogil:
     cdef Place place
-    cdef Status status = find(cursor, RunKey(ledger, INT64_MAX), False, &place)     # behind every run: ids end below it
+    cdef Status status = find(cursor, RunKey(ledger, INT64_MAX), False, &place)     # no entry has this id
     run[0] = place.run
     if status != OK:
         return status
@@ -107,7 +107,7 @@ cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcep
 # --- the chain ---
 
 cdef Status relink(RunWriter* writer, Place* place, RunKey next) noexcept nogil:
-    """Let the run at `place`, where the cursor is, name another one as the next."""
+    """Make the run at `place`, where the cursor is, name another one as its next."""
     cdef uint8_t[RUN_VALUE_MAX] value
     cdef MDB_val v
     run_relink(place.key.mv_data, place.key.mv_size, place.value.mv_data, place.value.mv_size, next, value)
@@ -116,7 +116,7 @@ cdef Status relink(RunWriter* writer, Place* place, RunKey next) noexcept nogil:
 
 
 cdef Status unlink(RunWriter* writer, const StoredRun* run) noexcept nogil:
-    """Take a run out of the table. Nothing that points into the table survives it."""
+    """Remove a run from the table. Pointers into the table are invalid afterwards."""
     cdef uint8_t[RUN_KEY_BYTES] key
     cdef MDB_val k
     cdef Place before
@@ -135,7 +135,7 @@ cdef Status unlink(RunWriter* writer, const StoredRun* run) noexcept nogil:
 
 
 cdef Status link(RunWriter* writer, const IndexRun* piece, RunKey* next) noexcept nogil:
-    """Let the run before `piece`, which begins and ends in a present slot, name it; what is behind it is `next`."""
+    """Make the run before `piece` name it; `next` gets the run after it. `piece` begins and ends in a present slot."""
     cdef Place before
     cdef RunKey first = RunKey(piece.ledger, piece.first)
     cdef Status status = find(writer.cursor, first, True, &before)
@@ -170,7 +170,7 @@ cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil:
 
 
 cdef Status make_way(RunWriter* writer, const IndexRun* run) noexcept nogil:
-    """Cut every stored run that `run` touches down to what stays of it; mark the gaps of `run` that are occupied."""
+    """Cut every stored run that `run` touches down to what remains; mark the gaps of `run` that are occupied."""
     cdef IndexRun old
     cdef StoredRun stored
     cdef int64_t entry = run.first
@@ -191,7 +191,7 @@ cdef Status make_way(RunWriter* writer, const IndexRun* run) noexcept nogil:
 
 
 cdef void mark(RunWriter* writer, const IndexRun* run, const IndexRun* old) noexcept nogil:
-    """For each id of `old`: does `run` replace it, or does it stay in a gap of `run`?"""
+    """Mark for each id of `old` whether `run` replaces it or it stays in a gap of `run`."""
     cdef uint32_t slot
     cdef int64_t at
     for slot in range(old.count):
@@ -202,7 +202,7 @@ cdef void mark(RunWriter* writer, const IndexRun* run, const IndexRun* old) noex
 
 
 cdef Status put_pieces(RunWriter* writer, const IndexRun* run, const uint8_t* cut) noexcept nogil:
-    """Store `run` without the slots marked in `cut`; no piece reaches over one of those."""
+    """Store `run` without the slots marked in `cut`; no piece spans one of those."""
     cdef IndexRun piece = run[0]
     cdef uint32_t slot = 0, end
     cdef Status status = OK
@@ -224,7 +224,7 @@ cdef Status put_pieces(RunWriter* writer, const IndexRun* run, const uint8_t* cu
 
 
 cdef inline void drop_slots(IndexRun* piece, uint32_t count) noexcept nogil:
-    """Let `piece` begin `count` slots further on."""
+    """Make `piece` begin `count` slots later."""
     cdef uint32_t i
     for i in range(count):
         if piece.lengths[i]:
@@ -235,7 +235,7 @@ cdef inline void drop_slots(IndexRun* piece, uint32_t count) noexcept nogil:
 
 
 cdef Status put_packed(RunWriter* writer, IndexRun* piece) noexcept nogil:
-    """Store `piece` in as many values as it takes; consumes it."""
+    """Store `piece` in as many values as it takes; it is consumed."""
     cdef RunKey next
     cdef Status status
     while piece.count and piece.lengths[0] == 0:
@@ -249,7 +249,6 @@ cdef Status put_packed(RunWriter* writer, IndexRun* piece) noexcept nogil:
 
 
 cdef Status run_put_values(RunWriter* writer, IndexRun* piece, RunKey next) noexcept nogil:
-    """The values of `piece`, which begins and ends in a present slot, each naming the one behind it."""
     cdef uint8_t[RUN_KEY_BYTES] key
     cdef uint8_t[RUN_VALUE_MAX] value
     cdef MDB_val k, v
@@ -275,7 +274,7 @@ cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil:
 
 
 cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) noexcept nogil:
-    """Whatever stands between two keys of the ledger is the ledger's, so only its last run must tell what follows."""
+    """Every value between two keys of the ledger belongs to it, so only its last run has to tell what follows."""
     cdef uint8_t[RUN_KEY_BYTES] first
     cdef MDB_val key, value
     cdef Place before
@@ -347,7 +346,7 @@ cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes)
 
 cdef Status relocate_part(RunWriter* writer, const StoredRun* stored, const Moved* moved,
                           uint64_t* bytes) noexcept nogil:
-    """A run of which only some records were moved: stored anew in up to three pieces."""
+    """Store a run of which only some records were moved again, in up to three pieces."""
     cdef IndexRun run, piece
     cdef uint64_t at
     cdef uint32_t begin, end

@@ -1,7 +1,7 @@
-"""The table of runs brought to the version whose values form a chain, in transactions of bounded size.
+"""Upgrades the table of runs to the version whose values form a chain, in transactions of bounded size.
 
-Each one leaves a table that the next one, or the next start, goes on with: it is the head, put at the very end, that
-says that the chain is whole. Used by the thread that opens an index, before anyone else.
+Each transaction leaves a table with which the next one, or the next start, can continue: the head, which is put at the
+very end, marks the chain as complete. Runs in the thread that opens the index, before any other uses it.
 """
 from libc.stdint cimport uint64_t
 
@@ -14,13 +14,13 @@ cdef enum:
 
 cdef struct Upgrade:
     # Zeroed before the first transaction.
-    RunKey at                    # the runs below are done
-    uint64_t runs                # of the table when it began
+    RunKey at                    # runs below this key are done
+    uint64_t runs                # number of runs in the table at the beginning
     uint64_t seen
     bint begun
     bint done
 
-# As much as one transaction takes; it is the last one when `done` is set. A run that cannot be read stays as it is, for
-# its readers to find. CORRUPT: the table does not hold as many runs as it says.
+# Upgrade as much as one transaction takes; `done` is set by the last one. An unreadable run stays as it is, for its
+# readers to report. CORRUPT: the table does not hold as many runs as it says.
 cdef Status run_upgrade_some(RunWriter* writer, Upgrade* upgrade) noexcept nogil
-# No Python surface: the index does this when it is opened.
+# Python does not see this module: the index calls it when it is opened.

@@ -1,4 +1,4 @@
-"""Rewriting runs in the order of their keys, each with the key of the one behind it."""
+"""Rewrites runs in key order, each with the key of the next one."""
 from libc.stdint cimport uint8_t, uint32_t
 
 from bookie._fast.base.cursor cimport load_i64, store_i64
@@ -48,7 +48,7 @@ cdef Status run_upgrade_some(RunWriter* writer, Upgrade* upgrade) noexcept nogil
         left -= 1
     if status != OK or not key_equal(upgrade.at, key_end()):
         return status
-    # what a damaged page hides must not be denied from now on
+    # Runs hidden by a damaged page must not be denied from now on.
     if upgrade.seen != upgrade.runs:
         return CORRUPT
     status = first_key(writer, &key)
@@ -79,7 +79,7 @@ cdef Status put_head(RunWriter* writer, RunKey next) noexcept nogil:
 
 
 cdef Status one(RunWriter* writer, Upgrade* upgrade) noexcept nogil:
-    """The first run at or behind `upgrade.at`, which goes on to the one behind it."""
+    """Upgrade the first run at or after `upgrade.at`, and move that to the next run."""
     cdef uint8_t[RUN_KEY_BYTES] wanted
     cdef MDB_val key, value, next_key, ignored
     cdef RunKey next = key_end()
@@ -105,7 +105,7 @@ cdef Status one(RunWriter* writer, Upgrade* upgrade) noexcept nogil:
 
 
 cdef Status rewrite(RunWriter* writer, MDB_val* key, const MDB_val* value, RunKey next) noexcept nogil:
-    """One run of the old version becomes one of this, or two where it no longer fits; one of this gets its next."""
+    """Rewrite a run of the old version as one or two of this version; for one of this version, set its next run."""
     cdef uint8_t[RUN_VALUE_MAX] changed
     cdef MDB_val v
     cdef StoredRun stored

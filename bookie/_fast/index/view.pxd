@@ -1,11 +1,11 @@
-"""The location index as Python sees it: for tests, offline tools and policy. Pointers stay behind these classes."""
+"""The location index for Python: tests, offline tools and policy. C pointers stay inside these classes."""
 from bookie._fast.base.file cimport Files
 from bookie._fast.index.location cimport IndexReader, LocationIndex
 
 cdef class Index:
-    # One open environment, with the writing side. Used by one thread.
+    # An open environment, including the writing side. Used by one thread.
     cdef LocationIndex* raw
-    cdef list readers            # closed with the index
+    cdef list readers            # closed together with the index
     cdef Files files
     cdef int need(self) except -1
 

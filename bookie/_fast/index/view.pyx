@@ -1,4 +1,4 @@
-"""Python classes over the location index, thin: the GIL is dropped around each call, a Status becomes an exception.
+"""Python classes over the location index: the GIL is released around each call, a Status becomes an exception.
 
 Index: one thread (its writing side). Reader: one thread at a time. NO_ENTRY is None, never an exception.
 """
@@ -46,7 +46,7 @@ Stat = namedtuple("Stat", "runs run_pages ledgers ledger_pages page_bytes file_b
 
 
 cdef int check(Status status, what) except -1:
-    """The one door from Status to exception."""
+    """Raise the exception for a Status; return 0 for OK."""
     if status == OK:
         return 0
     if status == NO_SPACE:
@@ -54,7 +54,7 @@ cdef int check(Status status, what) except -1:
     if status == CORRUPT:
         raise ValueError(f"{what}: a stored value fails its checksum or breaks its format; rebuild the index")
     if status == BAD_REQUEST:
-        raise ValueError(f"{what}: not inside one transaction, or a value outside its limits")
+        raise ValueError(f"{what}: no transaction is open, or one is open already, or a value is outside its limits")
     raise OSError(errno.EIO, f"{what}: the index failed; restart and recover from the journal")
 
 
@@ -87,10 +87,10 @@ cdef object hit_of(Status status, const IndexHit* hit, what):
 
 
 cdef class Reader:
-    """A reader of one index; sees the latest commit at each call."""
+    """A reader of one index; each call sees the latest commit."""
 
     def lookup(self, int64_t ledger, int64_t entry):
-        """Hit of exactly this entry, or None."""
+        """Return the Hit of exactly this entry, or None."""
         cdef IndexHit hit
         cdef Status status
         self.need()
@@ -99,7 +99,7 @@ cdef class Reader:
         return hit_of(status, &hit, f"look-up of ledger {ledger} entry {entry}")
 
     def next(self, int64_t ledger, int64_t entry):
-        """Hit of the first stored entry with id >= `entry`, or None."""
+        """Return the Hit of the first stored entry with id >= `entry`, or None."""
         cdef IndexHit hit
         cdef Status status
         self.need()
@@ -108,7 +108,7 @@ cdef class Reader:
         return hit_of(status, &hit, f"look-up of ledger {ledger} from entry {entry}")
 
     def last(self, int64_t ledger):
-        """Highest stored entry id, or None."""
+        """Return the highest stored entry id, or None."""
         cdef int64_t entry
         cdef Status status
         self.need()
@@ -120,7 +120,7 @@ cdef class Reader:
         return entry
 
     def count_present(self, int64_t ledger, const int64_t[::1] entries):
-        """How many of `entries` are stored: one look-up each, all of them in one stretch without the GIL."""
+        """Return how many of `entries` are stored: one look-up each, and the GIL is released once for all of them."""
         cdef IndexHit hit
         cdef Status status = OK
         cdef Py_ssize_t i
@@ -138,7 +138,7 @@ cdef class Reader:
         return found
 
     def ledgers(self):
-        """Every ledger record, by ledger id."""
+        """Return all ledger records, by ledger id."""
         cdef list found = []
         cdef Status status
         self.need()
@@ -148,7 +148,7 @@ cdef class Reader:
         return found
 
     def fences(self):
-        """(ledger, when it was deleted: ms since the epoch) of every kept fence, by ledger id."""
+        """Return (ledger, time of its deletion in ms since the epoch) of every kept fence, by ledger id."""
         cdef list found = []
         cdef Status status
         self.need()
@@ -158,7 +158,7 @@ cdef class Reader:
         return found
 
     def runs(self, int64_t ledger):
-        """Every stored run of a ledger, by entry id."""
+        """Return all stored runs of a ledger, by entry id."""
         cdef list found = []
         cdef Status status
         self.need()
@@ -168,7 +168,7 @@ cdef class Reader:
         return found
 
     def walk(self, uint32_t most):
-        """Every stored run as (ledger, first, slots, log id, offset), `most` of them a read transaction."""
+        """Return all stored runs as (ledger, first, slots, log id, offset), `most` of them per read transaction."""
         cdef list found = []
         cdef int64_t ledger = 0
         cdef int64_t entry = 0
@@ -182,7 +182,7 @@ cdef class Reader:
         return found
 
     def stat(self):
-        """Stored values and pages of both tables."""
+        """Return the number of stored values and pages of the tables of runs and ledgers."""
         cdef IndexStat s
         cdef Status status
         self.need()
@@ -192,7 +192,7 @@ cdef class Reader:
         return Stat(s.runs, s.run_pages, s.ledgers, s.ledger_pages, s.page_bytes, s.file_bytes)
 
     def close(self):
-        """Give back the reader slot; idempotent."""
+        """Free the reader's slot. A second call does nothing."""
         if self.raw != NULL:
             index_reader_free(self.raw)
             self.raw = NULL
@@ -208,7 +208,7 @@ cdef class Index:
 
     @staticmethod
     def open(path, uint64_t map_bytes=1 << 40, Files files=None):
-        """Open or create the index in directory `path`, which exists. OSError names the path and the reason.
+        """Open or create the index in the existing directory `path`. OSError names the path and the reason.
 
         Readers read its pages through `files`.
         """
@@ -227,18 +227,18 @@ cdef class Index:
         return index
 
     def reader(self):
-        """A new Reader, for one thread at a time; closed with the index at the latest."""
+        """Create a Reader, for one thread at a time; it is closed with the index at the latest."""
         cdef Reader reader = Reader()
         self.need()
         with nogil:
             reader.raw = index_reader(self.raw)
         if reader.raw == NULL:
-            raise OSError(errno.EIO, "no reader: the index failed, or all reader slots are taken")
+            raise OSError(errno.EIO, "no reader can be created: the index failed, or all reader slots are taken")
         self.readers.append(reader)
         return reader
 
     def begin(self):
-        """Start the write transaction; the same thread ends it."""
+        """Begin the write transaction; the same thread must end it."""
         cdef Status status
         self.need()
         with nogil:
@@ -246,7 +246,7 @@ cdef class Index:
         check(status, "begin")
 
     def put_run(self, int64_t ledger, int64_t first, uint32_t log_id, uint64_t offset, lengths):
-        """Store where entries first, first + 1 … lie; a length of 0 is a gap."""
+        """Store where entries first, first + 1, ... lie; a length of 0 is a gap."""
         cdef uint32_t[::1] slots = array("I", lengths)
         cdef IndexRun run
         cdef Status status
@@ -271,7 +271,7 @@ cdef class Index:
         check(status, f"record of ledger {ledger}")
 
     def put_fence(self, int64_t ledger, int64_t deleted_ms):
-        """Keep the fence of a ledger that was deleted then."""
+        """Store the fence of a deleted ledger, with the time of its deletion in ms since the epoch."""
         cdef Status status
         self.need()
         with nogil:
@@ -279,7 +279,7 @@ cdef class Index:
         check(status, f"fence of ledger {ledger}")
 
     def delete_ledger(self, int64_t ledger):
-        """Remove the ledger's record and runs."""
+        """Delete the ledger's record and runs."""
         cdef Status status
         self.need()
         with nogil:
@@ -287,7 +287,7 @@ cdef class Index:
         check(status, f"deletion of ledger {ledger}")
 
     def delete_runs(self, int64_t ledger, uint32_t most):
-        """Remove up to `most` runs of a ledger; how many, and whether none is left."""
+        """Delete up to `most` runs of a ledger; return (number deleted, whether none is left)."""
         cdef uint32_t left = most
         cdef Status status
         self.need()
@@ -298,7 +298,7 @@ cdef class Index:
         return most - left, status == OK
 
     def relocate(self, int64_t ledger, int64_t first, int64_t last, uint64_t size, source, target):
-        """Point records first..last, `size` bytes at `source` (log id, offset), to their copy; the bytes that moved."""
+        """Point `size` bytes of records at `source` (log id, offset) to their copy at `target`; return bytes moved."""
         cdef Moved moved
         cdef uint64_t done = 0
         cdef Status status
@@ -312,7 +312,7 @@ cdef class Index:
         return done
 
     def commit(self):
-        """Make the transaction durable."""
+        """Commit the transaction durably."""
         cdef Status status
         self.need()
         with nogil:
@@ -320,13 +320,13 @@ cdef class Index:
         check(status, "commit")
 
     def abort(self):
-        """Drop the transaction, if one is open."""
+        """Abort the transaction, if one is open."""
         self.need()
         with nogil:
             index_abort(self.raw)
 
     def close(self):
-        """Close the readers and the environment; idempotent. No other thread may be inside a call."""
+        """Close the readers and the environment. No other thread may be inside a call; a second call does nothing."""
         if self.raw == NULL:
             return
         for reader in self.readers:

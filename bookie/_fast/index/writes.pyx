@@ -1,4 +1,4 @@
-"""The write transaction of an index, and what goes into its table of runs: latched, guarded, given room."""
+"""The write transaction of an index and the table of runs: failures are latched, pages guarded, the map enlarged."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.base.cursor cimport store_i64
@@ -29,19 +29,19 @@ cdef extern from "<sched.h>" nogil:
     int sched_yield() noexcept
 
 cdef enum:
-    GROW_WAIT_NS = 100000000                # readers are let finish for so long; then the next transaction tries again
-    FULL_DISK_BYTES = 1 << 20               # less than this left: a write that came out short met a full disk
+    GROW_WAIT_NS = 100000000                # how long to wait for readers; then the next transaction tries again
+    FULL_DISK_BYTES = 1 << 20               # with less than this free, a short write is taken for a full disk
 
 
 cdef Status latched(LocationIndex* index, Status status) noexcept nogil:
-    """Remember a failed write: what it left behind can no longer be trusted."""
+    """Remember a failed write, after which the file cannot be trusted."""
     if status == IO_ERROR:
         bk_store(&index.failed, 1)
     return status
 
 
 cdef Status written(LocationIndex* index, Status status) noexcept nogil:
-    """What a write came to. LMDB answers EIO when a full disk takes only part of one, so the disk itself is asked."""
+    """Return the result of a write. LMDB returns EIO if a full disk takes only part of one, so ask the disk itself."""
     if status == NO_SPACE and bk_load(&mdb_full_maps) != index.full_maps:
         index.too_small = True
     if status == IO_ERROR and disk_is_full(index):
@@ -58,7 +58,7 @@ cdef bint disk_is_full(LocationIndex* index) noexcept nogil:
 
 
 cdef void grow(LocationIndex* index) noexcept nogil:
-    """Twice the address space. LMDB replaces the map, so nobody may read meanwhile, and no transaction be open."""
+    """Double the address space. LMDB replaces the map, so no reads may be in progress and no transaction open."""
     cdef int64_t deadline = now_ns() + GROW_WAIT_NS
     cdef MDB_envinfo info
     bk_exchange(&index.moving, 1)
@@ -80,7 +80,7 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
         return BAD_REQUEST
     if index.too_small:
         grow(index)
-    # without a snapshot, what leads to the runs was found damaged after the last commit
+    # Without a snapshot, the way to the runs was found damaged after the last commit.
     status = guard_begin(&index.guard) if index.snapshots.latest != NULL else CORRUPT
     if status == CORRUPT:
         damage_note(&index.damage, -1)
@@ -114,7 +114,7 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     index.txn = NULL
     status = written(index, mdb_status(mdb.txn_commit(txn)))
     if status == OK and not index_publish(index):
-        damage_note(&index.damage, -1)          # what was committed is; the next transaction does not begin
+        damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
     return status
 
 
@@ -133,14 +133,14 @@ cdef void index_abort(LocationIndex* index) noexcept nogil:
 
 
 cdef Status index_ready(LocationIndex* index) noexcept nogil:
-    """Whether a put may go on: OK, or why not."""
+    """Return OK if a put may begin, else the reason why not."""
     if bk_load(&index.failed):
         return IO_ERROR
     return index.broken if index.txn != NULL else BAD_REQUEST
 
 
 cdef Status index_noted(LocationIndex* index, Status status) noexcept nogil:
-    """A failed put leaves half its work in the transaction, so the commit must fail too."""
+    """Record the result of a put. A failed one leaves half its work in the transaction: the commit must fail too."""
     status = written(index, status)
     if status == CORRUPT:
         damage_note(&index.damage, -1)
@@ -150,7 +150,7 @@ cdef Status index_noted(LocationIndex* index, Status status) noexcept nogil:
 
 
 cdef Status guarded(LocationIndex* index, int64_t ledger, int64_t first, int64_t last) noexcept nogil:
-    """Whether the pages that hold these runs of a ledger, and those beside them, are sound."""
+    """Check that the pages that hold these runs of a ledger, and their neighbours, are sound."""
     cdef uint8_t[RUN_KEY_BYTES] low
     cdef uint8_t[RUN_KEY_BYTES] high
     cdef Status status = index_ready(index)
