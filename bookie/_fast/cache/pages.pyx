@@ -11,7 +11,7 @@ cdef inline uint32_t* slot_at(Page* page, uint32_t slot) noexcept nogil:
 
 
 cdef bint page_add_slot(Page* page, uint32_t offset) noexcept nogil:
-    """Note a record that already lies at `offset`; False when slots would meet records."""
+    """Add a slot for a record that lies at `offset`; return False if slots would overlap records."""
     if <uint64_t> page.used + 4 * (<uint64_t> page.slots + 1) > page.capacity:
         return False
     slot_at(page, page.slots)[0] = offset
@@ -47,7 +47,7 @@ cdef void page_take(Page* page, uint32_t slot, uint32_t n) noexcept nogil:
 
 
 cdef bint page_append(Page* page, const uint8_t* entry, uint32_t size) noexcept nogil:
-    """Copy one entry behind its length word; False when the page has no room."""
+    """Append a length word and a copy of the entry; return False if the page has no room."""
     cdef uint64_t need = <uint64_t> LENGTH_PREFIX + size + 4 * (<uint64_t> page.slots + 1)
     cdef uint8_t* out
     if need > page.capacity - page.used:

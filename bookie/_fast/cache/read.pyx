@@ -1,4 +1,4 @@
-"""The ring of the read cache: segments are used up in turn and emptied whole."""
+"""The ring of the read cache: segments are filled in turn and emptied as a whole."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
@@ -46,8 +46,8 @@ cdef void ring_free(ReadRing* ring) noexcept nogil:
 
 
 cdef bint empty_segment(ReadRing* ring, Segment* segment) noexcept nogil:
-    """Take the segment's pages out of sight. False while somebody points into it, which is then wanted back: who waited
-    here would hold up those who need the lock to finish.
+    """Remove the segment's pages from the maps. Return False while it is pinned, and ask for its pins then: waiting
+    here would block readers that need the lock to finish.
     """
     cdef Page* page
     while segment.pages != NULL:

@@ -1,11 +1,11 @@
-"""Readahead that shrinks while its work is thrown away unused, and grows back."""
+"""Readahead that shrinks while much of it is evicted unused, and grows again."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, bk_store
 
 cdef enum:
-    SHRINK_SHARE = 4         # more than one byte in so many was not taken
-    GROW_SHARE = 16          # fewer than that
+    SHRINK_SHARE = 4         # shrink if more than one byte in this many was unused
+    GROW_SHARE = 16          # grow if fewer than one in this many were
 
 
 cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, bint adaptive,
@@ -70,16 +70,16 @@ cdef class ReadaheadLimits:
         readahead_init(&self.ahead, bytes_max, entries_max, adaptive, judge_bytes)
 
     def limits(self) -> tuple[int, int, int]:
-        """Bytes, entries, and the number of this setting."""
+        """Return bytes, entries, and the number of the setting."""
         cdef uint64_t size
         cdef uint32_t entries, setting
         readahead_limits(&self.ahead, &size, &entries, &setting)
         return size, entries, setting
 
     def wasteful(self) -> bool:
-        """Whether nothing is read before it is asked for."""
+        """Return whether nothing is read before it is requested."""
         return bk_load(&self.ahead.wasteful) != 0
 
     def evicted(self, uint32_t setting, uint64_t size, uint64_t unused) -> None:
-        """A page of `size` bytes left that was read under `setting`."""
+        """Record the eviction of a page of `size` bytes that was read with `setting`."""
         readahead_evicted(&self.ahead, setting, size, unused)

@@ -1,4 +1,4 @@
-"""Blocks of entries that came from the disk, in sets of four."""
+"""Blocks of entries that were read from disk, in sets of four."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -43,7 +43,7 @@ cdef void rereads_free(Rereads* rereads) noexcept nogil:
 
 
 cdef inline uint64_t tag_of(int64_t ledger, int64_t block) noexcept nogil:
-    """Never 0. Both factors and shifts of the two rounds spread every bit over the word (Stafford's mix 13)."""
+    """Return the block's hash, never 0. The constants are those of Stafford's mix 13, which spreads every bit."""
     cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> block
     h = (h ^ (h >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
     h = (h ^ (h >> 27)) * <uint64_t> 0x94D049BB133111EB
@@ -52,7 +52,7 @@ cdef inline uint64_t tag_of(int64_t ledger, int64_t block) noexcept nogil:
 
 
 cdef uint32_t note_block(Rereads* rereads, int64_t ledger, int64_t block, uint64_t bits) noexcept nogil:
-    """Remember these entries of a block as the newest of its set; how many were remembered already. With the lock."""
+    """Remember these entries of a block, now the newest of its set; return how many were known. With the lock."""
     cdef uint64_t tag = tag_of(ledger, block)
     cdef BlockSet* where = &rereads.sets[(tag >> 8) & rereads.mask]
     cdef uint64_t known = 0
@@ -86,7 +86,7 @@ cdef uint32_t note_range(Rereads* rereads, int64_t ledger, int64_t first, int64_
 
 
 cdef uint32_t note_each(Rereads* rereads, const Page* page) noexcept nogil:
-    """A page with gaps."""
+    """Remember the entries of a page with gaps."""
     cdef uint32_t known = 0
     cdef uint32_t slot
     cdef int64_t id
@@ -128,9 +128,9 @@ cdef class RereadsTable:
             raise MemoryError
 
     def note(self, int64_t ledger, int64_t first, int64_t last) -> int:
-        """Remember these entries; how many of them were remembered already."""
+        """Remember these entries; return how many of them were remembered already."""
         if not 0 <= first <= last:
-            raise ValueError(f"entries {first} to {last} are no range")
+            raise ValueError(f"entries {first} to {last} are not a range")
         return note_range(&self.rereads, ledger, first, last) if self.rereads.sets != NULL else 0
 
     def __dealloc__(self):

@@ -1,9 +1,9 @@
-"""The directory of runs: which entries of a ledger lie in memory, and where.
+"""The directory of runs: which entries of a ledger are in memory, and where.
 
-A Run is a view of consecutive slots of one page, ids ascending. The runs of a ledger are kept sorted and never overlap,
-so a batch read over a run is a slice, found by arithmetic. They lie in chunks of bounded size, so that what one run
-costs does not grow with how many there are. Nothing here locks: the shard of the ledger (module `store.storage`) guards
-its runs.
+A Run is a view of consecutive slots of one page, with ascending ids. The runs of a ledger are sorted and never
+overlap, so a batch read over a run is a slice, found by arithmetic. They are kept in chunks of bounded size, so that
+the cost of an operation does not grow with their number. Nothing here takes locks: the shard of the ledger (module
+`store.stores`) guards its runs.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -11,10 +11,10 @@ from bookie._fast.base.by_ledger cimport ByLedger, Chained
 from bookie._fast.cache.pages cimport Page
 
 cdef enum:
-    CHUNK_RUNS = 128         # runs in a chunk, at most
+    CHUNK_RUNS = 128         # the most runs in a chunk
     RUNS_FIRST = 4
-    # Most that malloc takes: for a ledger with its first runs and its share of the buckets, and for each run more, in
-    # arrays that double and chunks of which half is free.
+    # The most memory that malloc takes: for a ledger with its first runs and its share of the buckets, and for each
+    # further run, given that arrays double and chunks may be half empty.
     RUNS_BYTES = 384
     RUN_BYTES = 80
 
@@ -41,8 +41,8 @@ cdef struct LedgerRuns:
     uint32_t chunk_count
     uint32_t chunk_room
     uint32_t count           # runs of all chunks
-    RunPlace found           # where the last look-up ended; there may be another run by now, or none
-    Page* page               # the one being filled (write cache)
+    RunPlace found           # where the last look-up ended; by now another run may be there, or none
+    Page* page               # the page being filled (write cache)
     uint32_t page_bytes      # size of the next page (write cache)
     bint overrides           # an entry at or below the ledger's last one was put here
 
@@ -50,19 +50,19 @@ cdef struct RunMap:
     ByLedger table
 
 cdef struct Found:
-    # What `runs_find` tells of an entry.
-    Run* run                 # NULL: not here
+    # The result of `runs_find`.
+    Run* run                 # NULL if the entry is not here
     uint32_t slot
-    int64_t next_first       # first id of the next run above the entry; INT64_MAX if none
+    int64_t next_first       # first id of the next run above the entry; INT64_MAX if there is none
 
 cdef inline Run* runs_tail(const LedgerRuns* ledger) noexcept nogil:
-    """The run with the highest ids; NULL if there is none."""
+    """Return the run with the highest ids, or NULL."""
     if ledger.chunk_count == 0:
         return NULL
     return &ledger.chunks[ledger.chunk_count - 1].runs[ledger.chunks[ledger.chunk_count - 1].count - 1]
 
 cdef inline Run* runs_next(const LedgerRuns* ledger, RunPlace* place) noexcept nogil:
-    """The run at this place, which moves on; NULL behind the last one. A place of zeros is the beginning."""
+    """Return the run at this place, which moves to the next one; NULL after the last. Zeros are the first place."""
     cdef Run* run
     if place.chunk >= ledger.chunk_count:
         return NULL
@@ -79,21 +79,20 @@ cdef inline bint run_dense(const Run* run) noexcept nogil:
 cdef bint map_init(RunMap* map) noexcept nogil
 cdef void map_free(RunMap* map) noexcept nogil
 cdef void map_clear(RunMap* map) noexcept nogil
-# Empty, with as many buckets as that one.
+# Make an empty map with as many buckets as `other`.
 cdef bint map_init_like(RunMap* map, const RunMap* other) noexcept nogil
 cdef LedgerRuns* map_find(const RunMap* map, int64_t ledger) noexcept nogil
 cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil
 cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil
 
 cdef void runs_find(LedgerRuns* ledger, int64_t entry, Found* found) noexcept nogil
-# Make [run.first, run.last] visible; what older runs held of those ids is cut out of them. False: no memory, and
-# nothing changed.
+# Insert a run, and cut its ids out of older runs. Return False without memory, with nothing changed.
 cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil
-# Forget the runs of a page whose slots ascend.
+# Remove the runs of a page whose slots ascend.
 cdef void runs_drop_page(LedgerRuns* ledger, const Page* page) noexcept nogil
-# The last run that begins at or below the entry; NULL: none.
+# Return the last run that begins at or below the entry, or NULL.
 cdef Run* runs_below(LedgerRuns* ledger, int64_t entry) noexcept nogil
-# How many slots from `slot` on may be sent: ids consecutive, below `upper`, at most `count`, bytes within `size`
-# (the first one always when `first_free`).
+# Return how many slots from `slot` on may be sent: consecutive ids below `upper`, at most `count`, at most `size`
+# bytes (but always the first slot, if `first_free`).
 cdef uint32_t run_take(const Run* run, uint32_t slot, int64_t entry, int64_t upper, uint32_t count, uint64_t size,
                        bint first_free) noexcept nogil

@@ -1,4 +1,4 @@
-"""Runs and the hash from ledger to its runs. Guarded by the ledger's shard; no locks, no I/O here."""
+"""Runs, and the hash table from ledgers to their runs. Guarded by the ledger's shard; no locks, no I/O here."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove
@@ -47,7 +47,7 @@ cdef LedgerRuns* map_find(const RunMap* map, int64_t ledger) noexcept nogil:
 
 
 cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil:
-    """Find or add; NULL without memory."""
+    """Return the runs of a ledger, adding it if needed; NULL if there is no memory."""
     cdef LedgerRuns* at = map_find(map, ledger)
     if at != NULL:
         return at
@@ -67,7 +67,7 @@ cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil:
 
 
 cdef inline bint found_again(const LedgerRuns* ledger, int64_t entry) noexcept nogil:
-    """Whether the run that the last look-up ended at holds the entry too: readers go in order."""
+    """Return whether the run found by the last look-up holds the entry too, as it does for readers in order."""
     cdef const Chunk* chunk = &ledger.chunks[ledger.found.chunk]
     if ledger.found.chunk >= ledger.chunk_count or ledger.found.at >= chunk.count:
         return False
@@ -75,7 +75,7 @@ cdef inline bint found_again(const LedgerRuns* ledger, int64_t entry) noexcept n
 
 
 cdef bint place_below(LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
-    """The last run with first <= entry; False if there is none. The newest is tried first: most look-ups are there."""
+    """Find the last run with first <= entry; False if there is none. The newest one is the likeliest, so try it first."""
     cdef uint32_t low = 0
     cdef uint32_t high = ledger.chunk_count
     cdef uint32_t middle
@@ -118,7 +118,7 @@ cdef Run* runs_below(LedgerRuns* ledger, int64_t entry) noexcept nogil:
 
 
 cdef uint32_t slot_at_or_above(const Run* run, int64_t entry) noexcept nogil:
-    """First slot of the run whose id is >= entry; lo + n if none. Sparse runs read the ids from their records."""
+    """Return the run's first slot with id >= entry, or lo + n. In sparse runs, ids are read from the records."""
     cdef uint32_t low = run.lo
     cdef uint32_t high = run.lo + run.n
     cdef uint32_t middle
@@ -162,10 +162,10 @@ cdef void runs_find(LedgerRuns* ledger, int64_t entry, Found* found) noexcept no
         found.next_first = slot_entry(run.page, found.slot)
 
 
-# --- changing them ---
+# --- changes ---
 
 cdef bint room_for_chunk(LedgerRuns* ledger) noexcept nogil:
-    """Room for one more chunk."""
+    """Make room for one more chunk."""
     cdef uint32_t room = ledger.chunk_room * 2 if ledger.chunk_room else 1
     cdef Chunk* grown
     if ledger.chunk_count < ledger.chunk_room:
@@ -179,7 +179,7 @@ cdef bint room_for_chunk(LedgerRuns* ledger) noexcept nogil:
 
 
 cdef bint new_chunk(LedgerRuns* ledger, uint32_t at, uint32_t room) noexcept nogil:
-    """An empty chunk in front of chunk `at`, for the caller to fill."""
+    """Insert an empty chunk before chunk `at`, for the caller to fill."""
     cdef Run* runs
     if not room_for_chunk(ledger):
         return False
@@ -203,7 +203,7 @@ cdef void forget_chunks(LedgerRuns* ledger, uint32_t begin, uint32_t end) noexce
 
 
 cdef bint room_in_chunk(Chunk* chunk, uint32_t more) noexcept nogil:
-    """Room for `more` runs besides, which CHUNK_RUNS allows."""
+    """Make room for `more` runs; CHUNK_RUNS allows them."""
     cdef uint32_t room = chunk.room
     cdef Run* grown
     while room < chunk.count + more:
@@ -219,7 +219,7 @@ cdef bint room_in_chunk(Chunk* chunk, uint32_t more) noexcept nogil:
 
 
 cdef bint split(LedgerRuns* ledger, RunPlace* place) noexcept nogil:
-    """Half of the chunk at `place` becomes a chunk of its own behind it; `place` stays with its run."""
+    """Move the second half of the chunk at `place` into a new chunk after it; `place` follows its run."""
     cdef uint32_t keep
     cdef Chunk* old
     cdef Chunk* fresh
@@ -239,7 +239,7 @@ cdef bint split(LedgerRuns* ledger, RunPlace* place) noexcept nogil:
 
 
 cdef bint append(LedgerRuns* ledger, const Run* run) noexcept nogil:
-    """Behind all others. Chunks that are filled in order are left full."""
+    """Append a run after all others. Chunks that are filled in order are left full."""
     cdef Chunk* chunk
     if ledger.count == 0 or ledger.chunks[ledger.chunk_count - 1].count == CHUNK_RUNS:
         if not new_chunk(ledger, ledger.chunk_count, RUNS_FIRST if ledger.count == 0 else CHUNK_RUNS):
@@ -263,7 +263,7 @@ cdef void set_view(Run* run, Page* page, uint32_t lo, uint32_t hi) noexcept nogi
 
 
 cdef Run* touched(LedgerRuns* ledger, const Run* run, RunPlace* end, uint32_t* count) noexcept nogil:
-    """The last run from `end` on that holds ids of `run`, or NULL. `end` is left behind it, in its chunk."""
+    """Return the last run from `end` on that holds ids of `run`, or NULL. `end` is moved behind it, in its chunk."""
     cdef Run* last = NULL
     cdef Chunk* chunk = &ledger.chunks[end.chunk]
     count[0] = 0
@@ -283,7 +283,7 @@ cdef Run* touched(LedgerRuns* ledger, const Run* run, RunPlace* end, uint32_t* c
 
 cdef void replace(LedgerRuns* ledger, const RunPlace* begin, const RunPlace* end, const Run* pieces,
                   uint32_t made) noexcept nogil:
-    """[begin, end) becomes these pieces, for which there is room in the first chunk."""
+    """Replace the runs in [begin, end) by these pieces, for which the first chunk has room."""
     cdef Chunk* chunk = &ledger.chunks[begin.chunk]
     cdef Chunk* other
     cdef uint32_t stop = end.at
@@ -303,7 +303,7 @@ cdef void replace(LedgerRuns* ledger, const RunPlace* begin, const RunPlace* end
 
 
 cdef uint32_t cut_left(const Chunk* chunk, uint32_t at, const Run* run, Run* piece) noexcept nogil:
-    """What stays in front of `run` of the first run that it touches: one piece, or none."""
+    """Make a piece of the part before `run` of the first run that it touches; return the number of pieces, 1 or 0."""
     cdef const Run* old = &chunk.runs[at]
     cdef uint32_t slot = slot_at_or_above(old, run.first)
     if slot <= old.lo:
@@ -321,7 +321,7 @@ cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil:
     cdef Run* old = runs_tail(ledger)
     if old == NULL or old.last < run.first:
         return append(ledger, run)
-    # [begin, end): the runs that touch the new ids
+    # [begin, end): the runs that overlap the new one.
     if not place_below(ledger, run.first, &begin):
         begin.chunk = 0
         begin.at = 0
@@ -340,7 +340,7 @@ cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil:
         if slot < old.lo + old.n:
             set_view(&pieces[2], old.page, slot, old.lo + old.n)
         else:
-            old = NULL                   # nothing of it stays on the right
+            old = NULL                   # nothing of it remains on the right
     if cuts:
         made = cut_left(&ledger.chunks[begin.chunk], begin.at, run, pieces)
     pieces[made] = run[0]
@@ -354,7 +354,7 @@ cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil:
 
 
 cdef void join(LedgerRuns* ledger, uint32_t at) noexcept nogil:
-    """Chunks `at - 1` and `at` become one where that is small, so that chunks of few runs do not pile up."""
+    """Join the chunks `at - 1` and `at` if both are small, so that chunks with few runs do not accumulate."""
     cdef Chunk* chunk
     cdef Chunk* following
     if at == 0 or at >= ledger.chunk_count:
@@ -425,7 +425,7 @@ cdef uint32_t run_take(const Run* run, uint32_t slot, int64_t entry, int64_t upp
         return most
     low = 0
     high = most
-    while low < high:                      # greatest k with bytes(k) <= size
+    while low < high:                      # find the greatest k with bytes(k) <= size
         middle = (low + high + 1) // 2
         if page_offset(run.page, slot + middle) - base <= size:
             low = middle

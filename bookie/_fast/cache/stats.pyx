@@ -1,4 +1,4 @@
-"""Counting what the read cache is good for."""
+"""Counting how useful the read cache is."""
 from libc.stdint cimport uint32_t, uint64_t
 
 from bookie._fast.base.op_stats cimport op_note_shared, op_view

@@ -1,4 +1,4 @@
-"""A region, its page and the bytes of that, in one piece of memory: long pieces go back to the system at once."""
+"""A region, its page and the page's bytes in one allocation. Large ones are mapped, and are unmapped when freed."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -16,11 +16,11 @@ cdef extern from "<sys/mman.h>" nogil:
     void* MAP_FAILED
 
 cdef enum:
-    MAPPED_LEAST = 1 << 17       # what is freed of shorter ones stays with malloc, of each thread
+    MAPPED_LEAST = 1 << 17       # smaller pieces are left to malloc, which keeps freed memory for each thread
     MAPPED_UNIT = 4096
 
 cdef struct Owned:
-    Region region            # first: it is known by its address
+    Region region            # the first member, so that a region can be cast to its Owned
     Uncached* budget
     int64_t size
     Page page

@@ -1,1 +1,1 @@
-"""The runs of a ledger as Python sees them, for tests; no contract for other modules."""
+"""The runs of a ledger for tests in Python; not for other modules."""

@@ -1,4 +1,4 @@
-"""Pages of one ledger that come, cover each other and go, as in the read cache; for tests. One thread."""
+"""Pages of one ledger that are added, overlap and are dropped, as in the read cache; for tests. One thread."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -26,7 +26,7 @@ cdef enum:
 
 
 cdef class LedgerPages:
-    """The runs of one ledger; each page holds what it was shown with."""
+    """The runs of one ledger, and the pages that they view."""
     cdef RunMap map
     cdef dict pages
 
@@ -36,7 +36,7 @@ cdef class LedgerPages:
             raise MemoryError
 
     def show(self, list ids) -> int:
-        """A page with entries of these ids, ascending, made visible; what it is called."""
+        """Add a page with entries of these ids, ascending, and insert its run; return the page's name."""
         cdef uint32_t record = LENGTH_PREFIX + ENTRY
         cdef uint32_t capacity = <uint32_t> len(ids) * (record + 4)
         cdef Page* page = <Page*> malloc(sizeof(Page) + capacity)
@@ -56,13 +56,13 @@ cdef class LedgerPages:
         return <uint64_t> page
 
     def drop(self, uint64_t page) -> None:
-        """Forget what is left of a page."""
+        """Remove the runs of a page and free it."""
         runs_drop_page(map_get(&self.map, 1), <Page*> page)
         del self.pages[page]
         free(<Page*> page)
 
     def find(self, int64_t entry) -> tuple[int, int]:
-        """The page that has the entry (0: none), and where it goes on if none has."""
+        """Return (page that has the entry, entry), or (0, id of the next entry)."""
         cdef Found found
         runs_find(map_find(&self.map, 1), entry, &found)
         if found.run == NULL:
@@ -70,7 +70,7 @@ cdef class LedgerPages:
         return <uint64_t> found.run.page, entry
 
     def runs(self) -> list[tuple[int, int, int]]:
-        """(first, last, entries) of each run, in order."""
+        """Return (first, last, entries) of each run, in order."""
         cdef LedgerRuns* ledger = map_get(&self.map, 1)
         cdef RunPlace place = RunPlace(0, 0)
         cdef Run* run = runs_next(ledger, &place)
@@ -82,7 +82,7 @@ cdef class LedgerPages:
         return found
 
     def chunks(self) -> list[int]:
-        """Runs in each chunk."""
+        """Return the number of runs in each chunk."""
         cdef LedgerRuns* ledger = map_get(&self.map, 1)
         return [ledger.chunks[i].count for i in range(ledger.chunk_count)]
 

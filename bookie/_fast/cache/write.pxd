@@ -1,6 +1,6 @@
-"""The write cache: two halves, one taking adds while the other is flushed. An add costs one memcpy.
+"""The write cache: two halves, of which one takes adds while the other is flushed. An add costs one memcpy.
 
-Each ledger writes into pages of its own that grow from 4 KiB to 1 MiB, so that entries of a ledger stay contiguous.
+Each ledger writes into its own pages, which grow from 4 KiB to 1 MiB, so that entries of a ledger stay contiguous.
 Puts are guarded by the ledger's shard; the half's memory is handed out by an atomic counter.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -15,23 +15,22 @@ cdef struct Half:
     int64_t used             # atomic; bytes handed out to pages
     int64_t entries          # atomic
     int64_t bytes            # atomic; of records
-    int64_t map_bytes        # atomic; most that its run maps take: taken from the half, whose end stays untouched
+    int64_t map_bytes        # atomic; the most that its run maps take: that much at the half's end stays unused instead
 
 cdef inline int64_t half_taken(const Half* half) noexcept nogil:
-    """Bytes of memory: pages, and the runs that lead to them."""
+    """Return the bytes of memory taken by pages and by the runs that lead to them."""
     return bk_load(&half.used) + bk_load(&half.map_bytes)
 
 cdef bint half_init(Half* half, uint64_t size) noexcept nogil
 cdef void half_free(Half* half) noexcept nogil
-# A half that holds nothing, and that nobody points into, becomes this large. False without memory: it stays as it was.
+# Change the size of a half that is empty and not pinned. Return False if there is no memory, with nothing changed.
 cdef bint half_resize(Half* half, uint64_t size) noexcept nogil
-# Forget everything; the caller has seen region.pins at 0 and cleared the run maps.
+# Forget everything. The caller has seen region.pins at 0 and has cleared the run maps.
 cdef void half_reset(Half* half) noexcept nogil
-# What `LedgerRuns.page_bytes` has to be for a page that these bytes of records and slots fill, or the largest one.
+# Return the `LedgerRuns.page_bytes` for a page that this many bytes of records and slots fill, or that of the largest.
 cdef uint32_t page_for(uint64_t size) noexcept nogil
-# OK, FULL, NO_MEMORY, BAD_REQUEST (ids beyond `bounds`), or TOO_MANY_REQUESTS when a ledger's entries arrive too
-# scattered to keep (a flush helps).
-# `is_tail`: the entry is above all that the ledger holds.
+# Put an entry. Return OK, FULL, NO_MEMORY, BAD_REQUEST (ids beyond `bounds`), or TOO_MANY_REQUESTS if the ledger's
+# entries arrive in too scattered an order, until the next flush. `is_tail`: the entry is above all others of the ledger.
 cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, const uint8_t* data, uint32_t size,
                      bint is_tail) noexcept nogil
 

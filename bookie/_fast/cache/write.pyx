@@ -38,7 +38,7 @@ cdef enum:
     PAGE_FIRST = 4096
     PAGE_MOST = 1 << 20
     ALIGN = 64
-    RUNS_MOST = 16384        # per ledger and half: bounds what one misplaced entry can cost
+    RUNS_MOST = 16384        # per ledger and half: limits the cost of an entry that arrives out of order
 
 
 cdef bint half_init(Half* half, uint64_t size) noexcept nogil:
@@ -90,14 +90,14 @@ cdef uint32_t page_for(uint64_t size) noexcept nogil:
 
 
 cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept nogil:
-    """A page with room for `record` bytes at least; NULL when the half is full."""
+    """Allocate a page with room for at least `record` bytes; NULL if the half is full."""
     cdef uint64_t size = ledger.page_bytes if ledger.page_bytes else PAGE_FIRST
     cdef uint64_t head = aligned(sizeof(Page))
     cdef uint64_t least = aligned(head + record + 4)
     cdef int64_t end
     cdef Page* page
     if size < least or (bk_load(&half.used) == 0 and half_taken(half) + <int64_t> size > <int64_t> half.region.size):
-        size = least             # also the only page of a half that is hardly larger than it
+        size = least             # also if it is the only page of a half that is hardly larger
     if half_taken(half) + <int64_t> size > <int64_t> half.region.size:
         return NULL
     end = bk_add_relaxed(&half.used, <int64_t> size)
@@ -122,7 +122,7 @@ cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, con
     cdef Run fresh
     cdef uint32_t slot, before
     if not ids_hold(ledger, entry):
-        return BAD_REQUEST           # the flush could not index it
+        return BAD_REQUEST           # a flush could not index it
     runs = map_find(map, ledger)
     if runs == NULL:
         if half_taken(half) > <int64_t> half.region.size - RUNS_BYTES:
@@ -166,15 +166,14 @@ cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, con
 
 
 cdef class WriteHalf:
-    """One half with the runs of its ledgers; one thread. The data path keeps the runs in its shards."""
+    """One half with the runs of its ledgers, for tests; one thread. The data path keeps the runs in its shards."""
 
     def __cinit__(self, size: int):
         if not half_init(&self.half, size) or not map_init(&self.map):
             raise MemoryError
 
     def put(self, const uint8_t[::1] entry not None, *, tail: bool = False) -> bool:
-        """Store an entry by the ids it begins with; False when there is no room. Raises ValueError for other refusals.
-        """
+        """Store an entry under the ids in it; False if there is no space. ValueError for other refusals."""
         cdef Status status = half_put(&self.half, &self.map, load_i64(&entry[0]), load_i64(&entry[8]), &entry[0],
                                       <uint32_t> entry.shape[0], tail)
         if status != OK and status != FULL:
@@ -182,7 +181,7 @@ cdef class WriteHalf:
         return status == OK
 
     def runs(self, int64_t ledger) -> list[tuple[int, int, int]]:
-        """(first, last, entries) of each run, in order."""
+        """Return (first, last, entries) of each run, in order."""
         cdef LedgerRuns* runs = map_find(&self.map, ledger)
         cdef RunPlace place = RunPlace(0, 0)
         cdef Run* run
@@ -194,19 +193,19 @@ cdef class WriteHalf:
         return found
 
     def overrides(self, int64_t ledger) -> bool:
-        """Whether an entry was put that was not said to be the ledger's tail."""
+        """Return whether an entry was put with `tail` False."""
         cdef LedgerRuns* runs = map_find(&self.map, ledger)
         return runs != NULL and runs.overrides
 
     def find(self, int64_t ledger, int64_t entry) -> tuple[bool, int]:
-        """Whether the entry is here, and the first id of what follows when it is not (2**63 - 1: nothing)."""
+        """Return whether the entry is here, and if not, the first id after it that is (2**63 - 1 if there is none)."""
         cdef Found found
         runs_find(map_find(&self.map, ledger), entry, &found)
         return found.run != NULL, found.next_first
 
     def take(self, int64_t ledger, int64_t entry, *, int64_t upper, uint32_t count, uint64_t size,
              bint first_free) -> bytes:
-        """Records from `entry` on out of its run: ids below `upper`, `count` at most, within `size` bytes."""
+        """Return records of a run from `entry` on: ids below `upper`, at most `count`, at most `size` bytes."""
         cdef Found found
         cdef uint32_t n, start
         runs_find(map_find(&self.map, ledger), entry, &found)
@@ -217,7 +216,7 @@ cdef class WriteHalf:
         return (<const char*> found.run.page.data + start)[:page_offset(found.run.page, found.slot + n) - start]
 
     def drop_first_page(self, int64_t ledger) -> None:
-        """Forget the runs that lie in the page of the ledger's first run."""
+        """Remove the runs that view the page of the ledger's first run."""
         cdef LedgerRuns* runs = map_find(&self.map, ledger)
         if runs != NULL and runs.count:
             runs_drop_page(runs, runs.chunks[0].runs[0].page)
@@ -226,7 +225,7 @@ cdef class WriteHalf:
         map_remove(&self.map, ledger)
 
     def clear(self) -> None:
-        """As after a flush."""
+        """Clear everything, as after a flush."""
         map_clear(&self.map)
         half_reset(&self.half)
 

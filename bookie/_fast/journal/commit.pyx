@@ -1,4 +1,4 @@
-"""Group commit: appenders fill one group while the other is on its way to the disk."""
+"""Group commit: appenders fill one group while the other is being written."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -50,11 +50,11 @@ cdef extern from "<sched.h>" nogil:
 
 cdef enum:
     SYNC_PERIOD_NS = 1000000000
-    FIRST_FILE_PAUSE_NS = 100000000      # between two tries on a full disk
+    FIRST_FILE_PAUSE_NS = 100000000      # between two attempts on a full disk
 
 
 cdef int64_t reserve(Journal* journal, uint32_t size, Group** group, uint8_t** out) noexcept nogil:
-    """Room for a record of `size` bytes in the open group; the caller copies, then takes itself off `writers`."""
+    """Reserve space for a record in the open group; the caller copies it and then decrements `writers`."""
     cdef int64_t number = 0
     cdef Group* open_group
     pthread_mutex_lock(&journal.lock)
@@ -86,7 +86,7 @@ cdef int64_t journal_append(Journal* journal, const uint8_t* data, uint32_t size
 
 cdef int64_t journal_append_meta(Journal* journal, int64_t ledger, int64_t kind, const uint8_t* data,
                                  uint32_t size) noexcept nogil:
-    """A fence (`data` NULL), or a key or LAC record: ledger, kind, u32 size, data."""
+    """Append a record of ledger and kind, and for a key or LAC also u32 size and data; a fence has `data` NULL."""
     cdef Group* group
     cdef uint8_t* out
     cdef uint32_t total = 16 if data == NULL else 20 + size
@@ -104,7 +104,7 @@ cdef int64_t journal_append_meta(Journal* journal, int64_t ledger, int64_t kind,
 
 
 cdef bint journal_has_room(Journal* journal, uint32_t size) noexcept nogil:
-    """A guess, without the lock: an append that comes to nothing is tried again."""
+    """Estimate without the lock whether an append fits; one that fails is repeated."""
     return journal.group_capacity - bk_load_u64(&journal.groups[bk_load(&journal.active)].used) >= <uint64_t> size + 4
 
 
@@ -113,7 +113,7 @@ cdef void journal_kick(Journal* journal) noexcept nogil:
 
 
 cdef bint journal_idle(Journal* journal) noexcept nogil:
-    """Nothing waits, nothing is being written, and the file is ready: a commit by the caller only takes a sync."""
+    """Return whether all groups are synced, and the open group fits into the zeroed part of the file."""
     return (
         bk_load(&journal.synced_group) == bk_load(&journal.open_group) - 1
         and <int64_t> (bk_load_u64(&journal.position) + bk_load_u64(&journal.groups[bk_load(&journal.active)].used)
@@ -131,29 +131,29 @@ cdef int64_t journal_last_group(Journal* journal) noexcept nogil:
 
 
 cdef uint64_t close_group(Journal* journal, Group* group) noexcept nogil:
-    """Pad to the alignment; answer the bytes of the closed group."""
+    """Pad the group to the alignment; return the bytes of the closed group."""
     cdef uint64_t pad = journal.alignment - group.used % journal.alignment
     if pad < GROUP_PAD_MIN:
         pad += journal.alignment
     close_with(group.base, group.used, pad, journal.position, journal.file_id)
     if journal.recycled:
-        # a zero length word ends the file for readers that know no checksums
+        # A zero length word ends the file for readers that know no checksums.
         memset(group.base + group.used + pad, 0, journal.alignment)
     return group.used + pad
 
 
 cdef void publish(Journal* journal, int64_t number, const Waker* committer) noexcept nogil:
-    """Everything up to this group is durable: let the loops acknowledge it."""
+    """Publish that everything up to this group is durable, and wake the loops that wait to acknowledge it."""
     cdef int i
     bk_store(&journal.synced_group, number)
-    bk_fence()                                      # who begins to wait (module server.acks) sees this, or is seen here
+    bk_fence()                                      # a loop that begins to wait (server.acks) sees this or is seen
     for i in range(journal.waker_count):
         if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting):
             waker_wake(journal.wakers[i])
 
 
 cdef void publish_written(Journal* journal, const Waker* committer) noexcept nogil:
-    """The group is with the operating system: those who asked for no more are told before the sync."""
+    """Publish that the group is written, and wake the loops with adds that are acknowledged before the sync."""
     cdef int i
     bk_store(&journal.written_group, journal.unwritten_number)
     bk_fence()                                      # as in `publish`
@@ -163,7 +163,7 @@ cdef void publish_written(Journal* journal, const Waker* committer) noexcept nog
 
 
 cdef void hand_over(Journal* journal) noexcept nogil:
-    """A loop committed and the disk is full: the journal thread waits for room, the loop goes on serving."""
+    """Leave the full disk to the journal thread, which waits for space while the committing loop goes on serving."""
     pthread_mutex_lock(&journal.lock)
     bk_store(&journal.handed_over, 1)
     pthread_cond_signal(&journal.filled)
@@ -171,9 +171,9 @@ cdef void hand_over(Journal* journal) noexcept nogil:
 
 
 cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept nogil:
-    """Make the open group the unwritten one, if it holds anything. False after a failure.
+    """Make the open group the unwritten one, if it holds anything. Return False after a failure.
 
-    Where a new file is due a loop leaves it to the journal thread: a full disk may make that wait.
+    If a new file is due, a loop leaves it to the journal thread, because it may have to wait for space.
     """
     cdef Group* group
     cdef bint rolls
@@ -206,7 +206,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
 
 
 cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
-    """The unwritten group to the disk, and word of it to the loops. False after a failure."""
+    """Write and sync the unwritten group and tell the loops. Return False after a failure."""
     cdef Group* group = journal.unwritten
     cdef int64_t started, written, synced
     cdef uint64_t extra = journal.alignment if journal.recycled else 0
@@ -254,7 +254,7 @@ cdef bint commit_locked(Journal* journal, Waker* committer) noexcept nogil:
         return False
     if journal.unwritten != NULL:
         if committer != NULL:
-            return True              # it waits for room already, and the journal thread with it
+            return True              # it waits for space already, and the journal thread with it
         if not write_unwritten(journal, committer):
             return False
     if not close_open_group(journal, committer):
@@ -267,7 +267,7 @@ cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil:
     if committer == NULL:
         pthread_mutex_lock(&journal.commit_lock)
     elif pthread_mutex_trylock(&journal.commit_lock) != 0:
-        journal_kick(journal)        # whoever commits may wait for room on the disk; a loop must not
+        journal_kick(journal)        # the committer may be waiting for space on the disk, which a loop must not do
         return True
     ok = commit_locked(journal, committer)
     pthread_mutex_unlock(&journal.commit_lock)
@@ -275,7 +275,7 @@ cdef bint journal_commit(Journal* journal, Waker* committer) noexcept nogil:
 
 
 cdef bint await_group(Journal* journal) noexcept nogil:
-    """Wait until the open group should be written, by the group policy; False when stopping with nothing left."""
+    """Wait until the open group is due by the group policy; return False when stopping and nothing is left."""
     cdef Group* group
     cdef int64_t deadline
     cdef bint more
@@ -294,14 +294,14 @@ cdef bint await_group(Journal* journal) noexcept nogil:
             if cond_wait_until(&journal.filled, &journal.lock, deadline):
                 journal.stats.flush_wait += 1
                 break
-    # somebody else may have committed the group meanwhile: only the end of the journal ends its thread
+    # Another committer may have committed the group meanwhile: only the end of the journal ends its thread.
     more = not journal.stopping or journal.groups[journal.active].used != 0
     pthread_mutex_unlock(&journal.lock)
     return more
 
 
 cdef bint await_first_file(Journal* journal) noexcept nogil:
-    """Where `open` found no room for the file: wait for it, in the background. False: the journal stops before."""
+    """Wait in the background for space for the first file, if `open` found none. Return False if the journal stops."""
     cdef int rc
     while journal.fd < 0 and not journal.stopping and not fatal_is_set():
         rc = 0
@@ -326,7 +326,10 @@ cdef bint await_first_file(Journal* journal) noexcept nogil:
 
 
 cdef class JournalCommitter:
-    """One journal directory. `open` starts a new file; `run` and `run_prepare` are the bodies of its two threads."""
+    """One journal directory. `open` begins a new file; `run`, `run_prepare` and `run_sync` are its threads.
+
+    Sizes are in bytes. ValueError if the name of the directory is too long.
+    """
 
     def __cinit__(self):
         self.journal = <Journal*> calloc(1, sizeof(Journal))
@@ -375,9 +378,9 @@ cdef class JournalCommitter:
         journal.open_group = 1
 
     def open(self, first_id: int, existing: list[int]) -> bool:
-        """Start file `first_id`; `existing` are the older files on disk, ascending. OSError when it cannot be made.
+        """Begin file `first_id`; `existing` are the ids of older files on disk, ascending. OSError if that fails.
 
-        False on a full disk: the journal takes nothing until `run` has found room for the file.
+        Return False on a full disk: then the journal accepts nothing until `run` has found space for the file.
         """
         cdef Journal* journal = self.journal
         cdef int rc = 0
@@ -404,7 +407,7 @@ cdef class JournalCommitter:
         return True
 
     def run(self) -> None:
-        """The journal thread: commit groups until `stop`, then what is left."""
+        """Commit groups until `stop`, and then the rest. The body of the journal thread."""
         cdef Journal* journal = self.journal
         with nogil:
             if await_first_file(journal):
@@ -413,12 +416,12 @@ cdef class JournalCommitter:
                         break
 
     def run_prepare(self) -> None:
-        """The preparing thread: the next file, and zeros ahead in the current one."""
+        """Prepare the next file, and zeros ahead in the current one, until `stop`. The body of the preparing thread."""
         with nogil:
             journal_prepare(self.journal)
 
     def run_sync(self) -> None:
-        """The syncing thread of an unsynced journal (`journalSyncData=false`): once a second, until `stop`."""
+        """Sync an unsynced journal (`journalSyncData=false`) each second until `stop`. The body of its own thread."""
         cdef Journal* journal = self.journal
         cdef int rc
         with nogil:
@@ -433,7 +436,7 @@ cdef class JournalCommitter:
                     fatal_set("journal: sync failed", -rc)
 
     def stop(self) -> None:
-        """Ask both threads to end; what was appended is still committed."""
+        """Ask the threads to end; everything appended is still committed."""
         cdef Journal* journal = self.journal
         with nogil:
             pthread_mutex_lock(&journal.lock)
@@ -444,7 +447,7 @@ cdef class JournalCommitter:
             pthread_cond_broadcast(&journal.prepare_wanted)
 
     def sync(self) -> bool:
-        """Commit the open group and sync the file; for unsynced journals and shutdown. False after a failure."""
+        """Commit the open group and sync the file; for unsynced journals and shutdown. Return False after a failure."""
         cdef Journal* journal = self.journal
         cdef bint ok
         cdef int rc = 0
@@ -459,7 +462,7 @@ cdef class JournalCommitter:
         return ok and rc == 0
 
     def mark(self) -> tuple[int, int]:
-        """(file id, offset) up to which everything is on disk."""
+        """Return the (file id, offset) up to which everything is on disk."""
         cdef int64_t file_id
         cdef uint64_t offset
         journal_mark(self.journal, &file_id, &offset)
@@ -487,7 +490,7 @@ cdef class JournalCommitter:
         }
 
     def ops(self) -> dict[str, OpView]:
-        """Times in ns, entries and bytes of groups. All of them went well: a failure ends the process."""
+        """Return OpViews of times in ns, and of entries and bytes of groups. All succeeded; a failure is fatal."""
         cdef JournalOps* times = &self.journal.times
         return {
             "queued": op_view(&times.queued),
@@ -499,7 +502,7 @@ cdef class JournalCommitter:
         }
 
     def close(self) -> None:
-        """Close the files. The threads have ended."""
+        """Close the files, after the threads have ended."""
         cdef Journal* journal = self.journal
         if journal.fd >= 0:
             journal.ops.close(journal.fd)

@@ -1,4 +1,4 @@
-"""The files of a journal: preparing the next one, zeros ahead of the groups, rolling over, retiring old ones."""
+"""The files of a journal: preparing the next one, zeros ahead of the groups, rolling, retiring old ones."""
 from libc.errno cimport EDQUOT, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
@@ -40,12 +40,11 @@ cdef enum:
     PATH_BYTES = 4096
     ZERO_STEP = 4 << 20
     SPARES_MOST = 2
-    FULL_PAUSE_US = 100000       # between two tries on a full disk
+    FULL_PAUSE_US = 100000       # between two attempts on a full disk
     PREPARE_PAUSE_NS = 100000000
 
 
 cdef void close_with(uint8_t* group, uint64_t used, uint64_t pad, uint64_t start, int64_t file_id) noexcept nogil:
-    """The padding record behind `used` bytes of records, carrying the checksum of the group that starts at `start`."""
     cdef uint8_t* out = group + used
     store_u32(out, <uint32_t> PADDING_MARK)
     store_u32(out + 4, <uint32_t> (pad - 8))
@@ -62,7 +61,7 @@ cdef bint out_of_space(int rc) noexcept nogil:
 
 
 cdef bint wait_for_space(Journal* journal, int rc, bint patient) noexcept nogil:
-    """After a refused write: True to try it again, on a full disk. The bookie takes no adds meanwhile (`full`)."""
+    """Return whether to repeat a refused write, on a full disk. Meanwhile the bookie accepts no adds (`full`)."""
     if not out_of_space(rc) or bk_load(&journal.stopping) or fatal_is_set():
         return False
     bk_store(&journal.full, 1)
@@ -74,7 +73,6 @@ cdef bint wait_for_space(Journal* journal, int rc, bint patient) noexcept nogil:
 
 cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset,
                        bint patient) noexcept nogil:
-    """Write a group, all of it: nothing is acknowledged before. The patient wait while the disk is full."""
     cdef int rc = write_full(journal.ops, journal.fd, data, size, <int64_t> offset)
     while rc != 0 and wait_for_space(journal, rc, patient):
         rc = write_full(journal.ops, journal.fd, data, size, <int64_t> offset)
@@ -95,7 +93,7 @@ cdef int open_file(Journal* journal, const char* path, int flags) noexcept nogil
 
 
 cdef int write_first_block(Journal* journal, int fd, int64_t file_id) noexcept nogil:
-    """Header, and padding up to the first block where groups may start."""
+    """Write the header, and padding up to the first block where groups may start."""
     cdef uint8_t* block = journal.groups[0].base - DIRECT_BLOCK
     journal_header(block)
     close_with(block + JOURNAL_HEADER_BYTES, 0, DIRECT_BLOCK - JOURNAL_HEADER_BYTES, JOURNAL_HEADER_BYTES, file_id)
@@ -103,7 +101,7 @@ cdef int write_first_block(Journal* journal, int fd, int64_t file_id) noexcept n
 
 
 cdef int zero(Journal* journal, int fd, int64_t start, int64_t end) noexcept nogil:
-    """Write zeros ahead of the groups; once they are synced, a group's sync has neither size nor extents to write."""
+    """Write zeros ahead of the groups; once they are synced, syncing a group changes neither size nor extents."""
     cdef uint8_t* zeros = journal.groups[1].base - DIRECT_BLOCK - ZERO_CHUNK
     cdef int64_t at = start
     cdef int64_t part
@@ -120,7 +118,7 @@ cdef int zero(Journal* journal, int fd, int64_t start, int64_t end) noexcept nog
 
 
 cdef int prepare_next(Journal* journal) noexcept nogil:
-    """Make the file that the journal will roll to, under a name that replay does not see. Holds prepare_lock."""
+    """Prepare the next file under a name that replay ignores. The caller holds prepare_lock."""
     cdef char path[PATH_BYTES]
     cdef char spare[PATH_BYTES]
     cdef int64_t next_id, spare_id
@@ -148,7 +146,7 @@ cdef int prepare_next(Journal* journal) noexcept nogil:
     if rc == 0:
         rc = journal.ops.fdatasync(fd)
     if rc == 0:
-        # Linux tells an error of writing back once for each open file: a group's sync must hear of its own
+        # Linux reports a writeback error once for each open file: a group's sync must get its own.
         zeros_fd = open_file(journal, path, 0)
         rc = min(zeros_fd, 0)
     if rc != 0:
@@ -163,7 +161,7 @@ cdef int prepare_next(Journal* journal) noexcept nogil:
 
 
 cdef int name_next(Journal* journal) noexcept nogil:
-    """Give the prepared file its name. The old file is on disk before: replay takes files in their order."""
+    """Give the prepared file its name. The old file is synced first, because replay takes files in order."""
     cdef char preparing[PATH_BYTES]
     cdef char path[PATH_BYTES]
     cdef int rc = 0
@@ -179,7 +177,6 @@ cdef int name_next(Journal* journal) noexcept nogil:
 
 
 cdef int64_t bytes_since(const Journal* journal, int64_t file_id) noexcept nogil:
-    """The caller holds mark_lock."""
     cdef int count = 0
     while count < journal.file_count and journal.files[journal.file_count - 1 - count] >= file_id:
         count += 1
@@ -189,7 +186,7 @@ cdef int64_t bytes_since(const Journal* journal, int64_t file_id) noexcept nogil
 
 
 cdef void judge_backlog(Journal* journal) noexcept nogil:
-    """Whether checkpoints lag behind so far that the journal's disk is at risk. The caller holds mark_lock."""
+    """Record whether checkpoints lag behind so far that the journal's disk is at risk. The caller holds mark_lock."""
     cdef int64_t backlog = bytes_since(journal, journal.backlog.kept_from)
     bk_store(&journal.backlog.hurry, backlog > journal.backlog.hurry_bytes)
     bk_store(&journal.backlog.at_limit, backlog > journal.backlog.most_bytes)
@@ -204,7 +201,7 @@ cdef int64_t journal_bytes_since(Journal* journal, int64_t file_id) noexcept nog
 
 
 cdef int roll(Journal* journal) noexcept nogil:
-    """Go on in a new file; prepared ahead as a rule. Holds commit_lock. 0, or -errno: the old file stays."""
+    """Continue in the next file, which is normally prepared already. The caller holds commit_lock."""
     cdef int rc = 0
     cdef int64_t started = now_ns()
     pthread_mutex_lock(&journal.prepare_lock)
@@ -250,7 +247,7 @@ cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noe
 
 
 cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
-    """Files below the mark, all but the newest `backups_max`: kept for reuse, or removed."""
+    """Retire files below the mark, except the newest `backups_max`: keep them for reuse, or remove them."""
     cdef char path[PATH_BYTES]
     cdef char spare[PATH_BYTES]
     cdef int below = 0
@@ -277,7 +274,7 @@ cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
 
 
 cdef int zero_ahead(Journal* journal) noexcept nogil:
-    """Extend the current file's zeros by one step. Holds prepare_lock: no roll and no `claim` comes between."""
+    """Extend the current file's zeros by one step. Holding prepare_lock keeps out `roll` and `claim`."""
     cdef int64_t zeroed = bk_load(&journal.zeroed_to)
     cdef int64_t end = zeroed + ZERO_STEP
     cdef int rc
@@ -290,7 +287,8 @@ cdef int zero_ahead(Journal* journal) noexcept nogil:
     if rc == 0:
         bk_store(&journal.zeroed_to, end)
     else:
-        # Groups lie in this file, and no other sync of zeros would tell what was lost: full or not, it is the end.
+        # Groups lie in this file, and a later sync would not report what was lost, so this is fatal, on a full disk
+        # too.
         fatal_set("journal: sync of the zeros ahead failed", -rc)
     return rc
 
@@ -305,7 +303,7 @@ cdef void journal_prepare(Journal* journal) noexcept nogil:
               and bk_load_u64(&journal.position) > journal.file_bytes_max // 2):
             rc = prepare_next(journal)
         else:
-            rc = 0               # a full disk is left alone for a while; the groups will meet it themselves
+            rc = 0               # wait a while on a full disk; the groups will meet it themselves
             cond_wait_until(&journal.prepare_wanted, &journal.prepare_lock, now_ns() + PREPARE_PAUSE_NS)
         if rc != 0 and not out_of_space(rc):
             fatal_set("journal: preparing files ahead failed", -rc)
@@ -313,7 +311,7 @@ cdef void journal_prepare(Journal* journal) noexcept nogil:
 
 
 cdef void claim(Journal* journal, int64_t end) noexcept nogil:
-    """A group goes beyond the zeros: it waits for a step under way, and the next one starts above it."""
+    """Claim the file up to `end` for a group: wait for zeroing in progress, and let the next step start above it."""
     if end <= bk_load(&journal.zeroed_to):
         return
     pthread_mutex_lock(&journal.prepare_lock)

@@ -1,8 +1,8 @@
-"""The verified scan of journal files (docs/formats/journal.md). Any thread, a buffer of its own.
+"""The verified scan of journal files (docs/formats/journal.md). Any thread; each scan has its own buffer.
 
 A file with the group mark in its header is read group by group: walk the records up to the padding that closes them,
-compare the checksum, then hand them on. Other files are read record by record, by upstream's rules. Whatever ended the
-scan, a good group of the same journal further on proves that what stopped it is damage in the middle, not the end.
+compare the checksum, then pass them on. Other files are read record by record, by Apache BookKeeper's rules. Whatever
+ended the scan, a good group of the same journal further on proves that it is damage in the middle, not the end.
 """
 import errno as errors
 import os
@@ -31,11 +31,11 @@ cdef extern from "<string.h>" nogil:
 
 cdef enum:
     HEADER_WORDS = 8             # magic and version: the whole header of versions 2 to 4
-    BLOCK_BYTES = 512            # groups start at multiples of it; a whole block of zeros is where a journal ends
+    BLOCK_BYTES = 512            # groups start at multiples of this; a block of zeros is the end of a journal
     PADDING_PREFIX = 8           # mark and length
     HOLD_BYTES = 0x4000000       # 64 MiB: a larger group is not held while it is verified, but read again
-    SEARCH_BYTES = GROUP_BYTES_MAX   # so far behind a clean end a lost group is looked for: as far as one may reach
-    SEARCH_CRC_BYTES = 0x40000000    # 1 GiB: what a search may checksum: hostile bytes must not cost hours
+    SEARCH_BYTES = GROUP_BYTES_MAX   # how far behind a clean end to search for a group: as far as one may reach
+    SEARCH_CRC_BYTES = 0x40000000    # 1 GiB: the most that a search may checksum, so that hostile bytes cost no hours
 
 
 cdef struct Scan:
@@ -50,11 +50,11 @@ cdef struct Scan:
 
 cdef struct Item:
     bint padding
-    uint64_t size                # with the length word, or mark and length
+    uint64_t size                # including the length word, or mark and length
 
 
 cdef inline uint32_t with_closing(uint32_t crc, const uint8_t* closing) noexcept nogil:
-    """A group's checksum from that of its bytes."""
+    """Return a group's checksum, given that of its bytes."""
     return crc32c(crc, closing + 8, GROUP_CLOSE_BYTES - 8)
 
 
@@ -70,7 +70,7 @@ cdef void journal_header(uint8_t* block) noexcept nogil:
 
 
 cdef Status read_header(Scan* scan, uint64_t* first) noexcept nogil:
-    """Version, grouping, and where the first record lies. END or TORN for a file too short to hold any."""
+    """Read version, grouping, and where the first record lies. END or TORN if the file is too short to hold one."""
     cdef size_t got
     cdef const uint8_t* header
     cdef uint32_t mark
@@ -96,7 +96,7 @@ cdef Status read_header(Scan* scan, uint64_t* first) noexcept nogil:
 
 
 cdef Status next_item(Scan* scan, uint64_t keep, uint64_t pos, Item* item) noexcept nogil:
-    """The record or padding at `pos`; a record is loaded whole. END, TORN (the file ends inside) or CORRUPT."""
+    """Read the record or padding at `pos`; a record is loaded whole. END, TORN (the file ends inside it) or CORRUPT."""
     cdef size_t got
     cdef int32_t length
     cdef Status status = window_load(&scan.window, keep, pos, PADDING_PREFIX, &got)
@@ -124,7 +124,7 @@ cdef Status next_item(Scan* scan, uint64_t keep, uint64_t pos, Item* item) noexc
 
 
 cdef Status holds(Scan* scan, uint64_t keep, uint64_t end) noexcept nogil:
-    """OK when the file reaches up to `end` (> 0), else TORN."""
+    """Return OK if the file reaches up to `end` (> 0), else TORN."""
     cdef size_t got
     cdef Status status = window_load(&scan.window, keep, end - 1, 1, &got)
     if status != Status.OK:
@@ -147,7 +147,7 @@ cdef Status hand_on(Scan* scan, uint64_t pos, uint64_t size) noexcept nogil:
 
 
 cdef Status scan_records(Scan* scan, uint64_t pos, Status* refused) noexcept nogil:
-    """A file without closed groups: each record stands alone."""
+    """Scan a file without closed groups: each record stands alone."""
     cdef Item item
     cdef Status status
     while True:
@@ -165,9 +165,10 @@ cdef Status scan_records(Scan* scan, uint64_t pos, Status* refused) noexcept nog
 
 cdef Status check_closing(Scan* scan, uint64_t start, uint64_t keep, uint32_t crc, uint64_t padding,
                           uint64_t end) noexcept nogil:
-    """OK: the group is ours and whole. END: a whole group that this journal did not write here. Else TORN.
+    """Check the closing of a group. OK: it is ours and whole. END: whole, but not written here by this journal. Else
+    TORN.
 
-    `crc` covers what lies in front of `keep`.
+    `crc` covers the group's bytes before `keep`.
     """
     cdef size_t got
     cdef size_t size = padding + PADDING_PREFIX - start
@@ -192,7 +193,7 @@ cdef Status check_closing(Scan* scan, uint64_t start, uint64_t keep, uint32_t cr
 
 
 cdef Status read_group(Scan* scan, uint64_t start, uint64_t* padding, uint64_t* end) noexcept nogil:
-    """Load and verify the group at `start`. END at a blank block or a stale group, TORN when it is not whole."""
+    """Load and verify the group at `start`. END at a blank block or a stale group, TORN if it is not whole."""
     cdef Item item
     cdef size_t got
     cdef uint64_t pos = start
@@ -219,7 +220,7 @@ cdef Status read_group(Scan* scan, uint64_t start, uint64_t* padding, uint64_t* 
 
 
 cdef Status scan_groups(Scan* scan, uint64_t start, Status* refused) noexcept nogil:
-    """A file of closed groups: nothing of a group is handed on before its checksum matched."""
+    """Scan a file of closed groups: nothing of a group is passed on before its checksum matched."""
     cdef uint64_t padding, end, pos
     cdef Item item
     cdef Status status
@@ -230,7 +231,7 @@ cdef Status scan_groups(Scan* scan, uint64_t start, Status* refused) noexcept no
             return status
         pos = start
         while pos < padding:
-            # of a large group this reads again; what it brought a moment ago it must bring again
+            # A large group is read again here, and must have the same records as a moment ago.
             status = next_item(scan, pos, pos, &item)
             if status != Status.OK or item.padding or item.size > padding - pos:
                 return Status.IO_ERROR
@@ -243,7 +244,7 @@ cdef Status scan_groups(Scan* scan, uint64_t start, Status* refused) noexcept no
 
 
 cdef Status verify_at(Scan* scan, uint64_t pos, uint64_t after, uint64_t* budget) noexcept nogil:
-    """OK when the fields at `pos` close a good group of this journal that starts behind `after`; else NO_ENTRY."""
+    """Return OK if the fields at `pos` close a good group of this journal that starts after `after`; else NO_ENTRY."""
     cdef size_t got
     cdef uint8_t closing[GROUP_CLOSE_BYTES]
     cdef uint64_t start, size
@@ -259,7 +260,7 @@ cdef Status verify_at(Scan* scan, uint64_t pos, uint64_t after, uint64_t* budget
     if load_i64(closing + 16) != scan.journal_id or start <= after or start % BLOCK_BYTES != 0 or start + size != pos:
         return Status.NO_ENTRY
     if size > budget[0]:
-        return Status.OK             # nobody can tell any more; rather damaged than silently short
+        return Status.OK             # too much to verify: rather report damage than silently end early
     budget[0] -= size
     while start < pos:
         size = min(pos - start, <uint64_t> WINDOW_CHUNK)
@@ -274,7 +275,7 @@ cdef Status verify_at(Scan* scan, uint64_t pos, uint64_t after, uint64_t* budget
 
 
 cdef Status find_group(Scan* scan, uint64_t after, uint64_t limit) noexcept nogil:
-    """OK when a good group of this journal starts behind `after` and closes below `limit`, NO_ENTRY when none does."""
+    """Return OK if a good group of this journal starts after `after` and closes below `limit`, else NO_ENTRY."""
     cdef uint8_t magic[4]
     cdef uint64_t budget = SEARCH_CRC_BYTES
     cdef uint64_t pos = after
@@ -302,7 +303,7 @@ cdef Status find_group(Scan* scan, uint64_t after, uint64_t limit) noexcept nogi
 
 
 cdef Status judge(Scan* scan, Status ended) noexcept nogil:
-    """Turn how the walk ended (END, TORN, CORRUPT) into torn or damaged."""
+    """Decide whether the file is torn or damaged, given how the walk ended (END, TORN, CORRUPT)."""
     cdef uint64_t at = scan.result.end
     cdef Status status = find_group(scan, at, at + SEARCH_BYTES if ended == Status.END else UINT64_MAX)
     if status != Status.OK and status != Status.NO_ENTRY:
@@ -386,9 +387,10 @@ cdef Status collect(void* context, const JournalRecord* record) noexcept nogil:
 
 
 def scan_journal(path, int64_t journal_id, uint64_t start=0, Files files=None):
-    """Scan one journal file from byte `start` (0 = the first record): a JournalRows of numpy columns and the result.
+    """Scan one journal file from byte `start` (0 = the first record); return a JournalRows of numpy columns and the
+    result.
 
-    `damaged_at` is None unless `damaged`. OSError when reading fails, ValueError when the file is no journal.
+    `damaged_at` is None unless `damaged`. OSError if reading fails, ValueError if the file is not a journal.
     """
     files = files if files is not None else Files()
     cdef Rows rows = Rows(NULL, 0, 0)

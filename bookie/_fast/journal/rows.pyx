@@ -1,6 +1,7 @@
 """The verified scan of a journal file into columns.
 
-A batch may end within a group: the next one reads and verifies that group again, and leaves out what was written down.
+A batch may end within a group: the next one reads and verifies that group again, and skips the records returned
+before.
 """
 import errno
 import os
@@ -61,9 +62,9 @@ cdef Status put(void* context, const JournalRecord* record) noexcept nogil:
 
 
 cdef class JournalRows(RowFile):
-    """The rows of one journal file. Close it. OSError when it cannot be read, ValueError when it is no journal.
+    """The rows of one journal file. Close it. OSError if it cannot be read, ValueError if it is not a journal.
 
-    Behind the last of them `torn` and `damaged_at` tell how the file ended.
+    After the last row, `torn` and `damaged_at` tell how the file ended.
     """
 
     def __cinit__(self, path, int64_t journal_id, RowSheet sheet not None, Files files=None):
@@ -72,7 +73,7 @@ cdef class JournalRows(RowFile):
 
     @property
     def position(self):
-        """Where the next record begins, or where there was none."""
+        """Where the next record begins, or where a record was expected."""
         return self.start
 
     cdef Status fill(self) except *:

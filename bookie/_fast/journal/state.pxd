@@ -1,6 +1,6 @@
-"""What a journal is made of: two groups, the file they go to, the one that follows, and what was published.
+"""The state of a journal: two groups, the current file, the next one, and what was published.
 
-State only, owned by the JournalCommitter of `journal`; each part says which lock guards it.
+State only, owned by the JournalCommitter of `commit`; each section says which lock guards it.
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -17,15 +17,15 @@ cdef enum:
     ZERO_CHUNK = 1 << 20
 
 cdef struct Group:
-    uint8_t* base                # DIRECT_BLOCK aligned
+    uint8_t* base                # aligned to DIRECT_BLOCK
     uint64_t used                # atomic; written under `lock` while the group is open
     int64_t entries
-    int64_t writers              # atomic; appenders still copying
+    int64_t writers              # atomic; appenders that are still copying
 
 cdef struct Journal:
     FileOps* ops
     char directory[3072]
-    # settings, constant
+    # Settings, constant.
     uint64_t group_capacity
     uint64_t alignment
     uint64_t file_bytes_max
@@ -38,29 +38,29 @@ cdef struct Journal:
     bint direct
     bint reuse
     int backups_max
-    # guarded by `lock`
+    # Guarded by `lock`.
     pthread_mutex_t lock
-    pthread_cond_t filled        # the journal thread waits here
+    pthread_cond_t filled        # the journal thread waits for this
     Group groups[2]
     int64_t active               # atomic
     int64_t open_group           # number of the group being filled, from 1
     int64_t oldest_ns
-    pthread_cond_t sync_wanted   # the syncing thread of an unsynced journal waits here
+    pthread_cond_t sync_wanted   # the syncing thread of an unsynced journal waits for this
     int64_t stopping             # atomic
-    # guarded by `commit_lock`
+    # Guarded by `commit_lock`.
     pthread_mutex_t commit_lock
     int fd
-    bint recycled                # stale bytes may follow what we write
+    bint recycled                # the file was used before: stale bytes may follow the groups
     uint64_t position            # atomic
-    Group* unwritten             # a closed group that the disk had no room for; NULL when there is none
+    Group* unwritten             # a closed group that is not written, as the disk was full; else NULL
     int64_t unwritten_number
     uint64_t unwritten_bytes
-    int64_t unwritten_since      # when its first record came
-    # published
-    int64_t handed_over          # atomic, set under `lock`: the journal thread is to wait for room for `unwritten`
-    int64_t written_group        # atomic; handed to the operating system, not yet synced
+    int64_t unwritten_since      # when its first record was appended
+    # Published.
+    int64_t handed_over          # atomic, set under `lock`: the journal thread shall wait for space for `unwritten`
+    int64_t written_group        # atomic; written to the operating system, not synced yet
     int64_t synced_group         # atomic
-    int64_t full                 # atomic; a group waits for room on the disk: take no more adds
+    int64_t full                 # atomic; a group waits for space on the disk: accept no more adds
     pthread_mutex_t mark_lock    # guards the mark and the list of files
     JournalBacklog backlog
     int64_t file_id
@@ -69,11 +69,11 @@ cdef struct Journal:
     int file_count
     int64_t spares[8]            # ids of retired files kept for reuse
     int spare_count
-    # preparation of the next file and of zeros ahead; guarded by `prepare_lock`
+    # Preparation of the next file and of zeros ahead, guarded by `prepare_lock`.
     pthread_mutex_t prepare_lock
     pthread_cond_t prepare_wanted
     int64_t zeroed_to            # atomic; of the current file
-    int zeros_fd                 # the current file opened once more: what it is told is kept from no group's sync
+    int zeros_fd                 # the current file opened again, so that errors of zeros do not hide a group's errors
     int next_fd
     int next_zeros_fd
     bint next_recycled
