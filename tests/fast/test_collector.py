@@ -249,7 +249,7 @@ def test_stop_pause_and_resume(begin: Begin) -> None:
     one.collector.stop()
     assert one.collector.compact(one.closed()[0]).outcome == "stopped"
     assert one.collector.unlink_log(one.closed()[0]).outcome == "stopped"
-    with pytest.raises(ValueError, match="less there is not"):
+    with pytest.raises(ValueError, match="it must be at least 0"):
         one.collector.set_rate(-1)
     one.check()
 

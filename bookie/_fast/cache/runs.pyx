@@ -75,7 +75,7 @@ cdef inline bint found_again(const LedgerRuns* ledger, int64_t entry) noexcept n
 
 
 cdef bint place_below(LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
-    """Find the last run with first <= entry; False if there is none. The newest one is the likeliest, so try it first."""
+    """Find the last run with first <= entry; False if there is none. The newest is tried first, as the likeliest."""
     cdef uint32_t low = 0
     cdef uint32_t high = ledger.chunk_count
     cdef uint32_t middle

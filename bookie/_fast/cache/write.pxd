@@ -30,7 +30,7 @@ cdef void half_reset(Half* half) noexcept nogil
 # Return the `LedgerRuns.page_bytes` for a page that this many bytes of records and slots fill, or that of the largest.
 cdef uint32_t page_for(uint64_t size) noexcept nogil
 # Put an entry. Return OK, FULL, NO_MEMORY, BAD_REQUEST (ids beyond `bounds`), or TOO_MANY_REQUESTS if the ledger's
-# entries arrive in too scattered an order, until the next flush. `is_tail`: the entry is above all others of the ledger.
+# entries arrive too much out of order, until the next flush. `is_tail`: the entry is above all others of the ledger.
 cdef Status half_put(Half* half, RunMap* map, int64_t ledger, int64_t entry, const uint8_t* data, uint32_t size,
                      bint is_tail) noexcept nogil
 

@@ -1,7 +1,7 @@
-"""Garbage collection of one ledger directory, as policy asks for it: the Python door of removal and compaction.
+"""Garbage collection of one ledger directory for the policy in Python: removal of ledgers, compaction of entry logs.
 
-One Python thread; set_rate, pause, resume, stop and progress: any thread. The GIL is dropped for everything that reads
-a log or the index. Closed before the DirectoryStore is.
+One Python thread; set_rate, pause, resume, stop and progress: any thread. The GIL is released while a log or the index
+is read. Close it before the DirectoryStore.
 """
 from libc.stdint cimport uint32_t
 
@@ -15,7 +15,7 @@ cdef class DirectoryCollector:
     cdef DirectoryStore handle
     cdef readonly str directory
     cdef bint stopped
-    cdef dict live               # log id -> live bytes, of logs that were closed before the walk
+    cdef dict live               # live bytes by log id, for logs that were closed before the walk
     cdef int need(self) except -1
     cdef int check(self, Status status, str doing) except -1
     cdef object told(self, const Result* result)

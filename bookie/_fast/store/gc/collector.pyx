@@ -1,4 +1,4 @@
-"""Closed logs, live bytes, verified deletion, compaction: one class a directory. Thin over the modules below."""
+"""Closed logs, live bytes, verified deletion, compaction: a thin class for each directory over the modules of gc."""
 import errno
 import os
 import re
@@ -70,7 +70,7 @@ cdef Status sum_up(void* context, const StoredRun* run) noexcept nogil:
 
 @cython.no_gc_clear
 cdef class DirectoryCollector:
-    """See the stub."""
+    """Garbage collection in one ledger directory; the stub describes it."""
 
     def __cinit__(self, StorageEngine stores, DirectoryStore handle):
         cdef Status status
@@ -81,17 +81,17 @@ cdef class DirectoryCollector:
         with nogil:
             status = compaction_init(&self.compaction, stores.stores, handle.store)
         if status != OK:
-            raise MemoryError(f"{handle.directory}: no memory, or no reader of the index, for garbage collection")
+            raise MemoryError(f"{handle.directory}: garbage collection got no memory or no reader of the index")
 
     def __dealloc__(self):
         compaction_free(&self.compaction)
 
     def close(self):
-        """Close the compaction log and give everything back; idempotent. No call is under way."""
+        """Close the compaction log and free everything. No other call is in progress; a second one does nothing."""
         if self.compaction.stores == NULL:
             return
         with nogil:
-            compaction_finish(&self.compaction)      # what fails here has set the latch
+            compaction_finish(&self.compaction)      # a failure has set the fatal latch
         compaction_free(&self.compaction)
 
     cdef int need(self) except -1:
@@ -103,17 +103,17 @@ cdef class DirectoryCollector:
         if status == OK:
             return 0
         if status == NO_MEMORY:
-            raise MemoryError(f"{self.directory}: {doing}")
+            raise MemoryError(f"{self.directory}: no memory for {doing}")
         if status == NO_SPACE:
-            raise OSError(errno.ENOSPC, f"{doing}: no space", self.directory)
-        why = "a stored value is damaged: rebuild the index" if status == CORRUPT else f"status {<int> status}"
+            raise OSError(errno.ENOSPC, f"{doing}: no space left for the index; free disk space", self.directory)
+        why = "a stored value is damaged; rebuild the index" if status == CORRUPT else f"status {<int> status}"
         raise OSError(errno.EIO, f"{doing}: the location index failed ({why})", self.directory)
 
     def ledger_ids(self):
         return ledger_ids(self.handle)
 
     def closed_logs(self):
-        """Ids and sizes of the logs that never change any more."""
+        """Return ids and sizes of the logs that never change any more."""
         self.need()
         found = []
         with os.scandir(self.directory) as listed:
@@ -129,7 +129,7 @@ cdef class DirectoryCollector:
         return ClosedLogs(table[:, 0].copy(), table[:, 1].copy())
 
     def live_bytes(self):
-        """Bytes that the index points at, by log. Corrects the count of stored entries."""
+        """Return the bytes that the index points at, by log. It also corrects the count of stored entries."""
         cdef Walk walk
         cdef LedgerBytes* slots
         cdef int64_t ledger = 0
@@ -163,7 +163,7 @@ cdef class DirectoryCollector:
         return LiveBytes(log_ids, live, walk.runs)
 
     def log_ledgers(self, uint32_t log_id):
-        """From the ledgers map, else by a scan."""
+        """Return the ledgers of a log from its ledgers map, or else by a scan."""
         path = f"{self.directory}/{log_id:x}.log"
         found = read_map(path)
         return found if found is not None else scan_ledgers(path, self.handle.files)
@@ -192,7 +192,7 @@ cdef class DirectoryCollector:
                          None if r.ledger < 0 else r.offset)
 
     cdef object collect(self, uint32_t log_id, bint move):
-        """A scan of the log, its survivors moved if `move`, and its end."""
+        """Scan the log, move its live records if `move`, and remove it if nothing in it is needed."""
         cdef Result result
         cdef Status status
         cdef int64_t live
@@ -210,7 +210,7 @@ cdef class DirectoryCollector:
         return self.collect(log_id, True)
 
     def unlink_log(self, uint32_t log_id):
-        """Without a scan where the ledgers map names none that exist here."""
+        """Remove a log that the index does not point into, without a scan if its map names no existing ledger."""
         cdef Result result
         cdef Status status
         self.need()
@@ -241,7 +241,7 @@ cdef class DirectoryCollector:
         return self.told(&result)
 
     def finish(self):
-        """Close the compaction log; the next compaction starts another. OSError after a failed write: it is fatal."""
+        """Close the compaction log; the next compaction begins another. OSError if a write failed, which is fatal."""
         cdef Status status
         self.need()
         with nogil:
@@ -251,7 +251,7 @@ cdef class DirectoryCollector:
 
     def set_rate(self, int64_t bytes_per_s):
         if bytes_per_s < 0:
-            raise ValueError(f"a rate of {bytes_per_s} bytes a second: 0 is unlimited, and less there is not")
+            raise ValueError(f"the rate is {bytes_per_s} bytes a second; it must be at least 0, which means no limit")
         pace_set_rate(&self.compaction.pace, bytes_per_s)
 
     def pause(self):

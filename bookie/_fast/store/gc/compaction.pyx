@@ -1,4 +1,4 @@
-"""Scan, judge, copy in stretches, sync, index, unlink: in this order, and no step before the one above succeeded."""
+"""Scan, judge, copy in stretches, sync, index, unlink, in this order; no step begins before the previous succeeded."""
 from libc.errno cimport ENOENT
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
@@ -71,9 +71,9 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4200
-    PACE_BYTES = 0x40000         # the scan asks for leave in steps of this
+    PACE_BYTES = 0x40000         # the scan waits for its pace in steps of this
     AHEAD_BYTES = 0x400000
-    FORGET_BYTES = 0x1000000     # what was scanned leaves the page cache in steps of this
+    FORGET_BYTES = 0x1000000     # scanned bytes are dropped from the page cache in steps of this
 
 
 cdef Status compaction_init(Compaction* compaction, Storage* stores, Store* store) noexcept nogil:
@@ -96,7 +96,7 @@ cdef Status compaction_init(Compaction* compaction, Storage* stores, Store* stor
 
 cdef void compaction_free(Compaction* compaction) noexcept nogil:
     if compaction.stores == NULL or compaction.store.index == NULL:
-        return                   # what it has lies in a store that was closed before it
+        return                   # the store was closed before, with everything that this refers to
     liveness_free(&compaction.liveness)
     if compaction.reader != NULL:
         index_reader_free(compaction.reader)
@@ -121,14 +121,14 @@ cdef Status compaction_finish(Compaction* compaction) noexcept nogil:
 # --- copying ---
 
 cdef void forget_moves(Compaction* compaction) noexcept nogil:
-    """Copies that nothing points at stay in the target, dead."""
+    """Forget copies that are not indexed. They stay in the target log as dead records."""
     compaction.move_count = 0
     compaction.move_bytes = compaction.move_records = 0
     compaction.stretch.bytes = 0
 
 
 cdef Status give_up(Compaction* compaction, Status status) noexcept nogil:
-    """A write that failed. For want of space the target ends at what is indexed of it; a failed disk is the end."""
+    """Handle a failed write. Without space the target log ends at its indexed part; a failed disk is fatal."""
     forget_moves(compaction)
     if status == NO_SPACE:
         elog_rotate(compaction.writer)
@@ -139,7 +139,7 @@ cdef Status give_up(Compaction* compaction, Status status) noexcept nogil:
 
 
 cdef Status append_stretch(Compaction* compaction) noexcept nogil:
-    """Copy what was gathered; it joins the stretch before where both places go on."""
+    """Copy the collected stretch; it joins the previous one if both are contiguous in source and target."""
     cdef Moved* stretch = &compaction.stretch
     cdef Moved* last
     cdef iovec part
@@ -171,7 +171,7 @@ cdef Status append_stretch(Compaction* compaction) noexcept nogil:
 
 
 cdef Status index_moves(Compaction* compaction, Result* result) noexcept nogil:
-    """Point the index at the synced copies: one transaction, in which no flush can be."""
+    """Point the index at the synced copies in one transaction, which excludes flushes."""
     cdef Store* store = compaction.store
     cdef uint64_t bytes = 0
     cdef uint32_t i
@@ -194,7 +194,7 @@ cdef Status index_moves(Compaction* compaction, Result* result) noexcept nogil:
 
 
 cdef Status commit_moves(Compaction* compaction, Result* result) noexcept nogil:
-    """Sync, index: what was copied is moved when this answers OK."""
+    """Sync and index the copies; after OK they count as moved."""
     cdef Status status
     if compaction.move_count == 0:
         return OK
@@ -204,7 +204,7 @@ cdef Status commit_moves(Compaction* compaction, Result* result) noexcept nogil:
         step(STEP_COPY_SYNCED)
         status = index_moves(compaction, result)
         if status == NO_SPACE:
-            status = index_moves(compaction, result)     # a map that was full is larger now
+            status = index_moves(compaction, result)     # if the index's map was full, it is larger now
     if status != OK:
         return give_up(compaction, status)
     step(STEP_COPY_INDEXED)
@@ -218,7 +218,7 @@ cdef Status commit_moves(Compaction* compaction, Result* result) noexcept nogil:
 
 
 cdef Status put_by(Compaction* compaction, Result* result) noexcept nogil:
-    """Append what was gathered, after a commit where the list of moves is full."""
+    """Append the collected stretch, after a commit if the list of moves is full."""
     cdef Status status = append_stretch(compaction)
     if status == FULL:
         status = commit_moves(compaction, result)
@@ -231,7 +231,7 @@ cdef Status put_by(Compaction* compaction, Result* result) noexcept nogil:
 
 cdef Status gather_live(Compaction* compaction, uint32_t log_id, const LogRecord* record,
                         Result* result) noexcept nogil:
-    """The record joins the stretch, or begins the next."""
+    """Add the record to the stretch, or begin the next one with it."""
     cdef Moved* stretch = &compaction.stretch
     cdef Status status
     if (stretch.bytes and (stretch.ledger != record.ledger or record.entry <= stretch.last
@@ -256,7 +256,7 @@ cdef Status gather_live(Compaction* compaction, uint32_t log_id, const LogRecord
 # --- scanning ---
 
 cdef inline Outcome kept_for(Verdict verdict) noexcept nogil:
-    """Why a log with such a record has to stay, unless it is moved."""
+    """Return why a log with such a record has to be kept, unless the record is moved."""
     if verdict == LIVE:
         return COLLECT_LIVE
     if verdict == HELD:
@@ -273,7 +273,7 @@ cdef inline void blame(Result* result, Outcome outcome, const LogRecord* record)
 
 cdef Status take(Compaction* compaction, uint32_t log_id, bint move, const LogRecord* record,
                  Result* result) noexcept nogil:
-    """One record: kept or dropped. CLOSED: the log has to stay, `result` tells why."""
+    """Move or drop one record. CLOSED: the log has to be kept, and `result` tells why."""
     cdef Verdict verdict
     cdef Status status = judge(&compaction.liveness, log_id, record, &verdict)
     if status != OK:
@@ -290,7 +290,7 @@ cdef Status take(Compaction* compaction, uint32_t log_id, bint move, const LogRe
 
 cdef Status scan(Compaction* compaction, LogCursor* cursor, int fd, uint32_t log_id, bint move,
                  Result* result) noexcept nogil:
-    """Every record of the log. END or TORN: it was seen whole; CLOSED: `result` tells why not; or an error."""
+    """Go over all records of the log. END or TORN after the last one; CLOSED: `result` tells the reason; or an error."""
     cdef LogRecord record
     cdef uint64_t paced = cursor.pos
     cdef uint64_t forgotten = 0
@@ -308,7 +308,7 @@ cdef Status scan(Compaction* compaction, LogCursor* cursor, int fd, uint32_t log
                 return CLOSED
             paced = cursor.pos
             if paced + AHEAD_BYTES > asked:
-                # the kernel reads while we write
+                # Let the kernel read ahead while this thread writes.
                 asked = max(asked, cursor.window.base + cursor.window.size)
                 posix_fadvise(fd, asked, AHEAD_BYTES, POSIX_FADV_WILLNEED)
                 asked += AHEAD_BYTES
@@ -327,7 +327,7 @@ cdef Status scan(Compaction* compaction, LogCursor* cursor, int fd, uint32_t log
 
 
 cdef Status scan_and_move(Compaction* compaction, int fd, uint32_t log_id, bint move, Result* result) noexcept nogil:
-    """OK: the whole log was scanned and its survivors are indexed elsewhere. CLOSED: `result` tells why not."""
+    """Scan the log. OK: its live records are indexed elsewhere. CLOSED: `result` tells why not."""
     cdef LogCursor cursor
     cdef Status status = log_open(&cursor, compaction.stores.ops, fd, 0)
     cdef Status moved
@@ -379,7 +379,7 @@ cdef Status points_into(IndexReader* reader, uint32_t log_id, uint64_t offset, b
 
 
 cdef int open_log(Compaction* compaction, uint32_t log_id, Result* result) noexcept nogil:
-    """The descriptor of a log that may be judged; else -1, and `result` tells why not."""
+    """Open a log that may be collected; return its descriptor, or -1 with the reason in `result`."""
     cdef char path[PATH_BYTES]
     cdef int fd
     cdef off_t size
@@ -441,7 +441,7 @@ cdef Status collect_log(Compaction* compaction, uint32_t log_id, bint move, int6
         if status != OK:
             return status
     if found:
-        # the scan saw no record where the index says that one is
+        # The scan saw no record at a place where the index says that there is one.
         result.outcome = COLLECT_TORN if result.torn_at >= 0 else COLLECT_DISAGREES
         return OK
     bk_add_relaxed(&compaction.progress.dropped_bytes, <int64_t> result.dropped_bytes)

@@ -7,7 +7,7 @@ from bookie._fast.index.view import Index
 from bookie._fast.store.storage import DirectoryStore, StorageEngine
 
 class DirectoryIndexRepair:
-    """Of one ledger directory. `index` is the directory of its index, `new` where another one is made."""
+    """Repairs the index of one ledger directory; `index` is its directory, `new` the one for a new index."""
 
     def __init__(
         self,
@@ -18,28 +18,30 @@ class DirectoryIndexRepair:
         map_bytes: int,
     ) -> None: ...
     def wait(self, timeout_s: float) -> bool:
-        """Until damage is noted, or `stop`; whether it is."""
+        """Wait until damage is noted, `stop` is called or the time is over; return whether damage is pending."""
     def stop(self) -> None:
-        """End every wait, this one and later ones. Any thread; idempotent."""
+        """End this and every later wait. Any thread."""
     def note(self) -> None:
-        """Ask for a repair."""
+        """Note damage, which asks for a repair."""
     def salvage(self) -> tuple[int, int, int, int]:
-        """Swap in a new index with what can be read: (runs, values that were lost, ledgers, ledgers in doubt).
+        """Replace the index by a new one with the readable part; return (runs, lost values, ledgers, ledgers in
+        doubt).
 
-        Flushes wait meanwhile. `new` is an empty directory. OSError: ENOSPC, EIO; the old index is then in its place.
+        Flushes wait meanwhile. `new` is an empty directory. OSError: ENOSPC, EIO; then the old index is still in use.
         """
     def doubts(self) -> list[tuple[int, bool]]:
-        """(ledger, whether for good) of each one in doubt, ascending."""
+        """Return (ledger, whether the doubt is lasting) for each ledger in doubt, ascending."""
     def is_open(self, log_id: int) -> bool:
-        """Whether somebody writes to this entry log."""
+        """Return whether this entry log may still be written."""
     def stats(self) -> dict[str, int]:
-        """How often damage was met, and how many ledgers are in doubt."""
+        """Return how often damage was met, and how many ledgers are in doubt."""
     def take_damage(self) -> tuple[int, int] | None:
-        """How often damage was met since the last call, and a ledger that it was met for (-1: none); None: never."""
+        """Return (number of damages since the last call, ledger of the first or -1), or None if there were none."""
     def points_into(self, log_id: int, offset: int) -> bool:
-        """Whether the index knows of a record in this log from this offset on."""
+        """Return whether the index has a record in this log that ends after this offset."""
     def take_found(self, found: Index, ids: NDArray[np.int64], lasting: NDArray[np.uint8]) -> None:
-        """Put runs of `found` where nothing is stored; then the ledgers are in doubt no longer, or for good.
+        """Put runs of `found` where nothing is stored; then the ledgers are not in doubt any more, or for good if
+        `lasting`.
 
-        OSError: ENOSPC, EIO; those before it are through.
+        OSError: ENOSPC, EIO; ledgers before the failure are complete.
         """

@@ -1,4 +1,4 @@
-"""Both halves, and the class through which the thread that repairs drives them."""
+"""Both halves of a repair, and the class through which the repairing thread drives them."""
 import errno
 import os
 
@@ -59,7 +59,7 @@ from bookie._fast.store.storage cimport DirectoryStore, StorageEngine, stores_re
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of
 
 cdef enum:
-    BUCKETS_A_LOOK = 256         # of a shard's table, so that its lock is held for microseconds
+    BUCKETS_A_LOOK = 256         # of a shard's table per step, so that its lock is held for microseconds
     PUTS_A_COMMIT = 20000
     PATH_BYTES = 4200
 
@@ -78,7 +78,7 @@ cdef inline const ByLedger* table_of(Shard* shard, bint fences) noexcept nogil:
 
 cdef bint look(Shard* shard, bint fences, uint32_t begin, uint32_t* size, int64_t* ids, size_t room,
                size_t* count) noexcept nogil:
-    """Ids in a few buckets from `begin` on. False: no room."""
+    """Collect the ids in a few buckets from `begin` on. Return False if there is no room."""
     cdef const ByLedger* table
     cdef Chained* at
     cdef uint32_t i
@@ -99,7 +99,7 @@ cdef bint look(Shard* shard, bint fences, uint32_t begin, uint32_t* size, int64_
 
 
 cdef bint look_all(Store* store, bint fences, int64_t* ids, size_t room, size_t* count) noexcept nogil:
-    """All that were there when this began: a table that grew meanwhile is looked at again."""
+    """Collect all ids that existed when this began; a table that grew meanwhile is read again from the start."""
     cdef uint32_t i, begin, size, first_size
     cdef size_t before
     count[0] = 0
@@ -121,7 +121,7 @@ cdef bint look_all(Store* store, bint fences, int64_t* ids, size_t room, size_t*
 
 
 cdef int64_t* sorted_ids(Store* store, bint fences, size_t* count) noexcept nogil:
-    """Ids of all ledgers, or kept fences, ascending, for the caller to free; NULL without memory."""
+    """Return the ids of all ledgers or kept fences, ascending; the caller frees them. NULL without memory."""
     cdef int64_t* ids
     cdef size_t room = 1024
     cdef uint32_t i
@@ -142,7 +142,7 @@ cdef int64_t* sorted_ids(Store* store, bint fences, size_t* count) noexcept nogi
 # --- the first half ---
 
 cdef Status commit_some(LocationIndex* fresh, uint64_t put) noexcept nogil:
-    """Transactions of bounded size: nobody uses the new index before the last one."""
+    """Begin a new transaction after a number of puts; the new index is not used before the last one."""
     cdef Status status
     if put == 0 or put % PUTS_A_COMMIT:
         return OK
@@ -151,7 +151,7 @@ cdef Status commit_some(LocationIndex* fresh, uint64_t put) noexcept nogil:
 
 
 cdef bint copy_record(Store* store, int64_t id, LedgerRecord* record, uint8_t* scratch) noexcept nogil:
-    """A ledger as memory has it, its bytes in `scratch`; False: it is not there."""
+    """Copy a ledger's record from memory, its bytes to `scratch`. Return False if the ledger does not exist."""
     cdef Shard* shard = shard_of(store, id)
     cdef Ledger* ledger
     pthread_mutex_lock(&shard.lock)
@@ -173,7 +173,7 @@ cdef bint copy_record(Store* store, int64_t id, LedgerRecord* record, uint8_t* s
 
 
 cdef Status put_ledgers(Store* store, LocationIndex* fresh, const Salvage* salvage, Repaired* repaired) noexcept nogil:
-    """Their records; and a doubt where runs of one may be lost, or an earlier doubt stands."""
+    """Put all ledger records, and a doubt for each ledger that may have lost runs now."""
     cdef LedgerRecord record
     cdef size_t count = 0, i
     cdef int64_t* ids = sorted_ids(store, False, &count)
@@ -219,7 +219,7 @@ cdef Status put_fences(Store* store, LocationIndex* fresh) noexcept nogil:
 
 cdef Status put_earlier_doubts(Store* store, LocationIndex* fresh, const Salvage* salvage,
                                Repaired* repaired) noexcept nogil:
-    """Those of ledgers that lost nothing this time; the others are searched again."""
+    """Put the earlier doubts of ledgers that lost nothing this time; the other ledgers are searched for again."""
     cdef int64_t* ids = NULL
     cdef size_t i, count = 0
     cdef Status status = OK
@@ -237,7 +237,7 @@ cdef Status put_earlier_doubts(Store* store, LocationIndex* fresh, const Salvage
 
 
 cdef Status fill(Store* store, LocationIndex* fresh, Salvage* salvage, Repaired* repaired) noexcept nogil:
-    """Everything that the new index begins with, committed."""
+    """Write and commit everything that the new index begins with."""
     cdef LocationIndex* index = store.index
     cdef Status status = index_begin(fresh)
     if status == OK:
@@ -262,7 +262,7 @@ cdef Status fill(Store* store, LocationIndex* fresh, Salvage* salvage, Repaired*
 
 
 cdef Status doubt_in_memory(Store* store, const Salvage* salvage) noexcept nogil:
-    """Before anybody reads the new index, in which they have lost runs."""
+    """Put ledgers that lost runs in doubt, before the new index is used for reads."""
     cdef size_t count = 0, i
     cdef int64_t* ids
     cdef Status status = OK
@@ -279,7 +279,7 @@ cdef Status doubt_in_memory(Store* store, const Salvage* salvage) noexcept nogil
 
 
 cdef Status rename_index(FileOps* ops, const char* old, const char* new_) noexcept nogil:
-    """The new files take the old names. What fails before the first rename changes nothing."""
+    """Give the new files the old names. A failure before the first rename changes nothing."""
     cdef char source[PATH_BYTES]
     cdef char target[PATH_BYTES]
     if sync_dir(ops, new_) < 0:
@@ -291,7 +291,7 @@ cdef Status rename_index(FileOps* ops, const char* old, const char* new_) noexce
     step(STEP_INDEX_RENAMED)
     snprintf(source, PATH_BYTES, "%s/lock.mdb", new_)
     snprintf(target, PATH_BYTES, "%s/lock.mdb", old)
-    ops.rename(source, target)   # a lock file is made anew where it is missing
+    ops.rename(source, target)   # LMDB creates a missing lock file
     if sync_dir(ops, old) < 0:
         fatal_set("index repair: syncing the directory of the index failed", 0)
         return IO_ERROR
@@ -332,13 +332,13 @@ cdef Status index_salvage(Store* store, FileOps* ops, const char* old, const cha
 # --- the second half ---
 
 cdef struct Kept:
-    # A stored run that wins over what is found.
+    # A stored run that takes precedence over a found one.
     IndexRun run
     uint32_t[RUN_SLOTS_MAX] lengths
 
 
 cdef Status keep_stored(LocationIndex* index, const IndexRun* found, Kept** kept, uint32_t* count) noexcept nogil:
-    """Copies of the stored runs that `found` touches, for the caller to free."""
+    """Copy the stored runs that overlap `found`; the caller frees them."""
     cdef int64_t entry = found.first
     cdef Kept* each
     cdef IndexRun run
@@ -363,7 +363,7 @@ cdef Status keep_stored(LocationIndex* index, const IndexRun* found, Kept** kept
 
 
 cdef Status put_found(LocationIndex* index, const IndexRun* found) noexcept nogil:
-    """What is stored was put by a flush since, or survived: it is put again, and so stays."""
+    """Put a found run, and then the stored runs that it overlaps again, which survived or were flushed since."""
     cdef Kept* kept = NULL
     cdef uint32_t count = 0, i
     cdef Status status = keep_stored(index, found, &kept, &count)
@@ -378,11 +378,11 @@ cdef Status put_found(LocationIndex* index, const IndexRun* found) noexcept nogi
 
 cdef Status take_ledger(Store* store, IndexReader* reader, int64_t ledger, int64_t* from_entry,
                         uint32_t* put) noexcept nogil:
-    """Runs of one ledger from an entry on. FULL: enough for a transaction, there may be more."""
+    """Put the runs of one ledger from an entry on. FULL: enough for one transaction, there may be more."""
     cdef IndexRun run
     cdef Status status
     if not ledger_is_known(store, ledger):
-        return OK                # deleted meanwhile
+        return OK                # it was deleted meanwhile
     while put[0] < PUTS_A_COMMIT:
         status = index_run_at(reader, ledger, from_entry[0], &run)
         if status != OK:
@@ -397,7 +397,7 @@ cdef Status take_ledger(Store* store, IndexReader* reader, int64_t ledger, int64
 
 cdef Status take_some(Store* store, IndexReader* reader, const int64_t* ids, const uint8_t* lasting, size_t count,
                       size_t* done, int64_t* from_entry) noexcept nogil:
-    """One transaction."""
+    """Run one transaction of the second half."""
     cdef uint32_t put = 0
     cdef Status status = index_begin(store.index)
     if status != OK:
@@ -428,7 +428,7 @@ cdef void let_out(Store* store, int64_t ledger, bint lasting) noexcept nogil:
     pthread_mutex_lock(&shard.lock)
     known = ledger_find(&shard.ledgers, ledger)
     if known != NULL:
-        known.last_known = False         # what came back may lie behind what was known
+        known.last_known = False         # a run that was put back may follow the last known entry
     pthread_mutex_unlock(&shard.lock)
 
 
@@ -452,7 +452,7 @@ cdef Status index_take_found(Store* store, LocationIndex* found, const int64_t* 
 
 
 cdef class DirectoryIndexRepair:
-    """See the stub."""
+    """The repair of one directory's index; the stub describes it."""
     cdef StorageEngine stores
     cdef DirectoryStore handle
     cdef bytes old
@@ -484,7 +484,7 @@ cdef class DirectoryIndexRepair:
         cdef const char* new_ = self.new
         with nogil:
             status = index_salvage(self.handle.store, self.stores.stores.ops, old, new_, self.map_bytes, &repaired)
-        self.check(status, "copying what can be read of the location index")
+        self.check(status, "copying the readable part of the location index")
         stores_request_flush(self.stores.stores)
         return repaired.runs, repaired.lost, repaired.ledgers, repaired.doubtful
 
@@ -521,12 +521,12 @@ cdef class DirectoryIndexRepair:
         cdef int64_t entry = 0
         cdef Status status
         if found.raw == NULL or lasting.shape[0] != ids.shape[0]:
-            raise ValueError("what was found is closed, or `lasting` is not of all ledgers")
+            raise ValueError("the found index is closed, or `ids` and `lasting` differ in length")
         while at < count:
             with nogil:
                 status = index_take_found(self.handle.store, found.raw, &ids[at], &lasting[at], count - at, &done,
                                           &entry)
-            self.check(status, "putting back what was found of ledgers")
+            self.check(status, "putting back entries found in entry logs")
             at += done
 
     cdef check(self, Status status, what):

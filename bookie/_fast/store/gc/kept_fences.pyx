@@ -1,4 +1,4 @@
-"""Kept by whoever deletes, under `Store.writing`; looked up by ledger_add; dropped in bounded transactions."""
+"""Fences are kept by the deleting thread under `Store.writing`, found by ledger_add, dropped in bounded transactions."""
 import errno
 
 from libc.stdint cimport int64_t, uint32_t
@@ -23,12 +23,12 @@ from bookie._fast.store.stores cimport SHARDS, Shard, shard_of
 
 cdef enum:
     DROP_MOST = 20000            # in one transaction
-    BUCKETS_A_LOOK = 256         # of a shard's table, so that its lock is held for microseconds
-    STORE_MS = 3600000           # how much of the store's time a crash may take back
+    BUCKETS_A_LOOK = 256         # of a shard's table per step, so that its lock is held for microseconds
+    STORE_MS = 3600000           # how much of the store's time a crash may lose
 
 
 cdef int64_t store_ms(const Store* store) noexcept nogil:
-    """How long bookies have run on this store, as far as it was stored and since."""
+    """Return how long bookies have run on this store: the stored time, and the time since."""
     return store.ledgers.fences_ms + (now_ns() - store.ledgers.fences_since_ns) // 1000000
 
 
@@ -48,7 +48,7 @@ cdef Status fence_keep(Store* store, int64_t ledger_id) noexcept nogil:
     if fenced:
         kept = ledger_keep_fence(&shard.ledgers, ledger_id, now_ms)
     elif ledger != NULL:
-        ledger.key_logged = False        # a fence that comes until it is forgotten has all it needs in the journal
+        ledger.key_logged = False        # a fence that arrives before the ledger is forgotten then journals the key too
     pthread_mutex_unlock(&shard.lock)
     if not kept:
         return NO_MEMORY
@@ -77,13 +77,13 @@ cdef size_t fences_fit(Store* store, int64_t* ids, size_t count) noexcept nogil:
 
 cdef bint is_old(KeptFence* fence, int64_t now_ms, int64_t kept_ms) noexcept nogil:
     if fence.deleted_ms > now_ms:
-        fence.deleted_ms = now_ms        # after a crash the store's time goes on from what was stored of it
+        fence.deleted_ms = now_ms        # after a crash the store's time continues from the stored one
     return now_ms - fence.deleted_ms >= kept_ms
 
 
 cdef uint32_t look(Shard* shard, uint32_t begin, int64_t now_ms, int64_t kept_ms, int64_t* out,
                    uint32_t* found) noexcept nogil:
-    """Old ones in a few buckets from `begin` on; where to look next, 0: at an end."""
+    """Collect old fences in a few buckets from `begin` on; return where to continue, or 0 at the end."""
     cdef Chained* at
     cdef uint32_t i
     cdef uint32_t end
@@ -114,7 +114,7 @@ cdef uint32_t look_all(Store* store, int64_t kept_ms, int64_t* out) noexcept nog
 
 
 cdef Status drop_stored(Store* store, const int64_t* ids, uint32_t count) noexcept nogil:
-    """Out of the index, and the store's time into it."""
+    """Delete fences from the index, and store the store's time there."""
     cdef uint32_t i
     cdef int64_t now_ms = store_ms(store)
     cdef Status status = index_begin(store.index)
@@ -134,12 +134,12 @@ cdef Status drop_stored(Store* store, const int64_t* ids, uint32_t count) noexce
 
 
 cdef bint is_stale(Store* store) noexcept nogil:
-    """Whether the store's time is worth a transaction of its own."""
+    """Return whether the store's time has to be stored in a transaction of its own."""
     return bk_load(&store.ledgers.fences) and store_ms(store) >= store.ledgers.fences_stored_ms + STORE_MS
 
 
 cdef Status drop_some(Store* store, int64_t kept_ms, int64_t* ids, uint32_t* count) noexcept nogil:
-    """Out of the index first: what is in memory alone would be forgotten by a restart."""
+    """Drop fences from the index first, as a restart restores those that only memory has dropped."""
     cdef Shard* shard
     cdef KeptFence* fence
     cdef uint32_t i
@@ -178,14 +178,14 @@ cdef Status fences_drop(Store* store, int64_t kept_ms, int64_t* dropped) noexcep
 
 
 def pass_time(DirectoryStore handle, int64_t ms) -> None:
-    """As if so much time had passed for the fences, for tests."""
+    """Let `ms` milliseconds pass for the fences. For tests."""
     handle.store.ledgers.fences_ms += ms
 
 
 def drop_fences(DirectoryStore handle, int64_t kept_ms) -> int:
-    """Drop fences that were kept for so long, measured while bookies ran on this directory; how many.
+    """Drop fences kept for at least `kept_ms` of the time that bookies ran on this directory; return how many.
 
-    OSError: ENOSPC (they are kept), EIO (the index failed).
+    OSError: ENOSPC (the fences are kept), EIO (the index failed).
     """
     cdef int64_t dropped = 0
     cdef Status status

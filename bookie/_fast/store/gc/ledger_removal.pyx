@@ -1,4 +1,4 @@
-"""Ledgers leave the index in bounded transactions, then halves, read cache and table under their shard."""
+"""Deletes ledgers from the index in bounded transactions, then from halves, read cache and table under their shard."""
 import errno
 import logging
 
@@ -22,14 +22,14 @@ from bookie._fast.store.storage cimport DirectoryStore, StorageEngine
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of, store_of
 
 cdef enum:
-    BUCKETS_A_LOOK = 256         # of a shard's table, so that its lock is held for microseconds
+    BUCKETS_A_LOOK = 256         # of a shard's table per step, so that its lock is held for microseconds
 
 
 log = logging.getLogger(__name__)
 
 
 cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogil:
-    """Out of memory; whether it was known."""
+    """Remove a ledger from memory; return whether it was known."""
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef uint64_t watchers = 0
@@ -40,7 +40,7 @@ cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogi
         map_remove(&shard.cached, ledger_id)
     ledger = ledger_find(&shard.ledgers, ledger_id)
     if ledger != NULL and needs_fence(ledger) and ledger_kept_fence(&shard.ledgers, ledger_id) == NULL:
-        ledger_mark_changed(&shard.ledgers, ledger)        # fenced since the transaction: it goes the next time
+        ledger_mark_changed(&shard.ledgers, ledger)        # fenced since the transaction: deleted by the next call
         ledger.last = -1
         ledger.last_known = True
     elif ledger != NULL:
@@ -53,7 +53,7 @@ cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogi
 
 
 cdef Status delete_some(Store* store, const int64_t* ids, size_t count, size_t* done) noexcept nogil:
-    """One transaction: ids[*done] ledgers are gone whole from the index; the next one perhaps in part."""
+    """Run one transaction: ids[*done] ledgers are deleted from the index completely, the next one perhaps in part."""
     cdef uint32_t most = REMOVE_RUNS_MOST
     cdef Status status = index_begin(store.index)
     if status != OK:
@@ -62,7 +62,7 @@ cdef Status delete_some(Store* store, const int64_t* ids, size_t count, size_t* 
     while done[0] < count and done[0] < REMOVE_LEDGERS_MOST and most:
         status = index_delete_runs(store.index, ids[done[0]], &most)
         if status == OK:
-            # last, so that a ledger that is half gone is still known by its record after a crash
+            # The record is deleted last, so that after a crash a half-deleted ledger is still known by it.
             status = index_delete_ledger(store.index, ids[done[0]])
         if status == OK:
             status = fence_keep(store, ids[done[0]])
@@ -85,14 +85,14 @@ cdef Status ledgers_delete(Storage* stores, Store* store, const int64_t* ids, si
         pthread_mutex_lock(&store.writing)
         status = delete_some(store, ids, count, &done)
         if status == NO_SPACE:
-            status = delete_some(store, ids, count, &done)       # a map that was full is larger now
+            status = delete_some(store, ids, count, &done)       # if the index's map was full, it is larger now
         if status == OK:
             step(STEP_DELETE_COMMITTED)
-            # what a read found in the index before must not enter the read cache after this
+            # Entries that a read found in the index before must not enter the read cache after this.
             bk_add(&store.overrides, 1)
             for i in range(done):
                 known[0] += forget(stores, store, ids[i])
-                log_set_mark(store.log, ids[i])          # a log of its own is closed by the next checkpoint
+                log_set_mark(store.log, ids[i])          # the next checkpoint closes a log of its own
         pthread_mutex_unlock(&store.writing)
         if status == OK:
             step(STEP_DELETE_FORGOTTEN)
@@ -102,9 +102,10 @@ cdef Status ledgers_delete(Storage* stores, Store* store, const int64_t* ids, si
 
 
 def delete_ledgers(StorageEngine stores, DirectoryStore handle, ids) -> int:
-    """Delete ledgers of this directory, after a checkpoint; how many were known. Any order, unknown ones too.
+    """Delete ledgers of this directory, after a checkpoint; return how many were known. Any order; unknown ids are
+    allowed.
 
-    Fenced ones stay, to be deleted another time, while as many fences of deleted ledgers are kept as may be.
+    While as many fences of deleted ledgers are kept as allowed, fenced ledgers are left for another time.
 
     OSError: ENOSPC (those before stay deleted), EIO (the index failed). ValueError: a ledger of another directory.
     """
@@ -123,9 +124,9 @@ def delete_ledgers(StorageEngine stores, DirectoryStore handle, ids) -> int:
         count = fences_fit(handle.store, &view[0], count)
         status = ledgers_delete(stores.stores, handle.store, &view[0], count, &known)
     if count < <size_t> view.shape[0]:
-        log.warning("fenced ledgers are not deleted before older fences have gone",
+        log.warning("fenced ledgers are not deleted until older kept fences have expired",
                     extra={"ledgers": view.shape[0] - count, "directory": handle.directory,
-                           "remedy": "dbStorage_maxLedgers says how many fences are kept"})
+                           "remedy": "raise dbStorage_maxLedgers, which limits the number of kept fences"})
     if status == NO_SPACE:
         raise OSError(errno.ENOSPC, "no space for the deletion of ledgers from the location index", handle.directory)
     if status != OK:
@@ -135,7 +136,7 @@ def delete_ledgers(StorageEngine stores, DirectoryStore handle, ids) -> int:
 
 
 cdef int64_t look(Shard* shard, uint32_t begin, uint32_t* size, int64_t[::1] out, int64_t found) noexcept nogil:
-    """Ids in a few buckets from `begin` on; how many are in `out` now. -1: no room."""
+    """Collect the ids in a few buckets from `begin` on; return how many are in `out` now, or -1 if there is no room."""
     cdef Chained* at
     cdef uint32_t i
     pthread_mutex_lock(&shard.lock)
@@ -154,7 +155,7 @@ cdef int64_t look(Shard* shard, uint32_t begin, uint32_t* size, int64_t[::1] out
 
 
 cdef int64_t look_all(DirectoryStore handle, int64_t[::1] out) noexcept nogil:
-    """Every id once, in a shard whose table did not grow meanwhile; in one that did, it is looked at from the start."""
+    """Collect every id once; a shard whose table grew meanwhile is read again from the start."""
     cdef Shard* shard
     cdef int64_t found = 0
     cdef int64_t before
@@ -180,7 +181,7 @@ cdef int64_t look_all(DirectoryStore handle, int64_t[::1] out) noexcept nogil:
 
 
 def ledger_ids(DirectoryStore handle):
-    """Every ledger that is known in this directory, ascending."""
+    """Return the ids of all ledgers known in this directory, ascending."""
     cdef int64_t found = -1
     cdef int64_t[::1] view
     room_for = max(1024, handle.ledger_count())

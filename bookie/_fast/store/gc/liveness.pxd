@@ -1,7 +1,8 @@
-"""Whether a record of an entry log is the one that the index points at: one look-up a run, not one an entry.
+"""Tells whether a record of an entry log is the one that the index points at, with one look-up per run instead of
+entry.
 
-One thread, with an IndexReader of its own. What was looked up is remembered for a while, so an answer may be as old as
-the scan: who acts on LIVE goes by index_relocate, which looks again.
+One thread, with an IndexReader of its own. Look-ups are remembered for a while, so a verdict may be as old as the
+scan: to act on LIVE, use index_relocate, which checks again.
 """
 from libc.stdint cimport int64_t, uint32_t
 
@@ -12,38 +13,38 @@ from bookie._fast.index.location cimport IndexReader
 from bookie._fast.store.stores cimport Store
 
 cdef enum:
-    LIVENESS_RUNS = 64           # remembered, by ledger: 8 KiB each
+    LIVENESS_RUNS = 64           # number of runs remembered, by ledger; 8 KiB each
 
 cdef enum Verdict:
     LIVE = 0
-    ELSEWHERE = 1                # the index has the entry, at another place
-    DELETED = 2                  # the ledger is not known here
-    ORPHAN = 3                   # the ledger is, and the index has no such entry: it lies, or the log does
-    DISAGREES = 4                # the index points here, and tells another length
-    HELD = 5                     # ELSEWHERE or ORPHAN, of a ledger in quarantine: it may be the copy that mends it
+    ELSEWHERE = 1                # the index has the entry at another place
+    DELETED = 2                  # the ledger does not exist here
+    ORPHAN = 3                   # the ledger exists and the index has no such entry: either it or the log is wrong
+    DISAGREES = 4                # the index points here with another length
+    HELD = 5                     # ELSEWHERE or ORPHAN, of a ledger in quarantine: may be a copy needed for its repair
 
 cdef struct Remembered:
     int64_t ledger
-    int64_t first                # entry ids that the answer is about
+    int64_t first                # entry ids that the look-up covers
     int64_t last
     uint32_t log_id
-    bint stored                  # a run; else: the index has none of these
-    bint known                   # the ledger is
+    bint stored                  # they are a run; else the index has none of them
+    bint known                   # the ledger exists
     bint held                    # it is in quarantine
     uint32_t base                # offset of the run's first record in its log
     uint32_t starts[RUN_SLOTS_MAX]      # of each record, from `base`
-    uint32_t lengths[RUN_SLOTS_MAX]     # 0: a gap
+    uint32_t lengths[RUN_SLOTS_MAX]     # 0 for a gap
 
 cdef struct Liveness:
     Store* store
-    IndexReader* reader          # the caller's
+    IndexReader* reader          # owned by the caller
     Remembered* slots            # LIVENESS_RUNS
 
-# NO_MEMORY or OK.
+# Return OK or NO_MEMORY.
 cdef Status liveness_init(Liveness* liveness, Store* store, IndexReader* reader) noexcept nogil
 cdef void liveness_free(Liveness* liveness) noexcept nogil
-# Forget everything: before each scan.
+# Forget all look-ups; call it before each scan.
 cdef void liveness_clear(Liveness* liveness) noexcept nogil
-# OK with the verdict on a record of log `log_id`; IO_ERROR or CORRUPT: the index cannot be asked.
+# Get the verdict on a record of log `log_id`. Return OK; IO_ERROR or CORRUPT if the index cannot be read.
 cdef Status judge(Liveness* liveness, uint32_t log_id, const LogRecord* record, Verdict* verdict) noexcept nogil
 cdef bint ledger_is_known(Store* store, int64_t ledger) noexcept nogil

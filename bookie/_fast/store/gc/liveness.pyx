@@ -1,4 +1,4 @@
-"""Verdicts on records, from remembered runs. Owns nothing but what it remembers."""
+"""Verdicts on records, from remembered runs. It owns nothing but these."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -32,7 +32,7 @@ cdef void liveness_clear(Liveness* liveness) noexcept nogil:
 
 
 cdef bint look_up(Store* store, int64_t ledger_id, bint* held) noexcept nogil:
-    """Whether a ledger is known, and in quarantine."""
+    """Return whether a ledger exists; `held` tells whether it is in quarantine."""
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef bint known
@@ -69,7 +69,7 @@ cdef Status remember(Liveness* liveness, Remembered* slot, int64_t ledger, int64
         slot.lengths[i] = run.lengths[i]
         start += LENGTH_PREFIX + <uint64_t> run.lengths[i] if run.lengths[i] else 0
     if start > <uint64_t> 0xFFFFFFFF or run.offset > <uint64_t> 0xFFFFFFFF:
-        return CORRUPT           # no log is so long
+        return CORRUPT           # no log is that long
     slot.first = run.first
     slot.last = run.first + run.count - 1
     slot.log_id = run.log_id
@@ -89,7 +89,7 @@ cdef Status judge(Liveness* liveness, uint32_t log_id, const LogRecord* record, 
             return status
     if slot.stored:
         at = <uint32_t> (record.entry - slot.first)
-        if slot.lengths[at] == 0:        # a gap: no other run holds it either
+        if slot.lengths[at] == 0:        # a gap, which no other run holds either
             verdict[0] = ORPHAN if slot.known else DELETED
         elif slot.log_id != log_id or <uint64_t> slot.base + slot.starts[at] != record.offset:
             verdict[0] = ELSEWHERE

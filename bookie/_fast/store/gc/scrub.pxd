@@ -1,6 +1,6 @@
-"""Records of one ledger directory's entry logs against its index, both ways: what a scrub asks of compiled code.
+"""Compares the records of one ledger directory's entry logs with its index, in both directions, for the scrub.
 
-One Python thread; the GIL is dropped for everything that asks the index. Closed before the DirectoryStore is.
+One Python thread; the GIL is released while the index is read. Close it before the DirectoryStore.
 """
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.location cimport IndexReader

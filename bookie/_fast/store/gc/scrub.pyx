@@ -1,4 +1,4 @@
-"""Verdicts on scanned records, what the index has of each log, and what it has of one. Thin over the modules below."""
+"""Verdicts on scanned records, live bytes by log, and the records that the index has in one log."""
 import errno
 from collections import namedtuple
 
@@ -33,12 +33,12 @@ from bookie._fast.store.gc.liveness cimport Verdict, judge, liveness_clear, live
 
 __all__ = ["DELETED", "DISAGREES", "ELSEWHERE", "LIVE", "ORPHAN", "UNKNOWN", "Pointed", "Scrubber"]
 
-# The verdicts of `liveness`, and one more: the index could not be asked.
+# The verdicts of `liveness`, and one more: the index could not be read.
 LIVE, ELSEWHERE, DELETED, ORPHAN, DISAGREES, UNKNOWN = range(6)
 Pointed = namedtuple("Pointed", "ledger entry offset length more")
 
 cdef enum:
-    POINTED_MOST = 0x100000      # rows of one answer, 28 bytes each
+    POINTED_MOST = 0x100000      # rows of one result, 28 bytes each
     NOT_ASKED = 5                # UNKNOWN
 
 cdef struct Wanted:
@@ -51,7 +51,7 @@ cdef struct Wanted:
     uint32_t* length
     size_t rows
     size_t most
-    bint more                    # there were more rows than room
+    bint more                    # there were more rows than `most`
 
 
 cdef Status sum_up(void* context, const StoredRun* run) noexcept nogil:
@@ -96,7 +96,7 @@ cdef Status put_rows(void* context, const StoredRun* run) noexcept nogil:
 
 @cython.no_gc_clear
 cdef class Scrubber:
-    """One ledger directory. OSError: the index cannot be read; MemoryError."""
+    """Compares the entry logs of one ledger directory with its index. OSError if that cannot be read; MemoryError."""
 
     def __cinit__(self, DirectoryStore handle):
         cdef Status status
@@ -104,7 +104,7 @@ cdef class Scrubber:
         self.directory = handle.directory
         self.reader = index_reader(handle.store.index)
         if self.reader == NULL:
-            raise OSError(errno.EIO, "no reader of the location index is left for a scrub", handle.directory)
+            raise OSError(errno.EIO, "a scrub needs a reader of the location index, and none is left", handle.directory)
         status = liveness_init(&self.liveness, handle.store, self.reader)
         self.check(status, "beginning a scrub")
 
@@ -112,7 +112,7 @@ cdef class Scrubber:
         liveness_free(&self.liveness)
 
     def close(self):
-        """Before the DirectoryStore closes; idempotent. No call is under way."""
+        """Close it while no other call is in progress, before the DirectoryStore. A second call does nothing."""
         liveness_free(&self.liveness)
         if self.reader != NULL:
             index_reader_free(self.reader)
@@ -127,16 +127,16 @@ cdef class Scrubber:
         if status == OK:
             return 0
         if status == NO_MEMORY:
-            raise MemoryError(f"{self.directory}: {doing}")
+            raise MemoryError(f"{self.directory}: no memory for {doing}")
         why = "a page or value of it is damaged" if status == CORRUPT else f"status {<int> status}"
         raise OSError(errno.EIO, f"{doing}: the location index cannot be read ({why})", self.directory)
 
     def is_open(self, uint32_t log_id):
-        """Whether the log may still grow, or hold records that no commit points at yet."""
+        """Return whether the log may still grow, or hold records to which no commit points yet."""
         return bool(log_ids_is_open(self.handle.store.ids, log_id))
 
     def judge(self, uint32_t log_id, ledgers, entries, offsets, lengths):
-        """What the index says now of each record of a log: a verdict each."""
+        """Return a verdict for each of these records of a log, by what the index says now."""
         cdef const int64_t[::1] ledger = np.ascontiguousarray(ledgers, np.int64)
         cdef const int64_t[::1] entry = np.ascontiguousarray(entries, np.int64)
         cdef const uint64_t[::1] offset = np.ascontiguousarray(offsets, np.uint64)
@@ -146,7 +146,7 @@ cdef class Scrubber:
         cdef Verdict verdict
         cdef Status status
         if not entry.shape[0] == offset.shape[0] == length.shape[0] == ledger.shape[0]:
-            raise ValueError("ledgers, entries, offsets and lengths must be of one length")
+            raise ValueError("ledgers, entries, offsets and lengths must have the same length")
         self.need()
         found = np.empty(count, np.uint8)
         cdef uint8_t[::1] out = found
@@ -161,7 +161,7 @@ cdef class Scrubber:
         return found
 
     def check_tables(self):
-        """Read what a start would: ledgers, kept fences, doubts. Damage is noted for who repairs the index."""
+        """Read what a start would read: ledgers, kept fences, doubts. Damage is noted for the repair of the index."""
         cdef Status status
         self.need()
         with nogil:
@@ -173,7 +173,7 @@ cdef class Scrubber:
         self.check(status, "reading ledgers, kept fences and doubts")
 
     def live_bytes(self):
-        """Bytes of records, length words included, that the index points at: by log id. One walk."""
+        """Return the bytes of records, length words included, that the index points at, by log id. Takes one walk."""
         cdef LedgerMap logs
         cdef LedgerBytes* slots
         cdef int64_t ledger = 0, entry = 0
@@ -194,8 +194,8 @@ cdef class Scrubber:
             ledger_map_free(&logs)
 
     def pointed(self, uint32_t log_id, uint64_t first=0, uint64_t end=0xFFFFFFFFFFFFFFFF, size_t most=POINTED_MOST):
-        """Records that the index has in bytes [first, end) of a log, by offset: up to `most`, and whether these are
-        not all of them. One walk.
+        """Return up to `most` records that the index has in bytes [first, end) of a log, by offset, and whether there
+        are more. Takes one walk over the index.
         """
         cdef Wanted wanted
         cdef int64_t ledger = 0, entry = 0
@@ -204,7 +204,7 @@ cdef class Scrubber:
         cdef uint64_t[::1] offset_at
         cdef uint32_t[::1] length_at
         if not 0 < most <= POINTED_MOST:
-            raise ValueError(f"most is {most}: an answer has 1 to {POINTED_MOST} rows")
+            raise ValueError(f"most is {most}; it must be 1 to {POINTED_MOST}")
         self.need()
         kinds = np.int64, np.int64, np.uint64, np.uint32
         columns = [np.empty(most, kind) for kind in kinds]
@@ -213,6 +213,6 @@ cdef class Scrubber:
         with nogil:
             while status == OK:
                 status = index_walk(self.reader, &ledger, &entry, WALK_RUNS, put_rows, &wanted)
-        self.check(OK if status == END else status, f"looking for what the index has in log {log_id:x}")
+        self.check(OK if status == END else status, f"looking for records of log {log_id:x} in the index")
         order = np.argsort(columns[2][:wanted.rows], kind="stable")
         return Pointed(*(column[:wanted.rows][order] for column in columns), bool(wanted.more))
