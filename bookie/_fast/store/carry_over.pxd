@@ -1,18 +1,20 @@
-"""What a directory that cannot be flushed has in memory, journaled again: older journal files need not wait for it.
+"""Carry-over: journals again what a directory that cannot be flushed has in memory, so that old journal files can go.
 
-Journal files go when the lowest mark has passed them, so one directory whose disk is full, or whose index has to be
-mended, would keep what all others journal. Once it holds back more than a journal's `hurry_bytes`, the records of its
-write cache and of its changed ledgers are appended to the journals again, which is a flush in effect: when they are
-synced, its mark may move to where the copying began. That takes no room on its own disk: the mark is written in place.
+A journal file is removed when all marks have passed it, so a directory whose disk is full, or whose index needs
+repair, would retain what all directories journal. Once it holds back more than a journal's `hurry_bytes`, the records
+of its write cache and of its changed ledgers are appended to the journals again, which is as good as a flush: when
+they are synced, its mark may move to where the copying began. That takes no space on its own disk, since the mark is
+overwritten.
 
-The flush thread's, between checkpoints, while the journals' threads run. Nothing here waits for room on a journal's
-disk. What was copied when it came to nothing is replayed twice, which changes nothing: only the newest copy of an entry
-is journaled, under its shard's lock, so that adds beside it follow in their order.
+Runs on the flush thread between checkpoints, while the journals' threads run. It never waits for space on a journal's
+disk. Copies of a failed attempt are replayed twice, which is harmless: only the newest copy of an entry is journaled,
+under its shard's lock, so that concurrent adds follow in their order.
 """
 from bookie._fast.base.types cimport Status
 from bookie._fast.store.stores cimport Storage
 
-# OK also where there is nothing to do, or a directory cannot be helped; IO_ERROR: a mark was not written.
+# Carry over all directories that hold back too much. OK also if there is none, or one cannot be helped; IO_ERROR: a
+# mark was not written.
 cdef Status stores_carry_over(Storage* stores) noexcept nogil
-# Whether checkpoints lag so far behind that one is due before its time. Any thread.
+# Return whether checkpoints lag so far behind that one is due before its time. Any thread.
 cdef bint stores_hurry(Storage* stores) noexcept nogil

@@ -1,4 +1,4 @@
-"""Ledger by ledger in ascending order, a little under the lock of its shard, a little in each journal group."""
+"""Ledgers are carried over in ascending order, in small steps under their shard's lock and in small journal groups."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
@@ -23,19 +23,19 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int) noexcept
 
 cdef enum:
-    BYTES_A_LOOK = 1 << 16       # copied while a shard's lock is held, beside one record
-    BYTES_A_GROUP = 1 << 20      # then its sync is awaited: adds of clients go into the same groups
+    BYTES_A_LOOK = 1 << 16       # copied in one step under a shard's lock, plus one record
+    BYTES_A_GROUP = 1 << 20      # copied before a sync is awaited: adds of clients share these groups
     TICK_US = 500
 
 cdef struct Carry:
     Storage* stores
     Store* store
-    int64_t groups[STORES_MOST]  # of each journal, the last group that took a copy
+    int64_t groups[STORES_MOST]  # for each journal the last group with a copy
     uint64_t unsynced            # bytes of copies since all were synced
     int64_t bytes
 
 cdef struct Ids:
-    # Ledgers of a shard that have something in memory that the disk lacks.
+    # The ledgers of a shard with something in memory that the disk lacks.
     int64_t* ids
     uint32_t count
     uint32_t room
@@ -59,7 +59,7 @@ cdef void list_half(Ids* ids, const ByLedger* table) noexcept nogil:
 
 
 cdef Status list_ledgers(Shard* shard, Ids* ids) noexcept nogil:
-    """Ascending; some stand there twice or three times. What comes later is journaled behind the new mark anyway."""
+    """List the ledgers, ascending, some repeatedly. Later changes are journaled after the new mark anyway."""
     cdef Ledger* ledger
     cdef uint32_t i
     pthread_mutex_lock(&shard.lock)
@@ -82,7 +82,7 @@ cdef Status list_ledgers(Shard* shard, Ids* ids) noexcept nogil:
         ledger = ledger.next_changed
     pthread_mutex_unlock(&shard.lock)
     if ids.count == ids.room:
-        return NO_MEMORY             # they grew meanwhile
+        return NO_MEMORY             # there are more by now
     qsort(ids.ids, ids.count, sizeof(int64_t), ascending)
     return OK
 
@@ -96,7 +96,7 @@ cdef bint is_stopping(Storage* stores) noexcept nogil:
 
 
 cdef Status tick(Carry* carry, Journal* journal) noexcept nogil:
-    """Give the journal's thread a moment. Not OK: there is nothing to wait for."""
+    """Give the journal's thread a moment. Return another status than OK if waiting is pointless."""
     if fatal_is_set():
         return IO_ERROR
     if bk_load(&journal.full) or is_stopping(carry.stores):
@@ -109,7 +109,7 @@ cdef Status tick(Carry* carry, Journal* journal) noexcept nogil:
 cdef Status await_room(Carry* carry, Journal* journal, uint32_t size) noexcept nogil:
     cdef Status status = OK
     if <uint64_t> size + LENGTH_PREFIX > journal.group_capacity:
-        return NO_SPACE              # the buffers were larger when it was added
+        return NO_SPACE              # the buffers were larger when the entry was added
     while status == OK and not journal_has_room(journal, size):
         status = tick(carry, journal)
     return status
@@ -126,7 +126,7 @@ cdef Status await_synced(Carry* carry) noexcept nogil:
 
 
 cdef Status await_next_group(Carry* carry, Journal* journal) noexcept nogil:
-    """A group that had no room for a ledger's facts goes first, whatever their size."""
+    """Wait for the group that had no room for a ledger's facts to be committed."""
     cdef int64_t group = bk_load(&journal.open_group)
     cdef Status status = OK
     while status == OK and bk_load(&journal.open_group) == group:
@@ -141,14 +141,14 @@ cdef void took(Carry* carry, int64_t ledger, int64_t group, uint32_t size) noexc
 
 
 cdef Status carry_facts(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
-    """Key, fence and LAC, as the index would get them. Under the shard's lock. FULL: not all of them have room."""
+    """Journal key, fence and LAC as a flush would index them. Under the shard's lock. FULL: some did not fit."""
     cdef Ledger* ledger = ledger_find(&shard.ledgers, id)
     cdef Journal* journal = journal_of(carry.stores, id)
     cdef int64_t group
     if ledger == NULL:
-        return OK                    # deleted meanwhile
+        return OK                    # it was deleted meanwhile
     if ledger.quarantine and ledger.change != UNCHANGED:
-        return CORRUPT               # only the old records would put it there again, should we crash
+        return CORRUPT               # after a crash, only the old records would put the ledger into quarantine again
     group = journal_append_meta(journal, id, META_KEY, ledger.key, ledger.key_size)
     if group and ledger.fenced:
         group = journal_append_meta(journal, id, META_FENCE, NULL, 0)
@@ -161,7 +161,7 @@ cdef Status carry_facts(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
 
 
 cdef int64_t find_newest(LedgerRuns** halves, int64_t entry, Found* found) noexcept nogil:
-    """The entry, or the next one that either half has; the newest copy of it. INT64_MAX: none."""
+    """Return the first entry from `entry` on in either half, with its newest copy in `found`; INT64_MAX if none."""
     cdef Found older
     cdef int64_t next_first
     while entry != INT64_MAX:
@@ -183,7 +183,7 @@ cdef int64_t find_newest(LedgerRuns** halves, int64_t entry, Found* found) noexc
 
 
 cdef Status carry_entries(Carry* carry, Shard* shard, int64_t id, int64_t* entry, uint32_t* lacking) noexcept nogil:
-    """Some of the entries from here on; INT64_MAX: there are no more. Under the shard's lock. FULL: `lacking` bytes."""
+    """Journal some entries from *entry on; INT64_MAX after the last. Under the shard's lock. FULL: `lacking` bytes."""
     cdef LedgerRuns* halves[2]
     cdef int64_t active = bk_load(&carry.store.active)
     cdef Found found
@@ -211,7 +211,7 @@ cdef Status carry_entries(Carry* carry, Shard* shard, int64_t id, int64_t* entry
 
 cdef Status carry_ledger(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
     cdef Journal* journal = journal_of(carry.stores, id)
-    cdef int64_t entry = -1          # the facts come first: replay passes over entries of ledgers that it does not know
+    cdef int64_t entry = -1          # -1: the facts come first, since replay skips entries of ledgers it does not know
     cdef uint32_t lacking = 0
     cdef Status status
     while entry != INT64_MAX:
@@ -244,7 +244,7 @@ cdef Status carry_shard(Carry* carry, Shard* shard) noexcept nogil:
 
 
 cdef Status carry_store(Storage* stores, Store* store) noexcept nogil:
-    """All of it, and the mark."""
+    """Carry over one directory, and move its mark."""
     cdef int64_t ids[STORES_MOST]
     cdef uint64_t offsets[STORES_MOST]
     cdef Carry carry
@@ -274,8 +274,8 @@ cdef Status carry_store(Storage* stores, Store* store) noexcept nogil:
 
 
 cdef bint is_held_back(Storage* stores, const Store* store) noexcept nogil:
-    """Whether a journal keeps too much for a directory that could not be flushed. Not while that lags: what it lacks is
-    in old files only.
+    """Return whether a directory that could not be flushed holds back too much of a journal. Not while it lags: what
+    it lacks is in old files only.
     """
     cdef uint32_t i
     cdef int64_t held
@@ -296,7 +296,7 @@ cdef Status stores_carry_over(Storage* stores) noexcept nogil:
     cdef bint carried = False
     for i in range(stores.journal_count):
         if not stores.write_data or not stores.journals[i].sync_data:
-            return OK                # no entries are journaled, or not durably: nothing could take their place
+            return OK                # entries are not journaled, or not durably: copies could not replace the old files
     for i in range(stores.count):
         if not is_held_back(stores, stores.stores[i]):
             continue

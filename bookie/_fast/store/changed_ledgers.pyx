@@ -1,4 +1,4 @@
-"""Copied in batches under the shard's lock, put without it, settled in batches again."""
+"""Records are copied in batches under the shard's lock, put without it, and settled in batches again."""
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -13,15 +13,15 @@ from bookie._fast.store.ledger_table cimport CHANGED, PUT, UNCHANGED, Ledger, Le
 from bookie._fast.store.stores cimport SHARDS, Shard
 
 cdef enum:
-    LEDGERS_A_LOOK = 64              # copied or settled while a shard's lock is held: for microseconds
-    BYTES_A_LOOK = 1 << 16           # the same of keys and LACs: who comes after these waits for the next look
+    LEDGERS_A_LOOK = 64              # copied or settled in one step, so that a shard's lock is held for microseconds
+    BYTES_A_LOOK = 1 << 16           # the same for bytes of keys and LACs; further ledgers wait for the next step
     BYTES_MOST = BYTES_A_LOOK + STORED_KEY_MAX + STORED_LAC_MAX
 
 cdef struct Batch:
     LedgerRecord records[LEDGERS_A_LOOK]
     uint32_t count
     uint32_t used
-    uint8_t bytes[BYTES_MOST]        # keys and LACs; hardly any of it is ever touched
+    uint8_t bytes[BYTES_MOST]        # keys and LACs; hardly any of it is ever used
 
 
 cdef bint ledgers_changed(Store* store) noexcept nogil:
@@ -37,9 +37,9 @@ cdef bint ledgers_changed(Store* store) noexcept nogil:
 cdef const uint8_t* copied(Batch* batch, const uint8_t* data, uint32_t size) noexcept nogil:
     cdef uint8_t* to = &batch.bytes[batch.used]
     if size > BYTES_MOST - batch.used:
-        return NULL                  # the index refuses so long a value before it looks at it
+        return NULL                  # too long for the index, which refuses it before it reads the value
     if size:
-        memcpy(to, data, size)       # there is no address where there is nothing
+        memcpy(to, data, size)       # `data` may be NULL if it is empty
     batch.used += size
     return to
 
@@ -58,7 +58,7 @@ cdef void copy_one(Batch* batch, const Ledger* ledger) noexcept nogil:
 
 
 cdef Ledger* begin(Shard* shard) noexcept nogil:
-    """What has changed until now, apart from what changes from now on."""
+    """Separate the ledgers that have changed until now from those that change from now on."""
     cdef LedgerMap* ledgers = &shard.ledgers
     pthread_mutex_lock(&shard.lock)
     ledgers.put = ledgers.changed
@@ -68,7 +68,7 @@ cdef Ledger* begin(Shard* shard) noexcept nogil:
 
 
 cdef Ledger* copy_some(Shard* shard, Ledger* ledger, Batch* batch) noexcept nogil:
-    """The records of a few ledgers from this one on; who comes after them."""
+    """Copy the records of a few ledgers from this one on; return the ledger after them."""
     batch.count = 0
     batch.used = 0
     pthread_mutex_lock(&shard.lock)
@@ -108,7 +108,7 @@ cdef Status ledgers_put(Store* store) noexcept nogil:
 
 
 cdef bint settle_some(Shard* shard, bint committed) noexcept nogil:
-    """Whether there may be more."""
+    """Settle a few ledgers; return whether there may be more."""
     cdef LedgerMap* ledgers = &shard.ledgers
     cdef Ledger* ledger
     cdef uint32_t count = 0

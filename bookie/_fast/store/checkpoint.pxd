@@ -1,17 +1,17 @@
-"""The flush thread's work: swap, sort, append, sync, index, mark, trim.
+"""The work of the flush thread: swap the halves, sort, append to entry logs, sync, index, write the mark, trim
+journals.
 
-The order is the durability contract (docs/architecture.md).
-
-One thread at a time; it never takes the GIL between a request and the end of a checkpoint.
+The order of these steps is the durability contract (docs/architecture.md). One thread at a time; it never takes the
+GIL between a request and the end of its checkpoint.
 """
 from libc.stdint cimport int64_t, uint64_t
 
 from bookie._fast.base.types cimport Status
 from bookie._fast.store.stores cimport Store, Storage
 
-# Steps between which tests inject faults and kills; reported in this order.
+# Steps between which tests inject faults and crashes, in this order.
 cdef enum Step:
-    STEP_MARKED = 1          # the journal mark is captured
+    STEP_MARKED = 1          # the journals' positions are recorded
     STEP_SWAPPED = 2
     STEP_APPENDED = 3
     STEP_LOG_SYNCED = 4
@@ -20,7 +20,7 @@ cdef enum Step:
     STEP_MARK_WRITTEN = 7
     STEP_TRIMMED = 8
 
-# Flush one store. OK: everything cached before the call, and every changed ledger, is on disk and indexed.
+# Flush one store. OK: all entries cached before the call and all changed ledgers are on disk and indexed.
 cdef Status store_flush(Storage* stores, Store* store) noexcept nogil
 # Flush all stores, then move the mark and trim the journals.
 cdef Status stores_checkpoint(Storage* stores) noexcept nogil
@@ -29,6 +29,6 @@ cdef class Checkpointer:
     cdef object stores_room
     cdef Storage* stores
     cdef int64_t interval_ns
-    cdef public object catch_up      # goes on with a replay that a full disk broke off; True: it has ended
+    cdef public object catch_up      # continues a replay that a full disk interrupted; returns True at its end
     cdef _require_open(self)
     cdef _raise(self, Status status)

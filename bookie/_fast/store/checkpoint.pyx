@@ -1,4 +1,4 @@
-"""From write cache to entry log and index, and only then the mark."""
+"""Checkpoints: from the write cache to entry log and index, and only then the mark."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
@@ -59,18 +59,18 @@ cdef enum:
     PARTS_MOST = 512
     APPEND_BYTES_MOST = 8 << 20
     REST_NS = 1000000000
-    GAP_MOST = 8             # a hole of more ids than this starts a new stored run
-    MARKS_A_LOOK = 64        # of a shard, so that its lock is held for microseconds
+    GAP_MOST = 8             # more missing ids than this start a new stored run
+    MARKS_A_LOOK = 64        # ledgers of a shard in one step, so that its lock is held for microseconds
 
 cdef struct Indexing:
-    # The stored run being built from what was appended.
+    # The stored run that is built from appended records.
     Store* store
     IndexRun run
-    uint64_t end             # offset behind the run's last record
+    uint64_t end             # offset after the run's last record
     uint32_t lengths[RUN_SLOTS_MAX]
 
 cdef struct Flushing:
-    LedgerRuns** ledgers     # of the half, ascending by id
+    LedgerRuns** ledgers     # of the half, ascending by ledger id
     uint32_t count
 
 
@@ -81,7 +81,7 @@ cdef int by_ledger(const void* a, const void* b) noexcept nogil:
 
 
 cdef void swap(Store* store) noexcept nogil:
-    """The empty half takes the adds. Adds read `active` under their shard's lock: passing every lock is the barrier."""
+    """Let the empty half take adds. They read `active` with their shard's lock, so taking all locks is the barrier."""
     cdef uint32_t i
     bk_store(&store.spare_clean, 0)
     bk_store(&store.active, store.active ^ 1)
@@ -91,7 +91,7 @@ cdef void swap(Store* store) noexcept nogil:
 
 
 cdef Status collect(Store* store, int64_t half, Flushing* flushing) noexcept nogil:
-    """List the half's ledgers in order. Nobody changes the half any more."""
+    """List the half's ledgers in order. Nothing changes the half any more."""
     cdef uint32_t i, b
     cdef uint32_t ledgers = 0
     cdef RunMap* map
@@ -125,7 +125,7 @@ cdef Status index_flush_run(Indexing* indexing) noexcept nogil:
 
 cdef Status index_record(Indexing* indexing, int64_t ledger, int64_t entry, uint32_t length, uint32_t log_id,
                          uint64_t offset) noexcept nogil:
-    """One appended record joins the open run, or starts the next."""
+    """Add an appended record to the open run, or begin the next one with it."""
     cdef IndexRun* run = &indexing.run
     cdef int64_t slot = entry - run.first
     cdef Status status
@@ -149,7 +149,7 @@ cdef Status index_record(Indexing* indexing, int64_t ledger, int64_t entry, uint
 
 
 cdef Status index_view(Indexing* indexing, const Run* run, uint32_t log_id, uint64_t offset) noexcept nogil:
-    """The records of one run, appended at `offset`."""
+    """Add the records of one run that was appended at `offset`."""
     cdef uint32_t slot, at, length
     cdef uint32_t start = page_offset(run.page, run.lo)
     cdef int64_t entry = run.first
@@ -174,12 +174,12 @@ cdef inline uint64_t entry_of(const uint8_t* record) noexcept nogil:
 
 
 cdef inline bint behind(Storage* stores, Store* store) noexcept nogil:
-    """The half that takes adds is well on its way to the next flush, and this one is not over yet."""
+    """Return whether the half that takes adds is filling up before this flush has ended."""
     return half_taken(&store.halves[bk_load(&store.active)]) > stores.flush_bytes // 2
 
 
 cdef Status append_ledger(Storage* stores, Store* store, LedgerRuns* ledger, Indexing* indexing) noexcept nogil:
-    """Append a ledger's runs in large gathers, then note where each record went."""
+    """Append a ledger's runs in large gathers, and index where each record went."""
     cdef iovec parts[PARTS_MOST]
     cdef Run* runs[PARTS_MOST]
     cdef RunPlace place = RunPlace(0, 0)
@@ -213,8 +213,8 @@ cdef Status append_ledger(Storage* stores, Store* store, LedgerRuns* ledger, Ind
 
 
 cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nogil:
-    """Cached reads of ledgers whose older entries were written again may be stale now. A ledger that this process had
-    not looked up yet counts as such, this one time.
+    """Drop cached reads of ledgers whose older entries were overwritten, since they may be stale. A ledger whose last
+    entry this process had not looked up counts as overwritten once.
     """
     cdef uint32_t i
     cdef Shard* shard
@@ -233,7 +233,7 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
 
 
 cdef uint32_t take_closed(Shard* shard, int64_t* ids) noexcept nogil:
-    """A few ledgers of a shard whose end was announced; fewer than MARKS_A_LOOK: the last ones."""
+    """Take a few ledgers of a shard whose end was announced; fewer than MARKS_A_LOOK are the last ones."""
     cdef uint32_t count = 0
     cdef Ledger* ledger = NULL
     pthread_mutex_lock(&shard.lock)
@@ -248,8 +248,8 @@ cdef uint32_t take_closed(Shard* shard, int64_t* ids) noexcept nogil:
 
 
 cdef void take_marks(Store* store) noexcept nogil:
-    """Ledgers whose end was announced. Before the swap: all that came before the announcement is then in the half.
-    Who deletes ledgers marks them too, with the same lock.
+    """Mark the logs of ledgers whose end was announced. This precedes the swap, so that all entries added before the
+    announcement are in the half. Deletion marks ledgers too, with the same lock.
     """
     cdef int64_t ids[MARKS_A_LOOK]
     cdef uint32_t i, j
@@ -265,7 +265,7 @@ cdef void take_marks(Store* store) noexcept nogil:
 
 
 cdef Status sync_logs(Store* store) noexcept nogil:
-    """Close the logs that nobody needs to stay open, and sync all."""
+    """Close the logs that need not stay open, and sync all."""
     cdef Status status = log_set_end_all_marked(store.log)
     if status == OK:
         status = log_set_expire(store.log, now_ns())
@@ -273,7 +273,7 @@ cdef Status sync_logs(Store* store) noexcept nogil:
 
 
 cdef Status close_idle_logs(Store* store) noexcept nogil:
-    """What a checkpoint does when there is nothing to flush."""
+    """Run a checkpoint of a store that has nothing to flush."""
     cdef Status status
     pthread_mutex_lock(&store.writing)
     status = sync_logs(store)
@@ -286,8 +286,8 @@ cdef Status close_idle_logs(Store* store) noexcept nogil:
 
 
 cdef Status or_end(Status status) noexcept nogil:
-    """A failed write or sync is the end from here on: no add is acknowledged while its traces are tidied up. What else
-    is in the way (no space, no memory, an index that has to be mended) left nothing behind, and the flush comes again.
+    """Set the fatal latch if a write or sync failed, so that nothing is acknowledged while the flush cleans up. Other
+    failures (no space, no memory, an index that needs repair) have left nothing behind, and the flush is repeated.
     """
     if status == IO_ERROR:
         fatal_set("checkpoint: writing the entry log, the index or the mark failed", 0)
@@ -295,7 +295,7 @@ cdef Status or_end(Status status) noexcept nogil:
 
 
 cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
-    """Append, sync the log, commit the index: the three steps that must follow each other."""
+    """Append, sync the log, commit the index: three steps that must follow each other."""
     cdef uint32_t i
     cdef int64_t started = now_ns()
     cdef Status status = or_end(index_begin(store.index))
@@ -327,7 +327,7 @@ cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexin
 
 
 cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nogil:
-    """Bring an inactive half to disk and index; on failure it stays as it is, to be tried again."""
+    """Write an inactive half to disk and index; after a failure it stays as it is, to be flushed again."""
     cdef int64_t started = now_ns()
     cdef int64_t before = store.stats.flushed_bytes
     cdef Flushing flushing
@@ -356,7 +356,7 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
     else:
         ledgers_settle(store, False)
         if status != IO_ERROR:
-            log_set_give_up(store.log)       # the next try starts other logs
+            log_set_give_up(store.log)       # the next attempt begins other logs
     op_note(&store.ops.flush[status == OK], now_ns() - started, 1)
     pthread_mutex_unlock(&store.writing)
     free(flushing.ledgers)
@@ -368,7 +368,7 @@ cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:
     cdef Status status
     cdef int64_t half, started
     if not bk_load(&store.spare_clean) and not bk_load(&store.spare_read):
-        # an earlier flush came to nothing: what it left goes first
+        # The half of an earlier flush that failed goes first.
         status = flush_half(stores, store, bk_load(&store.active) ^ 1)
         if status != OK:
             return status
@@ -386,16 +386,16 @@ cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:
 
 
 cdef Status store_checkpoint(Storage* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
-    """One directory, as far as its mark: what it promises is its own, so that it waits for no other."""
+    """Flush one directory and write its mark. The mark covers this directory only, so it waits for no other."""
     cdef Status status = store_flush(stores, store)
     if status == OK and bk_load(&store.lagging):
-        status = NO_SPACE        # what the journal has and this directory lacks comes first
+        status = NO_SPACE        # the journals still have entries that this directory lacks
     bk_store(&store.no_space, status == NO_SPACE)
     return marks_write(stores, store, ids, offsets) if status == OK and ids[0] else status
 
 
 cdef void note_late(Store* store, Status status) noexcept nogil:
-    """For the log, and the metrics: a disk that is full has words of its own there."""
+    """Record a failed flush for metrics and log; a full disk has a log message of its own."""
     bk_add_relaxed(&store.stats.flushes_put_off, 1)
     if status != NO_SPACE:
         bk_store(&store.put_off_for, status)
@@ -422,7 +422,7 @@ cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
             return status
         stores.stores[i].backlog.late = status != OK
         if status != OK:
-            note_late(stores.stores[i], status)      # the other stores need not wait
+            note_late(stores.stores[i], status)      # the other stores go on
             late = late if late == NO_SPACE else status
     step(STEP_MARK_WRITTEN)
     marks_trim(stores)
@@ -431,7 +431,7 @@ cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
 
 
 cdef Status run_once(Storage* stores) noexcept nogil:
-    """One checkpoint; a full disk refuses adds. What was put off is tried again, a failed write is the end."""
+    """Run one checkpoint. On a full disk adds are refused; a failed flush is repeated; a failed write is fatal."""
     cdef Status status = stores_checkpoint(stores)
     bk_store(&stores.put_off, status != OK)
     if status == OK or status == NO_SPACE:
@@ -441,7 +441,7 @@ cdef Status run_once(Storage* stores) noexcept nogil:
 
 
 cdef void rest(Storage* stores) noexcept nogil:
-    """After a flush that was put off: whoever waits for room asks for another at once, and it would end as this."""
+    """Rest after a failed flush: adds that wait for room request another at once, which would fail the same way."""
     cdef int64_t deadline = now_ns() + REST_NS
     pthread_mutex_lock(&stores.flush_lock)
     while now_ns() < deadline and not stores.stopping:
@@ -450,7 +450,7 @@ cdef void rest(Storage* stores) noexcept nogil:
 
 
 cdef bint may_catch_up(Storage* stores) noexcept nogil:
-    """A directory whose replay did not end has flushed what it took: there is room for more."""
+    """Return whether a directory with an unfinished replay has flushed what it took, so that there is room for more."""
     cdef uint32_t i
     for i in range(stores.count):
         if bk_load(&stores.stores[i].lagging) and (bk_load(&stores.stores[i].spare_clean)
@@ -460,10 +460,10 @@ cdef bint may_catch_up(Storage* stores) noexcept nogil:
 
 
 cdef class Checkpointer:
-    """The flush thread: a checkpoint every interval, and whenever one is asked for."""
+    """The flush thread: it runs a checkpoint in each interval, and whenever one is requested."""
 
     def __init__(self, StorageEngine stores, *, interval_ms: int, marks=()):
-        """`marks`: of each journal (file id, offset, generation) of each store, as they were found at start."""
+        """`marks`: for each journal the (file id, offset, generation) of each store, as read at start."""
         self.stores_room = stores
         self.stores = stores.stores
         for journal, of_journal in enumerate(marks):
@@ -474,7 +474,7 @@ cdef class Checkpointer:
         self.interval_ns = interval_ms * 1000000
 
     def run(self) -> None:
-        """Body of the flush thread, until `stop` or a fatal failure."""
+        """Run checkpoints until `stop` or a fatal failure. The body of the flush thread."""
         cdef Storage* stores = self.stores
         cdef int64_t asked, deadline, tick, early
         cdef Status status
@@ -497,7 +497,7 @@ cdef class Checkpointer:
                 if may_catch_up(stores):
                     with gil:
                         if self.catch_up is not None and self.catch_up():
-                            stores_request_flush(stores)         # marks may move, adds may come
+                            stores_request_flush(stores)         # marks can move and adds are accepted now
                 pthread_mutex_lock(&stores.flush_lock)
                 stores.flush_served = asked
                 pthread_cond_broadcast(&stores.flush_done)
@@ -506,7 +506,7 @@ cdef class Checkpointer:
                     rest(stores)
 
     def checkpoint(self) -> bool:
-        """Ask the running flush thread for a checkpoint that covers everything until now, and wait for it."""
+        """Request a checkpoint of everything until now, wait for the flush thread to run it, and return its success."""
         cdef Storage* stores = self.stores
         cdef int64_t mine
         with nogil:
@@ -519,7 +519,7 @@ cdef class Checkpointer:
         return not fatal_is_set() and not bk_load(&stores.put_off)
 
     def take_put_off(self) -> list[tuple[int, str]]:
-        """Ledger directories of which a flush came to nothing since the last call, for anything but space; and why."""
+        """Return (directory number, reason) of failed flushes since the last call, except those for lack of space."""
         found = []
         for i in range(self.stores.count):
             status = bk_exchange(&self.stores.stores[i].put_off_for, OK)
@@ -529,7 +529,7 @@ cdef class Checkpointer:
         return found
 
     def flush_stores(self) -> None:
-        """Flush what replay brought back; no mark moves, as there is no new journal yet. OSError on failure."""
+        """Flush what replay restored; no mark moves, because there is no new journal yet. OSError on failure."""
         cdef Status status = OK
         cdef uint32_t i
         self._require_open()
@@ -540,7 +540,7 @@ cdef class Checkpointer:
         self._raise(status)
 
     def flush_alone(self) -> None:
-        """Checkpoint in the calling thread: during recovery and after the flush thread ended. OSError on failure."""
+        """Run a checkpoint in the calling thread: in recovery, and after the flush thread's end. OSError on failure."""
         cdef Status status
         self._require_open()
         with nogil:
@@ -555,9 +555,9 @@ cdef class Checkpointer:
 
     cdef _raise(self, Status status):
         if status == NO_SPACE:
-            raise OSError(28, "no space left for the checkpoint: free some on the ledger directories")
+            raise OSError(28, "no space left for the checkpoint; free disk space in the ledger directories")
         if status == CORRUPT:
-            raise OSError(117, "the checkpoint waits: the location index is damaged, it is being repaired")
+            raise OSError(117, "the checkpoint cannot run while the damaged location index is being repaired")
         if status != OK:
             raise OSError(5, f"the checkpoint failed (status {<int> status}): entry log, index or mark was not written")
 

@@ -1,7 +1,7 @@
-"""The stores and a journal without a socket: what an I/O loop would ask of them, asked from Python.
+"""The stores and a journal without sockets: Python makes the calls that an I/O loop would make.
 
-For tests and tools that work on a bookie's directories. One Python thread at a time an object; the modules beneath take
-care of themselves. What `read` answers stays pinned until it is released.
+For tests and tools that work on a bookie's directories. One Python thread at a time for each object; the modules below
+synchronise themselves. The memory of a `read` stays pinned until it is released.
 """
 from bookie._fast.base.waker cimport Waker
 from bookie._fast.journal.commit cimport JournalCommitter
@@ -12,7 +12,7 @@ from bookie._fast.store.stores cimport Storage
 
 cdef class JournalWriter:
     cdef JournalCommitter committer
-    cdef Waker waker         # woken once a published group
+    cdef Waker waker         # woken once for each published group
 
 cdef class Held:
     cdef Answer answer
@@ -21,7 +21,7 @@ cdef class Direct:
     cdef object stores_room
     cdef object pool_room
     cdef Storage* stores
-    cdef ReadPool* pool      # NULL: what is not in memory stays unread
+    cdef ReadPool* pool      # NULL: only what is in memory can be read
     cdef Inbox inbox
     cdef Lane lane
     cdef Waker waker

@@ -1,4 +1,4 @@
-"""Adds, fences, LACs and reads on the stores from Python; groups on a journal. The GIL is dropped around each."""
+"""Adds, fences, LACs and reads on the stores from Python, and groups of a journal. Calls that wait release the GIL."""
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -55,7 +55,7 @@ cdef extern from "<unistd.h>" nogil:
     int close_fd "close"(int) noexcept
 
 cdef enum:
-    TICK_MS = 50             # a fatal latch wakes nobody: look at it this often
+    TICK_MS = 50             # the fatal latch wakes no thread, so look at it this often
 
 STATUS = (
     "OK", "NEED_MORE", "NO_LEDGER", "NO_ENTRY", "BAD_REQUEST", "IO_ERROR", "UNAUTHORIZED", "BAD_VERSION", "FENCED",
@@ -67,7 +67,7 @@ LedgerState = namedtuple("LedgerState", "key fenced limbo dirty last last_known 
 
 
 class Refused(Exception):
-    """The stores said no; `status` is its name in `types`."""
+    """The stores refused a request; `status` is the name of the Status in `types`."""
 
     def __init__(self, status: str):
         super().__init__(status)
@@ -81,7 +81,7 @@ cdef int check(Status status) except -1:
 
 
 cdef void await_wake(Waker* waker) noexcept nogil:
-    """Sleep until woken, a tick at most."""
+    """Sleep until woken, at most for a tick."""
     cdef pollfd one
     one.fd = waker.fd
     one.events = POLLIN
@@ -98,12 +98,12 @@ cdef bint await_group(Journal* journal, int64_t group, int64_t deadline, Waker* 
 
 
 cdef bint enlist(Journal* journal, Waker* waker) noexcept nogil:
-    """Have this waker woken with each published group, until `discharge`."""
+    """Have this waker woken for each published group, until `discharge`. Return False if there are too many."""
     cdef bint room
     pthread_mutex_lock(&journal.commit_lock)
     room = journal.waker_count < WAKERS_MOST
     if room:
-        bk_store(&waker.waiting, 1)      # always: it looks once a wake, or once a tick
+        bk_store(&waker.waiting, 1)      # for good: this waits on every wake or tick
         journal.wakers[journal.waker_count] = waker
         journal.waker_count += 1
     pthread_mutex_unlock(&journal.commit_lock)
@@ -127,10 +127,10 @@ cdef class JournalWriter:
     def __cinit__(self, JournalCommitter committer):
         self.committer = committer
         if not waker_init(&self.waker) or not enlist(committer.journal, &self.waker):
-            raise OSError("no descriptor for a waker, or too many writers of one journal")
+            raise OSError("no descriptor is left for a waker, or the journal has too many writers")
 
     def append(self, const uint8_t[::1] record not None) -> int:
-        """The number of the group that took the record, 0 when it has no committer."""
+        """Append a record; return the number of its group, or 0 if the open group is full."""
         cdef int64_t group
         with nogil:
             group = journal_append(self.committer.journal, &record[0], <uint32_t> record.shape[0])
@@ -138,7 +138,7 @@ cdef class JournalWriter:
         return group
 
     def append_meta(self, int64_t ledger, int64_t kind, data: bytes | None = None) -> int:
-        """A key, LAC or fence record (`data` None); its group or 0."""
+        """Append a key or LAC record, or a fence (`data` None); return its group or 0."""
         cdef const uint8_t* bytes_ = NULL
         cdef uint32_t size = 0
         if data is not None:
@@ -150,33 +150,33 @@ cdef class JournalWriter:
         return journal_has_room(self.committer.journal, size)
 
     def capacity(self) -> int:
-        """Bytes of records that a group holds."""
+        """Return how many bytes of records a group holds."""
         return self.committer.journal.group_capacity
 
     def commit(self) -> bool:
-        """Write and sync the open group in this thread; False after a failure."""
+        """Write and sync the open group in this thread; return False after a failure."""
         cdef bint ok
         with nogil:
             ok = journal_commit(self.committer.journal, NULL)
         return ok
 
     def commit_as_loop(self) -> bool:
-        """The same by an I/O loop, which leaves to the journal thread what may have to wait."""
+        """Do the same as an I/O loop, which leaves to the journal thread everything that may have to wait."""
         cdef bint ok
         with nogil:
             ok = journal_commit(self.committer.journal, &self.waker)
         return ok
 
     def published(self) -> int:
-        """The newest group that is durable."""
+        """Return the newest durable group."""
         return bk_load(&self.committer.journal.synced_group)
 
     def zeroed_to(self) -> int:
-        """The current file is ready for plain overwrites up to here."""
+        """Return the position up to which the current file is zeroed."""
         return bk_load(&self.committer.journal.zeroed_to)
 
     def wait(self, int64_t group, double timeout_s) -> bool:
-        """Whether the group was published in time."""
+        """Wait for a group; return whether it was published in time."""
         cdef bint done
         cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
         with nogil:
@@ -184,7 +184,7 @@ cdef class JournalWriter:
         return done
 
     def trim(self, int64_t mark_file_id) -> None:
-        """What a checkpoint does once a mark names this file."""
+        """Retire journal files, as a checkpoint does once a mark names this file."""
         with nogil:
             journal_trim(self.committer.journal, mark_file_id)
 
@@ -200,7 +200,7 @@ cdef class JournalWriter:
 
 
 cdef class Held:
-    """An answer: `status`, `count`, `next`, and memory that is pinned until `release`."""
+    """The result of a read: `status`, `count`, `next`, and memory that is pinned until `release`."""
 
     @property
     def status(self) -> str:
@@ -219,7 +219,7 @@ cdef class Held:
         return self.answer.slices
 
     def entries(self) -> list[bytes]:
-        """What the slices hold now, cut into entries."""
+        """Return the entries in the slices."""
         cdef uint32_t i
         cdef const uint8_t* at
         cdef const uint8_t* end
@@ -233,7 +233,7 @@ cdef class Held:
         return found
 
     def release(self) -> None:
-        """Unpin; a second time does nothing."""
+        """Unpin the memory. A second call does nothing."""
         answer_release(&self.answer)
 
     def __dealloc__(self):
@@ -241,7 +241,7 @@ cdef class Held:
 
 
 cdef class Direct:
-    """The stores of a bookie as its I/O loops see them. Keys of any length; entries begin with ledger and entry id."""
+    """The stores of a bookie as I/O loops see them. Keys have any length; entries begin with ledger and entry id."""
 
     def __cinit__(self, StorageEngine stores, ReadPoolWorkers pool=None):
         cdef uint32_t i
@@ -250,23 +250,23 @@ cdef class Direct:
         self.stores = stores.stores
         self.pool = &pool.pool if pool is not None else NULL
         if not waker_init(&self.waker):
-            raise OSError("no descriptor for a waker")
+            raise OSError("no descriptor is left for a waker")
         pthread_mutex_init(&self.inbox.lock, NULL)
         self.inbox.waker = &self.waker
         for i in range(self.stores.journal_count):
             if not enlist(self.stores.journals[i], &self.waker):
-                raise OSError("too many users of one journal")
+                raise OSError("the journal has too many users")
 
     def add(self, const uint8_t[::1] entry not None, key: bytes = b"", *, recovery: bool = False,
             repair: bool = False) -> int:
-        """Store one entry: the journal group to wait for, 0 for none. Raises Refused."""
+        """Store one entry; return the journal group to wait for, or 0. Raises Refused."""
         cdef int64_t group = 0
         cdef Status status
         cdef const uint8_t* secret = key
         cdef uint32_t secret_size = <uint32_t> len(key)
         cdef AddKind kind = ADD_REPAIR if repair else ADD_RECOVERY if recovery else ADD_PLAIN
         if entry.shape[0] < 16:
-            raise ValueError(f"an entry has 16 bytes at least, this one {entry.shape[0]}")
+            raise ValueError(f"the entry has {entry.shape[0]} bytes; it needs at least 16")
         with nogil:
             status = stores_add(self.stores, load_i64(&entry[0]), load_i64(&entry[8]), secret, secret_size, &entry[0],
                                 <uint32_t> entry.shape[0], kind, &group)
@@ -274,27 +274,27 @@ cdef class Direct:
         return group
 
     def fence(self, int64_t ledger, key: bytes = b"") -> int:
-        """Fence a ledger, known or not; the group to wait for. Raises Refused."""
+        """Fence a ledger, known or not; return the group to wait for. Raises Refused."""
         cdef int64_t group = 0
         check(stores_fence(self.stores, ledger, key, <uint32_t> len(key), &group))
         return group
 
     def write_lac(self, packet: bytes, key: bytes = b"") -> int:
-        """Store an explicit LAC packet (`i64 ledger | i64 lac | digest`); the group to wait for. Raises Refused."""
+        """Store an explicit LAC packet (`i64 ledger | i64 lac | digest`); return its group. Raises Refused."""
         cdef int64_t group = 0
         cdef const uint8_t* data = packet
         if len(packet) < 16:
-            raise ValueError(f"a LAC packet has 16 bytes at least, this one {len(packet)}")
+            raise ValueError(f"the LAC packet has {len(packet)} bytes; it needs at least 16")
         check(stores_write_lac(self.stores, load_i64(data), key, <uint32_t> len(key), data, <uint32_t> len(packet),
                                &group))
         return group
 
     def write_close(self, int64_t ledger, key: bytes) -> None:
-        """Say that nothing more will be written to a ledger; one that is not known here is no error. Raises Refused."""
+        """Announce that a ledger gets no more entries; an unknown ledger is no error. Raises Refused."""
         check(stores_write_close(self.stores, ledger, key, <uint32_t> len(key)))
 
     def commit(self) -> bool:
-        """Make everything durable that was added, in this thread; False after a failure."""
+        """Make everything added durable, in this thread; return False after a failure."""
         cdef uint32_t i
         cdef bint ok = True
         with nogil:
@@ -303,7 +303,7 @@ cdef class Direct:
         return ok
 
     def wait(self, int64_t ledger, int64_t group, double timeout_s) -> bool:
-        """Kick the ledger's journal; whether the group was published in time."""
+        """Kick the ledger's journal and wait for a group; return whether it was published in time."""
         cdef Journal* journal = self.stores.journals[<uint64_t> ledger % self.stores.journal_count]
         cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
         cdef bint done
@@ -313,9 +313,9 @@ cdef class Direct:
         return done
 
     def read(self, int64_t ledger, int64_t entry, *, uint32_t count=1, uint64_t size=0) -> Held:
-        """Up to `count` entries from `entry` on (-1: the last one), `size` bytes of records; the first one always.
+        """Read up to `count` entries from `entry` on (-1: the last one), at most `size` bytes but always the first.
 
-        PENDING when the disk has to be asked and there is no pool.
+        The status is PENDING if the disk is needed and there is no pool.
         """
         cdef Held held = Held()
         cdef ReadRequest request
@@ -342,7 +342,7 @@ cdef class Direct:
         return held
 
     def ledger(self, int64_t ledger) -> LedgerState | None:
-        """What the shard knows of a ledger."""
+        """Return what the shard knows of a ledger, or None."""
         cdef Shard* shard = shard_of(store_of(self.stores, ledger), ledger)
         cdef Ledger* found
         pthread_mutex_lock(&shard.lock)
@@ -355,7 +355,7 @@ cdef class Direct:
         return state
 
     def pins(self) -> dict[str, int]:
-        """References into the halves and the ring, over all stores."""
+        """Return the number of pins on the halves and on the ring, over all stores."""
         cdef Store* store
         halves = ring = 0
         for i in range(self.stores.count):
@@ -365,7 +365,7 @@ cdef class Direct:
         return {"halves": halves, "ring": ring}
 
     def close(self) -> None:
-        """Before the journals close; nothing is being read."""
+        """Close it before the journals, while nothing is being read."""
         cdef uint32_t i
         if self.waker.fd < 0:
             return
@@ -381,7 +381,7 @@ cdef class Direct:
 
 
 cdef PoolJob* take_job(Inbox* inbox) noexcept nogil:
-    """Wait for the one job that is under way."""
+    """Wait for the one job in progress."""
     cdef PoolJob* job
     while True:
         pthread_mutex_lock(&inbox.lock)

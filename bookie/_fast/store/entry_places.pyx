@@ -1,4 +1,4 @@
-"""Entry log, offset and length of a ledger's entries, out of the index."""
+"""Entry log, offset and length of a ledger's entries, from the index."""
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t
@@ -33,15 +33,16 @@ cdef Status places_find(Storage* stores, int64_t ledger, int64_t first, uint32_t
 
 
 def entry_places(StorageEngine stores, int64_t ledger, int64_t first=0, uint32_t most=1000) -> list[Place]:
-    """Up to `most` places (100,000 at a time) from entry `first` on, ascending; `offset` is that of the length word.
+    """Return up to `most` places (100,000 at a time) from entry `first` on, ascending; `offset` is that of the length
+    word.
 
-    OSError when the index cannot be read, MemoryError.
+    OSError if the index cannot be read, MemoryError.
     """
     cdef IndexHit* hits
     cdef uint32_t found = 0
     cdef Status status
     if not 0 < most <= MOST:
-        raise ValueError(f"{most} places are not 1 to {MOST}")
+        raise ValueError(f"most is {most}; it must be 1 to {MOST}")
     hits = <IndexHit*> malloc(most * sizeof(IndexHit))
     if hits == NULL:
         raise MemoryError

@@ -1,6 +1,7 @@
-"""Which entries of a ledger are stored here, as maximal ranges: from the write caches' runs, then from the index's.
+"""Which entries of a ledger are stored here, as maximal ranges: from the write cache's runs, then from the index.
 
-Any Python thread, without the GIL. Memory grows with the ranges, not with the entries; a run with gaps counts as many.
+Any Python thread, without the GIL. Memory grows with the ranges, not with the entries; a run with gaps is several
+ranges.
 """
 from libc.stdint cimport int64_t
 
@@ -12,9 +13,10 @@ cdef struct EntryRange:
     int64_t last
 
 cdef struct EntryRanges:
-    EntryRange* items        # ascending, at least one id between two of them, once `ranges_collect` is done
+    EntryRange* items        # after `ranges_collect` ascending, with at least one id between two of them
     size_t count
     size_t room
 
-# OK, NO_LEDGER, NO_MEMORY, or what the index answers. `ranges` starts zeroed; whatever the answer, free its items.
+# Collect the ranges. Return OK, NO_LEDGER, NO_MEMORY, or the index's error. `ranges` is zeroed before, and the caller
+# frees its items whatever the result.
 cdef Status ranges_collect(Storage* stores, int64_t ledger, EntryRanges* ranges) noexcept nogil

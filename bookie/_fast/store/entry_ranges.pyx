@@ -16,11 +16,11 @@ from bookie._fast.store.stores cimport Shard, Store, shard_of, store_of
 
 cdef enum:
     HALVES = 2
-    ENTRY_ID_AT = LENGTH_PREFIX + 8  # of a record
+    ENTRY_ID_AT = LENGTH_PREFIX + 8  # in a record
 
 
 cdef bint add(EntryRanges* ranges, int64_t first, int64_t last) noexcept nogil:
-    """Append, or extend the last one. False: no memory."""
+    """Append a range, or extend the last one. Return False if there is no memory."""
     cdef size_t room
     cdef EntryRange* grown
     if ranges.count and ranges.items[ranges.count - 1].last == first - 1:
@@ -40,7 +40,7 @@ cdef bint add(EntryRanges* ranges, int64_t first, int64_t last) noexcept nogil:
 
 
 cdef bint add_run(EntryRanges* ranges, const Run* run) noexcept nogil:
-    """A run of a page in memory; the ids of one with gaps stand in its records."""
+    """Add a run of a page in memory; if it has gaps, its ids are read from the records."""
     cdef uint32_t i
     cdef int64_t entry
     if run_dense(run):
@@ -66,7 +66,7 @@ cdef bint add_half(EntryRanges* ranges, const LedgerRuns* runs) noexcept nogil:
 
 
 cdef Status add_stored(void* context, const IndexRun* run) noexcept nogil:
-    """A run of the index; a length of 0 is a gap."""
+    """Add a run of the index, where a length of 0 is a gap."""
     cdef EntryRanges* ranges = <EntryRanges*> context
     cdef uint32_t start = 0
     cdef uint32_t end
@@ -121,7 +121,7 @@ cdef Status ranges_collect(Storage* stores, int64_t ledger, EntryRanges* ranges)
     pthread_mutex_unlock(&shard.lock)
     if status != OK:
         return status
-    # memory before index: what a flush moves between the two looks is then seen at least once
+    # Memory comes before the index, so that what a flush moves in between is seen at least once.
     reader = index_reader(store.index)
     if reader == NULL:
         return IO_ERROR
@@ -133,9 +133,9 @@ cdef Status ranges_collect(Storage* stores, int64_t ledger, EntryRanges* ranges)
 
 
 def entry_ranges(StorageEngine stores, int64_t ledger):
-    """(first, last) of each maximal range of stored entries, ascending; None: the ledger is unknown here.
+    """Return (first, last) of each maximal range of stored entries, ascending; None if the ledger is unknown here.
 
-    OSError when the index cannot be read, MemoryError.
+    OSError if the index cannot be read, MemoryError.
     """
     cdef EntryRanges ranges
     cdef Status status

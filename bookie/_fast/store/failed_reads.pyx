@@ -1,4 +1,4 @@
-"""A counter and examples under a lock: failures are seldom, and when they are not, the disk is slower than this."""
+"""A counter and examples under one lock: failures are rare, and if they are not, the disk is slower than the lock."""
 from libc.string cimport memcpy, memset
 
 from bookie._fast.base.sync cimport (

@@ -1,4 +1,4 @@
-"""Answers from memory: slices of the write cache and of the read cache, newest copy first."""
+"""Responses from memory: slices of the write cache and of the read cache, newest copy first."""
 from libc.stdint cimport INT64_MAX
 
 from bookie._fast.base.sync cimport bk_add, bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
@@ -20,11 +20,10 @@ from bookie._fast.wire.request cimport PIGGYBACK
 
 cdef enum:
     LAYERS = 3
-    AHEAD_SHARE = 8          # reads took one in so many entries of a page: bring the next one
+    AHEAD_SHARE = 8          # read on once reads took one in this many entries of a page
 
 
 cdef void region_unpin(Region* region) noexcept nogil:
-    """Let go of a region; the last one to do so frees a private one."""
     if bk_add(&region.pins, -1) == 0 and region.size == PRIVATE:
         uncached_free(region)
 
@@ -65,7 +64,7 @@ cdef bint answer_complete(const ReadRequest* request, const Answer* answer) noex
 
 cdef uint32_t fit(const ReadRequest* request, const Answer* answer, const Run* run, uint32_t slot,
                   int64_t upper) noexcept nogil:
-    """How many entries from `slot` on are wanted and within the limit of bytes."""
+    """Return how many entries from `slot` on are wanted and fit the limit of bytes."""
     cdef uint64_t used = answer.bytes + <uint64_t> answer.count * request.per_entry
     cdef uint64_t left = request.bytes - used if request.bytes > used else 0
     cdef uint32_t start = page_offset(run.page, slot)
@@ -75,7 +74,7 @@ cdef uint32_t fit(const ReadRequest* request, const Answer* answer, const Run* r
     cdef uint64_t extra = <uint64_t> most * request.per_entry
     if extra == 0 or page_offset(run.page, slot + most) - start + extra <= left:
         return most
-    # what each entry counts besides its bytes makes it fewer: go below for certain, then up
+    # `per_entry` reduces the number: begin with one that is certainly small enough, then go up.
     n = run_take(run, slot, answer.next, upper, most, left - extra if left > extra else 0, first_free)
     while n < most and page_offset(run.page, slot + n + 1) - start + <uint64_t> (n + 1) * request.per_entry <= left:
         n += 1
@@ -106,7 +105,7 @@ cdef uint32_t answer_take(const ReadRequest* request, Answer* answer, const Run*
 
 
 cdef Status resolve_last(Ledger* ledger, Answer* answer) noexcept nogil:
-    """Turn `last entry` into an id: PENDING when only the index knows."""
+    """Turn ENTRY_ID_LAST into an id; PENDING if only the index knows it."""
     if not ledger.last_known:
         return PENDING
     if ledger.last < 0:
@@ -116,7 +115,7 @@ cdef Status resolve_last(Ledger* ledger, Answer* answer) noexcept nogil:
 
 
 cdef void tell_lac(const ReadRequest* request, const Ledger* ledger, Answer* answer) noexcept nogil:
-    """The LAC of the answer. END: it has not reached the entry that was waited for, and that is the answer."""
+    """Set the LAC of the response. END: it is below the wanted entry, which is the whole response."""
     if ledger_doubtful(ledger):
         if request.flags & PIGGYBACK:
             answer.status = UNKNOWN_STATE
@@ -156,7 +155,7 @@ cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer
         layers[1] = map_find(&shard.halves[half ^ 1], request.ledger)
         layers[2] = map_find(&shard.cached, request.ledger)
         while answer.status == OK and not answer_complete(request, answer):
-            # the newest layer that holds the entry wins, up to where a newer layer has something to say
+            # The newest layer that holds the entry wins, up to the next entry of a newer layer.
             upper = INT64_MAX
             for i in range(LAYERS):
                 runs_find(layers[i], answer.next, &found)

@@ -1,6 +1,6 @@
-"""The reads of one connection that no thread of the read pool has taken yet. State only: `read_pool` has the lock."""
+"""The reads of one connection that wait for a thread of the read pool. State only; `read_pool` has the lock."""
 
 cdef struct Lane:
-    void* first              # a PoolJob; the oldest
+    void* first              # the oldest PoolJob
     void* last
-    Lane* next               # the one whose turn comes after this one's
+    Lane* next               # the lane whose turn comes after this one's

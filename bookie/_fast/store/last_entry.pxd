@@ -1,6 +1,7 @@
-"""The last entry of a ledger that earlier processes wrote: asked of the index once, by who needs it first.
+"""The last entry of a ledger that earlier processes wrote: looked up in the index once, when it is first needed.
 
-Until then adds to the ledger count as written over older ones. Threads with an IndexReader: read pool, flush.
+Until then, adds to the ledger count as possibly overwriting older entries. For threads with an IndexReader: read pool
+and flush.
 """
 from libc.stdint cimport int64_t
 
@@ -8,7 +9,7 @@ from bookie._fast.base.types cimport Status
 from bookie._fast.index.location cimport IndexReader
 from bookie._fast.store.stores cimport Store
 
-# OK, also for an unknown ledger; IO_ERROR when the index cannot be read, and then nothing is learnt.
+# Look it up. OK, also for an unknown ledger; IO_ERROR if the index cannot be read, with nothing learnt.
 cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noexcept nogil
-# The same with a reader for this question alone.
+# The same with a new reader for this look-up only.
 cdef Status learn_last_alone(Store* store, int64_t ledger_id) noexcept nogil

@@ -1,4 +1,4 @@
-"""Learning a ledger's last entry. The index is asked without the shard's lock: meanwhile adds only raise it."""
+"""Learning a ledger's last entry. The index is read without the shard's lock: meanwhile adds can only raise it."""
 from bookie._fast.base.op_stats cimport op_note_shared
 from bookie._fast.base.sync cimport now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport IO_ERROR, NO_ENTRY, OK

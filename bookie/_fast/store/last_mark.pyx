@@ -1,4 +1,4 @@
-"""The last mark of each journal, up to which it need not be replayed. The flush thread's."""
+"""The last mark of each journal; replay begins there. The flush thread's."""
 from libc.errno cimport EDQUOT, ENODATA, ENOENT, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
@@ -15,7 +15,7 @@ cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
 
 cdef enum:
-    MARK_BYTES = 32              # the first 16 of them are what Apache BookKeeper reads
+    MARK_BYTES = 32              # Apache BookKeeper reads the first 16
     MARK_MAGIC = 0x424b4c4d      # BKLM
     PATH_BYTES = 4096
 
@@ -37,7 +37,7 @@ cdef void path_of(const Storage* stores, const Store* store, uint32_t journal, c
 
 cdef int write_mark(Storage* stores, const char* path, const char* temporary, const char* directory,
                     const uint8_t* mark) noexcept nogil:
-    """Temporary, sync, rename, directory sync: a mark is either the old one or the new one."""
+    """Write a temporary file, sync, rename, sync the directory: the mark is either the old one or the new one."""
     cdef int fd = stores.ops.open(temporary, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, PRIVATE_MODE)
     cdef int rc
     if fd < 0:
@@ -54,7 +54,7 @@ cdef int write_mark(Storage* stores, const char* path, const char* temporary, co
 
 
 cdef int overwrite_mark(Storage* stores, const char* path, const uint8_t* mark) noexcept nogil:
-    """Without a mark: that of the file is written over itself."""
+    """Overwrite a mark in place; if `mark` is NULL, with its own bytes."""
     cdef uint8_t there[MARK_BYTES]
     cdef const uint8_t* said = mark
     cdef int rc = 0
@@ -105,15 +105,14 @@ cdef Status marks_probe(Storage* stores, Store* store) noexcept nogil:
         path_of(stores, store, j, path)
         rc = overwrite_mark(stores, path, NULL)
         if rc == -ENOENT or rc == -ENODATA:
-            return NO_SPACE          # the disk was full before its first checkpoint; or a mark of Apache BookKeeper's
+            return NO_SPACE          # the disk was full before its first checkpoint; or a mark of 16 bytes only
         if rc != 0:
             return outcome(rc)
     return OK
 
 
 cdef Status marks_write(Storage* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
-    """On a full disk in place, so that the next start need not replay what is indexed already. NO_SPACE none the less.
-    """
+    """On a full disk, overwrite the marks, so that a start replays nothing that is indexed; return NO_SPACE anyway."""
     cdef char path[PATH_BYTES]
     cdef char temporary[PATH_BYTES + 4]
     cdef uint8_t mark[MARK_BYTES]

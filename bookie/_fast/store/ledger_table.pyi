@@ -1,2 +1,2 @@
-# Memory for each ledger that may be held, with those that recoveries add and the fences of deleted ones.
+# Memory for each ledger that may be held, including those that recoveries add, and the fences of deleted ones.
 LEDGER_BYTES: int

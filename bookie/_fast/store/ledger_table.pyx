@@ -1,4 +1,4 @@
-"""The ledgers of one shard. All of a bookie's ledgers stay in memory, about 150 bytes each, as upstream keeps them."""
+"""The ledgers of one shard. Like Apache BookKeeper, a bookie keeps all its ledgers in memory, about 150 bytes each."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -22,7 +22,7 @@ from bookie._fast.store.ledger_counts cimport FENCE_BYTES_MOST, LEDGER_BYTES_MOS
 LEDGER_BYTES = LEDGER_BYTES_MOST + LEDGER_BYTES_MOST // 8 + FENCE_BYTES_MOST
 
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil:
-    """Constant time in the contents: secrets are compared with it."""
+    """Compare in time that does not depend on the contents, which may be secrets."""
     cdef uint8_t differ = 0
     cdef uint32_t i
     for i in range(size):
@@ -125,7 +125,7 @@ cdef bint ledger_quarantine(LedgerMap* map, Ledger* ledger, QuarantineReason rea
     if entry == NULL:
         entry = <Quarantined*> calloc(1, sizeof(Quarantined))
         if entry == NULL:
-            return False         # in quarantine all the same, but not listed before the next start
+            return False         # it is in quarantine all the same, but is not listed before the next start
         entry.chained.ledger = ledger.chained.ledger
         chained_put(&map.quarantined, &entry.chained)
     if entry.reasons & bit:
@@ -213,7 +213,7 @@ cdef Status ledger_take_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, 
     if not all_zero(ledger.key, ledger.key_size) or key_size > STORED_KEY_MAX:
         return UNAUTHORIZED
     if all_zero(key, key_size):
-        return OK                # zeros of another length: the owner is as unknown as before
+        return OK                # zeros of another length say as little about the owner
     if not ledger_set_key(ledger, key, key_size):
         return NO_MEMORY
     ledger.key_logged = False

@@ -1,6 +1,6 @@
-"""What clients change of a ledger: adds, fences, explicit LACs, and the word that nothing follows. From I/O loops.
+"""What clients change of a ledger: adds, fences, explicit LACs and write closes. Called by I/O loops.
 
-Ids, LACs and keys beyond `bounds` are refused here, before anything is kept of them: BAD_REQUEST.
+Ids, LACs and keys beyond `bounds` are refused here with BAD_REQUEST, before anything of them is stored.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -9,21 +9,22 @@ from bookie._fast.store.stores cimport Storage
 
 cdef enum AddKind:
     ADD_PLAIN = 0
-    ADD_RECOVERY = 1             # passes fence and limbo
-    ADD_REPAIR = 2               # passes quarantine as well: a good copy of an entry that belongs here
+    ADD_RECOVERY = 1             # allowed in spite of fence and limbo
+    ADD_REPAIR = 2               # and of quarantine: a good copy of an entry that belongs here
 
-# Add one entry: key, fence, cache, journal. OK with the journal group that makes it durable (0: nothing to wait for);
-# FULL: try again after the loops are woken. IO_ERROR: the ledger is in quarantine.
+# Add one entry: check key and fence, then put it into cache and journal. OK with the journal group that makes it
+# durable (0: nothing to wait for); FULL: retry after the loops are woken; IO_ERROR: the ledger is in quarantine.
 cdef Status stores_add(Storage* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
                        const uint8_t* data, uint32_t size, AddKind kind, int64_t* group) noexcept nogil
-# Fence: OK with the group to wait for (0: long durable). Creates an unknown ledger, fenced, with this key.
+# Fence a ledger. OK with the group to wait for (0: already durable). An unknown ledger is created, fenced, with this
+# key.
 cdef Status stores_fence(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                          int64_t* group) noexcept nogil
 # Store an explicit LAC packet (`ledger, lac, digest`, LAC_PACKET_MAX bytes at most).
 cdef Status stores_write_lac(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                              const uint8_t* packet, uint32_t size, int64_t* group) noexcept nogil
-# A copy of the ledger's explicit LAC packet, for the caller to free; NULL: it has none, or no memory.
+# Return a copy of the ledger's explicit LAC packet, which the caller frees; NULL if it has none, or without memory.
 cdef uint8_t* stores_explicit_lac(Storage* stores, int64_t ledger, uint32_t* size) noexcept nogil
-# The writer says that nothing follows: advice, which leaves no trace in key or journal. OK, also for an unknown ledger,
-# to which nothing happens; UNAUTHORIZED, BAD_REQUEST.
+# Record a write close: the writer adds nothing more. It is advisory and changes neither key nor journal. OK, also for
+# an unknown ledger, to which nothing happens; UNAUTHORIZED, BAD_REQUEST.
 cdef Status stores_write_close(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size) noexcept nogil

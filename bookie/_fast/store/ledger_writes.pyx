@@ -1,4 +1,4 @@
-"""Everything that changes a ledger passes here: adds, fences, LACs and ends, under its shard's lock."""
+"""All changes of a ledger by clients: adds, fences, LACs and write closes, under the lock of its shard."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy
@@ -39,7 +39,7 @@ from bookie._fast.store.stores cimport Shard, Store, journal_of, shard_of, store
 
 
 cdef Status log_key(Storage* stores, Shard* shard, Ledger* ledger) noexcept nogil:
-    """The key record goes before the ledger's first record in this process's journal."""
+    """Journal the ledger's key before its first record in this process's journal."""
     cdef int64_t id = ledger.chained.ledger
     if ledger.key_logged:
         return OK
@@ -52,9 +52,9 @@ cdef Status log_key(Storage* stores, Shard* shard, Ledger* ledger) noexcept nogi
 
 cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_t key_size, bint is_writer,
                            Ledger** ledger) noexcept nogil:
-    """The ledger with this key; an unknown one is created (upstream: the first key is the key).
+    """Find the ledger and check the key. An unknown ledger is created; as in Apache BookKeeper, the first key counts.
 
-    Not by its writer when it was deleted with a fence: for others it is fenced from the start.
+    A ledger that was deleted while fenced is not created for its writer; for others it is fenced from the start.
     """
     ledger[0] = ledger_find(&shard.ledgers, id)
     if ledger[0] != NULL:
@@ -64,7 +64,7 @@ cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_
     if is_writer and ledger_kept_fence(&shard.ledgers, id) != NULL:
         return FENCED
     if not ledgers_have_room(&shard.ledgers, is_writer):
-        return READ_ONLY         # the ledger goes to another bookie
+        return READ_ONLY         # the client takes the ledger to another bookie
     ledger[0] = ledger_add(&shard.ledgers, id, key, key_size)
     if ledger[0] == NULL:
         return NO_MEMORY
@@ -86,20 +86,20 @@ cdef Status add_locked(Storage* stores, Store* store, Shard* shard, int64_t id, 
     cdef bint is_tail
     cdef Status status = find_or_create(shard, id, key, key_size, kind == ADD_PLAIN, &ledger)
     if status == OK:
-        status = log_key(stores, shard, ledger)      # also of an add that is refused: its key may be the first one
+        status = log_key(stores, shard, ledger)      # also if the add is refused, as its key may be the first one
     if status != OK:
         return status
     if ledger.fenced:
         if kind == ADD_PLAIN:
             return FENCED
-        close_writes(store, shard, ledger)       # what recovery adds is little, and the last of it
+        close_writes(store, shard, ledger)       # few entries, the last ones, come from recovery
     if ledger.quarantine and kind != ADD_REPAIR:
-        return IO_ERROR          # of all refusals the one after which a writer goes on without this bookie
+        return IO_ERROR          # the refusal after which a writer continues without this bookie
     if kind == ADD_PLAIN and ledger.limbo:
         return UNAUTHORIZED
     if stores.write_data and not journal_has_room(journal_of(stores, id), size):
         return FULL
-    # Storage first, journal second: a checkpoint must never trim a record that the storage does not hold.
+    # Storage first, journal second: a checkpoint must never trim a record of an entry that the storage does not hold.
     half = bk_load(&store.active)
     is_tail = entry > ledger.last and ledger.last_known
     status = half_put(&store.halves[half], &shard.halves[half], id, entry, data, size, is_tail)
@@ -116,7 +116,7 @@ cdef Status add_locked(Storage* stores, Store* store, Shard* shard, int64_t id, 
     if stores.write_data:
         group[0] = journal_append(journal_of(stores, id), data, size)
         if group[0] == 0:
-            return FULL      # the cached copy is harmless: the retry overwrites it
+            return FULL      # the cached copy is harmless: the retry replaces it
     return OK
 
 
@@ -127,7 +127,7 @@ cdef Status stores_add(Storage* stores, int64_t ledger, int64_t entry, const uin
     cdef Status status
     cdef uint64_t watchers = 0
     if not ids_hold(ledger, entry) or (size >= ENTRY_LAC_MIN and not lac_holds(load_i64(data + 16))):
-        return BAD_REQUEST       # no index could hold the id, and no entry will ever have that of the LAC
+        return BAD_REQUEST       # no index could hold the id, or no entry can ever have the id in the LAC
     pthread_mutex_lock(&shard.lock)
     status = add_locked(stores, store, shard, ledger, entry, key, key_size, data, size, kind, group, &watchers)
     pthread_mutex_unlock(&shard.lock)
@@ -148,7 +148,7 @@ cdef Status stores_write_close(Storage* stores, int64_t ledger_id, const uint8_t
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
     if ledger != NULL:
-        status = ledger_judge_key(ledger, key, key_size)     # advice: it makes nobody the ledger's owner
+        status = ledger_judge_key(ledger, key, key_size)     # it is advisory, and gives an unowned ledger no owner
         if status == OK:
             close_writes(store, shard, ledger)
     pthread_mutex_unlock(&shard.lock)
@@ -170,7 +170,7 @@ cdef Status stores_fence(Storage* stores, int64_t ledger_id, const uint8_t* key,
         ledger.fenced = True
         group[0] = 0
     elif status == OK and not (ledger.fenced and ledger.key_logged):
-        # also a fence again: its key may be the first one that is not empty
+        # A fence is journaled again if the key is not: its key may be the first one that is not empty.
         status = log_key(stores, shard, ledger)
         if status == OK:
             group[0] = journal_append_meta(journal_of(stores, ledger_id), ledger_id, META_FENCE, NULL, 0)
@@ -192,7 +192,7 @@ cdef Status stores_fence(Storage* stores, int64_t ledger_id, const uint8_t* key,
 
 
 cdef int64_t explicit_lac(const Ledger* ledger) noexcept nogil:
-    """What the stored packet says; it never goes back."""
+    """Return the LAC in the stored packet, which never decreases, or -1."""
     return load_i64(ledger.explicit_lac + 8) if ledger.explicit_lac != NULL else -1
 
 
@@ -211,7 +211,7 @@ cdef Status stores_write_lac(Storage* stores, int64_t ledger_id, const uint8_t* 
     pthread_mutex_lock(&shard.lock)
     status = find_or_create(shard, ledger_id, key, key_size, True, &ledger)
     if status == FENCED:
-        status = NO_LEDGER       # as upstream; an add says more
+        status = NO_LEDGER       # as in Apache BookKeeper; an add gets FENCED
     if status == OK:
         status = IO_ERROR if ledger.quarantine else log_key(stores, shard, ledger)
     if status == OK and lac >= explicit_lac(ledger) and not ledger_set_lac(ledger, packet, size):

@@ -1,13 +1,13 @@
-"""Spans on their way from the disk: who wants an entry of one waits for it instead of reading it again.
+"""Spans that are being read from disk: a thread that wants an entry of one waits instead of reading it again.
 
-Read pool threads.
+For threads of the read pool.
 """
 from libc.stdint cimport int64_t, uint32_t
 
 from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
-    LOADS_MOST = 256         # read threads
+    LOADS_MOST = 256         # threads of the read pool
 
 cdef struct Load:
     int64_t ledger
@@ -21,8 +21,9 @@ cdef struct Loads:
     uint32_t count
 
 cdef void loads_init(Loads* loads) noexcept nogil
-# True: this thread loads [first, last] and calls `load_end`. False: somebody was loading `first`, and is done now.
+# Return True if this thread is to load [first, last] and call `load_end`; False if another one loaded `first`
+# meanwhile.
 cdef bint load_begin(Loads* loads, int64_t ledger, int64_t first, int64_t last) noexcept nogil
-# Entries of a span under way that ends right before `first`; 0: there is none.
+# Return the number of entries of a span being read that ends right before `first`, or 0.
 cdef int64_t load_before(Loads* loads, int64_t ledger, int64_t first) noexcept nogil
 cdef void load_end(Loads* loads, int64_t ledger, int64_t first) noexcept nogil

@@ -1,4 +1,4 @@
-"""Single flight of disk reads: a small table under one lock, held for a scan of it."""
+"""Ensures that a span is read from disk once: a small table, which is scanned under one lock."""
 from libc.stdint cimport int64_t, uint32_t
 
 from bookie._fast.base.sync cimport (

@@ -1,8 +1,8 @@
-"""Which ledgers changed, on their way to the I/O loops whose long polls wait for that.
+"""Notices of changed ledgers to the I/O loops whose long polls wait for them.
 
-A ledger's `watchers` has one bit a loop. Whoever changes the ledger takes and clears the mask under the shard's lock
-(`take_watchers`) and posts the ledger's id after it, from any thread. A loop takes its own list (module
-`server.long_polls`). Bounded without allocation: what does not fit is told as "look at everything".
+A ledger's `watchers` has one bit for each loop. A thread that changes the ledger takes and clears the mask under the
+shard's lock (`take_watchers`), and afterwards posts the ledger's id. Any thread. A loop takes its own list (module
+`server.long_polls`). The lists are bounded, without allocation: if one overflows, its loop looks at all its ledgers.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -23,9 +23,9 @@ cdef enum:
 
 cdef struct Notices:
     pthread_mutex_t lock
-    int64_t ids[NOTICES_MOST]    # a ledger may stand here twice
+    int64_t ids[NOTICES_MOST]    # a ledger may occur twice
     int64_t count                # atomic; written with the lock
-    bint all                     # more changed than `ids` can tell
+    bint all                     # more ledgers changed than fit into `ids`
     Waker* waker
 
 cdef struct NoticeBoard:
@@ -33,7 +33,7 @@ cdef struct NoticeBoard:
 
 
 cdef inline uint64_t take_watchers(Ledger* ledger, bint lac_rose) noexcept nogil:
-    """With the shard's lock, after the change: who is to be told of it. Zero where nobody waits."""
+    """Take the loops to be told of a change; 0 if none wait. Call it after the change, with the shard's lock."""
     cdef uint64_t watchers = ledger.watchers
     if watchers == 0:
         return 0
@@ -54,7 +54,7 @@ cdef inline void post_notice(Notices* notices, int64_t ledger) noexcept nogil:
 
 
 cdef inline void post_notices(NoticeBoard* board, uint64_t watchers, int64_t ledger) noexcept nogil:
-    """After the shard's lock: tell the loops of the mask."""
+    """Post the ledger to the loops of the mask. Call it after releasing the shard's lock."""
     cdef uint32_t at = 0
     while watchers:
         if watchers & 1:
@@ -64,7 +64,7 @@ cdef inline void post_notices(NoticeBoard* board, uint64_t watchers, int64_t led
 
 
 cdef inline int64_t notices_take(Notices* notices, int64_t* ids, bint* all) noexcept nogil:
-    """Move what was posted to `ids` (room for NOTICES_MOST); how many."""
+    """Move the posted ids to `ids`, which has room for NOTICES_MOST, and return their number."""
     cdef int64_t count, i
     all[0] = False
     if bk_load(&notices.count) == 0:

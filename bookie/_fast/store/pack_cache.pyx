@@ -1,4 +1,4 @@
-"""Copies of the halves in fresh memory, one half after the other."""
+"""Copies the halves to new memory, one after the other."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from bookie._fast.base.by_ledger cimport Chained
@@ -23,17 +23,17 @@ from bookie._fast.store.stores cimport SHARDS
 
 cdef enum:
     SLOT_BYTES = 4
-    WON_LEAST = 64           # a half that has not won this part of its size is as good as full
+    WON_LEAST = 64           # packing that gains less than this part of the half is not worth another attempt
 
 cdef struct Packing:
-    Half* half               # the fresh one
+    Half* half               # the new one
     RunMap* map
-    LedgerRuns* newer        # what the other half has of the ledger; NULL: nothing, or it is the older one
-    uint64_t rest            # bytes of the ledger that are still to come
+    LedgerRuns* newer        # the ledger's runs in the other half, if that is newer; else NULL
+    uint64_t rest            # bytes of the ledger that are still to be packed
 
 
 cdef uint64_t bytes_of(const LedgerRuns* ledger) noexcept nogil:
-    """Of its records, with their slots."""
+    """Return the bytes of the ledger's records and slots."""
     cdef RunPlace place = RunPlace(0, 0)
     cdef Run* run = runs_next(ledger, &place)
     cdef uint64_t size = 0
@@ -74,7 +74,7 @@ cdef Status pack_ledger(Packing* packing, const LedgerRuns* ledger) noexcept nog
         run = runs_next(ledger, &place)
     packed = map_find(packing.map, ledger.chained.ledger)
     if packed != NULL:
-        packed.page_bytes = 0        # what it writes from here on begins small again
+        packed.page_bytes = 0        # pages for later adds begin small again
         packed.overrides = ledger.overrides
     return status
 
@@ -95,7 +95,7 @@ cdef Status pack_shard(Half* half, RunMap* map, const RunMap* old, const RunMap*
 
 
 cdef bint pack_half(Store* store, int64_t at) noexcept nogil:
-    """False: it stays as it was, as memory lacks, or its records came in a better order than that of their ids."""
+    """Pack one half. Return False, with nothing changed, without memory or if the copy is larger than the original."""
     cdef Half* half = &store.halves[at]
     cdef Half old = half[0]
     cdef RunMap maps[SHARDS]
@@ -135,6 +135,6 @@ cdef bint pack_cache(Store* store) noexcept nogil:
     cdef bint apart = pack_half(store, active ^ 1)
     pack_half(store, active)
     if apart and half_taken(&store.halves[active ^ 1]) < half_taken(&store.halves[active]):
-        active ^= 1              # no entry lies in both, so neither is the newer one
+        active ^= 1              # no entry is in both halves, so neither is newer
         bk_store(&store.active, active)
     return half_taken(&store.halves[active]) + <int64_t> (size // WON_LEAST) <= before

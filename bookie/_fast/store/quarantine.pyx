@@ -1,4 +1,4 @@
-"""Quarantine: the door for threads that hold no lock, and what Python sees of it."""
+"""Quarantine for threads that hold no lock, and the part that Python uses."""
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t
@@ -17,15 +17,15 @@ from bookie._fast.store.storage cimport DirectoryStore, StorageEngine, stores_re
 from bookie._fast.store.stores cimport SHARDS, Shard, Store, shard_of, store_of
 
 cdef enum:
-    ROOM_FOR_MORE = 1024         # ledgers that may come in while they are listed
+    ROOM_FOR_MORE = 1024         # ledgers that may be added while they are listed
 
-# By QuarantineReason; also what operators read, after "the ledger has".
+# By QuarantineReason. Operators read these after "the ledger has".
 REASONS = (
     "",
     "an entry id that the index cannot hold",
     "a record longer than an entry log takes",
     "master keys in the journal that contradict each other",
-    "an explicit LAC that is none",
+    "an invalid explicit LAC",
     "an unreadable record in the ledgers index",
     "unreadable runs in the location index",
     "a bad record in an entry log",
@@ -48,7 +48,8 @@ cdef bint stores_quarantine(Storage* stores, int64_t ledger_id, QuarantineReason
 
 
 def put(StorageEngine stores, int64_t ledger, reason: str) -> bool:
-    """Put a ledger into quarantine for one of REASONS; whether that is new. False for a ledger that is unknown here.
+    """Put a ledger into quarantine for one of REASONS; return whether that is new. False if the ledger is unknown
+    here.
 
     ValueError for another reason.
     """
@@ -60,7 +61,7 @@ def put(StorageEngine stores, int64_t ledger, reason: str) -> bool:
 
 
 def lift(StorageEngine stores, int64_t ledger_id) -> bool:
-    """Let a ledger out, durably with the next checkpoint; False: it was not in quarantine."""
+    """Release a ledger, durably with the next checkpoint; return False if it was not in quarantine."""
     cdef Shard* shard = shard_of(store_of(stores.stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef bint found
@@ -82,7 +83,7 @@ cdef struct Note:
 
 
 cdef int64_t collect(Store* store, bint fresh, Note* out, int64_t most) noexcept nogil:
-    """Up to `most` ledgers with their reasons, or with those that were not told yet and are herewith; how many."""
+    """Collect up to `most` ledgers with their reasons, if `fresh` those not told before; return their number."""
     cdef LedgerMap* map
     cdef Quarantined* entry
     cdef uint32_t bits, b
@@ -123,12 +124,12 @@ cdef list _collected(DirectoryStore handle, bint fresh, int64_t most):
 
 
 def listed(DirectoryStore handle) -> list[Quarantine]:
-    """Every ledger of the directory that is in quarantine, ascending."""
+    """Return all ledgers of the directory that are in quarantine, ascending."""
     cdef int i
     most = sum(handle.store.shards[i].ledgers.quarantined.count for i in range(SHARDS)) + ROOM_FOR_MORE
     return sorted(_collected(handle, False, most))
 
 
 def news(DirectoryStore handle, int64_t most) -> list[Quarantine]:
-    """Up to `most` ledgers with the reasons that no earlier call told."""
+    """Return up to `most` ledgers with reasons that no earlier call returned."""
     return _collected(handle, True, most)

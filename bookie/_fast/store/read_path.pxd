@@ -1,4 +1,4 @@
-"""Cold reads: runs found in the index, brought from the entry logs into memory, then gathered like all others.
+"""Cold reads: runs are looked up in the index, read from the entry logs into memory, and then gathered from there.
 
 Threads of the read pool (module `store.read_pool`).
 """
@@ -11,14 +11,14 @@ from bookie._fast.store.loads cimport Loads
 from bookie._fast.store.stores cimport Storage
 
 cdef struct Reading:
-    # What a read of one store needs.
+    # What a read in one store needs.
     Storage* stores
     IndexReader* index       # of the ledger's store; this thread's
-    Loads* loads             # all threads'
+    Loads* loads             # shared by all threads
 
-# Memory first, then the disk, until the request is satisfied or the disk has no more: `answer.status` tells.
+# Gather from memory and then from disk until the request is satisfied or the disk has no more; see `answer.status`.
 cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil
-# Bring the LAC of a ledger up to what earlier processes stored, once per process.
+# Raise the known LAC of a ledger to the one that earlier processes stored, once per process.
 cdef Status learn_lac(Reading* reading, int64_t ledger) noexcept nogil
-# Bring what follows from `entry` on into the read cache before it is asked for.
+# Read what follows `entry` into the read cache before it is requested.
 cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept nogil

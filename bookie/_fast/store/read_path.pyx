@@ -1,4 +1,4 @@
-"""Cold reads: found in the index, faulted in from the entry log, then gathered from memory like all others."""
+"""Cold reads: looked up in the index, read from the entry log, and gathered from memory like all others."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -52,11 +52,11 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int) noexcept
 
 cdef enum:
-    LAC_AT = 16              # in an entry
-    LOOK_UPS_MOST = 16       # an entry can move again while it is looked up again; not for ever, though
-    GROWTH = 4               # who goes on in order gets so many times the entries of the stretch before
-    WHOLE = 1 << 29          # entries of the stretch before a ledger's beginning: enough for all that may be read ahead
-    HINT_LEAST = 64 << 10    # below that the kernel is not told to go on
+    LAC_AT = 16              # offset in an entry
+    LOOK_UPS_MOST = 16       # look-ups for one entry, which may be moved between look-up and read
+    GROWTH = 4               # a reader in order gets this many times the entries of the previous stretch
+    WHOLE = 1 << 29          # assumed previous stretch at a ledger's beginning: allows all that may be read ahead
+    HINT_LEAST = 64 << 10    # for fewer bytes the kernel gets no hint to read on
     UNCACHED_WAIT_NS = 1000000000
     UNCACHED_TICK_US = 1000
 
@@ -64,17 +64,17 @@ cdef enum:
 cdef struct Plan:
     IndexHit hit
     int64_t epoch            # Store.overrides before the look-up
-    int64_t last             # the last entry that will come, at least
+    int64_t last             # the last entry that the read will bring, at least
     uint64_t span            # bytes to read
-    uint32_t ahead           # readers go in order: entries of the stretch before; 0: they do not
+    uint32_t ahead           # entries of the previous stretch if the reader goes in order; else 0
     uint32_t setting
 
 
 cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noexcept nogil:
-    """Note each record that was read at the page's front; False when the first is not the one that the index tells.
+    """Add a slot for each record at the front of the page; return False if the first is not the one in the index.
 
-    A record's length is vouched for by the index (the first), or by what follows it: so the last one before bytes that
-    are no record is left out.
+    A record's length is confirmed by the index (the first) or by the record after it; so the last one is left out if
+    the bytes after it are not a record.
     """
     cdef uint64_t at = 0
     cdef uint64_t before = 0
@@ -82,7 +82,7 @@ cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noe
     cdef uint32_t length
     cdef int64_t found
     last[0] = previous
-    page.used = <uint32_t> size          # slots must not reach into what is still to be walked
+    page.used = <uint32_t> size          # keeps slots from overlapping bytes that are still to be walked
     while size - at >= RECORD_LEAST:
         length = load_u32(page.data + at)
         if length < ENTRY_HEADER_MIN or length > size - at - LENGTH_PREFIX:
@@ -107,9 +107,9 @@ cdef bint cut(Page* page, const IndexHit* hit, uint64_t size, int64_t* last) noe
 
 
 cdef void extend(IndexReader* reader, int64_t ledger, IndexHit* hit, uint64_t bytes, uint32_t entries) noexcept nogil:
-    """Readahead over the next stored runs while they lie right behind: limited by bytes, count, end of the chain.
+    """Extend the hit over the next stored runs that are contiguous with it, up to the limits of bytes and entries.
 
-    Ids may be missing between two runs: a striped ledger has the others on other bookies.
+    Ids may be missing between two runs: other bookies have the other entries of a striped ledger.
     """
     cdef IndexHit following
     while hit.span_bytes < bytes and hit.span_entries < entries:
@@ -123,7 +123,7 @@ cdef void extend(IndexReader* reader, int64_t ledger, IndexHit* hit, uint64_t by
 
 
 cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nogil:
-    """Room for `span` bytes of records and a slot for each that they can be."""
+    """Return the capacity for `span` bytes of records, with a slot for each that they may hold."""
     cdef uint64_t slots = span // RECORD_LEAST + 1
     if hit.span_entries < slots:
         slots = hit.span_entries
@@ -132,8 +132,8 @@ cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nog
 
 cdef uint32_t in_order(Reading* reading, Shard* shard, int64_t ledger, int64_t entry, const IndexHit* hit,
                        bint early) noexcept nogil:
-    """How many entries came with the stretch right before this one, of which readers took at least half; 0: whoever
-    asks does not go in order, as far as can be seen. `early`: nobody asks for it yet. Who begins a ledger wants it all.
+    """Return the number of entries of the stretch right before this one if readers took at least half of them, else 0,
+    which means that the reader does not go in order. `early`: this is read ahead. At a ledger's beginning, WHOLE.
     """
     cdef uint32_t entries = 0
     cdef Run* before
@@ -151,7 +151,7 @@ cdef uint32_t in_order(Reading* reading, Shard* shard, int64_t ledger, int64_t e
 
 
 cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept nogil:
-    """Bytes of so many entries from the hit on: exact if all are equal, else about, and one more."""
+    """Return the bytes of so many entries from the hit on, exact if all are equal, else estimated plus one entry."""
     cdef uint64_t record = <uint64_t> hit.length + LENGTH_PREFIX
     if entries == 1 or hit.span_bytes == record * hit.span_entries:
         return record * entries
@@ -159,7 +159,7 @@ cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept
 
 
 cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* answer, Plan* plan) noexcept nogil:
-    """What to read for `answer.next`: what was asked for, and who goes in order gets more of what follows each time."""
+    """Plan the read for `answer.next`: what was requested, and for readers in order growing amounts of what follows."""
     cdef Store* store = store_of(reading.stores, request.ledger)
     cdef Shard* shard = shard_of(store, request.ledger)
     cdef IndexHit* hit = &plan.hit
@@ -186,20 +186,20 @@ cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* ans
     plan.last = hit.span_last
     span = hit.span_bytes
     if hit.span_entries > entries:
-        # a stored run goes on behind what is to be read: as many bytes as the entries are worth
+        # The stored run goes on after what is to be read: read as many bytes as the entries may take.
         span = first_bytes(hit, entries)
         plan.last = min(hit.span_last, hit.entry + entries - 1)
-    # the estimate may reach behind the stored runs, where the log has older copies of what was written again elsewhere
+    # The estimate may reach beyond the stored runs, to older copies of entries that were written again elsewhere.
     span = min(span, hit.span_bytes, wanted, store.ring.segment_bytes // 2)
     plan.span = max(span, <uint64_t> hit.length + LENGTH_PREFIX)
     return OK
 
 
 cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """Bring `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index has none.
+    """Read `answer.next` and what follows it into the read cache, and take it. NO_ENTRY: the index does not have it.
 
-    With `request.count` 0 nothing is taken, and nothing is done for which the ring would have to wait. A log may go
-    between the look-up and the read: its entries were indexed elsewhere before, so the index is asked again.
+    With `request.count` 0, nothing is taken, and the call never waits for the ring. A log may be removed between
+    look-up and read; its entries were indexed elsewhere before, so the look-up is repeated.
     """
     cdef Plan what
     cdef int64_t first = answer.next
@@ -219,7 +219,7 @@ cdef Status fault_in(Reading* reading, const ReadRequest* request, Answer* answe
 
 
 cdef Page* uncached(Storage* stores, int64_t ledger, Plan* what, uint64_t span) noexcept nogil:
-    """A page outside the ring for `span` bytes, or for one record."""
+    """Allocate a page outside the ring for `span` bytes, or else for one record."""
     cdef uint64_t record = <uint64_t> what.hit.length + LENGTH_PREFIX
     cdef Page* page = uncached_page(&stores.uncached, ledger, page_bytes(&what.hit, span))
     what.span = span
@@ -231,8 +231,8 @@ cdef Page* uncached(Storage* stores, int64_t ledger, Plan* what, uint64_t span) 
 
 
 cdef Page* page_outside(Storage* stores, const ReadRequest* request, const Answer* answer, Plan* what) noexcept nogil:
-    """The ring cannot take the page now: one outside it for no more than was asked. Where the budget of those is used
-    up, who holds nothing of it waits a little for either; NULL: in vain.
+    """Allocate a page outside the ring, which cannot take one now, for no more than was requested. If their budget is
+    used up, a response that holds none of it waits a little for either; NULL if in vain.
     """
     cdef ReadRing* ring = &store_of(stores, request.ledger).ring
     cdef Plan as_planned = what[0]
@@ -255,7 +255,7 @@ cdef Page* page_outside(Storage* stores, const ReadRequest* request, const Answe
 
 
 cdef Status fetch(Storage* stores, const ReadRequest* request, Answer* answer, Plan* what) noexcept nogil:
-    """CLOSED: the log that the index told is gone."""
+    """Read the planned span into a page. CLOSED: the log in which the index located it does not exist any more."""
     cdef Store* store = store_of(stores, request.ledger)
     cdef Page* page = ring_page(&store.ring, request.ledger, page_bytes(&what.hit, what.span))
     cdef Status status
@@ -305,7 +305,7 @@ cdef Status load(Store* store, Page* page, const Plan* what, Run* run) noexcept 
 
 
 cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
-    """The first id from `entry` on that the write cache holds: newer there than on disk. INT64_MAX: none."""
+    """Return the first id from `entry` on in the write cache, where it is newer than on disk; INT64_MAX if none."""
     cdef int64_t upper = INT64_MAX
     cdef Found found
     cdef int i
@@ -320,8 +320,7 @@ cdef int64_t first_unflushed(Shard* shard, int64_t ledger, int64_t entry) noexce
 
 cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answer* answer,
                     const Run* run, const Plan* what) noexcept nogil:
-    """Let others find the run and take what fits of it; neither if it went stale while it was read. END: nothing fits.
-    """
+    """Insert the run and take what fits of it; neither if it went stale during the read. END: nothing fits."""
     cdef LedgerRuns* runs
     cdef int64_t upper
     cdef uint32_t taken = 0
@@ -343,7 +342,7 @@ cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answ
 
 
 cdef Status last_lac(Reading* reading, int64_t ledger, int64_t entry, int64_t* lac) noexcept nogil:
-    """The LAC that the ledger's last entry tells."""
+    """Get the LAC in the ledger's last entry."""
     cdef ReadRequest request
     cdef Answer answer
     cdef Status status
@@ -360,7 +359,6 @@ cdef Status last_lac(Reading* reading, int64_t ledger, int64_t entry, int64_t* l
 
 
 cdef Status learn_lac(Reading* reading, int64_t ledger_id) noexcept nogil:
-    """Bring the LAC up to what earlier processes stored, once per process. Pool threads only."""
     cdef Store* store = store_of(reading.stores, ledger_id)
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
@@ -398,7 +396,7 @@ cdef bint doubtful(Storage* stores, int64_t ledger_id) noexcept nogil:
 
 
 cdef void conclude(Storage* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
-    """The disk ended the gathering: what was gathered is the answer, or the reason why there is nothing."""
+    """Set the final status: OK if anything was gathered, else the reason why there is nothing."""
     if answer.count:
         answer.status = OK
         if status != NO_ENTRY:
@@ -412,7 +410,6 @@ cdef void conclude(Storage* stores, const ReadRequest* request, Answer* answer, 
 
 
 cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answer) noexcept nogil:
-    """Memory first, then the disk, until the request is satisfied. Pool threads only."""
     cdef Storage* stores = reading.stores
     cdef Status status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
     cdef bint learnt = False
@@ -425,10 +422,10 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
             learnt = True
             status = learn_lac(reading, request.ledger)
             if status != OK and not request.flags & PIGGYBACK:
-                request.wants_lac = False        # the entries are worth more than the LAC that goes with them
+                request.wants_lac = False        # entries without the LAC are better than none
                 status = OK
         elif answer.count and answer_keeps_half(store_of(stores, request.ledger), answer):
-            answer.status = OK                   # no swap waits for another read of the disk
+            answer.status = OK                   # send it as it is: the swap must not wait for another read of the disk
             return
         elif answer.next == ENTRY_ID_LAST:
             status = learn_last(store_of(stores, request.ledger), reading.index, request.ledger)
@@ -457,7 +454,6 @@ cdef bint in_memory(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
 
 
 cdef void read_ahead(Reading* reading, int64_t ledger, int64_t entry) noexcept nogil:
-    """Bring what follows into the read cache before it is asked for. Pool threads only."""
     cdef ReadRequest request
     cdef Answer answer
     cdef IndexHit hit

@@ -1,4 +1,4 @@
-"""Cold reads wait here for a thread; what it found goes back to the loop that asked."""
+"""Cold reads wait here for a thread; the results go back to the loop that asked."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -30,7 +30,7 @@ from bookie._fast.wire.request cimport URGENT
 
 
 cdef enum:
-    AT_WORK = 256                # jobs that may be served, or wait for their loop, while the queue is full
+    AT_WORK = 256                # jobs in service, or waiting for their loop, allowed while the queue is full
 
 
 cdef int64_t jobs_most(int64_t queued_max) noexcept nogil:
@@ -50,11 +50,11 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
     request.ledger = ledger
     request.entry = answer.ahead
     answer.ahead = -1
-    pool_submit(pool, &request, &pool.ahead, NULL)       # full queues have better things to do
+    pool_submit(pool, &request, &pool.ahead, NULL)       # if the queue is full, reading ahead is dropped
 
 
 cdef void line_up(ReadPool* pool, Lane* lane) noexcept nogil:
-    """The lane holds something and comes after all others; with the lock."""
+    """Put a lane that is not empty at the end of the line. With the lock."""
     lane.next = NULL
     if pool.last == NULL:
         pool.first = lane
@@ -64,7 +64,7 @@ cdef void line_up(ReadPool* pool, Lane* lane) noexcept nogil:
 
 
 cdef void push(ReadPool* pool, Lane* lane, PoolJob* job) noexcept nogil:
-    """With the lock."""
+    """Append a job to a lane. With the lock."""
     if lane.first == NULL:
         bk_store_pointer(&lane.first, job)   # its loop looks without the lock
         line_up(pool, lane)
@@ -75,7 +75,7 @@ cdef void push(ReadPool* pool, Lane* lane, PoolJob* job) noexcept nogil:
 
 
 cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
-    """The oldest of the lane whose turn it is; with the lock. NULL: nothing waits."""
+    """Take the oldest job of the lane whose turn it is, or NULL. With the lock."""
     cdef Lane* lane = pool.first
     cdef PoolJob* job
     if lane == NULL:
@@ -92,7 +92,7 @@ cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
 
 
 cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogil:
-    """A limit, and above it the room of what is urgent, and half as much of who has nothing else waiting."""
+    """Return a limit raised by a quarter for urgent jobs, or by an eighth for the first job of a lane."""
     return most + (most // 4 if urgent else most // 8 if first else 0)
 
 
@@ -129,7 +129,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, 
 
 
 cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
-    """Wait for work; NULL when the pool stops and nothing waits."""
+    """Wait for a job; NULL if the pool stops and none is left."""
     cdef PoolJob* job
     pthread_mutex_lock(&pool.lock)
     while pool.first == NULL and not pool.stopping:
@@ -178,12 +178,12 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
 
 
 def bytes_max(int64_t queue_max) -> int:
-    """Memory for reads that wait for the disk, and for what they found until a loop takes it."""
+    """Return the memory for reads that wait for the disk, and for their results until a loop takes them."""
     return jobs_most(queue_max) * sizeof(PoolJob)
 
 
 cdef class ReadPoolWorkers:
-    """The read pool's queue; `run` is the body of each of its threads."""
+    """The read pool; `run` is the body of each of its threads."""
 
     def __cinit__(self):
         pthread_mutex_init(&self.pool.lock, NULL)
@@ -196,7 +196,7 @@ cdef class ReadPoolWorkers:
         self.pool.queued_max = queue_max
 
     def run(self) -> None:
-        """Serve reads until `stop`; each thread has index readers of its own."""
+        """Serve reads until `stop`, with index readers of this thread's own."""
         cdef IndexReader* readers[64]
         cdef uint32_t count = self.pool.stores.count
         cdef uint32_t i
@@ -205,14 +205,14 @@ cdef class ReadPoolWorkers:
                 readers[i] = index_reader(self.pool.stores.stores[i].index)
         for i in range(count):
             if readers[i] == NULL:
-                raise OSError("too many readers of the location index")
+                raise OSError("no reader of the location index is left for a read thread; lower numReadWorkerThreads")
         with nogil:
             pool_run(&self.pool, readers)
             for i in range(count):
                 index_reader_free(readers[i])
 
     def stop(self) -> None:
-        """Serve what is queued, then end the threads."""
+        """Serve the queued reads, then end the threads."""
         with nogil:
             pthread_mutex_lock(&self.pool.lock)
             self.pool.stopping = True

@@ -1,7 +1,7 @@
-"""Replay: each journal record back into the storage, idempotent, without asking whether the ledger is fenced.
+"""Replay: puts each journal record back into the storage, idempotently, without checking for fences.
 
-Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped. One that
-cannot be stored puts its ledger into quarantine, and replay goes on.
+Records of ledgers that neither the journal nor the index knows belong to deleted ledgers and are skipped. A record
+that cannot be stored puts its ledger into quarantine, and replay continues.
 """
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
@@ -53,18 +53,18 @@ cdef extern from "<fcntl.h>" nogil:
     int O_RDONLY
     int O_CLOEXEC
 
-NOT_HERE = -1                # in place of an offset: the whole file is behind the mark
+NOT_HERE = -1                # instead of an offset: the whole file is before the mark
 
 cdef struct Replay:
     Storage* stores
-    uint64_t begins[STORES_MOST]     # of each store: its mark in this file; what lies before is in its logs
-    bint full[STORES_MOST]           # of each store: neither its memory nor its disk takes more, its entries are held
-    int64_t held[STORES_MOST]        # where the first of them lies; -1: none
-    bint again                       # a later pass: entries that were held, beside everything else
+    uint64_t begins[STORES_MOST]     # for each store its mark in this file; earlier records are in its logs
+    bint full[STORES_MOST]           # for each store: neither memory nor disk takes more, its entries are held
+    int64_t held[STORES_MOST]        # where the first held entry lies; -1 if there is none
+    bint again                       # a later pass, beside other threads: only entries that were held
     int64_t entries
     int64_t fences
     int64_t skipped
-    int64_t refused          # could not be stored: the ledger is in quarantine
+    int64_t refused          # records that could not be stored and put their ledger into quarantine
 
 
 cdef Status refuse(Replay* replay, Shard* shard, Ledger* ledger, QuarantineReason reason) noexcept nogil:
@@ -74,7 +74,7 @@ cdef Status refuse(Replay* replay, Shard* shard, Ledger* ledger, QuarantineReaso
 
 
 cdef bint sized(const JournalRecord* record, uint32_t least, uint32_t most, uint32_t* size) noexcept nogil:
-    """How many bytes a key or LAC record tells of; False: they do not lie in it, or are none that can be stored."""
+    """Get the size of the key or LAC in a record; return False if it does not fit the record or the limits."""
     size[0] = load_u32(record.data + 16) if record.length >= 20 else 0
     return record.length >= 20 and least <= size[0] <= most and size[0] <= record.length - 20
 
@@ -95,7 +95,7 @@ cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record
     if not whole:
         return refuse(replay, shard, ledger, BAD_KEYS)
     if all_zero(record.data + 20, size):
-        return OK                # the index may hold the key that took its place since
+        return OK                # the index may hold a key that has replaced it since
     if ledger_take_key(&shard.ledgers, ledger, record.data + 20, size) != OK:
         return refuse(replay, shard, ledger, BAD_KEYS)
     return OK
@@ -118,8 +118,8 @@ cdef Status replay_lac(Replay* replay, Shard* shard, Ledger* ledger, const Journ
 
 
 cdef bint is_held(Store* store, Shard* shard, const JournalRecord* record) noexcept nogil:
-    """Whether the newest copy of an entry lies in memory and is this one: journals may hold it twice (carry_over), and
-    memory for both might lack. Under the shard's lock.
+    """Return whether the newest copy of an entry in memory is this one: journals may hold it twice (carry_over), and
+    there might be no memory for both. Under the shard's lock.
     """
     cdef int64_t half = bk_load(&store.active)
     cdef LedgerRuns* runs
@@ -138,7 +138,7 @@ cdef bint is_held(Store* store, Shard* shard, const JournalRecord* record) noexc
 
 
 cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
-    """FULL: no room in the active half. A later pass runs beside everything else, so it all happens under the lock."""
+    """Put an entry, with the shard's lock, as later passes have concurrent threads. FULL: the active half is full."""
     cdef Shard* shard = shard_of(store, record.ledger)
     cdef Ledger* ledger
     cdef int64_t half, lac
@@ -170,8 +170,8 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
 
 
 cdef Status put_large(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
-    """An entry that no half takes: the write cache was larger when it was added. Nothing else runs yet: an empty half
-    becomes large enough for this entry alone, until it is flushed. A full disk makes its ledger lag.
+    """Put an entry that is too large for a half, as the write cache was larger when it was added. Nothing else runs
+    yet: an empty half is enlarged for this entry until it is flushed. On a full disk the ledger lags.
     """
     cdef Status status = store_flush(replay.stores, store)
     cdef int64_t half = bk_load(&store.active)
@@ -193,7 +193,7 @@ cdef Status put_large(Replay* replay, Store* store, uint32_t at, const JournalRe
 
 
 cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
-    """Into the cache, and from there to the disk. On a full one both halves are filled; then its entries are held."""
+    """Put an entry into the cache, flushing as needed. On a full disk both halves are filled, then entries are held."""
     cdef int64_t half
     cdef Status status = FULL
     cdef Status flushed
@@ -234,7 +234,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     if record.kind >= 0 and replay.again:
         return replay_entry(replay, store, at, record)
     if replay.again:
-        return OK                # all that is no entry was taken by the first pass
+        return OK                # the first pass has taken everything but entries
     if record.kind == META_KEY:
         return replay_key(replay, shard, record)
     ledger = ledger_find(&shard.ledgers, record.ledger)
@@ -255,7 +255,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
 
 
 def end_lag(StorageEngine stores, int at) -> None:
-    """A store has all that the journals have: its ledgers are as certain as ever. Any thread."""
+    """End a store's lag: it has everything in the journals, so its ledgers are certain again. Any thread."""
     cdef Store* store = stores.stores.stores[at]
     cdef Shard* shard
     cdef Chained* one
@@ -277,12 +277,24 @@ def replay_file(StorageEngine stores, Files files, path: str, int64_t journal_id
                 full=(), again: bool = False) -> tuple[dict[str, int], list[int]]:
     """Replay the journal file at `path`, from the group at `start`, into each store from its offset in `begins`.
 
-    0 is behind the header. `full`: stores that take no entries, for neither memory nor disk has room. `again`: only
-    entries that were held before, beside a bookie that serves.
+    Args:
+        stores: the storage engine.
+        files: file operations for reading the journal.
+        path: the journal file.
+        journal_id: the id of the file.
+        start: where to begin, 0 for after the header.
+        begins: for each store the offset of its mark in this file, or NOT_HERE.
+        full: stores that take no entries, because neither memory nor disk has room.
+        again: only replay entries that were held before, beside a bookie that serves.
 
-    Returns the scan's findings, and of each store where its first entry lies that was held for want of room, -1: none.
-    Findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged,
-    damaged_at, refused (records that put their ledger into quarantine).
+    Returns:
+        The findings of the scan, and for each store where its first entry lies that was held for lack of room, or -1.
+        Findings: status, version, end, records, entries, fences, skipped, groups, torn, damaged, damaged_at, refused
+        (records that put their ledger into quarantine).
+
+    Raises:
+        OSError: if the journal cannot be read, or its contents not be flushed.
+        ValueError: if `begins` has not one offset for each store.
     """
     cdef Replay replay
     cdef JournalScan scan
@@ -290,7 +302,7 @@ def replay_file(StorageEngine stores, Files files, path: str, int64_t journal_id
     cdef int fd
     cdef const char* name
     if len(begins) != <int> stores.stores.count:
-        raise ValueError(f"{len(begins)} offsets for {stores.stores.count} ledger directories; give one each")
+        raise ValueError(f"{len(begins)} offsets for {stores.stores.count} ledger directories; pass one for each")
     for i, begin in enumerate(begins):
         replay.begins[i] = UINT64_MAX if begin == NOT_HERE else begin
         replay.full[i] = i in full
@@ -307,7 +319,7 @@ def replay_file(StorageEngine stores, Files files, path: str, int64_t journal_id
         status = journal_scan(files.ops, fd, journal_id, start, replay_record, &replay, &scan)
         files.ops.close(fd)
     if status == IO_ERROR:
-        raise OSError(5, "cannot read the journal file, or flush what it holds", path)
+        raise OSError(5, "cannot read the journal file, or flush its entries", path)
     found = {
         "status": <int> status,
         "version": scan.version,

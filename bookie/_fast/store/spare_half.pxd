@@ -1,18 +1,17 @@
-"""A half of the write cache between its flush and its next turn: readers may still point into it.
+"""A half of the write cache between its flush and its next turn, while responses may still refer to it.
 
-Its flush does not wait for them: nobody finds the half any more, and it is wanted back. Only the swap that needs it
-waits, for as long as the slowest I/O loop takes for three rounds and the read pool for one read of the disk. Runs on
-the flush thread.
+Its flush does not wait for them: no new reader finds the half, and its pins are wanted. Only the swap that needs it
+waits, for three rounds of the slowest I/O loop and one read of the disk by the read pool. Runs on the flush thread.
 """
 from bookie._fast.store.stores cimport Store, Storage
 
 cdef enum:
-    SPARE_TICK_US = 500          # between two looks whether readers have let go
+    SPARE_TICK_US = 500          # between two looks at the pins
 
-# The inactive half is flushed and indexed: out of the maps with it, and back as soon as nobody points into it. Under
+# Remove the inactive half, which is flushed and indexed, from the maps; it is reused once it is not pinned. Under
 # `writing`; never waits.
 cdef void spare_clear(Storage* stores, Store* store) noexcept nogil
-# Make spare what readers have let go of. True: nothing is left to wait for. Never waits.
+# Make halves that are not pinned any more spare again. Return True if none is left to wait for. Never waits.
 cdef bint spares_take_back(Storage* stores) noexcept nogil
-# Wait until no reader points into the inactive half; without any lock. False after a fatal failure.
+# Wait until the inactive half is not pinned, without any lock. Return False after a fatal failure.
 cdef bint spare_await(Storage* stores, Store* store) noexcept nogil

@@ -1,4 +1,4 @@
-"""Clearing a flushed half, and taking it back."""
+"""Clearing a flushed half, and making it the spare one."""
 from libc.stdint cimport int64_t, uint32_t
 
 from bookie._fast.base.fatal cimport fatal_is_set
@@ -14,7 +14,7 @@ cdef extern from "<unistd.h>" nogil:
 
 
 cdef bint take_back(Storage* stores, Store* store) noexcept nogil:
-    """Make a flushed half the spare one. False: readers still point into it."""
+    """Make a flushed half the spare one. Return False if it is still pinned."""
     cdef Half* half = &store.halves[bk_load(&store.active) ^ 1]
     cdef int i
     if bk_load(&half.region.pins) != 0:
@@ -28,7 +28,7 @@ cdef bint take_back(Storage* stores, Store* store) noexcept nogil:
 
 
 cdef void clear_shard(Shard* shard, int64_t half) noexcept nogil:
-    """Adds do not wait while thousands of maps are freed: the old one is freed when nobody can find it any more."""
+    """Clear a shard's map. Adds do not wait while it is freed: that happens after it was taken out of the shard."""
     cdef RunMap empty
     cdef RunMap old
     cdef bint taken = map_init_like(&empty, &shard.halves[half])

@@ -1,6 +1,6 @@
-"""One ledger directory as a store, and all of a bookie's stores.
+"""A ledger directory as a store, and all stores of a bookie: opened, configured and closed from Python.
 
-What they own stands in `stores`; the handles are made and closed by Python.
+Their state is in `stores`.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -8,12 +8,12 @@ from bookie._fast.base.types cimport Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.store.stores cimport Store, Storage
 
-# Say anew whether the bookie is read-only, from what forces it and from which stores found no space. Any thread.
+# Decide whether the bookie is read-only: it is forced to be, or stores found no space. Any thread.
 cdef void stores_judge_space(Storage* stores) noexcept nogil
-# Ask the flush thread to work; any thread.
+# Request a checkpoint from the flush thread. Any thread.
 cdef void stores_request_flush(Storage* stores) noexcept nogil
-# Want a region back that nobody can find any more: whoever points into it copies what it needs. The region is free when
-# its pins are 0; until it is reused, none of them outlives the round of a loop in which it is seen.
+# Ask for the pins of a region that no new reader can find: each response that refers to it copies what it needs. The
+# region is free when its pins are 0; until then none of them outlives the round of a loop that sees the request.
 cdef void stores_want_back(Storage* stores, Region* region) noexcept nogil
 
 cdef class DirectoryStore:

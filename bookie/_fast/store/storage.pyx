@@ -1,4 +1,4 @@
-"""One ledger directory opened, and all of a bookie's: caches, index and entry logs, as Python sets them up."""
+"""Opening one ledger directory, and all of a bookie's: caches, index and entry logs."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -68,7 +68,7 @@ from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, shard_of, sto
 cdef void stores_judge_space(Storage* stores) noexcept nogil:
     cdef uint32_t i
     cdef bint all_full = True
-    pthread_mutex_lock(&stores.flush_lock)       # the last to judge has seen all that led to it
+    pthread_mutex_lock(&stores.flush_lock)       # the last caller has seen all changes that led to it
     for i in range(stores.count):
         all_full = all_full and bk_load(&stores.stores[i].no_space)
     bk_store(&stores.read_only, bk_load(&stores.forced_read_only) or all_full
@@ -87,7 +87,7 @@ cdef void stores_want_back(Storage* stores, Region* region) noexcept nogil:
     cdef int i
     if bk_load(&region.wanted):
         return
-    bk_store(&region.wanted, 1)              # before the loops are told to look at it
+    bk_store(&region.wanted, 1)              # before the loops are told
     bk_add(&stores.unpin_wanted, 1)
     for i in range(stores.loop_count):
         waker_wake(stores.loops[i])
@@ -98,14 +98,14 @@ cdef void ring_want_back(void* context, Region* region) noexcept nogil:
 
 
 cdef void ring_drop(void* context, Page* page) noexcept nogil:
-    """Called with the ring's lock; nobody takes that while holding a shard."""
+    """Evict a page. Called with the ring's lock, which is never taken while holding a shard's."""
     cdef Store* store = store_of(<Storage*> context, page.ledger)
     cdef Shard* shard = shard_of(store, page.ledger)
     cdef LedgerRuns* runs
     cdef uint64_t unused
     pthread_mutex_lock(&shard.lock)
     page.live = False
-    if not page.shown:           # it went stale while it was read, or it is still being read: nobody will find it
+    if not page.shown:           # it went stale during its read, or is still being read
         pthread_mutex_unlock(&shard.lock)
         return
     unused = note_evicted(&store.cache, page)
@@ -146,7 +146,7 @@ cdef Status load_fence(void* context, int64_t ledger, int64_t deleted_ms) noexce
 
 
 cdef class DirectoryStore:
-    """One ledger directory, opened: caches, index, entry logs. The ring's memory is numpy's."""
+    """One ledger directory, opened: caches, index, entry logs. numpy owns the memory of the read cache."""
 
     def __cinit__(self):
         self.store = <Store*> calloc(1, sizeof(Store))
@@ -183,7 +183,7 @@ cdef class DirectoryStore:
         if not ring_init(&store.ring, count, segment, ring_drop, ring_want_back, NULL):
             raise MemoryError
         if not rereads_init(&store.cache.rereads, reread_table_bytes):
-            raise MemoryError(f"cannot reserve {reread_table_bytes} bytes to tell rereads by")
+            raise MemoryError(f"cannot reserve {reread_table_bytes} bytes for the table of rereads")
         self.segments = []
         for i in range(count):
             memory = numpy.empty(segment + 64, dtype=numpy.uint8)
@@ -197,7 +197,7 @@ cdef class DirectoryStore:
         if store.index == NULL:
             raise OSError(error, "cannot open the location index", index_directory)
         index_read_through(store.index, files.ops)
-        # LMDB syncs its file, not the names of it and of its directory: both may be new
+        # LMDB syncs its file, but not its directory entry and that of its directory, which may both be new.
         for name in (index_directory, os.path.dirname(index_directory)):
             encoded = name.encode()
             error = sync_dir(files.ops, encoded)
@@ -215,7 +215,7 @@ cdef class DirectoryStore:
             raise MemoryError
 
     def load_ledgers(self) -> int:
-        """Read the ledgers index into the shards; how many there are. OSError when the index cannot be read."""
+        """Read the ledgers index into the shards; return their number. OSError if the index cannot be read."""
         cdef Store* store = self.store
         cdef IndexReader* reader
         cdef Status status
@@ -239,9 +239,9 @@ cdef class DirectoryStore:
         return bk_load(&self.store.ledgers.fences)
 
     def limit_ledgers(self, most: int) -> None:
-        """From now on no more ledgers are made, nor fences kept of deleted ones, than this; those that are there stay.
+        """Allow at most this many ledgers, and kept fences of deleted ones, from now on; existing ones stay.
 
-        Not before the journals are replayed: what they hold was acknowledged.
+        Call it after the journals are replayed, because what they hold was acknowledged.
         """
         bk_store(&self.store.ledgers.known_most, most)
         bk_store(&self.store.ledgers.fences_most, most)
@@ -258,7 +258,7 @@ cdef class DirectoryStore:
             **<dict> store.stats,
             **{f"ledger_logs_{name}": count for name, count in logs.items()},
             "entry_logs_open": log_ids_open_count(store.ids) if store.log != NULL else 0,
-            # ids handed out since the oldest log that may still change
+            # Ids handed out since the oldest log that may still change.
             "entry_logs_behind": log_ids_next(store.ids) - oldest if oldest >= 0 else 0,
             "failed_reads": bk_load(&self.store.failed_reads.total),
             "ledgers": self.ledger_count(),
@@ -274,13 +274,13 @@ cdef class DirectoryStore:
         }
 
     def take_failed_reads(self) -> tuple[int, list[tuple[int, int]]] | None:
-        """How many reads the disk failed since the last call, ledgers and entries of the first; None: none did."""
+        """Return (failed reads since the last call, (ledger, entry) of the first ones), or None if there were none."""
         return failed_reads_take(&self.store.failed_reads)
 
     def ops(self) -> dict[str, OpView | tuple[OpView, OpView]]:
-        """Times in ns of look-ups, disk reads, flushes and their parts, bytes of flushes; pairs: failed and not.
+        """Return OpViews of times in ns of look-ups, disk reads, flushes and their parts, and of bytes of flushes.
 
-        While open also how many logs each ledger took that has ended.
+        Those of flushes are pairs: failed, succeeded. While open, also the number of logs that each ended ledger took.
         """
         cdef StoreOps* ops = &self.store.ops
         views = {}
@@ -297,14 +297,14 @@ cdef class DirectoryStore:
         }
 
     def readahead(self) -> tuple[int, int]:
-        """Bytes and entries that a miss reads now."""
+        """Return how many bytes and entries a miss reads now."""
         cdef uint64_t size
         cdef uint32_t entries, setting
         readahead_limits(&self.store.ahead, &size, &entries, &setting)
         return size, entries
 
     def close(self) -> None:
-        """Close files and index; the threads that used them have ended."""
+        """Close files and index, after the threads that used them have ended."""
         cdef Store* store = self.store
         log_set_free(store.log)
         store.log = NULL
@@ -352,7 +352,7 @@ cdef class StorageEngine:
                  uncached_bytes: int = 16 << 20):
         cdef Store* store
         if not 0 < len(handles) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
-            raise ValueError(f"{len(handles)} ledger and {len(journals)} journal directories: give 1 to {STORES_MOST}"
+            raise ValueError(f"{len(handles)} ledger and {len(journals)} journal directories; give 1 to {STORES_MOST}"
                              " of each")
         self.handles = handles
         self.journals = journals
@@ -372,8 +372,8 @@ cdef class StorageEngine:
             self.stores.journals[i] = (<JournalCommitter> journal).journal
 
     def full(self) -> tuple[list[int], list[int]]:
-        """Stores whose last flush or mark, and journals whose last group, found no space, and journals that hold more
-        for some directory than they may: their adds are refused.
+        """Return (stores whose last flush or mark found no space, journals whose last group found none or whose
+        backlog is at its limit): their adds are refused.
         """
         return (
             [i for i in range(self.stores.count) if bk_load(&self.stores.stores[i].no_space)],
@@ -382,15 +382,14 @@ cdef class StorageEngine:
         )
 
     def uncached(self) -> dict[str, int]:
-        """Bytes of reads that no ring could take, and reads that were refused for want of them. Any thread."""
+        """Return the bytes of reads outside the rings, and how many reads were refused for lack of them."""
         return {
             "uncached_read_bytes": bk_load(&self.stores.uncached.bytes),
             "uncached_reads_refused": bk_load(&self.stores.uncached.refused),
         }
 
     def held_back(self) -> list[tuple[int, int]]:
-        """Of each store: the most bytes of a journal that wait for its mark, and for how many seconds it has not moved.
-        """
+        """Return for each store (most bytes of a journal that wait for its mark, seconds since its mark last moved)."""
         cdef Store* store
         found = []
         for i in range(self.stores.count):
@@ -401,8 +400,8 @@ cdef class StorageEngine:
         return found
 
     def allow(self, *, high_priority: bool, any_full: bool, held: list[int]) -> None:
-        """What the disks allow: recovery adds while read-only; whether one full store is enough for that; and which
-        stores are full while the bookie is not.
+        """Set what the disks allow: recovery adds while read-only; whether one full store makes the bookie read-only;
+        and which stores are full while the bookie is not read-only.
         """
         bk_store(&self.stores.high_priority_ok, high_priority)
         bk_store(&self.stores.any_full, any_full)
@@ -410,7 +409,7 @@ cdef class StorageEngine:
             bk_store(&self.stores.stores[i].held, i in held)
 
     def set_read_only(self, read_only: bool) -> None:
-        """By the operator, or for the disks. A checkpoint that finds no space sets and lifts it by itself, too."""
+        """Force read-only mode, for the operator or the disks. A checkpoint without space also sets and clears it."""
         bk_store(&self.stores.forced_read_only, read_only)
         stores_judge_space(self.stores)
 

@@ -1,6 +1,6 @@
-"""What the data path knows of a bookie's directories. State only, owned by `storage`; each field says who guards it.
+"""The state of a bookie's directories on the data path, owned by `storage`; each field says what guards it.
 
-A shard's lock guards its ledgers and their runs, and so orders adds and fences. For a copy, never while a disk is busy.
+A shard's lock guards ledgers and runs and so orders adds and fences. It is held for copies, never while the disk works.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -40,23 +40,23 @@ cdef struct Store:
     LedgerCounts ledgers
     Half halves[2]
     int64_t active               # atomic; the half that takes adds
-    int64_t overrides            # atomic; bumped when cached reads of an overwritten entry may be stale
+    int64_t overrides            # atomic; incremented when cached reads of an overwritten entry may be stale
     int64_t spare_clean          # atomic; 1: the inactive half is empty and may be swapped in
-    int64_t spare_read           # atomic; 1: it is flushed and in no map any more, but slow readers may point into it
+    int64_t spare_read           # atomic; 1: it is flushed and out of the maps, but responses may still refer to it
     ReadRing ring
     LocationIndex* index
-    # Held with the index's write transaction, by a flush until its half is cleared. Taken before any shard's lock.
-    pthread_mutex_t writing      # its holder may take runs and ledgers away
-    LogIds* ids                  # of every entry log writer of this directory
+    # Held with the index's write transaction; by a flush until its half is cleared. Taken before any shard's lock.
+    pthread_mutex_t writing      # its holder may remove runs and ledgers
+    LogIds* ids                  # for all entry log writers of this directory
     LogSet* log                  # what a flush appends to; the flush thread's
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the DirectoryStore
     StoreBacklog backlog
-    int64_t no_space             # atomic; its last flush or mark found no space: its adds are refused
-    int64_t lagging              # atomic; a full disk kept its replay from ending: no adds, and its mark stays
-    int64_t held                 # atomic; its disk is full by the monitor: only recovery adds, as `high_priority_ok`
-    int64_t put_off_for          # atomic; why the last flush was put off, for the log: a Status, or 0
+    int64_t no_space             # atomic; the last flush or mark found no space: adds are refused
+    int64_t lagging              # atomic; a full disk interrupted its replay: no adds, and its mark stays
+    int64_t held                 # atomic; full by the disk monitor: only recovery adds, if `high_priority_ok`
+    int64_t put_off_for          # atomic; why the last flush failed, for the log: a Status, or 0
     StoreStats stats
     StoreOps ops
     FailedReads failed_reads
@@ -64,7 +64,7 @@ cdef struct Store:
     Readahead ahead
 
 cdef struct Storage:
-    # All ledger directories and journals of the bookie; ledger L belongs to store L mod count, journal L mod journals.
+    # All ledger directories and journals. Ledger L belongs to store L mod count and to journal L mod journal_count.
     Store* stores[STORES_MOST]
     uint32_t count
     Journal* journals[STORES_MOST]
@@ -73,21 +73,21 @@ cdef struct Storage:
     bint write_data              # False: entries are not journaled
     int64_t read_only            # atomic
     int64_t forced_read_only     # atomic; by the operator, or by the disk monitor
-    int64_t disk_full            # atomic; the last checkpoint found no space, somewhere
-    int64_t put_off              # atomic; the last checkpoint came to nothing, somewhere, for whatever reason
-    int64_t any_full             # atomic; one full store makes the bookie read-only, not only all of them
+    int64_t disk_full            # atomic; the last checkpoint found no space in some store
+    int64_t put_off              # atomic; the last checkpoint failed in some store, for any reason
+    int64_t any_full             # atomic; one full store makes the bookie read-only, instead of all
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
-    int64_t generation           # of the marks written last; the flush thread's
-    int64_t flush_bytes          # of a half in use: time to swap
-    pthread_mutex_t flush_lock   # the flush thread waits here
+    int64_t generation           # of the last marks written; the flush thread's
+    int64_t flush_bytes          # bytes in use in a half at which it is swapped
+    pthread_mutex_t flush_lock   # for the two conditions and the requests
     pthread_cond_t flush_wanted, flush_done
-    int64_t flush_requests, flush_served     # bumped to ask for a checkpoint of everything; the last one served
+    int64_t flush_requests, flush_served     # number of requests for a checkpoint of everything; the last one served
     bint stopping
-    Waker* loops[BOARD_MOST]     # told when a half was freed or when pinned regions are wanted back
+    Waker* loops[BOARD_MOST]     # woken when a half was freed or pinned regions are wanted
     int loop_count
     NoticeBoard board            # long polls, by loop
-    Uncached uncached            # reads that no ring can take now
-    int64_t unpin_wanted         # atomic; bumped: one more region is `wanted`, loops look through all they reference
+    Uncached uncached            # reads that no ring can take at the moment
+    int64_t unpin_wanted         # atomic; incremented for each region that becomes `wanted`: loops check their pins
 
 cdef inline Store* store_of(Storage* stores, int64_t ledger) noexcept nogil:
     return stores.stores[<uint64_t> ledger % stores.count]

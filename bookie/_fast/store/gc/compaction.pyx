@@ -290,7 +290,7 @@ cdef Status take(Compaction* compaction, uint32_t log_id, bint move, const LogRe
 
 cdef Status scan(Compaction* compaction, LogCursor* cursor, int fd, uint32_t log_id, bint move,
                  Result* result) noexcept nogil:
-    """Go over all records of the log. END or TORN after the last one; CLOSED: `result` tells the reason; or an error."""
+    """Go over all records of the log. END or TORN after the last; CLOSED: `result` tells the reason; or an error."""
     cdef LogRecord record
     cdef uint64_t paced = cursor.pos
     cdef uint64_t forgotten = 0

@@ -1,4 +1,4 @@
-"""Fences are kept by the deleting thread under `Store.writing`, found by ledger_add, dropped in bounded transactions."""
+"""Fences are kept by the deleting thread under `Store.writing`, found by ledger_add, dropped in small transactions."""
 import errno
 
 from libc.stdint cimport int64_t, uint32_t
