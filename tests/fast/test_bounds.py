@@ -33,7 +33,7 @@ def test_the_last_entry_can_be_indexed() -> None:
     """The id that admission takes last is the last one of a run, and no run holds a later one."""
     key, value, _ = pack_run(1, BOUNDS.entry_id, 0, 1024, [100])
     assert unpack_run(key, value)[1] == BOUNDS.entry_id
-    with pytest.raises(ValueError, match="no packed run"):
+    with pytest.raises(ValueError, match="not a packed run"):
         unpack_run(*pack_run(1, BOUNDS.entry_id + 1, 0, 1024, [100])[:2])
 
 

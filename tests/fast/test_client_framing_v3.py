@@ -264,7 +264,7 @@ def test_torn_batches(bodies: list[bytes], cut_off: int) -> None:
 def test_no_batch() -> None:
     """Another answer is not taken for a batch."""
     for message in (b"", response(pb.READ_ENTRY, 1).SerializeToString()):
-        with pytest.raises(ValueError, match="no batch"):
+        with pytest.raises(ValueError, match="holds no BatchReadResponse"):
             framing_v3.batch_run(bytearray(message))
 
 

@@ -58,5 +58,5 @@ def test_arguments(tmp_path: Path) -> None:
     empty = np.zeros(0)
     with pytest.raises(FileNotFoundError, match=r"1\.log"):
         bad_digests(tmp_path / "1.log", empty, empty, empty, [])
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="same length"):
         bad_digests(tmp_path, np.zeros(1), empty, empty, [])

@@ -58,7 +58,7 @@ def test_the_head_names_the_first_run(behind: tuple[int, int] | None) -> None:
     assert (key, value) == model.pack_head(behind)
     assert codec.unpack_next(key, value) == behind
     assert key < model.pack_run(0, 0, 0, 0, [1])[0]
-    with pytest.raises(ValueError, match="no packed run"):
+    with pytest.raises(ValueError, match="not a packed run"):
         codec.unpack_run(key, value)
 
 
@@ -69,7 +69,7 @@ def test_runs_of_the_first_version(sizes: list[int]) -> None:
     sizes[-1] = 100
     key, value = model.pack_unchained(1, 2, 3, 4, sizes)
     assert codec.unpack_run(key, value) == (1, 2, 3, 4, sizes)
-    with pytest.raises(ValueError, match="no packed run"):
+    with pytest.raises(ValueError, match="not a packed run"):
         codec.unpack_next(key, value)
 
 
@@ -77,7 +77,7 @@ def test_runs_of_the_first_version(sizes: list[int]) -> None:
 def test_what_names_no_run_behind_it_is_refused(behind: tuple[int, int]) -> None:
     """A right checksum does not make sense of it."""
     key, value, _ = model.pack_run(7, 10, 2, 1024, [100], behind)
-    with pytest.raises(ValueError, match="no packed run"):
+    with pytest.raises(ValueError, match="not a packed run"):
         codec.unpack_next(key, value)
 
 
@@ -104,7 +104,7 @@ def test_a_flipped_bit_is_noticed(sizes: list[int], position: int, bit: int) -> 
     key, value, _ = codec.pack_run(5, 6, 7, 8, sizes)
     both = bytearray(key + value)
     both[position % len(both)] ^= 1 << bit
-    with pytest.raises(ValueError, match="no packed run"):
+    with pytest.raises(ValueError, match="not a packed run"):
         codec.unpack_run(bytes(both[:16]), bytes(both[16:]))
 
 
@@ -149,7 +149,7 @@ def test_each_broken_field_is_refused(field: str, change: dict[str, Any]) -> Non
     } | change
     key = struct.pack(">qq", 4, f["first"])
     body = struct.pack(">BBHIQIqq", f["version"], f["width"], f["count"], 1, 2, f["base"], -1, -1) + f["slots"]
-    with pytest.raises(ValueError, match="no packed run"):
+    with pytest.raises(ValueError, match="not a packed run"):
         codec.unpack_run(key, peer.crc32c(key + body).to_bytes(4, "big") + body)
 
 

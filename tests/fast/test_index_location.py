@@ -98,9 +98,9 @@ def test_runs_outside_the_limits(index: Index, first: int, lengths: list[int]) -
     """Refused one by one; the rest of the transaction stands."""
     index.begin()
     index.put_run(1, 7, 1, 1, [1])
-    with pytest.raises(ValueError, match="a value outside its limits"):
+    with pytest.raises(ValueError, match="a value is outside its limits"):
         index.put_run(1, first, 1, 1, lengths)
-    with pytest.raises(ValueError, match="a value outside its limits"):
+    with pytest.raises(ValueError, match="a value is outside its limits"):
         index.put_ledger(1, bytes(0x10000))
     index.commit()
     assert index.reader().last(1) == 7

@@ -170,5 +170,5 @@ def test_arguments(directory: Path, index: Index) -> None:
     with pytest.raises(ValueError, match="stretch_bytes is 95; it must be at least 96"):
         Rebuild(index, stretch_bytes=95)
     index.close()
-    with pytest.raises(ValueError, match="open index"):
+    with pytest.raises(ValueError, match="must be open"):
         Rebuild(index)

@@ -70,7 +70,7 @@ def test_a_range_of_several_runs(payloads: dict[int, bytes], chance: Any, data: 
 
 def test_bad_arguments() -> None:
     """Entries ascend, answers are to what was asked, a range knows its ledger and its ends."""
-    with pytest.raises(ValueError, match="entry 4 behind 4"):
+    with pytest.raises(ValueError, match="entry 4 follows 4"):
         ReadRun(7, ids(1, 4, 4))
     with pytest.raises(ValueError, match="entry 2 was not requested"):
         ReadRun(7, ids(1)).answer(2, 0, b"")

@@ -80,5 +80,5 @@ def test_odd_answers() -> None:
 
 def test_bad_arguments() -> None:
     """A table has no more rows than it has."""
-    with pytest.raises(ValueError, match="no 2 rows"):
+    with pytest.raises(ValueError, match="count is 2"):
         ReadsInFlight(by_transaction=True).pick(rows((1, 0, 0, 0, 0, 0, 0)), 2, b"x", LIMIT)

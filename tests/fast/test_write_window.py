@@ -381,7 +381,7 @@ def test_many_are_checked() -> None:
     """Offsets that no array has, an entry that is too large, a window that counts not, one that failed."""
     w = window(record_bytes_max=200)
     for offsets in ([0, 5], [2, 1], [-1, 2]):
-        with pytest.raises(ValueError, match="of 4 bytes"):
+        with pytest.raises(ValueError, match="do not fit 4 bytes"):
             w.append_many(b"four", np.array(offsets, dtype=np.int64))
     with pytest.raises(ValueError, match="the limit is 200"):
         w.append_many(b"x" * 400, np.array([0, 10, 400], dtype=np.int64))
