@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bookie.server.logs.complaints import SEVERAL, report
+from bookie.server.logs.rejections import SEVERAL, report
 from bookie.server.metrics.ports import REASONS
 
 __all__ = ["Door", "Limits", "listen", "USED_UP", "Visitor"]
@@ -113,7 +113,7 @@ class Door:
         self._idle: OrderedDict[Visitor, None] = OrderedDict()  # the one that has been idle for longest comes first
         self._addresses: dict[str, _Address] = {}
         self._counts = dict.fromkeys(REASONS, 0)
-        self._complaints: dict[tuple[str, str], int] = {}
+        self._rejections: dict[tuple[str, str], int] = {}
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start accepting on this event loop. Call it in the loop's thread."""
@@ -164,7 +164,7 @@ class Door:
     def turn_away(self, visitor: Visitor, reason: str) -> None:
         """See Visitor."""
         if visitor in self._visitors:
-            self._complain(visitor.address, reason)
+            self._reject(visitor.address, reason)
             self._end(visitor)
 
     def _accept(self) -> None:
@@ -183,7 +183,7 @@ class Door:
     def _cannot_accept(self, error: OSError) -> None:
         """Pause accepting for a moment. If file descriptors are used up, close idle connections too."""
         if error.errno in USED_UP:
-            self._complain(SEVERAL, "descriptors")
+            self._reject(SEVERAL, "descriptors")
             for _ in range(min(ACCEPTED_AT_ONCE, len(self._idle))):
                 self.turn_away(self._dispensable(self._idle), "gave_way")
         loop = self._running()
@@ -204,7 +204,7 @@ class Door:
         else:
             reason, idle = "", self._idle
         if reason and not idle:
-            self._complain(host, reason)
+            self._reject(host, reason)
             _reset(sock)
             return
         if reason:
@@ -260,14 +260,14 @@ class Door:
         if self._listener.fileno() >= 0 or self._visitors:
             loop.call_later(LOOK_S, self._look)
 
-    def _complain(self, address: str, reason: str) -> None:
+    def _reject(self, address: str, reason: str) -> None:
         self._counts[reason] += 1
-        if (address, reason) not in self._complaints and len(self._complaints) >= ADDRESSES_LOGGED:
+        if (address, reason) not in self._rejections and len(self._rejections) >= ADDRESSES_LOGGED:
             address = SEVERAL
-        self._complaints[address, reason] = self._complaints.get((address, reason), 0) + 1
+        self._rejections[address, reason] = self._rejections.get((address, reason), 0) + 1
 
     def _tell(self) -> None:
-        told, self._complaints = self._complaints, {}
+        told, self._rejections = self._rejections, {}
         rows = [(address, REASONS[reason], times) for (address, reason), times in told.items()]
         for row in report(rows):
             log.warning("turned away a peer", extra={"port": self._name, **row})

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from bookie._fast.base import fatal
 from bookie._fast.base.op_stats import OpView
 from bookie._fast.base.process import wish_short_slice
-from bookie._fast.server.complaints import REASONS_SPOKEN
 from bookie._fast.server.directory_ops import DirectoryView
 from bookie._fast.server.io_loop import IoLoopRunner
 from bookie._fast.server.limits import PortLimits
 from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRequests
+from bookie._fast.server.rejections import REASON_TEXTS, UNNAMED
 from bookie._fast.server.stats import BatchView, merged, tally
 from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie._fast.store.storage import StorageEngine
@@ -28,7 +28,7 @@ from bookie.metadata.bookies.identity import is_loopback
 from bookie.pb import wire_pb2 as wire
 from bookie.server.configuration.settings import NetworkSettings, cores
 from bookie.server.logs.access_log import AccessLog
-from bookie.server.logs.complaints import Complaint, ComplaintLog, spoken
+from bookie.server.logs.rejections import Rejection, RejectionLog, spoken
 from bookie.server.process.repeating import Repeating
 from bookie.server.requests.authentication import Authentication, UserCounts
 from bookie.server.requests.bookie_info import BookieInfo
@@ -70,7 +70,7 @@ class DataPort:
         self._loops: list[IoLoopRunner] = []
         self._threads: list[threading.Thread] = []
         self._limits: PortLimits | None = None
-        self._complaints = ComplaintLog(self._complained, self._tell)
+        self._rejections = RejectionLog(self._rejected, self._tell)
         self._access = AccessLog(settings) if settings.access_log else None
         self._workers: PolicyWorkers | None = None
         self._policy_threads: list[threading.Thread] = []
@@ -106,7 +106,7 @@ class DataPort:
             self._policy_threads.append(self._spawn(f"policy-{index}", partial(self._workers.run, REQUESTS)))
             if self.provider is not None:
                 self._policy_threads.append(self._spawn(f"login-{index}", partial(self._workers.run, LOGINS)))
-        self._complaints.start()
+        self._rejections.start()
         if self.provider is not None and settings.auth_refresh_s:
             self._auth_files.start()
         if self._access is not None:
@@ -193,7 +193,7 @@ class DataPort:
             thread.join()
         self._auth_files.stop()
         self._stop_workers()
-        self._complaints.stop()
+        self._rejections.stop()
         if self._access is not None:
             self._access.stop()
         if self.tls is not None:
@@ -224,10 +224,10 @@ class DataPort:
         if self._workers is not None:
             self._workers.tell()
 
-    def _complained(self) -> list[Complaint]:
-        rows = (row for loop in self._loops for row in loop.complaints())
-        found = [(spoken(ip), REASONS_SPOKEN[reason], times) for ip, reason, times in rows]
-        return found + self._workers.complaints() if self._workers is not None else found
+    def _rejected(self) -> list[Rejection]:
+        rows = (row for loop in self._loops for row in loop.rejections())
+        found = [(spoken(ip), (*REASON_TEXTS, UNNAMED)[reason], times) for ip, reason, times in rows]
+        return found + self._workers.refused_logins() if self._workers is not None else found
 
     def refresh(self) -> None:
         """Look now whether files of the authentication have changed, and end connections that they let in no more."""
@@ -255,7 +255,7 @@ class DataPort:
         return [loop.directories() for loop in list(self._loops)]
 
     def stats(self) -> dict[str, int]:
-        """Counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` complaints."""
+        """Counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` rejected peers."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._workers.stats() if self._workers is not None else {}
         total |= self.tls.server_context.stats() if self.tls is not None else NO_TLS

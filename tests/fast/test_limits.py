@@ -1,6 +1,6 @@
 """Limits of the data port on real sockets: who is turned away, and what the log hears of it.
 
-Modules: server.addresses, server.complaints, server.limits, server.membership.
+Modules: server.addresses, server.rejections, server.limits, server.membership.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import pytest
 
 from bookie.auth.token import TokenClient, TokenServer
 from bookie.server.configuration.settings import NetworkSettings
-from bookie.server.logs.complaints import report, spoken
+from bookie.server.logs.rejections import report, spoken
 from tests.hostile import v3
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import LocalBookie, local_bookie
@@ -203,7 +203,7 @@ def test_the_log_hears_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert len(rows) < times
 
 
-def test_complaints_are_summed_up() -> None:
+def test_rejections_are_summed_up() -> None:
     """One row for each address, with what for: the reason that came most often is the first."""
     four, six = spoken(bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 9])), spoken(bytes(15) + b"\x01")
     rows = report([(four, "late", 3), (six, "idle", 1), (four, "broken", 5), (spoken(bytes(16)), "many", 7)])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.server.complaints import REASONS_SPOKEN
+from bookie._fast.server.rejections import REASON_TEXTS
 from bookie.pb import wire_pb2 as wire
 from tests.fixtures.whole_bookie import Running, whole_bookie
 from tests.hostile import v3
@@ -188,5 +188,5 @@ def test_who_is_turned_away_is_counted_by_reason(tmp_path: Path) -> None:
         a_frame_too_long(running, stack)
         (family,) = (one for one in running.bookie.metrics() if one.name == "pybookie_peers_turned_away_total")
     counts = {dict(labels)["reason"]: value for value, labels, _ in family.samples}
-    assert len(counts) == len(REASONS_SPOKEN) - 1  # the last one tells of addresses that found no place
+    assert len(counts) == len(REASON_TEXTS)
     assert {reason for reason, times in counts.items() if times} == {"bad_length"}

@@ -71,7 +71,7 @@ class Noting(Supervisor):
         super().watch(name, is_alive)
 
 
-BESIDE = ("metadata", "disks", "complaints", "registration", "repair", "Thread-")
+BESIDE = ("metadata", "disks", "rejections", "registration", "repair", "Thread-")
 """Python threads that end only by an exception, which ends the process as well, so they need not be watched."""
 
 

@@ -4,7 +4,7 @@ from libc.stdlib cimport free, malloc
 
 from bookie._fast.base.sync cimport bk_fence, bk_store
 from bookie._fast.server.admission cimport urgent_begins
-from bookie._fast.server.complaints cimport OUT_OF_MEMORY
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 
 cdef enum:
     ACKS_FIRST = 1024

@@ -7,7 +7,7 @@ from bookie._fast.base.sync cimport bk_load, bk_load_pointer, bk_store, now_ns, 
 from bookie._fast.base.types cimport CLOSED, Status
 from bookie._fast.server.ack_queue cimport Ack, AckQueue
 from bookie._fast.server.acks cimport ack_next, acks_free
-from bookie._fast.server.complaints cimport OUT_OF_MEMORY
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.server.gate cimport gate_answer

@@ -26,7 +26,7 @@ from bookie._fast.journal.state cimport Journal
 from bookie._fast.server.acks cimport ack_later
 from bookie._fast.server.admission cimport admission, urgent_begins, urgent_ends
 from bookie._fast.server.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
-from bookie._fast.server.complaints cimport OUT_OF_MEMORY
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.connection cimport conn_awaited, conn_awaits, conn_room, conn_flush, conn_trim
 from bookie._fast.server.directory_ops cimport (
     DIRECTORY_ADD,

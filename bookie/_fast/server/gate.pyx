@@ -6,7 +6,7 @@ from bookie._fast.base.cursor cimport store_u32
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.types cimport CLOSED, LENGTH_PREFIX, OK, PENDING, TOO_MANY_REQUESTS, UNAUTHORIZED
 from bookie._fast.server.clear_auth cimport CLEAR_HELD, CLEAR_NONE
-from bookie._fast.server.complaints cimport (
+from bookie._fast.server.rejections cimport (
     BAD_FRAME,
     EARLY_BATCH,
     IN_CLEAR,

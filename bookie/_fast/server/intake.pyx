@@ -9,7 +9,7 @@ from bookie._fast.base.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.base.types cimport CLOSED, FULL, OK, Status
 from bookie._fast.server.admission cimport hold_back
 from bookie._fast.server.clear_auth cimport CLEAR_AWAITED, clear_scan, clear_take
-from bookie._fast.server.complaints cimport (
+from bookie._fast.server.rejections cimport (
     BAD_FRAME,
     BAD_HANDSHAKE,
     BAD_LENGTH,

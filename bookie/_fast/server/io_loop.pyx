@@ -33,7 +33,7 @@ from bookie._fast.journal.commit cimport journal_commit, journal_idle, journal_k
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.server.access_log cimport AccessLogBuffer
 from bookie._fast.server.awaited cimport drop_acks, serve_acks, serve_inbox, serve_policy, serve_polls
-from bookie._fast.server.complaints cimport complaints_drain, complaints_init
+from bookie._fast.server.rejections cimport rejections_drain, rejections_init
 from bookie._fast.server.connection cimport Conn, conn_goes_on
 from bookie._fast.server.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.server.intake cimport take_turn
@@ -369,7 +369,7 @@ cdef class IoLoopRunner:
         event.events = EPOLLIN
         event.data.ptr = &loop.waker
         epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.waker.fd, &event)
-        complaints_init(&loop.complaints)
+        rejections_init(&loop.rejections)
         polls_init(&loop.polls, loop.stores, &loop.usage.polls, loop.stores.loop_count, &loop.waker)
         loop.stores.loops[loop.stores.loop_count] = &loop.waker
         loop.stores.loop_count += 1
@@ -420,7 +420,7 @@ cdef class IoLoopRunner:
         stats = dict(self.loop.stats)
         del stats["batches"]
         stats["errors"] = list(self.loop.stats.errors)
-        stats["turned_away"] = list(self.loop.complaints.totals)
+        stats["turned_away"] = list(self.loop.rejections.totals)
         stats.update(<dict> self.loop.polls.stats)
         stats["refused_reads"] = self.loop.inbox.refused
         stats["reads_in_progress"] = self.loop.inbox.owed
@@ -444,9 +444,9 @@ cdef class IoLoopRunner:
             return []
         return [directory_view(&self.loop.directories[at]) for at in range(self.loop.stores.count)]
 
-    def complaints(self) -> list[tuple[bytes, int, int]]:
+    def rejections(self) -> list[tuple[bytes, int, int]]:
         """What peers did wrong since the last call: address (16 bytes), index of REASONS_SPOKEN, times. Any thread."""
-        return complaints_drain(&self.loop.complaints)
+        return rejections_drain(&self.loop.rejections)
 
     def close(self) -> None:
         """Free everything; the thread has ended and the read pool is stopped."""

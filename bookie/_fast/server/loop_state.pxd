@@ -10,7 +10,7 @@ from bookie._fast.base.waker cimport Waker
 from bookie._fast.server.access_log cimport AccessRing
 from bookie._fast.server.ack_queue cimport AckQueue
 from bookie._fast.server.addresses cimport Address
-from bookie._fast.server.complaints cimport Complaints
+from bookie._fast.server.rejections cimport Rejections
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.directory_ops cimport DirectoryOps
 from bookie._fast.server.limits cimport NetLimits, NetUsage
@@ -57,7 +57,7 @@ cdef struct IoLoop:
     int64_t revocations_seen
     int64_t late_check       # when to look for connections that outstayed a limit; 0: no connections, or no limit
     Polls polls
-    Complaints complaints
+    Rejections rejections
     AccessRing* access       # NULL: no access log is kept
     int64_t relief_due       # when other loops may be asked again to close slow readers
     int64_t unpin_seen

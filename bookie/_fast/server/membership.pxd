@@ -3,7 +3,7 @@
 A Conn lives until its socket is closed and the last answer that refers to it has come.
 """
 from bookie._fast.base.types cimport Status
-from bookie._fast.server.complaints cimport Reason
+from bookie._fast.server.rejections cimport Reason
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop
 

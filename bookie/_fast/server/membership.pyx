@@ -18,7 +18,7 @@ from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_close
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.server.addresses cimport ADDRESS_BYTES, Address, address_bytes, address_enter, address_leave
 from bookie._fast.server.admission cimport urgent_leaves
-from bookie._fast.server.complaints cimport (
+from bookie._fast.server.rejections cimport (
     BAD_FRAME,
     BAD_LENGTH,
     REVOKED,
@@ -30,7 +30,7 @@ from bookie._fast.server.complaints cimport (
     TOO_MUCH_OUTPUT,
     TOO_SLOW,
     Reason,
-    complain,
+    reject,
 )
 from bookie._fast.server.connection cimport conn_drop, conn_flush, conn_free, conn_new
 from bookie._fast.server.gate cimport gate_closed
@@ -157,7 +157,7 @@ cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:
         loop.stats.broken_frames += 1
     elif reason == TOO_MUCH_INPUT or reason == TOO_MUCH_OUTPUT or reason == TOO_SLOW:
         loop.stats.closed_by_limit += 1
-    complain(&loop.complaints, conn.address.ip, reason)
+    reject(&loop.rejections, conn.address.ip, reason)
     close_conn(loop, conn)
 
 
@@ -273,13 +273,13 @@ cdef Address* admit(IoLoop* loop, int fd, const uint8_t* ip) noexcept nogil:
     if bk_add(&loop.usage.connections, 1) > loop.limits.connections_max or not spares_files(loop.limits, fd):
         bk_add(&loop.usage.connections, -1)
         loop.stats.refused += 1
-        complain(&loop.complaints, ip, TOO_MANY_CONNECTIONS)
+        reject(&loop.rejections, ip, TOO_MANY_CONNECTIONS)
         return NULL
     address = address_enter(&loop.usage.addresses, ip)
     if address == NULL:
         bk_add(&loop.usage.connections, -1)
         loop.stats.refused_address += 1
-        complain(&loop.complaints, ip, TOO_MANY_OF_ADDRESS)
+        reject(&loop.rejections, ip, TOO_MANY_OF_ADDRESS)
     return address
 
 

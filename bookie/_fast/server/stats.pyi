@@ -1,6 +1,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+STATUS_WORDS: dict[int, str]
+
 class Histogram(NamedTuple):
     edges: tuple[int, ...]
     counts: tuple[int, ...]

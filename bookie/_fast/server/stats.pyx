@@ -4,8 +4,28 @@ from collections import namedtuple
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from bookie._fast.base.types cimport (
+    BAD_REQUEST,
+    BAD_VERSION,
+    FENCED,
+    IO_ERROR,
+    NO_ENTRY,
+    NO_LEDGER,
+    READ_ONLY,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    UNKNOWN_STATE,
+)
+
 Histogram = namedtuple("Histogram", "edges counts sum")
 BatchView = namedtuple("BatchView", "request_ms response_bytes")
+
+# Answers other than the entry or acknowledgement that was asked for, as metrics call them.
+STATUS_WORDS = {
+    NO_LEDGER: "no_ledger", NO_ENTRY: "no_entry", BAD_REQUEST: "bad_request", IO_ERROR: "io_error",
+    UNAUTHORIZED: "unauthorized", BAD_VERSION: "bad_version", FENCED: "fenced", READ_ONLY: "read_only",
+    TOO_MANY_REQUESTS: "too_many_requests", UNKNOWN_STATE: "unknown_state",
+}
 
 cdef int64_t[TIME_EDGES] time_edges = [5, 10, 20, 50, 100, 200, 500, 1000, 3000]
 cdef int64_t[SIZE_EDGES] size_edges = [128, 512, 1024, 2048, 4096, 16384, 131072, 1048576]

@@ -6,7 +6,7 @@ from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_accept, tls_certificate, t
 from bookie._fast.base.types cimport BAD_REQUEST, CLOSED, OK
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.server.clear_auth cimport CLEAR_AWAITED
-from bookie._fast.server.complaints cimport (
+from bookie._fast.server.rejections cimport (
     EARLY_TLS,
     TOO_LONG_HANDSHAKE,
     TOO_MANY_HANDSHAKES,

@@ -2,25 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from bookie._fast.server.rejections import REASON_WORDS
+from bookie._fast.server.stats import STATUS_WORDS
 from bookie.metrics.family import Family, Kind, Sample
 from bookie.server.metrics.rows import counters, gauges
 from bookie.server.requests.authentication import UserCounts
 
 __all__ = ["refusals", "ROWS", "thread_pool", "turned_away", "users"]
-
-REFUSALS = {
-    2: "no_ledger", 3: "no_entry", 4: "bad_request", 5: "io_error", 6: "unauthorized", 7: "bad_version", 8: "fenced",
-    9: "read_only", 10: "too_many_requests", 11: "unknown_state",
-}  # fmt: skip
-"""What is answered when it is not what was asked for, by its number in the compiled modules."""
-
-TURNED_AWAY = (
-    "bad_length", "bad_frame", "output_budget", "input_budget", "connections", "connections_of_address",
-    "authentication_timeout", "idle", "tls_handshake", "tls_handshake_timeout", "tls_handshakes",
-    "clear_bytes_behind_tls", "slow_reader", "logins", "login_length", "early_start_tls", "early_batch", "memory",
-    "clear_request", "other_plugin", "revoked", "tls_handshakes_of_address",
-)  # fmt: skip
-"""Why a peer was turned away, in the order of the module `server.complaints`; the log spells it out."""
 
 NOBODY = "nobody"
 
@@ -108,14 +96,14 @@ ROWS = (
 
 def refusals(stats: Mapping[str, float]) -> Iterator[Family]:
     """Answers by what they say."""
-    samples = tuple(Sample(stats.get(f"errors_{at}", 0), (("status", word),)) for at, word in REFUSALS.items())
+    samples = tuple(Sample(stats.get(f"errors_{at}", 0), (("status", word),)) for at, word in STATUS_WORDS.items())
     yield Family("pybookie_answers_refused_total", Kind.COUNTER, "Answers that are not what was asked for.", samples)
 
 
 def turned_away(stats: Mapping[str, float]) -> Iterator[Family]:
     """Peers by what for."""
     samples = tuple(
-        Sample(stats.get(f"turned_away_{at}", 0), (("reason", word),)) for at, word in enumerate(TURNED_AWAY)
+        Sample(stats.get(f"turned_away_{at}", 0), (("reason", word),)) for at, word in enumerate(REASON_WORDS)
     )
     text = "Peers turned away, by what for; those with wrong credentials are `pybookie_authentication_rejected_total`."
     yield Family("pybookie_peers_turned_away_total", Kind.COUNTER, text, samples)

@@ -19,7 +19,7 @@ from bookie._fast.server.users import AuthenticatedUser
 from bookie.auth.provider import AuthenticationFailed, Outcome, RereadProvider, ServerProvider, ServerSession
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import replies
-from bookie.server.requests.rejections import Rejections
+from bookie.server.requests.refused_logins import RefusedLogins
 
 __all__ = ["Authentication", "UserCounts"]
 
@@ -63,7 +63,7 @@ class Authentication:
 
     def __init__(self, provider: ServerProvider) -> None:
         self._provider = provider
-        self.rejections = Rejections()
+        self.rejections = RefusedLogins()
         self._open: dict[int, _Open] = {}
         self._lock = threading.Lock()
         self._users: dict[str | bytes, _User] = {}  # guarded by _lock; by credential, or by name where there is none

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from bookie._fast.server import policy
 from bookie._fast.server.policy import PolicyRequests, Task
 from bookie.pb import wire_pb2 as wire
-from bookie.server.logs.complaints import Complaint
+from bookie.server.logs.rejections import Rejection
 from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 from bookie.server.requests.authentication import Authentication, UserCounts
@@ -62,7 +62,7 @@ class PolicyWorkers:
         if not task.answered:
             task.answer(b"", policy.CLOSE)
 
-    def complaints(self) -> list[Complaint]:
+    def refused_logins(self) -> list[Rejection]:
         """Who was not let in, since the last time."""
         return self._authentication.rejections.drain() if self._authentication else []
 

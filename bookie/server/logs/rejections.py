@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterable
 
 from bookie.server.process.repeating import Repeating
 
-__all__ = ["Complaint", "ComplaintLog", "report", "SEVERAL", "spoken"]
+__all__ = ["Rejection", "RejectionLog", "report", "SEVERAL", "spoken"]
 
 PAUSE_S = 1.0
 
 SEVERAL = "several"
 """In place of an address: more than one, or one that is not known."""
 
-Complaint = tuple[str, str, int]
+Rejection = tuple[str, str, int]
 """The address, what for, how often."""
 
 log = logging.getLogger(__name__)
 
 
-def report(complaints: Iterable[Complaint]) -> list[dict[str, object]]:
+def report(rejections: Iterable[Rejection]) -> list[dict[str, object]]:
     """One row for each address: how often in all, and what for, the most frequent first."""
     by_address: dict[str, list[tuple[int, str]]] = {}
-    for address, reason, times in complaints:
+    for address, reason, times in rejections:
         by_address.setdefault(address, []).append((times, reason))
     return [
         {
@@ -45,13 +45,13 @@ def spoken(ip: bytes) -> str:
     return str(address.ipv4_mapped or address)
 
 
-class ComplaintLog:
+class RejectionLog:
     """Drains with `drain` until `stop`, which drains once more; `also` is called each time, too."""
 
-    def __init__(self, drain: Callable[[], Iterable[Complaint]], also: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, drain: Callable[[], Iterable[Rejection]], also: Callable[[], object] = lambda: None) -> None:
         self._drain = drain
         self._also = also
-        self._looks = Repeating("complaints", PAUSE_S, self._look)
+        self._looks = Repeating("rejections", PAUSE_S, self._look)
 
     def start(self) -> None:
         """Begin to look."""

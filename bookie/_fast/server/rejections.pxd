@@ -1,6 +1,7 @@
-"""What peers did wrong, for the log: noted by an I/O loop without the GIL, drained by Python once a second.
+"""Rejected peers, for the log: an I/O loop notes them without the GIL, Python drains the table once a second.
 
-Bounded: the same reason from the same address is counted, and what finds no place is counted without its address.
+The table is bounded: the same reason from the same address is one row, and what finds no row is counted without its
+address.
 """
 from libc.stdint cimport int64_t, uint8_t
 
@@ -8,7 +9,7 @@ from bookie._fast.base.sync cimport pthread_mutex_t
 from bookie._fast.server.addresses cimport ADDRESS_BYTES
 
 cdef enum:
-    COMPLAINTS_MOST = 64         # of one loop, between two drains
+    REJECTIONS_MOST = 64         # of one loop, between two drains
 
 cdef enum Reason:
     BAD_LENGTH = 0               # of a frame
@@ -35,20 +36,20 @@ cdef enum Reason:
     TOO_MANY_HANDSHAKES_OF_ADDRESS = 21
     REASONS = 22
 
-cdef struct Complaint:
+cdef struct Rejection:
     uint8_t ip[ADDRESS_BYTES]
     uint8_t reason
     int64_t count
 
-cdef struct Complaints:
+cdef struct Rejections:
     pthread_mutex_t lock
-    Complaint rows[COMPLAINTS_MOST]
+    Rejection rows[REJECTIONS_MOST]
     int64_t count                # atomic
     int64_t lost                 # that found no place
     int64_t totals[REASONS]      # since the start
 
-cdef void complaints_init(Complaints* complaints) noexcept nogil
+cdef void rejections_init(Rejections* rejections) noexcept nogil
 # The loop's own thread, or that which accepts for it.
-cdef void complain(Complaints* complaints, const uint8_t* ip, Reason reason) noexcept nogil
+cdef void reject(Rejections* rejections, const uint8_t* ip, Reason reason) noexcept nogil
 # For Python: [(16 address bytes, reason, times)] since the last call; all zeros stand for those that found no place.
-cdef list complaints_drain(Complaints* complaints)
+cdef list rejections_drain(Rejections* rejections)

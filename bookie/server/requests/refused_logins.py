@@ -4,15 +4,15 @@ import ipaddress
 import threading
 from collections import Counter
 
-from bookie._fast.server.complaints import REASONS_SPOKEN
-from bookie.server.logs.complaints import SEVERAL, Complaint
+from bookie._fast.server.rejections import UNNAMED
+from bookie.server.logs.rejections import SEVERAL, Rejection
 
-__all__ = ["Rejections"]
+__all__ = ["RefusedLogins"]
 
 ROWS_MAX = 1024
 
 
-class Rejections:
+class RefusedLogins:
     """`about(peer, what)` counts, `drain` gives the counts away."""
 
     def __init__(self) -> None:
@@ -24,10 +24,10 @@ class Rejections:
         row = (_address(peer), what)
         with self._lock:
             if row not in self._times and len(self._times) >= ROWS_MAX:
-                row = (SEVERAL, REASONS_SPOKEN[-1])
+                row = (SEVERAL, UNNAMED)
             self._times[row] += 1
 
-    def drain(self) -> list[Complaint]:
+    def drain(self) -> list[Rejection]:
         """All since the last time."""
         with self._lock:
             times, self._times = self._times, Counter()

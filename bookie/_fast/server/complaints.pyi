@@ -1,1 +1,0 @@
-REASONS_SPOKEN: tuple[str, ...]

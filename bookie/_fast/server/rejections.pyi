@@ -1,0 +1,3 @@
+REASON_WORDS: tuple[str, ...]
+REASON_TEXTS: tuple[str, ...]
+UNNAMED: str
