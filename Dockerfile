@@ -20,5 +20,5 @@ USER bookie
 VOLUME /data
 EXPOSE 3181 3182 8080
 STOPSIGNAL SIGTERM
-# exec form: signals reach the bookie, which flushes before it goes
+# exec form, so that signals reach the bookie, which flushes before it ends
 ENTRYPOINT ["bookie-server"]
