@@ -34,6 +34,16 @@ def test_the_sample_shows_every_key_once_with_its_default() -> None:
     }
 
 
+def test_the_sample_says_what_each_key_means() -> None:
+    """The comment above a key is the text of docs/configuration.md without its Markdown, followed by the unit."""
+    blocks = re.findall(r"^((?:# .*\n)+)#?(\w+)=", (CONF / "bk.conf").read_text(), re.MULTILINE)
+    assert [name for _, name in blocks] == list(KEYS)
+    for comment, name in blocks:
+        key = KEYS[name]
+        wanted = key.doc.replace("`", "") + (f" Unit: {key.unit}." if key.unit else "")
+        assert comment.replace("# ", "").split() == wanted.split(), name
+
+
 def test_the_sample_changes_nothing_but_what_must_be_set() -> None:
     """Uncommenting every key gives the same settings."""
     text = (CONF / "bk.conf").read_text()

@@ -1,20 +1,23 @@
-"""Keys of Apache BookKeeper that fill no setting here, and what becomes of each. Pure data."""
+"""Keys of Apache BookKeeper that have no setting here, and how each of them is treated. Pure data."""
 
 __all__ = ["IGNORED", "LATER", "REFUSED"]
 
 REFUSED = {
-    "allowStorageExpansion": ("false", "directories cannot be added: a ledger belongs to (id modulo count) of them"),
-    "journalFormatVersionToWrite": ("6", "journals are written in version 6"),
-    "permittedStartupUsers": ("", "start-up users are not checked"),
+    "allowStorageExpansion": (
+        "false",
+        "directories cannot be added: the id of a ledger modulo their number is its directory",
+    ),
+    "journalFormatVersionToWrite": ("6", "journals are always written in version 6"),
+    "permittedStartupUsers": ("", "the user that starts the bookie is not checked"),
     "zkEnableSecurity": ("false", "creator-only ACLs are not supported"),
 }
-"""Keys of Apache BookKeeper that only their default fits: another value must not be ignored."""
+"""Keys of Apache BookKeeper for which only the default is accepted, because ignoring another value would be unsafe."""
 
 LATER = {
-    "localScrubInterval": "scrubbing is not part of this version",
-    "prometheusStatsHttpEnable": "metrics have no port of their own: set httpServerEnabled=true",
+    "localScrubInterval": "the scrub has its own key: set scrubIntervalSeconds",
+    "prometheusStatsHttpEnable": "metrics are served by the HTTP port: set httpServerEnabled=true",
 }
-"""Keys of Apache BookKeeper whose meaning applies, but not yet: accepted with a warning."""
+"""Keys of Apache BookKeeper that would apply here but have no effect: accepted with a warning."""
 
 IGNORED = frozenset(
     """
@@ -50,4 +53,4 @@ IGNORED = frozenset(
     zkRequestRateLimit
     """.split()  # noqa: SIM905 - a list would need a line a word
 )
-"""Keys of Apache BookKeeper that have no meaning here: accepted, mentioned at debug level."""
+"""Keys of Apache BookKeeper that have no meaning here: accepted, and logged at debug level."""

@@ -13,11 +13,11 @@ Value = bool | int | float | str | tuple[Path, ...]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. `default` is spelt as in a file; an empty default means unset, `required` that there is none."""
+    """One key. `default` is written as in a file. An empty default means unset; a `required` key has no default."""
 
     name: str
     field: str
-    """`part.field` of Settings; several joined by a blank; "" where `loader` computes the field itself."""
+    """`part.field` of Settings, or several separated by spaces; "" if `loader` computes the field itself."""
     kind: type
     default: str
     doc: str
@@ -32,7 +32,7 @@ class Key:
     old: str = ""
 
     def parse(self, text: str) -> Value:
-        """The value in the unit of its field. Raises ValueError(reason, remedy)."""
+        """Return the value of `text` in the unit of the field. Raise ValueError(reason, remedy) if it is invalid."""
         if self.required and not text:
             raise ValueError("it must be set", f"set it to {self.expects()}")
         if self.kind is bool:
@@ -44,7 +44,7 @@ class Key:
         return self._number(text)
 
     def expects(self) -> str:
-        """What a right value looks like, for error texts and the reference."""
+        """Return a description of valid values, for error texts and the reference."""
         if self.kind is bool:
             return "true or false"
         if self.kind is tuple:
@@ -77,7 +77,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Keys under one heading of the reference."""
+    """The keys under one heading of the reference."""
 
     title: str
     keys: tuple[Key, ...]

@@ -35,102 +35,100 @@ class LoopSettings:
     """Limits of the data port. Sizes are in bytes; those of memory are budgets over all connections."""
 
     tcp_nodelay: bool = limit("serverTcpNoDelay", True, "Send small answers at once (TCP_NODELAY).")
-    keepalive: bool = limit("serverSockKeepalive", True, "Notice dead peers (SO_KEEPALIVE).")
+    keepalive: bool = limit("serverSockKeepalive", True, "Detect dead peers with TCP keepalive (SO_KEEPALIVE).")
     linger_s: int = limit(
-        "serverTcpLinger", -1, "SO_LINGER; -1 leaves it off.", low=-1, high=3600, unit="s",
-        differs="0: a linger of 0 throws away answers that are still on their way at close",
+        "serverTcpLinger", -1, "SO_LINGER for connections that are closed; -1 leaves it off.", low=-1, high=3600,
+        unit="s", differs="0, which discards answers that are still being sent when a connection is closed",
     )  # fmt: skip
     output_low_bytes: int = limit(
-        "serverWriteBufferLowWaterMark", MIB,
-        "Answers waiting in a connection, below which its requests are read again.", low=1, unit="bytes",
-        differs="393216: one batch answer may be larger than that",
+        "serverWriteBufferLowWaterMark", MIB, "Requests of a connection are read again when its unsent answers fall"
+        " below this size.", low=1, unit="bytes", differs="393216, which one batch answer may exceed",
     )  # fmt: skip
     output_high_bytes: int = limit(
-        "serverWriteBufferHighWaterMark", 4 * MIB,
-        "Answers waiting in a connection, above which its requests are no longer read.", low=1, unit="bytes",
-        differs="524288: one batch answer may be larger than that",
+        "serverWriteBufferHighWaterMark", 4 * MIB, "Requests of a connection are no longer read when its unsent"
+        " answers exceed this size.", low=1, unit="bytes", differs="524288, which one batch answer may exceed",
     )  # fmt: skip
     frame_bytes_max: int = limit(
-        "nettyMaxFrameSizeBytes", 5 * MIB,
-        "Largest frame, its 4-byte length included; bounds the size of an entry.", low=BOUNDS.frame_bytes_least,
-        high=BOUNDS.frame_bytes, unit="bytes", also="storage.frame_bytes_max",
+        "nettyMaxFrameSizeBytes", 5 * MIB, "Largest frame, including its 4-byte length. It also limits the size of an"
+        " entry.", low=BOUNDS.frame_bytes_least, high=BOUNDS.frame_bytes, unit="bytes", also="storage.frame_bytes_max",
     )  # fmt: skip
     batch_bytes_max: int = limit(
-        "maxBatchReadSize", 5 * MIB, "Largest batch-read answer, whatever the client asks for.", low=1024,
+        "maxBatchReadSize", 5 * MIB, "Largest answer to a batch read, whatever the client requests.", low=1024,
         high=256 * MIB, unit="bytes",
     )  # fmt: skip
-    backlog: int = limit(
-        "serverSocketBacklog", 1024, "Connections waiting to be accepted.", low=1, high=65535,
-    )  # fmt: skip
+    backlog: int = limit("serverSocketBacklog", 1024, "Connections that may wait to be accepted.", low=1, high=65535)
     connections_max: int = limit(
-        "serverMaxConnections", 10_000, "Connections at a time; further ones are closed at once.", low=1,
+        "serverMaxConnections", 10_000, "Maximum number of connections; further ones are closed at once.", low=1,
         high=1_000_000,
     )  # fmt: skip
     connections_per_address_max: int = limit(
-        "serverMaxConnectionsPerAddress", -1, "Connections at a time from one IP address, loopback too; further ones"
-        " are closed at once. -1 is a quarter of `serverMaxConnections`, at least 16; 0 is no limit of its own.",
-        low=-1, high=1_000_000, differs="none: one address can take every connection there is",
+        "serverMaxConnectionsPerAddress", -1, "Maximum number of connections from one IP address, including loopback"
+        " addresses; further ones are closed at once. -1 means a quarter of `serverMaxConnections`, but at least 16; 0"
+        " means no separate limit.", low=-1, high=1_000_000, differs="no limit, so that one address can take every"
+        " connection",
     )  # fmt: skip
     unauthenticated_ms_max: int = limit(
-        "serverAuthenticationTimeoutMs", 10_000, "Where authentication is configured: a connection that has not"
-        " completed it after this long is closed. 0 is never.", high=86_400_000, unit="ms",
+        "serverAuthenticationTimeoutMs", 10_000, "If authentication is configured, a connection that is not"
+        " authenticated after this time is closed. 0 means never.", high=86_400_000, unit="ms",
     )  # fmt: skip
     idle_ms_max: int = limit(
-        "serverIdleTimeoutMs", 3_600_000, "A connection on which no request arrives, no answer moves and nothing waits"
-        " for this long is closed; clients open another one with their next request. 0 is never.", high=86_400_000,
-        unit="ms", differs="never: what forgotten clients leave open stays",
+        "serverIdleTimeoutMs", 3_600_000, "A connection is closed if for this time no request arrives, no answer is"
+        " sent and nothing is outstanding; clients open another one with their next request. 0 means never.",
+        high=86_400_000, unit="ms", differs="never, so that connections of forgotten clients stay open",
     )  # fmt: skip
     pending_adds_max: int = limit(
-        "maxPendingAddRequestsPerThread", 100_000, "Adds, forces, fences and explicit LACs without an answer, of one"
-        " I/O loop; more are refused with `ETOOMANYREQUESTS`. Fences and requests of high priority have"
-        " `serverMaxUrgentRequests` more.", low=1, high=100_000_000, differs="10000, of adds that no thread has begun,"
-        " and no limit for high priority; here those count that wait for the journal, too",
+        "maxPendingAddRequestsPerThread", 100_000, "Maximum number of outstanding adds, forces, fences and explicit"
+        " LACs of one I/O loop; more are refused with `ETOOMANYREQUESTS`. Fences and requests of high priority may"
+        " exceed it by `serverMaxUrgentRequests`.", low=1, high=100_000_000, differs="10000 adds that no thread has"
+        " begun, and no limit for high priority; ours also counts adds that wait for the journal",
     )  # fmt: skip
     pending_reads_max: int = limit(
-        "maxPendingReadRequestsPerThread", 10_000, "Reads that wait for the disk, of one I/O loop; more are refused"
-        " with `ETOOMANYREQUESTS`. Reads of high priority are not, as far as `serverMaxUrgentRequests` lets them.",
-        low=1, high=10_000_000,
+        "maxPendingReadRequestsPerThread", 10_000, "Maximum number of reads of one I/O loop that wait for the disk;"
+        " more are refused with `ETOOMANYREQUESTS`. Reads of high priority may exceed it, as far as"
+        " `serverMaxUrgentRequests` permits.", low=1, high=10_000_000,
     )  # fmt: skip
     pending_per_connection_max: int = limit(
-        "maxPendingRequestsPerConnection", 50_000, "Requests of one connection without an answer, waiting long polls"
-        " aside; more are refused with `ETOOMANYREQUESTS`. Fences and requests of high priority have"
-        " `serverMaxUrgentRequests` more.", low=1, high=100_000_000,
+        "maxPendingRequestsPerConnection", 50_000, "Maximum number of outstanding requests of one connection, not"
+        " counting waiting long polls; more are refused with `ETOOMANYREQUESTS`. Fences and requests of high priority"
+        " may exceed it by `serverMaxUrgentRequests`.", low=1, high=100_000_000,
     )  # fmt: skip
     pending_urgent_max: int = limit(
-        "serverMaxUrgentRequests", 10_000, "Fences and requests of high priority, which recoveries consist of, without"
-        " an answer: so many pass the two limits above on adds of an I/O loop and requests of a connection; more are"
-        " refused with `ETOOMANYREQUESTS`. Where clients log in, this is for those who may write. Elsewhere an address"
-        " has an eighth of it; with as many under way, further ones of it are like others.", low=1, high=100_000_000,
+        "serverMaxUrgentRequests", 10_000, "How many outstanding fences and requests of high priority, which"
+        " recoveries consist of, may exceed the limits above on adds of an I/O loop and on requests of a connection;"
+        " more are refused with `ETOOMANYREQUESTS`. If clients log in, this is only for clients that may write."
+        " Otherwise one address may use an eighth of it; its further requests count like all others.", low=1,
+        high=100_000_000,
     )  # fmt: skip
     adds_in_progress_max: int = limit(
-        "maxAddsInProgressLimit", 0, "Adds without an answer, of all I/O loops, each with its share; while there are"
-        " more, its connections are not read. 0 is no limit.", high=100_000_000,
+        "maxAddsInProgressLimit", 0, "Maximum number of outstanding adds, divided equally among the I/O loops; a loop"
+        " that reaches its share stops reading its connections. 0 means no limit.", high=100_000_000,
     )  # fmt: skip
     reads_in_progress_max: int = limit(
         "maxReadsInProgressLimit", 0, "The same for reads that wait for the disk.", high=100_000_000,
     )  # fmt: skip
     nesting_max: int = limit(
-        "serverMaxProtobufNesting", 100, "Messages and groups within each other in a V3 request; what goes deeper is"
-        " no V3 request. The protobuf library takes 100; requests themselves need 1.", low=1, high=100,
+        "serverMaxProtobufNesting", 100, "How deeply messages and groups may be nested in a V3 request; a frame with"
+        " deeper nesting is not a V3 request. The protobuf library accepts 100; requests need 1.", low=1, high=100,
     )  # fmt: skip
     long_polls_max: int = limit(
-        "serverMaxLongPolls", 100_000, "Reads that wait for a higher LAC, over all connections, half a KiB each; more"
-        " are refused with `ETOOMANYREQUESTS`.", high=100_000_000,
+        "serverMaxLongPolls", 100_000, "Maximum number of reads that wait for a higher LAC, over all connections, with"
+        " half a KiB of memory each; more are refused with `ETOOMANYREQUESTS`.", high=100_000_000,
     )  # fmt: skip
     long_polls_per_connection_max: int = limit(
         "serverMaxLongPollsPerConnection", 10_000, "The same for one connection.", high=100_000_000,
     )  # fmt: skip
     input_bytes_max: int = limit(
-        "serverMaxInputMemorySizeMb", 256, "Memory for requests that are not yet handled, over all connections; an"
-        " eighth of it for those that are to authenticate still.", low=8, high=1 << 20, unit="MiB", scale=MIB,
+        "serverMaxInputMemorySizeMb", 256, "Memory for requests that are not yet processed, over all connections."
+        " Connections that are not yet authenticated may use an eighth of it.", low=8, high=1 << 20, unit="MiB",
+        scale=MIB,
     )  # fmt: skip
     output_bytes_max: int = limit(
         "serverMaxOutputMemorySizeMb", 256, "Memory for answers that are not yet sent, over all connections.", low=8,
         high=1 << 20, unit="MiB", scale=MIB,
     )  # fmt: skip
     spin_us: int = limit(
-        "serverSpinMicros", 0, "Busy-poll this long before sleeping: lowers the latency of one request at a time,"
-        " costs CPU. 0 never spins.", high=1000, unit="us",
+        "serverSpinMicros", 0, "Busy-poll for this long before sleeping. This lowers the latency of clients with one"
+        " outstanding request and costs CPU time. 0 means never.", high=1000, unit="us",
     )  # fmt: skip
     descriptors_left: int = 320
     """Connections leave so many of the process to others; `process.shares` puts the number in."""

@@ -1,4 +1,4 @@
-"""The table of keys as it stands in docs/configuration.md. Pure; a test compares the two."""
+"""The tables of keys in docs/configuration.md, generated from the keys. Pure; a test compares the page with them."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ END = "<!-- end of keys -->"
 
 
 def render() -> str:
-    """Markdown: one table a group, then the keys that are refused, of no effect yet, and ignored."""
+    """Return Markdown: a table for each group, then the keys that are refused, have no effect, or are ignored."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -25,10 +25,10 @@ def _lines() -> Iterator[str]:
     yield from ("### Accepted only at this value", "", "| key | value | why |", "|---|---|---|")
     for name, (allowed, reason) in REFUSED.items():
         yield f"| {name} | {allowed or 'unset'} | {reason} |"
-    yield from ("", "### Without effect yet (a warning says so)", "", "| key | why |", "|---|---|")
+    yield from ("", "### Without effect (the start logs a warning)", "", "| key | why |", "|---|---|")
     for name, reason in LATER.items():
         yield f"| {name} | {reason} |"
-    yield from ("", "### Without a meaning here (accepted, mentioned at debug level)", "", " ".join(sorted(IGNORED)))
+    yield from ("", "### Without a meaning here (accepted, logged at debug level)", "", " ".join(sorted(IGNORED)))
 
 
 def _row(key: Key) -> str:

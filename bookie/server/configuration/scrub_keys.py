@@ -9,10 +9,11 @@ SCRUB = Group(
     "Scrub",
     (
         Key("scrubEnabled", "scrub.enabled", bool, "true", "Read entry logs again and again, so that damage is found"
-            " and repaired before a reader meets it: docs/scrub.md; false: only when `bkadmin scrub` says so."),
-        Key("scrubRateByBytes", "scrub.rate_bytes_per_s", int, str(8 * MIB), "Bytes of entry logs that it reads in a"
-            " second at most, over all ledger directories; 0: as fast as the disks.", unit="bytes"),
-        Key("scrubIntervalSeconds", "scrub.interval_s", int, "604800", "From the beginning of one pass over all entry"
-            " logs to that of the next.", low=1, unit="s"),
+            " and repaired before a reader needs the data: docs/scrub.md; false: only when `bkadmin scrub` requests"
+            " it."),
+        Key("scrubRateByBytes", "scrub.rate_bytes_per_s", int, str(8 * MIB), "Maximum number of bytes of entry logs"
+            " that the scrub reads per second, over all ledger directories; 0: as fast as the disks.", unit="bytes"),
+        Key("scrubIntervalSeconds", "scrub.interval_s", int, "604800", "Time from the beginning of one pass over all"
+            " entry logs to the beginning of the next.", low=1, unit="s"),
     ),
 )  # fmt: skip
